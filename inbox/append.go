@@ -108,7 +108,7 @@ func (b *Inbox) key(ctx context.Context, id string) (SendKey, error) {
 		return SendKey{}, err
 	}
 	instance := config.Instance()
-	return SendKey{Root: b.team.Root().Path(), Team: instance.Team, CreatedAt: instance.CreatedAt, Inbox: b.name, ID: id}, nil
+	return SendKey{InboxKey: Key(b.team.Root().Path(), instance, b.name), ID: id}, nil
 }
 
 // appending is one Append in progress. The memory is used before the lock of the inbox is

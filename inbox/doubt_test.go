@@ -89,7 +89,7 @@ func TestForcedAndFailed(t *testing.T) {
 	}}
 	// One that died between its intent and now, and the file has changed since.
 	memory := p.memory()
-	key := inbox.SendKey{Root: p.root, Team: "demo", CreatedAt: 1795196213317, Inbox: "alice", ID: "m-0"}
+	key := inbox.SendKey{InboxKey: inbox.InboxKey{Root: p.root, Team: "demo", CreatedAt: 1795196213317, Inbox: "alice"}, ID: "m-0"}
 	m := numbered("m", 0)
 	if err := memory.Intend(t.Context(), inbox.Send{SendKey: key, Digest: m.Digest(), Before: "other", State: inbox.SendIntent, At: time.Now()}); err != nil {
 		t.Fatal(err)

@@ -53,7 +53,7 @@ func TestTeamDeletedInTheMiddle(t *testing.T) {
 				}
 				// Not there, and not in doubt.
 				again := p.memory()
-				if key := (inbox.SendKey{Root: p.root, Team: "demo", CreatedAt: 1795196213317, Inbox: "alice", ID: "m-0"}); step != lockedfile.StepReadBack {
+				if key := (inbox.SendKey{InboxKey: inbox.InboxKey{Root: p.root, Team: "demo", CreatedAt: 1795196213317, Inbox: "alice"}, ID: "m-0"}); step != lockedfile.StepReadBack {
 					if s, ok, err := again.Recall(t.Context(), key); ok || err != nil {
 						t.Errorf("deleted before %s (file %v): the memory still knows %+v, %v", step, exists, s, err)
 					}

@@ -6,14 +6,10 @@ import (
 	"time"
 )
 
-// SendKey is the key of a message to send: its id in one inbox of one team instance under one
-// Claude directory. A team that is made again under its name is another instance.
+// SendKey is the key of a message to send: its id in one inbox.
 type SendKey struct {
-	Root      string // real path of the Claude directory
-	Team      string // name
-	CreatedAt int64  // of the team, in milliseconds since 1970; 0 where config.json does not say
-	Inbox     string // the name whose inbox it is
-	ID        string // kept to the byte
+	InboxKey
+	ID string // kept to the byte
 }
 
 // String names the message, for errors.

@@ -18,7 +18,7 @@ func TestMemoryIsNotUsedUnderTheLock(t *testing.T) {
 	t.Parallel()
 	intent := func(p *place, before string) inbox.Send {
 		m := numbered("m", 0)
-		key := inbox.SendKey{Root: p.root, Team: "demo", CreatedAt: 1795196213317, Inbox: "alice", ID: "m-0"}
+		key := inbox.SendKey{InboxKey: inbox.InboxKey{Root: p.root, Team: "demo", CreatedAt: 1795196213317, Inbox: "alice"}, ID: "m-0"}
 		return inbox.Send{SendKey: key, Digest: m.Digest(), Before: before, State: inbox.SendIntent, At: m.Time}
 	}
 	for name, tc := range map[string]struct {

@@ -8,18 +8,18 @@ import (
 	"sync"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/pipe"
 	"teambridge/relay/wire"
-	"teambridge/teams"
 )
 
 // archive is what a relay needs of a [journal.Journal]. Tests make its calls fail.
 type archive interface {
 	RecordEnvelopes(context.Context, ...journal.Envelope) (recorded []bool, err error)
-	LastEnvelope(ctx context.Context, key journal.InboxKey, session string) (time.Time, error)
+	LastEnvelope(ctx context.Context, key inbox.InboxKey, session string) (time.Time, error)
 }
 
 const (
@@ -110,7 +110,7 @@ func (c *recorder) resume(ctx context.Context, s ledger.Session) {
 	// A journal that cannot be written does not keep the agent from its work.
 	brief, cancel := context.WithTimeout(ctx, journalWait)
 	defer cancel()
-	since, err := c.relay.archive.LastEnvelope(brief, c.key(), s.ID)
+	since, err := c.relay.archive.LastEnvelope(brief, c.relay.post, s.ID)
 	if err != nil {
 		c.relay.opts.Warn(fmt.Errorf("relay: %s: how much is recorded of what the agent told: %w", c.relay.opts.Member, err))
 	}
@@ -199,7 +199,7 @@ func (c *recorder) record(ctx context.Context, list ...told) error {
 	if c.relay.archive != nil {
 		var entries []journal.Envelope
 		for _, t := range list {
-			e, err := Entry(c.key(), t.session, t.Envelope)
+			e, err := Entry(c.relay.post, t.session, t.Envelope)
 			if err != nil {
 				return err
 			}
@@ -285,13 +285,8 @@ func (c *recorder) read(ctx context.Context, session string, since time.Time, en
 	return record()
 }
 
-func (c *recorder) key() journal.InboxKey {
-	p := c.relay.post
-	return journal.InboxKey{Root: p.Root, Team: teams.Instance{Team: p.Team, CreatedAt: p.CreatedAt}, Inbox: p.Inbox}
-}
-
 // Entry returns an envelope of a session as the journal keeps it. key is the agent's inbox.
-func Entry(key journal.InboxKey, session string, e wire.Envelope) (journal.Envelope, error) {
+func Entry(key inbox.InboxKey, session string, e wire.Envelope) (journal.Envelope, error) {
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return journal.Envelope{}, fmt.Errorf("relay: envelope %s: %w", e.ID, err)

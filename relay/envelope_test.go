@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
@@ -43,7 +44,7 @@ func (s *shelf) RecordEnvelopes(_ context.Context, list ...journal.Envelope) (re
 	return recorded, nil
 }
 
-func (s *shelf) LastEnvelope(context.Context, journal.InboxKey, string) (last time.Time, err error) {
+func (s *shelf) LastEnvelope(context.Context, inbox.InboxKey, string) (last time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.list {
@@ -99,7 +100,7 @@ func (m *memory) Conversation(ctx context.Context, session string, since time.Ti
 // recording starts a recorder of a relay that does nothing else.
 func recording(t *testing.T, s *shelf, m *memory) *recorder {
 	t.Helper()
-	r := &Relay{opts: Options{Member: "lead", Runtime: m, Warn: func(error) {}}, archive: s, post: ledger.InboxKey{Root: "/r", Team: "demo", Inbox: "lead"}}
+	r := &Relay{opts: Options{Member: "lead", Runtime: m, Warn: func(error) {}}, archive: s, post: inbox.InboxKey{Root: "/r", Team: "demo", Inbox: "lead"}}
 	c, err := newRecorder(r)
 	must(t, err)
 	return c

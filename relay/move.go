@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/teams"
 )
@@ -43,7 +44,7 @@ func (m *Move) Ask(ctx context.Context) (wish int64, h ledger.Handoff, err error
 
 // handoff returns where the session is.
 func (m *Move) handoff(ctx context.Context) (ledger.Handoff, error) {
-	h, found, err := m.Ledger.Handoff(ctx, ledger.KeyOf(m.Team, m.Config, m.Member))
+	h, found, err := m.Ledger.Handoff(ctx, inbox.KeyOf(m.Team, m.Config, m.Member))
 	if err != nil {
 		return h, err
 	}
@@ -95,5 +96,5 @@ func (m *Move) Wait(ctx context.Context, wish int64, held func(reason string)) (
 // Withdraw takes a wish back, and reports whether it could: it may have been answered
 // meanwhile.
 func (m *Move) Withdraw(ctx context.Context, wish int64) (bool, error) {
-	return m.Ledger.WithdrawPlace(ctx, ledger.KeyOf(m.Team, m.Config, m.Member), wish)
+	return m.Ledger.WithdrawPlace(ctx, inbox.KeyOf(m.Team, m.Config, m.Member), wish)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/relaytest/simchild"
 )
@@ -15,7 +16,7 @@ func TestMove(t *testing.T) {
 	s := newStation(t, simchild.Script{})
 	ctx := t.Context()
 	m := Move{State: s.options().State, Ledger: s.ledger, Team: s.team, Config: s.config(), Member: "team-lead", To: ledger.AtRelay}
-	key := ledger.KeyOf(s.team, s.config(), "team-lead")
+	key := inbox.KeyOf(s.team, s.config(), "team-lead")
 	set := func(h ledger.Handoff) {
 		t.Helper()
 		h.InboxKey = key

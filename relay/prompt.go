@@ -59,7 +59,7 @@ type PromptResult struct {
 // *[inbox.ProtocolError], unless in.Protocol is set. A prompt that is sent twice with one
 // ID is sent once. [ledger.ErrConflict]: the ID belongs to another message.
 // [ledger.ErrWritten]: that message was put into the inbox before.
-func Prompt(ctx context.Context, l *ledger.Ledger, p ledger.InboxKey, in Input) (PromptResult, error) {
+func Prompt(ctx context.Context, l *ledger.Ledger, p inbox.InboxKey, in Input) (PromptResult, error) {
 	results, err := Prompts(ctx, l, p, in)
 	if err != nil {
 		return PromptResult{}, err
@@ -68,7 +68,7 @@ func Prompt(ctx context.Context, l *ledger.Ledger, p ledger.InboxKey, in Input) 
 }
 
 // Prompts is [Prompt] for several prompts, in that order, all or none.
-func Prompts(ctx context.Context, l *ledger.Ledger, p ledger.InboxKey, ins ...Input) ([]PromptResult, error) {
+func Prompts(ctx context.Context, l *ledger.Ledger, p inbox.InboxKey, ins ...Input) ([]PromptResult, error) {
 	prompts := make([]ledger.Prompt, len(ins))
 	for i, in := range ins {
 		d, err := in.delivery(p)
@@ -89,7 +89,7 @@ func Prompts(ctx context.Context, l *ledger.Ledger, p ledger.InboxKey, ins ...In
 }
 
 // delivery is the prompt as the ledger records it.
-func (in *Input) delivery(p ledger.InboxKey) (ledger.Delivery, error) {
+func (in *Input) delivery(p inbox.InboxKey) (ledger.Delivery, error) {
 	if strings.TrimSpace(in.Text) == "" {
 		return ledger.Delivery{}, fmt.Errorf("relay: say to %s: the text is blank", p.Inbox)
 	}

@@ -230,7 +230,7 @@ type Status struct {
 // Relay serves one inbox. Make it with [New].
 type Relay struct {
 	opts Options
-	post ledger.InboxKey
+	post inbox.InboxKey
 	box  *inbox.Inbox
 	wake chan struct{}
 
@@ -295,7 +295,7 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 		opts.Now = time.Now
 	}
 	r := &Relay{
-		opts: opts, post: ledger.KeyOf(opts.Team, c, opts.Member), box: box.Cached(), wake: make(chan struct{}, 1),
+		opts: opts, post: inbox.KeyOf(opts.Team, c, opts.Member), box: box.Cached(), wake: make(chan struct{}, 1),
 		finishing: make(chan struct{}), moved: make(chan struct{}), ledger: opts.Ledger, patience: holdInterrupt, grace: grace, at: func(moment) {},
 	}
 	if opts.Journal != nil {
@@ -305,7 +305,7 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 }
 
 // Key returns what the relay's deliveries are kept under in the ledger.
-func (r *Relay) Key() ledger.InboxKey { return r.post }
+func (r *Relay) Key() inbox.InboxKey { return r.post }
 
 // Status returns what the relay is doing.
 func (r *Relay) Status() Status {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
@@ -53,7 +54,7 @@ func TestIdleReports(t *testing.T) {
 			_, stop := s.relay(opts)
 			s.await("all is settled", func() bool {
 				claimed := len(s.fates("team-lead")) == len(rows)
-				n, err := s.ledger.OpenCount(context.Background(), ledger.KeyOf(s.team, s.config(), "team-lead"))
+				n, err := s.ledger.OpenCount(context.Background(), inbox.KeyOf(s.team, s.config(), "team-lead"))
 				return claimed && err == nil && n == 0
 			})
 			stop()
@@ -173,7 +174,7 @@ func TestSkippedIsNoExchange(t *testing.T) {
 	_, stop := s.relay(opts)
 	s.writes("worker", "team-lead", "USE:SendMessage {\"to\": \"worker\"}\n[m-00]", idleReport("worker", ""))
 	s.await("it is held", func() bool {
-		held, err := s.ledger.Held(context.Background(), ledger.KeyOf(s.team, s.config(), "team-lead"))
+		held, err := s.ledger.Held(context.Background(), inbox.KeyOf(s.team, s.config(), "team-lead"))
 		return err == nil && len(held) == 1
 	})
 	stop()

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -20,7 +21,7 @@ const Ended State = "ended"
 
 // Info is what can be seen of a relay from another process.
 type Info struct {
-	ledger.InboxKey
+	inbox.InboxKey
 	Running bool // its process is there
 	State   State
 	Reason  string // why it waits, backs off, is dead, stopped or ended
@@ -46,7 +47,7 @@ func lockOf(state, path string) (dir, key string) {
 
 // RunID is the id of a relay that no service was told to run: a version 5 UUID of its
 // post, so that it stays the same from run to run.
-func RunID(p ledger.InboxKey) string { return ledger.DeriveID(ledger.RelayIDs, "run", p.Identity()) }
+func RunID(p inbox.InboxKey) string { return ledger.DeriveID(ledger.RelayIDs, "run", p.Identity()) }
 
 // Running reports whether a relay of ours serves an inbox now. state is our state
 // directory.
@@ -70,7 +71,7 @@ func StillRunning(ctx context.Context, d time.Duration, state string, t *teams.T
 // Stat returns the state of a member's relay, and whether there ever was one in this
 // instance of its team. A zero Info with Running is that of a relay that has just begun.
 func Stat(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c *teams.Config, member string) (o Info, found bool, err error) {
-	post := ledger.KeyOf(t, c, member)
+	post := inbox.KeyOf(t, c, member)
 	running, err := Running(state, t, member)
 	if err != nil {
 		return Info{}, false, err
@@ -133,7 +134,7 @@ func Facts(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c
 	if err != nil || l == nil {
 		return f, err
 	}
-	s, found, err := l.Session(ctx, ledger.KeyOf(t, c, member))
+	s, found, err := l.Session(ctx, inbox.KeyOf(t, c, member))
 	if running {
 		f.AtTerminal = found && s.State == ledger.RelayLocal
 	} else {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/relaytest/simchild"
 	"teambridge/teams"
@@ -154,7 +155,7 @@ func TestNotHeadlessAnyMore(t *testing.T) {
 func TestSeenWhereASessionIs(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
-	key := ledger.KeyOf(s.team, s.config(), "team-lead")
+	key := inbox.KeyOf(s.team, s.config(), "team-lead")
 	record := func(state ledger.RelayState, h ledger.Handoff) {
 		t.Helper()
 		h.InboxKey = key

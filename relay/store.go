@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claim"
 )
@@ -13,24 +14,24 @@ import (
 type store interface {
 	// For claiming. None of it is called while the lock of the inbox is held.
 	claim.Ledger
-	Unmarked(context.Context, ledger.InboxKey) ([]ledger.Delivery, error)
-	Missing(ctx context.Context, p ledger.InboxKey, uuids ...string) (missing []string, err error)
+	Unmarked(context.Context, inbox.InboxKey) ([]ledger.Delivery, error)
+	Missing(ctx context.Context, p inbox.InboxKey, uuids ...string) (missing []string, err error)
 	Claim(context.Context, ...ledger.Delivery) error
-	Held(context.Context, ledger.InboxKey) ([]ledger.Hold, error)
+	Held(context.Context, inbox.InboxKey) ([]ledger.Hold, error)
 	Hold(context.Context, ...ledger.Hold) error
-	Answered(ctx context.Context, p ledger.InboxKey, recipients ...string) error
+	Answered(ctx context.Context, p inbox.InboxKey, recipients ...string) error
 	StandIns(ctx context.Context, root string) ([]ledger.StandIn, error)
 	Joins(ctx context.Context, root, team string, createdAt int64) ([]ledger.Join, error)
-	Exchanges(ctx context.Context, p ledger.InboxKey, sender string, people []string, now time.Time, quiet time.Duration, back int) (ledger.Exchanges, error)
+	Exchanges(ctx context.Context, p inbox.InboxKey, sender string, people []string, now time.Time, quiet time.Duration, back int) (ledger.Exchanges, error)
 	Mark(ctx context.Context, uuids ...string) error
 
-	Session(context.Context, ledger.InboxKey) (ledger.Session, bool, error)
+	Session(context.Context, inbox.InboxKey) (ledger.Session, bool, error)
 	SetSession(context.Context, ledger.Session) error
-	OpenCount(context.Context, ledger.InboxKey) (int, error)
-	Waiting(context.Context, ledger.InboxKey) ([]ledger.Delivery, error)
+	OpenCount(context.Context, inbox.InboxKey) (int, error)
+	Waiting(context.Context, inbox.InboxKey) ([]ledger.Delivery, error)
 	EndDeliveries(ctx context.Context, state ledger.DeliveryState, reason string, deliveries ...string) error
 
-	InFlight(context.Context, ledger.InboxKey) (ledger.Frame, bool, error)
+	InFlight(context.Context, inbox.InboxKey) (ledger.Frame, bool, error)
 	Frame(ctx context.Context, uuid string) (ledger.Frame, bool, error)
 	Commit(ctx context.Context, f ledger.Frame, deliveries ...string) error
 	Tried(ctx context.Context, uuid, session string) error

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude"
 	"teambridge/relay/mode"
@@ -56,35 +57,35 @@ func find[T any](s stepStore, call string, do func() (T, bool, error)) (T, bool,
 	return f.what, f.found, err
 }
 
-func (s stepStore) Unmarked(ctx context.Context, p ledger.InboxKey) ([]ledger.Delivery, error) {
+func (s stepStore) Unmarked(ctx context.Context, p inbox.InboxKey) ([]ledger.Delivery, error) {
 	return step(s, "unmarked", func() ([]ledger.Delivery, error) { return s.Ledger.Unmarked(ctx, p) })
 }
 
-func (s stepStore) Open(ctx context.Context, p ledger.InboxKey) ([]string, error) {
+func (s stepStore) Open(ctx context.Context, p inbox.InboxKey) ([]string, error) {
 	return step(s, "open", func() ([]string, error) { return s.Ledger.Open(ctx, p) })
 }
 
-func (s stepStore) Marked(ctx context.Context, p ledger.InboxKey, id string) ([]ledger.Delivery, error) {
+func (s stepStore) Marked(ctx context.Context, p inbox.InboxKey, id string) ([]ledger.Delivery, error) {
 	return step(s, "marked", func() ([]ledger.Delivery, error) { return s.Ledger.Marked(ctx, p, id) })
 }
 
-func (s stepStore) DroppedUnmarked(ctx context.Context, p ledger.InboxKey, key string) ([]string, error) {
+func (s stepStore) DroppedUnmarked(ctx context.Context, p inbox.InboxKey, key string) ([]string, error) {
 	return step(s, "dropped", func() ([]string, error) { return s.Ledger.DroppedUnmarked(ctx, p, key) })
 }
 
-func (s stepStore) Occurrences(ctx context.Context, p ledger.InboxKey, key string) (int, error) {
+func (s stepStore) Occurrences(ctx context.Context, p inbox.InboxKey, key string) (int, error) {
 	return step(s, "occurrences", func() (int, error) { return s.Ledger.Occurrences(ctx, p, key) })
 }
 
-func (s stepStore) Missing(ctx context.Context, p ledger.InboxKey, uuids ...string) ([]string, error) {
+func (s stepStore) Missing(ctx context.Context, p inbox.InboxKey, uuids ...string) ([]string, error) {
 	return step(s, "missing", func() ([]string, error) { return s.Ledger.Missing(ctx, p, uuids...) })
 }
 
-func (s stepStore) OpenCount(ctx context.Context, p ledger.InboxKey) (int, error) {
+func (s stepStore) OpenCount(ctx context.Context, p inbox.InboxKey) (int, error) {
 	return step(s, "count", func() (int, error) { return s.Ledger.OpenCount(ctx, p) })
 }
 
-func (s stepStore) Waiting(ctx context.Context, p ledger.InboxKey) ([]ledger.Delivery, error) {
+func (s stepStore) Waiting(ctx context.Context, p inbox.InboxKey) ([]ledger.Delivery, error) {
 	return step(s, "waiting", func() ([]ledger.Delivery, error) { return s.Ledger.Waiting(ctx, p) })
 }
 
@@ -96,11 +97,11 @@ func (s stepStore) Split(ctx context.Context, uuid, reason string) (bool, error)
 	return step(s, "split", func() (bool, error) { return s.Ledger.Split(ctx, uuid, reason) })
 }
 
-func (s stepStore) Session(ctx context.Context, p ledger.InboxKey) (ledger.Session, bool, error) {
+func (s stepStore) Session(ctx context.Context, p inbox.InboxKey) (ledger.Session, bool, error) {
 	return find(s, "session", func() (ledger.Session, bool, error) { return s.Ledger.Session(ctx, p) })
 }
 
-func (s stepStore) InFlight(ctx context.Context, p ledger.InboxKey) (ledger.Frame, bool, error) {
+func (s stepStore) InFlight(ctx context.Context, p inbox.InboxKey) (ledger.Frame, bool, error) {
 	return find(s, "in flight", func() (ledger.Frame, bool, error) { return s.Ledger.InFlight(ctx, p) })
 }
 

@@ -64,7 +64,7 @@ func text(verified func(sender string) bool, d ledger.Delivery) string {
 
 // verifies returns what reports whether a sender is a member of the team. A name that stands for a
 // member on another machine is none: who writes under it is what that machine says.
-func verifies(config *teams.Config, team ledger.InboxKey, standIns []ledger.StandIn) func(sender string) bool {
+func verifies(config *teams.Config, team inbox.InboxKey, standIns []ledger.StandIn) func(sender string) bool {
 	return func(sender string) bool {
 		_, member := config.Member(sender)
 		team.Inbox = sender

@@ -336,7 +336,7 @@ func intend(ts *testscript.TestScript, neg bool, args []string) {
 	l, key := ledgerFor(ts, args[0], args[1])
 	m := inbox.Message{ID: args[2], From: "user", DefaultFrom: true, Text: args[3]}
 	ts.Check(errors.Join(l.Intend(context.Background(), inbox.Send{
-		SendKey: inbox.SendKey{Root: key.Root, Team: key.Team, CreatedAt: key.CreatedAt, Inbox: key.Inbox, ID: m.ID},
+		SendKey: inbox.SendKey{InboxKey: key, ID: m.ID},
 		Digest:  m.Digest(), Before: "another state of the file", At: time.Now(),
 	}), l.Close()))
 }
@@ -384,7 +384,7 @@ func held(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(errors.Join(l.Hold(context.Background(), ledger.Hold{InboxKey: key, Sender: args[2], Reason: args[3], Since: since}), l.Close()))
 }
 
-type launchers struct{} // map[ledger.InboxKey]*relay.Held, in the values of a script
+type launchers struct{} // map[inbox.InboxKey]*relay.Held, in the values of a script
 
 // launching plays the launcher of a session: at a place, from where it may be held to go to
 // the other one, or granting or refusing the next request to move it, or ending, or killed:
@@ -411,7 +411,7 @@ func launching(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(l.SetSession(ctx, ledger.Session{InboxKey: key, ID: "s-1", Command: "agent", State: state, Relay: os.Getpid(), Mode: []byte{}}))
 		ts.Check(l.SetHandoff(ctx, h))
 	}
-	all := ts.Value(launchers{}).(map[ledger.InboxKey]*relay.Held)
+	all := ts.Value(launchers{}).(map[inbox.InboxKey]*relay.Held)
 	release := func() {
 		if h := all[key]; h != nil {
 			ts.Check(h.Release())
@@ -468,7 +468,7 @@ func launching(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // ledgerFor opens the ledger, and returns the key of an inbox in it.
-func ledgerFor(ts *testscript.TestScript, team, member string) (*ledger.Ledger, ledger.InboxKey) {
+func ledgerFor(ts *testscript.TestScript, team, member string) (*ledger.Ledger, inbox.InboxKey) {
 	root, err := teams.Open(ts.Getenv("CLAUDE_CONFIG_DIR"))
 	ts.Check(err)
 	defer root.Close()
@@ -499,7 +499,7 @@ func does(ts *testscript.TestScript, neg bool, args []string) {
 	j, err := journal.Open(context.Background(), filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "journal.db"))
 	ts.Check(err)
 	_, err = j.RecordEnvelopes(context.Background(), journal.Envelope{
-		InboxKey: journal.InboxKey{Root: key.Root, Team: teams.Instance{Team: key.Team, CreatedAt: key.CreatedAt}, Inbox: key.Inbox},
+		InboxKey: key,
 		ID:       args[2], Session: "session", Turn: "turn", Call: event.Call, Kind: event.T, Role: "agent", At: at, Text: event.Text + event.Title,
 		Raw: fmt.Appendf(nil, `{"id":%q,"time":%d,"role":"agent","turn":"turn","ev":%s}`, args[2], at.UnixMilli(), args[4]),
 	})

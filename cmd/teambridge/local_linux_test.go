@@ -16,6 +16,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/relaytest/simchild"
@@ -27,7 +28,7 @@ type desk struct {
 	t      *testing.T
 	dir    string
 	ledger *ledger.Ledger
-	key    ledger.InboxKey
+	key    inbox.InboxKey
 	flags  []string
 	script simchild.Script
 

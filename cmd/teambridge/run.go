@@ -216,7 +216,7 @@ type agentRun struct {
 	opts     runOptions
 	payloads relay.Payloads
 	relay    *reply.Relay
-	key      ledger.InboxKey
+	key      inbox.InboxKey
 	ledger   *ledger.Ledger
 	prompter *fleet.PermissionPrompter
 	output   *stdio.Queue // stdout
@@ -406,7 +406,7 @@ func programFault(runtime string, err error) error {
 
 // waiting counts the messages that the agent did not get: unread rows, and deliveries that
 // are under way or failed.
-func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfile.Locker, l *ledger.Ledger, p ledger.InboxKey) (int, error) {
+func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfile.Locker, l *ledger.Ledger, p inbox.InboxKey) (int, error) {
 	open, err := l.Deliveries(ctx, ledger.DeliveryQuery{
 		Root: p.Root, Team: p.Team, CreatedAt: p.CreatedAt, Inbox: p.Inbox,
 		States: []ledger.DeliveryState{ledger.Claimed, ledger.FrameWritten, ledger.Accepted, ledger.Cut, ledger.Failed},

@@ -17,7 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"teambridge/cmd/demo"
-	"teambridge/inbox/ledger"
+	"teambridge/inbox"
 	"teambridge/relay"
 	"teambridge/relay/relaytest/simacp"
 	"teambridge/relay/relaytest/simchild"
@@ -200,7 +200,7 @@ func scripts(dir ...string) testscript.Params {
 			env.Values[visited{}] = new(string)
 			env.Values[notices{}] = &[]*net.UnixConn{}
 			env.Values[started{}] = map[string]*exec.Cmd{}
-			env.Values[launchers{}] = map[ledger.InboxKey]*relay.Held{}
+			env.Values[launchers{}] = map[inbox.InboxKey]*relay.Held{}
 			env.Values[outputs{}] = map[string]*os.File{}
 			return os.MkdirAll(filepath.Join(env.WorkDir, "claude", "teams"), 0o700)
 		},

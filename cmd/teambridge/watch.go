@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"teambridge/inbox/journal"
+	"teambridge/inbox"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -147,7 +147,7 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) (err er
 
 // follow prints what comes to a target, or to all teams, and runs p for it.
 func (a *app) follow(ctx context.Context, to api.Target, o watchOptions, p *program) (err error) {
-	v := &viewer{app: a, opts: o, to: to, said: map[journal.InboxKey]string{}, run: noise{app: a}}
+	v := &viewer{app: a, opts: o, to: to, said: map[inbox.InboxKey]string{}, run: noise{app: a}}
 	defer func() {
 		if perr := v.run.print(); err == nil {
 			err = perr
@@ -223,13 +223,13 @@ const lastWords = 250 * time.Millisecond
 type viewer struct {
 	*app
 	opts    watchOptions
-	program *program                    // run for each message; nil: none
-	to      api.Target                  // without a team: all
-	created int64                       // when that team was made, in milliseconds; 0: unknown
-	run     noise                       // what came since the last message that was shown
-	hidden  int                         // confirmations, as JSON
-	last    teams.Instance              // that was shown
-	said    map[journal.InboxKey]string // the turn and the last text of each agent that was shown
+	program *program                  // run for each message; nil: none
+	to      api.Target                // without a team: all
+	created int64                     // when that team was made, in milliseconds; 0: unknown
+	run     noise                     // what came since the last message that was shown
+	hidden  int                       // confirmations, as JSON
+	last    teams.Instance            // that was shown
+	said    map[inbox.InboxKey]string // the turn and the last text of each agent that was shown
 }
 
 // event prints what an event is about, if it is wanted.
@@ -272,7 +272,7 @@ func (v *viewer) show(r api.Record) error {
 	if err := v.run.print(); err != nil {
 		return err
 	}
-	agent := journal.InboxKey{Team: team, Inbox: r.Inbox}
+	agent := inbox.Key("", team, r.Inbox)
 	switch {
 	case r.Work != nil && r.Kind == api.KindText:
 		v.said[agent] = r.Work.Turn + "\n" + strings.TrimSpace(r.Text)

@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"teambridge/inbox"
 )
 
 // answerTo is the event that an agent answered, in the turn of a frame.
 func answerTo(n int64, frame, id, text string) RelayEvent {
 	return RelayEvent{
-		N: n, Root: root, Team: blue(), Inbox: "bob", At: at(float64(n)), Answer: frame,
+		N: n, InboxKey: inbox.Key(root, blue(), "bob"), At: at(float64(n)), Answer: frame,
 		Row: []byte(`{"from":"bob","text":"` + text + `","timestamp":"2026-01-01T00:00:00.000Z","type":"answer","messageId":"` + frame + `","inReplyTo":["` + id + `"]}`),
 	}
 }

@@ -115,7 +115,7 @@ func BenchmarkQuery(b *testing.B) {
 	j := mustOpen(b, filepath.Join(b.TempDir(), "journal.db"))
 	for i := range 50 {
 		s := look(b, 1)
-		s.Team.Team, s.Inbox = fmt.Sprint("team", i/10), fmt.Sprint("member", i%10)
+		s.Team, s.Inbox = fmt.Sprint("team", i/10), fmt.Sprint("member", i%10)
 		s.Rows = benchRows(b, i*1000, 1000)
 		observe(b, j, s)
 	}
@@ -226,7 +226,7 @@ func BenchmarkEnvelopes(b *testing.B) {
 	}
 	b.Run("last", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := j.LastEnvelope(b.Context(), InboxKey{root, blue(), "member7"}, "0a1b2c3d-0000-4000-8000-000000000001"); err != nil {
+			if _, err := j.LastEnvelope(b.Context(), inbox.Key(root, blue(), "member7"), "0a1b2c3d-0000-4000-8000-000000000001"); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 )
 
@@ -13,9 +14,9 @@ import (
 // session: an envelope of the session protocol. Package teambridge/relay/wire describes its
 // JSON; the other fields are what the journal looks for.
 type Envelope struct {
-	InboxKey        // the agent's own inbox
-	Seq      int64  // its number in the journal
-	ID       string // recorded once for each inbox
+	inbox.InboxKey        // the agent's own inbox
+	Seq            int64  // its number in the journal
+	ID             string // recorded once for each inbox
 
 	Session  string
 	Turn     string // "": in none
@@ -30,7 +31,7 @@ type Envelope struct {
 }
 
 func (e *Envelope) check() error {
-	if err := names("root", e.Root, "team", e.Team.Team, "inbox", e.Inbox, "id", e.ID, "session", e.Session, "kind", e.Kind, "role", e.Role); err != nil {
+	if err := names("root", e.Root, "team", e.Team, "inbox", e.Inbox, "id", e.ID, "session", e.Session, "kind", e.Kind, "role", e.Role); err != nil {
 		return err
 	}
 	switch {
@@ -56,7 +57,7 @@ func (j *Journal) RecordEnvelopes(ctx context.Context, list ...Envelope) (record
 	err = j.db.Do(ctx, "record envelopes", func(c *sqlite.Conn) error {
 		recorded = make([]bool, len(list)) // this function runs again if the file was busy
 		return j.number(c, func(n *numbers) (err error) {
-			boxes := map[InboxKey]int64{}
+			boxes := map[inbox.InboxKey]int64{}
 			for i := range list {
 				e := &list[i]
 				box, ok := boxes[e.InboxKey]
@@ -153,11 +154,11 @@ func (j *Journal) Envelopes(ctx context.Context, q EnvelopeQuery) iter.Seq2[Enve
 
 // LastEnvelope returns the time of the newest envelope of a session that was recorded, even
 // if it was pruned since. It is zero if there was none.
-func (j *Journal) LastEnvelope(ctx context.Context, key InboxKey, session string) (at time.Time, err error) {
+func (j *Journal) LastEnvelope(ctx context.Context, key inbox.InboxKey, session string) (at time.Time, err error) {
 	err = j.db.Do(ctx, "last envelope", func(c *sqlite.Conn) error {
 		return c.Query(func(v sqlite.Row) { at = v.Time(0) }, "WITH box AS (SELECT id FROM inboxes WHERE "+thisInbox+`)
 			SELECT max(at) FROM (SELECT max(at) AS at FROM envelopes WHERE inbox=(SELECT id FROM box) AND session=?5
-			UNION ALL SELECT at FROM pruned_sessions WHERE inbox=(SELECT id FROM box) AND session=?5)`, append(key.args(), session)...)
+			UNION ALL SELECT at FROM pruned_sessions WHERE inbox=(SELECT id FROM box) AND session=?5)`, append(inboxArgs(key), session)...)
 	})
 	return at, err
 }

@@ -12,13 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"teambridge/inbox"
 	"teambridge/relay/relaytest/killtest"
 )
 
 // said is an envelope of bob, that many seconds after monday.
 func said(id string, seconds float64, text string) Envelope {
 	return Envelope{
-		InboxKey: InboxKey{root, blue(), "bob"}, ID: id, Session: "s1", Turn: "t1", Kind: "text", Role: "agent",
+		InboxKey: inbox.Key(root, blue(), "bob"), ID: id, Session: "s1", Turn: "t1", Kind: "text", Role: "agent",
 		At: at(seconds), Text: text, Raw: fmt.Appendf(nil, `{"id":%q}`, id),
 	}
 }
@@ -53,7 +54,7 @@ func TestEnvelopeIsRecordedOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j, other := mustOpen(t, path), mustOpen(t, path)
 	e := Envelope{
-		InboxKey: InboxKey{root, blue(), "bob"}, ID: "a", Session: "s1", Turn: "t1", Call: "c1", Subagent: "sub", Kind: "tool-call-start", Role: "agent",
+		InboxKey: inbox.Key(root, blue(), "bob"), ID: "a", Session: "s1", Turn: "t1", Call: "c1", Subagent: "sub", Kind: "tool-call-start", Role: "agent",
 		At: at(1), Text: "go test", Raw: []byte(`{"id":"a"}`),
 	}
 	if diff := cmp.Diff([]bool{true, false}, record(t, j, e, e)); diff != "" {
@@ -146,7 +147,7 @@ func TestBadEnvelopesAreRefused(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
 	for want, change := range map[string]func(*Envelope){
-		"root": func(e *Envelope) { e.Root = "" }, "team": func(e *Envelope) { e.Team.Team = " " }, "inbox": func(e *Envelope) { e.Inbox = "" },
+		"root": func(e *Envelope) { e.Root = "" }, "team": func(e *Envelope) { e.Team = " " }, "inbox": func(e *Envelope) { e.Inbox = "" },
 		"id": func(e *Envelope) { e.ID = "" }, "session": func(e *Envelope) { e.Session = "" }, "kind": func(e *Envelope) { e.Kind = "" },
 		"role": func(e *Envelope) { e.Role = "" }, "time": func(e *Envelope) { e.At = time.Time{} }, "JSON": func(e *Envelope) { e.Raw = []byte("{") },
 	} {
@@ -167,7 +168,7 @@ func TestEnvelopesAreAdopted(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
 	e := said("a", 1, "")
-	e.Team.CreatedAt = 0
+	e.CreatedAt = 0
 	record(t, j, e)
 	must(t, j.Adopt(t.Context(), root, blue()))
 	if diff := cmp.Diff([]bool{false, true}, record(t, j, said("a", 1, ""), said("b", 2, ""))); diff != "" {

@@ -94,11 +94,11 @@ func (j *Journal) Export(ctx context.Context, w io.Writer, q Query) error {
 }
 
 func envelopeLine(e Envelope) (*exported, error) {
-	return &exported{e.Seq, saidLine{e.Seq, e.Root, e.Team.Team, e.Team.CreatedAt, e.Inbox, e.ID, e.Session, e.Raw}}, nil
+	return &exported{e.Seq, saidLine{e.Seq, e.Root, e.Team, e.CreatedAt, e.Inbox, e.ID, e.Session, e.Raw}}, nil
 }
 
 func eventLine(e RelayEvent) (*exported, error) {
-	l := relayedLine{Seq: e.Seq, Root: e.Root, Team: e.Team.Team, CreatedAt: e.Team.CreatedAt, Inbox: e.Inbox, ID: e.ID}
+	l := relayedLine{Seq: e.Seq, Root: e.Root, Team: e.Team, CreatedAt: e.CreatedAt, Inbox: e.Inbox, ID: e.ID}
 	r := &l.Relay
 	r.State, r.Reason, r.At, r.Delivery, r.From, r.Person = e.State, e.Reason, e.At, e.Delivery, e.From, e.Person
 	r.PID, r.Session = e.PID, e.Session
@@ -107,7 +107,7 @@ func eventLine(e RelayEvent) (*exported, error) {
 
 func messageLine(m Record) (*exported, error) {
 	l := line{
-		Seq: m.Seq, Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox,
+		Seq: m.Seq, Root: m.Root, Team: m.Team, CreatedAt: m.CreatedAt, Inbox: m.Inbox,
 		ID: m.ID(), Kind: m.Kind(), Occurrence: m.Occurrence, FirstSeen: m.FirstSeen, Said: m.Prompt, Answer: m.Answer,
 	}
 	if !m.ReadAt.IsZero() {

@@ -10,7 +10,7 @@ func TestIDs(t *testing.T) {
 	j := newJournal(t)
 	named := func(id string) string { return row(id, `"messageId":"`+id+`"`) }
 	red := look(t, 2, named("plan-3"))
-	red.Team.Team = "red"
+	red.Team = "red"
 	observe(t, j, look(t, 1, named("plan-1"), named("plan-12"), named("plot"), named("pla"), named("plan%"), named("plan\U0010fffd")), red)
 	record(t, j, said("plan-e", 1, "an envelope"))
 	for _, test := range []struct {

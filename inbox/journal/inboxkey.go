@@ -8,45 +8,34 @@ import (
 	"teambridge/teams"
 )
 
-// An InboxKey is one inbox of one team instance.
-type InboxKey struct {
-	Root  string // real path of the Claude root
-	Team  teams.Instance
-	Inbox string // name
-}
-
 // thisInbox is the condition that a record is of one inbox, with the arguments of args.
 const thisInbox = "root=? AND team=? AND created_at=? AND inbox=?"
 
-func (k InboxKey) args(before ...sqlite.Value) []sqlite.Value {
-	return append(before, k.Root, k.Team.Team, k.Team.CreatedAt, k.Inbox)
-}
-
-func (k InboxKey) message(id string) inbox.SendKey {
-	return inbox.SendKey{Root: k.Root, Team: k.Team.Team, CreatedAt: k.Team.CreatedAt, Inbox: k.Inbox, ID: id}
+func inboxArgs(k inbox.InboxKey, before ...sqlite.Value) []sqlite.Value {
+	return append(before, k.Root, k.Team, k.CreatedAt, k.Inbox)
 }
 
 // scanKey reads root, team, created_at and inbox from column i on.
-func scanKey(v sqlite.Row, i int) InboxKey {
-	return InboxKey{Root: v.Text(i), Team: teams.Instance{Team: v.Text(i + 1), CreatedAt: v.Int(i + 2)}, Inbox: v.Text(i + 3)}
+func scanKey(v sqlite.Row, i int) inbox.InboxKey {
+	return inbox.InboxKey{Root: v.Text(i), Team: v.Text(i + 1), CreatedAt: v.Int(i + 2), Inbox: v.Text(i + 3)}
 }
 
 // Inboxes lists the inboxes in the journal, of those that q asks for by root, team and
 // inbox, sorted by root, name of the team, its creation time and inbox.
-func (j *Journal) Inboxes(ctx context.Context, q Query) ([]InboxKey, error) {
+func (j *Journal) Inboxes(ctx context.Context, q Query) ([]inbox.InboxKey, error) {
 	return j.inboxes(ctx, q, "TRUE ORDER BY root, team, created_at, inbox")
 }
 
 // Occupied lists the inboxes in which messages are as far as the journal knows, of those
 // that q asks for by root, team and inbox.
-func (j *Journal) Occupied(ctx context.Context, q Query) ([]InboxKey, error) {
+func (j *Journal) Occupied(ctx context.Context, q Query) ([]inbox.InboxKey, error) {
 	return j.inboxes(ctx, q, `EXISTS (
 		SELECT 1 FROM messages m INDEXED BY messages_present WHERE m.inbox=inboxes.id AND gone_at IS NULL) ORDER BY id`)
 }
 
-func (j *Journal) inboxes(ctx context.Context, q Query, rest string) ([]InboxKey, error) {
+func (j *Journal) inboxes(ctx context.Context, q Query, rest string) ([]inbox.InboxKey, error) {
 	where := q.inboxes()
-	return sqlite.Select(ctx, j.db, "inboxes", func(v sqlite.Row) InboxKey { return scanKey(v, 0) },
+	return sqlite.Select(ctx, j.db, "inboxes", func(v sqlite.Row) inbox.InboxKey { return scanKey(v, 0) },
 		"SELECT root, team, created_at, inbox FROM inboxes WHERE "+where.String()+" AND "+rest, where.args...)
 }
 
@@ -71,6 +60,6 @@ func (j *Journal) Adopt(ctx context.Context, root string, team teams.Instance) e
 	if err != nil {
 		return err
 	}
-	_, err = j.Observe(ctx, Snapshot{Root: root, Team: teams.Instance{Team: team.Team}, Gone: true, At: j.now()})
+	_, err = j.Observe(ctx, Snapshot{InboxKey: inbox.InboxKey{Root: root, Team: team.Team}, Gone: true, At: j.now()})
 	return err
 }

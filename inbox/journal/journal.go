@@ -82,6 +82,7 @@ import (
 	"hash/maphash"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 )
 
@@ -94,7 +95,7 @@ type Journal struct {
 	now  func() time.Time
 
 	// Used in db.Do alone, which lets one in at a time.
-	views   map[InboxKey]*view
+	views   map[inbox.InboxKey]*view
 	held    int  // rows in views
 	inEpoch bool // it has assigned numbers, so it has begun an epoch
 }
@@ -134,7 +135,7 @@ func Open(ctx context.Context, path string) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Journal{db: db, seed: maphash.MakeSeed(), now: time.Now, views: map[InboxKey]*view{}}, nil
+	return &Journal{db: db, seed: maphash.MakeSeed(), now: time.Now, views: map[inbox.InboxKey]*view{}}, nil
 }
 
 // Close closes the journal after the call that is running. Closing twice is no error; every

@@ -90,7 +90,7 @@ func row(text string, more ...string) string {
 // look is a snapshot of bob's inbox that many seconds after monday.
 func look(t testing.TB, seconds float64, rows ...string) Snapshot {
 	t.Helper()
-	return Snapshot{Root: root, Team: blue(), Inbox: "bob", Rows: file(t, rows...), At: at(seconds)}
+	return Snapshot{InboxKey: inbox.Key(root, blue(), "bob"), Rows: file(t, rows...), At: at(seconds)}
 }
 
 func observe(t testing.TB, j *Journal, snapshots ...Snapshot) Observation {

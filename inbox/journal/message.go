@@ -10,17 +10,14 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
-	"teambridge/teams"
 )
 
 // A Record is one row of one inbox, from when it was first seen. Raw and the other fields
 // of Row are as they were then, except Read, which is true once the row was seen read.
 type Record struct {
 	inbox.Row
-	Seq   int64 // its number in the journal: of its appearing
-	Root  string
-	Team  teams.Instance
-	Inbox string
+	inbox.InboxKey
+	Seq int64 // its number in the journal: of its appearing
 
 	// Occurrence counts the equal rows of the inbox from 1, including those that are gone. It
 	// starts again when all of them were pruned.
@@ -57,8 +54,7 @@ const columns = scanned + ` FROM messages m CROSS JOIN inboxes i ON i.id = m.inb
 
 func scan(v sqlite.Row) (m Record) {
 	m.set(v.Blob(9))
-	k := scanKey(v, 1)
-	m.Seq, m.Root, m.Team, m.Inbox, m.Occurrence = v.Int(0), k.Root, k.Team, k.Inbox, int(v.Int(5))
+	m.Seq, m.InboxKey, m.Occurrence = v.Int(0), scanKey(v, 1), int(v.Int(5))
 	m.FirstSeen, m.ReadAt, m.GoneAt = v.Time(6), v.Time(7), v.Time(8)
 	m.Prompt, m.Answer = v.Text(10), v.Text(11)
 	m.Row.Read = !m.ReadAt.IsZero()
@@ -217,12 +213,12 @@ func (j *Journal) AnswerTo(ctx context.Context, frame string) (m Record, found b
 }
 
 // AnswersAt returns what the agent of an inbox answered in the millisecond of a time, as transcripts have it.
-func (j *Journal) AnswersAt(ctx context.Context, k InboxKey, at time.Time) ([]Record, error) {
+func (j *Journal) AnswersAt(ctx context.Context, k inbox.InboxKey, at time.Time) ([]Record, error) {
 	from := at.Truncate(time.Millisecond)
 	// An answer is gone from the start, and only that time has an index.
 	return sqlite.Select(ctx, j.db, "answers", scan, "SELECT "+columns+" WHERE m.seq IN (SELECT seq FROM messages INDEXED BY messages_gone WHERE gone_at>=? AND gone_at<?)"+
 		" AND m.seq IN (SELECT message FROM answers) AND m.inbox=(SELECT id FROM inboxes WHERE "+thisInbox+") ORDER BY m.seq",
-		append([]sqlite.Value{from.UnixMicro(), from.Add(time.Millisecond).UnixMicro()}, k.args()...)...)
+		append([]sqlite.Value{from.UnixMicro(), from.Add(time.Millisecond).UnixMicro()}, inboxArgs(k)...)...)
 }
 
 // KindAnswer is the kind of a headless agent's answer.

@@ -9,15 +9,12 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
-	"teambridge/teams"
 )
 
 // A Snapshot is the content of one inbox file at one time.
 type Snapshot struct {
-	Root  string         // real path of the Claude root
-	Team  teams.Instance // by name and creation time
-	Inbox string         // name; may be empty with Gone: all inboxes of the team
-	Rows  []inbox.Row    // all of the file, in its order; what [inbox.Inbox.Read] gave without error
+	inbox.InboxKey             // Inbox may be empty with Gone: all inboxes of the team
+	Rows           []inbox.Row // all of the file, in its order; what [inbox.Inbox.Read] gave without error
 
 	// Gone says that the file or the team does not exist any more. Rows are not
 	// looked at.
@@ -33,10 +30,7 @@ type Snapshot struct {
 // inbox as it was read back under the lock and, before it reports that the message is gone,
 // the snapshot that shows this. That makes one record of the message, with its end.
 func SnapshotOf(key inbox.SendKey, seen *inbox.Seen) Snapshot {
-	return Snapshot{
-		Root: key.Root, Team: teams.Instance{Team: key.Team, CreatedAt: key.CreatedAt}, Inbox: key.Inbox,
-		Rows: seen.Rows, At: seen.At, Done: seen.Done,
-	}
+	return Snapshot{InboxKey: key.InboxKey, Rows: seen.Rows, At: seen.At, Done: seen.Done}
 }
 
 // Kind is the kind of a change.
@@ -94,7 +88,7 @@ func (j *Journal) Observe(ctx context.Context, snapshots ...Snapshot) (Observati
 		// Most that is observed has not changed. Without BEGIN IMMEDIATE nobody waits.
 		first := len(todo)
 		for i := range todo {
-			v, err := j.view(c, todo[i].key())
+			v, err := j.view(c, todo[i].InboxKey)
 			if err != nil {
 				return err
 			}
@@ -111,7 +105,7 @@ func (j *Journal) Observe(ctx context.Context, snapshots ...Snapshot) (Observati
 		if err != nil {
 			// Some of them know what was rolled back.
 			for i := range todo {
-				j.forget(todo[i].key())
+				j.forget(todo[i].InboxKey)
 			}
 		}
 		return err
@@ -120,7 +114,7 @@ func (j *Journal) Observe(ctx context.Context, snapshots ...Snapshot) (Observati
 }
 
 func (s *Snapshot) check() error {
-	list := []string{"root", s.Root, "team", s.Team.Team, "inbox", s.Inbox}
+	list := []string{"root", s.Root, "team", s.Team, "inbox", s.Inbox}
 	if s.Gone && s.Inbox == "" {
 		list = list[:4]
 	}
@@ -148,8 +142,6 @@ type numbered struct {
 	began, ended int64
 }
 
-func (s *numbered) key() InboxKey { return InboxKey{s.Root, s.Team, s.Inbox} }
-
 // expand replaces a snapshot of a whole team by one for each of its inboxes.
 func (j *Journal) expand(c *sqlite.Conn, snapshots []Snapshot) ([]numbered, error) {
 	list := make([]numbered, 0, len(snapshots))
@@ -168,7 +160,7 @@ func (j *Journal) expand(c *sqlite.Conn, snapshots []Snapshot) ([]numbered, erro
 		err := c.Query(func(v sqlite.Row) {
 			n.Inbox = v.Text(0)
 			list = append(list, n)
-		}, "SELECT inbox FROM inboxes WHERE root=? AND team=? AND created_at=? ORDER BY inbox", s.Root, s.Team.Team, s.Team.CreatedAt)
+		}, "SELECT inbox FROM inboxes WHERE root=? AND team=? AND created_at=? ORDER BY inbox", s.Root, s.Team, s.CreatedAt)
 		if err != nil {
 			return nil, err
 		}
@@ -207,7 +199,7 @@ func (j *Journal) record(n *numbers, todo []numbered, o *Observation) error {
 	c := n.conn
 	for i := range todo {
 		s := &todo[i]
-		v, err := j.view(c, s.key())
+		v, err := j.view(c, s.InboxKey)
 		if err != nil {
 			return err
 		}
@@ -224,7 +216,7 @@ func (j *Journal) record(n *numbers, todo []numbered, o *Observation) error {
 		if r.order == overlaps {
 			o.Again = append(o.Again, s.index)
 		}
-		j.remember(s.key(), v)
+		j.remember(s.InboxKey, v)
 	}
 	return nil
 }
@@ -243,7 +235,7 @@ func (r *recorder) record(d *difference) error {
 	v, s := r.view, r.snapshot
 	if v.id == 0 {
 		id, err := r.conn.Number(`INSERT INTO inboxes (root, team, created_at, inbox, first_seen, began, ended, seq)
-			VALUES (?, ?, ?, ?, ?, ?, ?, 0) RETURNING id`, append(s.key().args(), s.ended, s.began, s.ended)...)
+			VALUES (?, ?, ?, ?, ?, ?, ?, 0) RETURNING id`, append(inboxArgs(s.InboxKey), s.ended, s.began, s.ended)...)
 		if err != nil {
 			return err
 		}
@@ -298,8 +290,7 @@ func (r *recorder) appear(row *inbox.Row, g *group, k int) error {
 		return nil // it may be one that was seen before
 	}
 	m := Record{
-		Seq: r.numbers.next(), Root: s.Root, Team: s.Team, Inbox: s.Inbox,
-		Occurrence: ever + 1, FirstSeen: time.UnixMicro(s.ended).UTC(),
+		InboxKey: s.InboxKey, Seq: r.numbers.next(), Occurrence: ever + 1, FirstSeen: time.UnixMicro(s.ended).UTC(),
 	}
 	m.set(row.Raw)
 	if row.Read {

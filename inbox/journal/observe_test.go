@@ -19,7 +19,7 @@ func TestRowFromAppearingToGone(t *testing.T) {
 	s := look(t, 1, raw)
 	o := observe(t, j, s)
 	wantChanges(t, o.Changes, "1 appeared hi#1")
-	want := Record{Seq: 1, Root: root, Team: blue(), Inbox: "bob", Row: file(t, raw)[0], Occurrence: 1, FirstSeen: at(1)}
+	want := Record{Seq: 1, InboxKey: inbox.Key(root, blue(), "bob"), Row: file(t, raw)[0], Occurrence: 1, FirstSeen: at(1)}
 	if diff := cmp.Diff(want, o.Changes[0].Message); diff != "" {
 		t.Errorf("message (-want +got):\n%s", diff)
 	}
@@ -192,14 +192,14 @@ func TestManySnapshotsAtOnce(t *testing.T) {
 	j := newJournal(t)
 	ann, red := look(t, 1, row("x")), look(t, 1, row("a"))
 	ann.Inbox = "ann"
-	red.Team.CreatedAt++
+	red.CreatedAt++
 	o := observe(t, j, look(t, 1, row("a")), ann, red, look(t, 2, row("b")), look(t, 2))
 	wantChanges(t, o.Changes, "1 appeared a#1, 2 appeared x#1, 3 appeared a#1, 4 appeared b#1, 5 gone a#1, 6 gone b#1")
 
 	// The team is gone: all of its inboxes, and none of another instance.
 	o = observe(t, j, look(t, 3, row("c")))
 	wantChanges(t, o.Changes, "7 appeared c#1")
-	o = observe(t, j, Snapshot{Root: root, Team: blue(), Gone: true, At: at(4)})
+	o = observe(t, j, Snapshot{InboxKey: inbox.Key(root, blue(), ""), Gone: true, At: at(4)})
 	wantChanges(t, o.Changes, "8 gone x#1, 9 gone c#1")
 	if got := number(t, j, "SELECT count(*) FROM messages WHERE gone_at IS NULL"); got != 1 {
 		t.Errorf("%d messages are present, want the one of the other instance", got)
@@ -229,7 +229,7 @@ func TestSnapshotsThatCannotBe(t *testing.T) {
 	j := newJournal(t)
 	for field, change := range map[string]func(*Snapshot){
 		"root":  func(s *Snapshot) { s.Root = "" },
-		"team":  func(s *Snapshot) { s.Team.Team = "" },
+		"team":  func(s *Snapshot) { s.Team = "" },
 		"inbox": func(s *Snapshot) { s.Inbox = "" },
 		"time":  func(s *Snapshot) { s.Done = s.At.Add(-1) },
 		"row 0": func(s *Snapshot) { s.Rows = []inbox.Row{{From: "x"}} },

@@ -29,7 +29,7 @@ const (
 // history is the inbox of an older agent at its n-th look: n rows, the older
 // ones read, every tenth equal to the others of its kind.
 func history(n int) Snapshot {
-	s := Snapshot{Root: root, Team: blue(), Inbox: "bob", At: at(float64(n))}
+	s := Snapshot{InboxKey: inbox.Key(root, blue(), "bob"), At: at(float64(n))}
 	for i := range n {
 		text := fmt.Sprint("row ", i)
 		if i%10 == 0 {
@@ -58,7 +58,7 @@ func childWatch(args []string) error {
 		if _, err := j.Observe(ctx, history(n), own); err != nil {
 			return err
 		}
-		key := inbox.SendKey{Root: root, Team: "blue", CreatedAt: 1, Inbox: "bob", ID: fmt.Sprint(n)}
+		key := inbox.SendKey{InboxKey: inbox.InboxKey{Root: root, Team: "blue", CreatedAt: 1, Inbox: "bob"}, ID: fmt.Sprint(n)}
 		if _, err := j.Lost(ctx, key, at(float64(n)), "clobbered"); err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func childForever(args []string) error {
 	if err != nil {
 		return err
 	}
-	s := Snapshot{Root: root, Team: blue(), Inbox: args[1]}
+	s := Snapshot{InboxKey: inbox.Key(root, blue(), args[1])}
 	for i := 1; ctx.Err() == nil; i++ {
 		s.At = at(float64(i))
 		text := fmt.Sprint("row ", i)

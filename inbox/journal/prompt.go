@@ -3,6 +3,7 @@ package journal
 import (
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 )
 
@@ -30,7 +31,7 @@ func unfiled(c *sqlite.Conn, n *numbers, e *RelayEvent, table, column, id string
 	}
 	var m Record
 	m.set(e.Row)
-	box, _, _, err := boxOf(c, e.key(), e.At)
+	box, _, _, err := boxOf(c, e.InboxKey, e.At)
 	if err != nil {
 		return err
 	}
@@ -49,12 +50,12 @@ func unfiled(c *sqlite.Conn, n *numbers, e *RelayEvent, table, column, id string
 
 // boxOf returns the number of an inbox, which is made if there is none, and when the newest
 // look at its file began and ended: 0 if nobody looked at it, so that the next look is newer.
-func boxOf(c *sqlite.Conn, k InboxKey, at time.Time) (box, began, ended int64, err error) {
+func boxOf(c *sqlite.Conn, k inbox.InboxKey, at time.Time) (box, began, ended int64, err error) {
 	if _, err := c.Exec(`INSERT INTO inboxes (root, team, created_at, inbox, first_seen, began, ended, seq)
-		VALUES (?, ?, ?, ?, ?, 0, 0, 0) ON CONFLICT DO NOTHING`, append(k.args(), at.UnixMicro())...); err != nil {
+		VALUES (?, ?, ?, ?, ?, 0, 0, 0) ON CONFLICT DO NOTHING`, append(inboxArgs(k), at.UnixMicro())...); err != nil {
 		return 0, 0, 0, err
 	}
 	err = c.Query(func(v sqlite.Row) { box, began, ended = v.Int(0), v.Int(1), v.Int(2) },
-		"SELECT id, began, ended FROM inboxes WHERE "+thisInbox, k.args()...)
+		"SELECT id, began, ended FROM inboxes WHERE "+thisInbox, inboxArgs(k)...)
 	return box, began, ended, err
 }

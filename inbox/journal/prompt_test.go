@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 )
 
@@ -46,7 +47,7 @@ func TestSaid(t *testing.T) {
 		"7 relay d accepted, 9 consumed id-d, 10 relay d done")
 	got := messages(t, j, Query{ID: "id-d"})
 	want := Record{
-		Seq: 2, Root: root, Team: blue(), Inbox: "bob", Row: file(t, string(words.Row))[0], Occurrence: 1, FirstSeen: at(2), GoneAt: at(2), Prompt: "d",
+		Seq: 2, InboxKey: inbox.Key(root, blue(), "bob"), Row: file(t, string(words.Row))[0], Occurrence: 1, FirstSeen: at(2), GoneAt: at(2), Prompt: "d",
 	}
 	if diff := cmp.Diff([]Record{want}, got); diff != "" {
 		t.Errorf("what was said (-want +got):\n%s", diff)

@@ -19,8 +19,8 @@ func TestMessages(t *testing.T) {
 	j := newJournal(t)
 	ann, red, later := look(t, 2, row("c", `"from":"kim"`)), look(t, 3, row("d")), look(t, 4, row("e", `"messageId":"id-e"`))
 	ann.Inbox = "ann"
-	red.Team.Team = "red"
-	later.Team.CreatedAt++
+	red.Team = "red"
+	later.CreatedAt++
 	other := look(t, 5, row("f"))
 	other.Root = "/other"
 	observe(t, j, look(t, 1, row("a"), row("b")), ann, red, later, other)
@@ -94,14 +94,14 @@ func TestInboxes(t *testing.T) {
 	j := newJournal(t)
 	ann, red, other := look(t, 2, row("c")), look(t, 3, row("d")), look(t, 5, row("f"))
 	ann.Inbox = "ann"
-	red.Team = teams.Instance{Team: "red", CreatedAt: 0}
+	red.Team, red.CreatedAt = "red", 0
 	other.Root = "/other"
 	observe(t, j, look(t, 4, row("a")), ann, red, other)
-	observe(t, j, Snapshot{Root: root, Team: blue(), Inbox: "ann", Gone: true, At: at(9)})
-	bob, redBob := InboxKey{root, blue(), "bob"}, InboxKey{root, teams.Instance{Team: "red"}, "bob"}
+	observe(t, j, Snapshot{InboxKey: inbox.Key(root, blue(), "ann"), Gone: true, At: at(9)})
+	bob, redBob := inbox.Key(root, blue(), "bob"), inbox.Key(root, teams.Instance{Team: "red"}, "bob")
 	known, err := j.Inboxes(t.Context(), Query{Root: root})
 	must(t, err)
-	if diff := cmp.Diff([]InboxKey{{root, blue(), "ann"}, bob, redBob}, known); diff != "" {
+	if diff := cmp.Diff([]inbox.InboxKey{inbox.Key(root, blue(), "ann"), bob, redBob}, known); diff != "" {
 		t.Errorf("inboxes (-want +got):\n%s", diff)
 	}
 	if got, err := j.Inboxes(t.Context(), Query{}); err != nil || len(got) != 4 || got[3].Root != "/other" {
@@ -109,7 +109,7 @@ func TestInboxes(t *testing.T) {
 	}
 	occupied, err := j.Occupied(t.Context(), Query{Root: root})
 	must(t, err)
-	if diff := cmp.Diff([]InboxKey{bob, redBob}, occupied); diff != "" {
+	if diff := cmp.Diff([]inbox.InboxKey{bob, redBob}, occupied); diff != "" {
 		t.Errorf("occupied (-want +got):\n%s", diff)
 	}
 }

@@ -205,7 +205,7 @@ const receiptColumns = `seq, root, team, created_at, inbox, id, state, reason,
 
 func scanReceipt(v sqlite.Row) Receipt {
 	return Receipt{
-		Seq: v.Int(0), SendKey: scanKey(v, 1).message(v.Text(5)), State: State(v.Text(6)), Reason: v.Text(7),
+		Seq: v.Int(0), SendKey: inbox.SendKey{InboxKey: scanKey(v, 1), ID: v.Text(5)}, State: State(v.Text(6)), Reason: v.Text(7),
 		VerifiedAt: v.Time(8), ConsumedAt: v.Time(9), LostAt: v.Time(10), SeenAt: v.Time(11),
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func aKey(id string) inbox.SendKey {
-	return inbox.SendKey{Root: root, Team: "blue", CreatedAt: blue().CreatedAt, Inbox: "bob", ID: id}
+	return inbox.SendKey{InboxKey: inbox.InboxKey{Root: root, Team: "blue", CreatedAt: blue().CreatedAt, Inbox: "bob"}, ID: id}
 }
 
 func TestReceipt(t *testing.T) {

@@ -8,18 +8,16 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
-	"teambridge/teams"
 )
 
 // A RelayEvent is a change of a message on its way to a headless agent, or of the relay
 // that brings it there.
 type RelayEvent struct {
-	Seq   int64  // its number in the journal
-	Root  string // real path of the Claude root
-	Team  teams.Instance
-	Inbox string
-	At    time.Time // when it happened, in UTC, to the microsecond
+	inbox.InboxKey
+	Seq int64     // its number in the journal
+	At  time.Time // when it happened, in UTC, to the microsecond
 
 	// Of a message; empty if it is about the relay.
 	Delivery string // uuid
@@ -127,14 +125,12 @@ func (e *RelayEvent) record(c *sqlite.Conn, n *numbers) error {
 	}
 	_, err := c.Exec(`INSERT INTO relay_events (seq, root, team, created_at, inbox, at, delivery, id, sender, person,
 		state, reason, pid, session, n) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		append(e.key().args(n.next()), e.At.UnixMicro(), e.Delivery, e.ID, e.From, e.Person, e.State, e.Reason, e.PID, e.Session, e.N)...)
+		append(inboxArgs(e.InboxKey, n.next()), e.At.UnixMicro(), e.Delivery, e.ID, e.From, e.Person, e.State, e.Reason, e.PID, e.Session, e.N)...)
 	if err != nil {
 		return err
 	}
 	return e.updateReceipt(c, n)
 }
-
-func (e *RelayEvent) key() InboxKey { return InboxKey{e.Root, e.Team, e.Inbox} }
 
 // updateReceipt changes the receipt of a message as the event says. That of a row changes
 // only when the agent's model was given it.
@@ -152,7 +148,7 @@ func (e *RelayEvent) updateReceipt(c *sqlite.Conn, n *numbers) error {
 		seen = []string{"seen"}
 	}
 	if slices.Contains(seen, e.State) {
-		_, err := updateReceipt(c, n, e.key().message(e.ID), shown, e.At, "", nil)
+		_, err := updateReceipt(c, n, inbox.SendKey{InboxKey: e.InboxKey, ID: e.ID}, shown, e.At, "", nil)
 		return err
 	}
 	return nil
@@ -185,7 +181,7 @@ func (e *RelayEvent) updateState(c *sqlite.Conn, n *numbers) error {
 	if len(reason) > sqlite.MaxName {
 		reason = strings.ToValidUTF8(reason[:sqlite.MaxName], "")
 	}
-	_, err := updateReceipt(c, n, e.key().message(e.ID), state, e.At, reason, nil)
+	_, err := updateReceipt(c, n, inbox.SendKey{InboxKey: e.InboxKey, ID: e.ID}, state, e.At, reason, nil)
 	return err
 }
 
@@ -197,7 +193,7 @@ func (j *Journal) CopiedUpTo(ctx context.Context, source string) (n int64, err e
 const copiedUpTo = "SELECT coalesce(max(n), 0) FROM copied WHERE source=?"
 
 func (e *RelayEvent) check() error {
-	list := []string{"root", e.Root, "team", e.Team.Team, "inbox", e.Inbox, "state", e.State}
+	list := []string{"root", e.Root, "team", e.Team, "inbox", e.Inbox, "state", e.State}
 	if e.Answer != "" {
 		list = list[:6]
 	}
@@ -225,9 +221,8 @@ func (e *RelayEvent) check() error {
 const relayedColumns = `seq, root, team, created_at, inbox, at, delivery, id, sender, person, state, reason, pid, session, n FROM relay_events`
 
 func scanRelayed(v sqlite.Row) RelayEvent {
-	k := scanKey(v, 1)
 	return RelayEvent{
-		Seq: v.Int(0), Root: k.Root, Team: k.Team, Inbox: k.Inbox, At: v.Time(5), Delivery: v.Text(6), ID: v.Text(7), From: v.Text(8),
+		InboxKey: scanKey(v, 1), Seq: v.Int(0), At: v.Time(5), Delivery: v.Text(6), ID: v.Text(7), From: v.Text(8),
 		Person: v.Bool(9), State: v.Text(10), Reason: v.Text(11), PID: int(v.Int(12)), Session: v.Text(13), N: v.Int(14),
 	}
 }

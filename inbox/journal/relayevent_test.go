@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"teambridge/inbox"
 )
 
 func anEvent(n int64, delivery, state string) RelayEvent {
 	return RelayEvent{
-		N: n, Root: root, Team: blue(), Inbox: "bob", At: at(float64(n)), Delivery: delivery, ID: "id-" + delivery, From: "alice", State: state,
+		N: n, InboxKey: inbox.Key(root, blue(), "bob"), At: at(float64(n)), Delivery: delivery, ID: "id-" + delivery, From: "alice", State: state,
 	}
 }
 
@@ -60,7 +62,7 @@ func TestRelayedOnce(t *testing.T) {
 	for _, bad := range [][]RelayEvent{
 		{anEvent(11, "d", "done"), anEvent(11, "e", "done")},
 		{anEvent(11, "d", "")},
-		{{N: 11, Root: root, Team: blue(), Inbox: "bob", State: "done"}},
+		{{N: 11, InboxKey: inbox.Key(root, blue(), "bob"), State: "done"}},
 	} {
 		if _, err := j.CopyEvents(t.Context(), "l", bad...); !errors.As(err, new(*ValueError)) {
 			t.Errorf("%v: got %v, want a ValueError", bad, err)

@@ -175,7 +175,7 @@ func TestSearchWithinAQuery(t *testing.T) {
 	}
 	observe(t, j, look(t, 1, rows...))
 	red := look(t, 2, row("word ☃"))
-	red.Team.Team = "red"
+	red.Team = "red"
 	observe(t, j, red)
 	last := int64(3*pageSize + 1)
 	for _, words := range []string{"word", "☃", "word ☃"} {

@@ -1,6 +1,9 @@
 package journal
 
-import "teambridge/inbox/sqlite"
+import (
+	"teambridge/inbox"
+	"teambridge/inbox/sqlite"
+)
 
 // sent records a row that we put into an inbox, and its receipt.
 func sent(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
@@ -9,7 +12,7 @@ func sent(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 		return err
 	}
 	const unknown = "its sender ended before it was known whether it is in the inbox"
-	_, err = updateReceipt(c, n, e.key().message(m.ID()), State(e.State), e.At, unknown, nil)
+	_, err = updateReceipt(c, n, inbox.SendKey{InboxKey: e.InboxKey, ID: m.ID()}, State(e.State), e.At, unknown, nil)
 	return err
 }
 
@@ -28,7 +31,7 @@ func claimed(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 // later, is gone. About any other the next look decides.
 func stood(c *sqlite.Conn, n *numbers, e *RelayEvent, certain bool) (m Record, err error) {
 	m.set(e.Row)
-	box, began, ended, err := boxOf(c, e.key(), e.At)
+	box, began, ended, err := boxOf(c, e.InboxKey, e.At)
 	if err != nil {
 		return m, err
 	}

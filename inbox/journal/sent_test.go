@@ -15,7 +15,7 @@ import (
 
 // sentAt is the event that a message was sent.
 func sentAt(n int64, clock float64, row string) RelayEvent {
-	return RelayEvent{N: n, Root: root, Team: blue(), Inbox: "bob", At: at(clock), Sent: true, State: string(Verified), Row: []byte(row)}
+	return RelayEvent{N: n, InboxKey: inbox.Key(root, blue(), "bob"), At: at(clock), Sent: true, State: string(Verified), Row: []byte(row)}
 }
 
 func unknownAt(n int64, clock float64, row string) RelayEvent {

@@ -111,7 +111,7 @@ func (t *Tap) Run(ctx context.Context) error {
 	defer cancel()
 	for name, l := range t.lives {
 		if !l.there() {
-			t.observe(last, Snapshot{Team: l.instance, Gone: true, At: time.Now()})
+			t.gone(last, l.instance, "")
 		}
 		t.forget(name)
 	}
@@ -194,17 +194,18 @@ func (t *Tap) begin(ctx context.Context) error {
 	}
 	var ended teams.Instance // the last one that was recorded as gone
 	for _, k := range known {
-		if t.opts.Only != nil && !t.opts.Only(k.Team.Team) {
+		if t.opts.Only != nil && !t.opts.Only(k.Team) {
 			continue
 		}
-		names, alive := now[k.Team]
+		team := k.Instance()
+		names, alive := now[team]
 		switch {
-		case k.Team.Fileless():
+		case team.Fileless():
 		case alive && !slices.Contains(names, k.Inbox):
-			t.observe(ctx, Snapshot{Team: k.Team, Inbox: k.Inbox, Gone: true, At: time.Now()})
-		case !alive && !hidden[k.Team.Team] && k.Team != ended:
-			ended = k.Team
-			t.observe(ctx, Snapshot{Team: k.Team, Gone: true, At: time.Now()})
+			t.gone(ctx, team, k.Inbox)
+		case !alive && !hidden[k.Team] && team != ended:
+			ended = team
+			t.gone(ctx, team, "")
 		}
 	}
 	return ctx.Err()
@@ -220,7 +221,7 @@ func (t *Tap) event(ctx context.Context, e *watch.Event) {
 			if e.Kind == watch.TeamAppeared && l.in(e) {
 				return // it is gone by now: what is of it comes before TeamGone
 			}
-			t.observe(ctx, Snapshot{Team: l.instance, Gone: true, At: time.Now()})
+			t.gone(ctx, l.instance, "")
 			if ctx.Err() != nil {
 				return // it may not have been recorded: Run does it as its last word
 			}
@@ -244,7 +245,7 @@ func (t *Tap) event(ctx context.Context, e *watch.Event) {
 		if info, err := os.Lstat(e.Path); err == nil && info.Mode().IsRegular() {
 			t.look(ctx, e.Team, e.Inbox)
 		} else if l := t.lives[e.Team]; l != nil && l.in(e) {
-			t.observe(ctx, Snapshot{Team: l.instance, Inbox: e.Inbox, Gone: true, At: time.Now()})
+			t.gone(ctx, l.instance, e.Inbox)
 		}
 	}
 }
@@ -279,7 +280,7 @@ func (t *Tap) configured(ctx context.Context, name string) {
 		return
 	}
 	if knew {
-		t.observe(ctx, Snapshot{Team: was, Gone: true, At: time.Now()})
+		t.gone(ctx, was, "")
 	} else if err := t.opts.Journal.Adopt(ctx, t.opts.Root.Path(), l.instance); err != nil && ctx.Err() == nil {
 		t.opts.Warn(err)
 	}
@@ -315,11 +316,10 @@ func (t *Tap) versions(ctx context.Context, e *watch.Event) {
 			look = true // it is being written in place, or is no array
 			continue
 		}
-		s.Team, s.Inbox = instance, e.Inbox
-		look = t.observe(ctx, s)
+		look = t.observe(ctx, instance, e.Inbox, s)
 	}
 	if ended && len(e.Versions) > 0 {
-		t.observe(ctx, Snapshot{Team: instance, Inbox: e.Inbox, Gone: true, At: time.Now()})
+		t.gone(ctx, instance, e.Inbox)
 	}
 	if look && e.Kind == watch.Changed {
 		t.look(ctx, e.Team, e.Inbox)
@@ -379,7 +379,7 @@ func (t *Tap) look(ctx context.Context, name, inboxName string) {
 	for range 3 {
 		at := time.Now()
 		rows, err := box.Read(once)
-		s := Snapshot{Team: l.instance, Inbox: inboxName, Rows: rows, At: at, Done: time.Now()}
+		s := Snapshot{Rows: rows, At: at, Done: time.Now()}
 		switch {
 		case errors.Is(err, inbox.ErrMissing):
 			s.Gone = true
@@ -391,7 +391,7 @@ func (t *Tap) look(ctx context.Context, name, inboxName string) {
 			return
 		}
 		delete(t.warned, box.Path())
-		if !t.observe(ctx, s) {
+		if !t.observe(ctx, l.instance, inboxName, s) {
 			return
 		}
 	}
@@ -421,7 +421,7 @@ func (t *Tap) afterWait(ctx context.Context, s waited) {
 	case s.err == nil, errors.Is(s.err, inbox.ErrMissing):
 		t.look(ctx, s.team, s.inbox)
 	case errors.Is(s.err, inbox.ErrEmpty) && l != nil:
-		t.observe(ctx, Snapshot{Team: l.instance, Inbox: s.inbox, At: s.at})
+		t.observe(ctx, l.instance, s.inbox, Snapshot{At: s.at})
 	default:
 		t.fault(ctx, s.path, s.err)
 	}
@@ -435,9 +435,14 @@ func (t *Tap) fault(ctx context.Context, path string, err error) {
 	}
 }
 
-// observe records a snapshot and reports whether to look again.
-func (t *Tap) observe(ctx context.Context, s Snapshot) (again bool) {
-	s.Root = t.opts.Root.Path()
+// gone records that an inbox is gone; "" is that the team is.
+func (t *Tap) gone(ctx context.Context, of teams.Instance, name string) {
+	t.observe(ctx, of, name, Snapshot{Gone: true, At: time.Now()})
+}
+
+// observe records a snapshot of an inbox and reports whether to look again.
+func (t *Tap) observe(ctx context.Context, of teams.Instance, name string, s Snapshot) (again bool) {
+	s.InboxKey = inbox.Key(t.opts.Root.Path(), of, name)
 	o, err := t.opts.Journal.Observe(ctx, s)
 	if err != nil {
 		if ctx.Err() == nil {

@@ -186,7 +186,7 @@ func state(t testing.TB, j *Journal) []string {
 		if !m.GoneAt.IsZero() {
 			gone = "-"
 		}
-		list = append(list, fmt.Sprintf("%s%s/%s %s#%d", gone, m.Team, m.Inbox, m.Text, m.Occurrence))
+		list = append(list, fmt.Sprintf("%s%s/%s %s#%d", gone, m.Instance(), m.Inbox, m.Text, m.Occurrence))
 	}
 	slices.Sort(list)
 	return list
@@ -198,9 +198,9 @@ func TestTapBegins(t *testing.T) {
 	t.Parallel()
 	c, j := newClaude(t), newJournal(t)
 	at := time.Now().Add(-time.Hour)
-	before := func(root, team, inbox string, rows ...string) {
+	before := func(root, team, name string, rows ...string) {
 		t.Helper()
-		_, err := j.Observe(t.Context(), Snapshot{Root: root, Team: teams.Instance{Team: team, CreatedAt: 1}, Inbox: inbox, Rows: file(t, rows...), At: at})
+		_, err := j.Observe(t.Context(), Snapshot{InboxKey: inbox.Key(root, teams.Instance{Team: team, CreatedAt: 1}, name), Rows: file(t, rows...), At: at})
 		must(t, err)
 	}
 	here := c.root.Path()
@@ -571,7 +571,7 @@ func TestAdopt(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
 	unknown, known := look(t, 1, row("a")), look(t, 1, row("b"))
-	unknown.Team.CreatedAt = 0
+	unknown.CreatedAt = 0
 	both := unknown
 	both.Inbox, known.Inbox = "ann", "ann"
 	observe(t, j, unknown, both, known)

@@ -21,7 +21,7 @@ func addSent(c *sqlite.Conn, s Send) (int64, error) {
 	if len(s.Row) == 0 {
 		return 0, nil
 	}
-	inboxID, err := InboxOf(s.SendKey).add(c)
+	inboxID, err := addInbox(c, s.InboxKey)
 	if err != nil {
 		return 0, err
 	}

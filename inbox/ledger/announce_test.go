@@ -160,7 +160,7 @@ func TestEventOfASend(t *testing.T) {
 	got := append(events(t, other), events(t, l)...)
 	key := aKey("1")
 	want := Event{
-		N: 1, Epoch: got[0].Epoch, InboxKey: InboxKey{Root: key.Root, Team: key.Team, CreatedAt: key.CreatedAt, Inbox: key.Inbox}, At: tuesday,
+		N: 1, Epoch: got[0].Epoch, InboxKey: key.InboxKey, At: tuesday,
 		Sent: SentWritten, Row: []byte("a"),
 	}
 	if diff := cmp.Diff([]Event{want, want}, got); diff != "" {

@@ -59,7 +59,7 @@ func addAnswerTo(c *sqlite.Conn, f Frame, ids []string, said string, at int64) (
 	if err != nil {
 		return 0, err
 	}
-	inboxID, err := f.InboxKey.number(c)
+	inboxID, err := inboxNumber(c, f.InboxKey)
 	if err != nil {
 		return 0, err
 	}

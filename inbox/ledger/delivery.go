@@ -8,13 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 )
 
 // A Delivery is one row of an inbox, or one user prompt, on its way to the agent.
 type Delivery struct {
 	UUID string // of the delivery; what relayedBy says in the row
-	InboxKey
+	inbox.InboxKey
 	Seq        int64  // order of claiming, given by the ledger: unique, growing, never used again
 	Key        string // [inbox.Row.Key]; empty for a user prompt
 	Occurrence int    // which of the rows with that key ever, from 1; 0 for a user prompt
@@ -39,7 +40,7 @@ type Delivery struct {
 const maxContent = 32 << 20
 
 func (d *Delivery) check() error {
-	err := cmp.Or(d.InboxKey.check(), names("uuid", d.UUID), content("raw", d.Raw), content("mode", d.Mode))
+	err := cmp.Or(checkInbox(d.InboxKey), names("uuid", d.UUID), content("raw", d.Raw), content("mode", d.Mode))
 	switch {
 	case err != nil:
 	case !d.Person:
@@ -92,7 +93,7 @@ func (l *Ledger) Claim(ctx context.Context, ds ...Delivery) error {
 }
 
 func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
-	inboxID, err := d.InboxKey.add(c)
+	inboxID, err := addInbox(c, d.InboxKey)
 	if err != nil {
 		return 0, err
 	}
@@ -154,24 +155,24 @@ func unknown(op, uuid string) error {
 }
 
 // Marked lists the marked deliveries of rows with that message id, in the order of claiming.
-func (l *Ledger) Marked(ctx context.Context, k InboxKey, id string) ([]Delivery, error) {
+func (l *Ledger) Marked(ctx context.Context, k inbox.InboxKey, id string) ([]Delivery, error) {
 	return l.ofInbox(ctx, "marked", k, "id=? AND key<>'' AND marked=1 ORDER BY seq", id)
 }
 
 // WithID lists the deliveries of rows with that message id, in the order of claiming.
-func (l *Ledger) WithID(ctx context.Context, k InboxKey, id string) ([]Delivery, error) {
+func (l *Ledger) WithID(ctx context.Context, k inbox.InboxKey, id string) ([]Delivery, error) {
 	return l.ofInbox(ctx, "with id", k, "id=? AND person=0 ORDER BY seq", id)
 }
 
 // Unmarked lists the claimed deliveries not yet marked, in the order of claiming.
-func (l *Ledger) Unmarked(ctx context.Context, k InboxKey) ([]Delivery, error) {
+func (l *Ledger) Unmarked(ctx context.Context, k inbox.InboxKey) ([]Delivery, error) {
 	return l.ofInbox(ctx, "unmarked", k, unended+" AND state='claimed' AND marked=0 ORDER BY seq")
 }
 
 // Waiting lists the deliveries of an inbox that can go into a frame: claimed,
 // marked and in none. User prompts come first, each in the order of claiming. Messages to
 // the inbox's pane are left out.
-func (l *Ledger) Waiting(ctx context.Context, k InboxKey) ([]Delivery, error) {
+func (l *Ledger) Waiting(ctx context.Context, k inbox.InboxKey) ([]Delivery, error) {
 	return l.ofInbox(ctx, "waiting", k, unended+` AND state='claimed' AND marked=1 AND frame=''
 		AND seq NOT IN (SELECT seq FROM pane_messages)
 		AND seq < coalesce((SELECT min(d.seq) FROM deliveries d JOIN sessions USING (inbox_id) WHERE d.inbox_id=inboxes.inbox_id AND answers<>0
@@ -179,38 +180,38 @@ func (l *Ledger) Waiting(ctx context.Context, k InboxKey) ([]Delivery, error) {
 }
 
 // ofInbox returns the deliveries of one inbox for which the rest of a query holds.
-func (l *Ledger) ofInbox(ctx context.Context, op string, k InboxKey, rest string, args ...sqlite.Value) ([]Delivery, error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) ofInbox(ctx context.Context, op string, k inbox.InboxKey, rest string, args ...sqlite.Value) ([]Delivery, error) {
+	if err := checkInbox(k); err != nil {
 		return nil, err
 	}
-	return l.deliveries(ctx, op, thisInbox+" AND "+rest, append(k.args(), args...)...)
+	return l.deliveries(ctx, op, thisInbox+" AND "+rest, append(inboxArgs(k), args...)...)
 }
 
 // DroppedUnmarked lists the uuids of the deliveries of rows with that key which were
 // dropped before their claim was finished, in the order of claiming. A row that still
 // waits in the inbox belongs to one of them and must not be claimed again.
-func (l *Ledger) DroppedUnmarked(ctx context.Context, k InboxKey, key string) ([]string, error) {
+func (l *Ledger) DroppedUnmarked(ctx context.Context, k inbox.InboxKey, key string) ([]string, error) {
 	return l.uuids(ctx, "dropped", k, "key=? AND key<>'' AND state='dropped' AND marked=0 ORDER BY occurrence", key)
 }
 
 // Open lists the uuids of the deliveries of an inbox that have not ended.
-func (l *Ledger) Open(ctx context.Context, k InboxKey) ([]string, error) {
+func (l *Ledger) Open(ctx context.Context, k inbox.InboxKey) ([]string, error) {
 	return l.uuids(ctx, "open deliveries", k, unended)
 }
 
 // uuids returns those of the deliveries of one inbox for which the rest of a query holds.
-func (l *Ledger) uuids(ctx context.Context, op string, k InboxKey, rest string, args ...sqlite.Value) ([]string, error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) uuids(ctx context.Context, op string, k inbox.InboxKey, rest string, args ...sqlite.Value) ([]string, error) {
+	if err := checkInbox(k); err != nil {
 		return nil, err
 	}
 	return sqlite.Select(ctx, l.db, op, func(v sqlite.Row) string { return v.Text(0) },
-		"SELECT uuid FROM inboxes JOIN deliveries USING (inbox_id) WHERE "+thisInbox+" AND "+rest, append(k.args(), args...)...)
+		"SELECT uuid FROM inboxes JOIN deliveries USING (inbox_id) WHERE "+thisInbox+" AND "+rest, append(inboxArgs(k), args...)...)
 }
 
 // Missing returns those of the uuids that are no deliveries of the inbox, in their order.
 // Pruned deliveries are missing too, but still count in [Ledger.Occurrences].
-func (l *Ledger) Missing(ctx context.Context, k InboxKey, uuids ...string) (missing []string, err error) {
-	if err := k.check(); err != nil || len(uuids) == 0 {
+func (l *Ledger) Missing(ctx context.Context, k inbox.InboxKey, uuids ...string) (missing []string, err error) {
+	if err := checkInbox(k); err != nil || len(uuids) == 0 {
 		return nil, err
 	}
 	err = l.db.Do(ctx, "missing", func(c *sqlite.Conn) error {
@@ -229,7 +230,7 @@ func (l *Ledger) Missing(ctx context.Context, k InboxKey, uuids ...string) (miss
 
 // Occurrences returns how many rows with that key were ever claimed in an inbox: the
 // highest Occurrence, including those of pruned deliveries.
-func (l *Ledger) Occurrences(ctx context.Context, k InboxKey, key string) (int, error) {
+func (l *Ledger) Occurrences(ctx context.Context, k inbox.InboxKey, key string) (int, error) {
 	return l.count(ctx, "occurrences", k, `SELECT max(
 			coalesce((SELECT max(occurrence) FROM deliveries WHERE inbox_id=i.inbox_id AND key=?1 AND key<>''), 0),
 			coalesce((SELECT occurrence FROM pruned WHERE inbox_id=i.inbox_id AND key=?1), 0))
@@ -237,26 +238,26 @@ func (l *Ledger) Occurrences(ctx context.Context, k InboxKey, key string) (int, 
 }
 
 // OpenCount returns how many deliveries of an inbox have not ended.
-func (l *Ledger) OpenCount(ctx context.Context, k InboxKey) (int, error) {
+func (l *Ledger) OpenCount(ctx context.Context, k inbox.InboxKey) (int, error) {
 	return l.count(ctx, "count", k, "SELECT count(*) FROM inboxes JOIN deliveries USING (inbox_id) WHERE "+thisInbox+" AND "+unended)
 }
 
-func (l *Ledger) count(ctx context.Context, op string, k InboxKey, query string, before ...sqlite.Value) (int, error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) count(ctx context.Context, op string, k inbox.InboxKey, query string, before ...sqlite.Value) (int, error) {
+	if err := checkInbox(k); err != nil {
 		return 0, err
 	}
-	n, err := l.db.Number(ctx, op, query, k.args(before...)...)
+	n, err := l.db.Number(ctx, op, query, inboxArgs(k, before...)...)
 	return int(n), err
 }
 
 // DeliveryOf returns the delivery that a row of an inbox became, and whether it did:
 // the occurrence-th row with that key, from 1. Raw and Mode are left out.
-func (l *Ledger) DeliveryOf(ctx context.Context, k InboxKey, key string, occurrence int) (d Delivery, found bool, err error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) DeliveryOf(ctx context.Context, k inbox.InboxKey, key string, occurrence int) (d Delivery, found bool, err error) {
+	if err := checkInbox(k); err != nil {
 		return Delivery{}, false, err
 	}
 	return first(sqlite.Select(ctx, l.db, "delivery of", scanDelivery, "SELECT "+deliveryColumns+
-		" FROM inboxes JOIN deliveries USING (inbox_id) WHERE "+thisInbox+" AND key=? AND occurrence=? AND key<>''", append(k.args(), key, occurrence)...))
+		" FROM inboxes JOIN deliveries USING (inbox_id) WHERE "+thisInbox+" AND key=? AND occurrence=? AND key<>''", append(inboxArgs(k), key, occurrence)...))
 }
 
 // DeliveryQuery selects deliveries. A field that is empty does not restrict.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 )
 
@@ -13,7 +14,7 @@ import (
 type Event struct {
 	N     int64  // increasing; used once within its epoch
 	Epoch string // [Epoch.ID]
-	InboxKey
+	inbox.InboxKey
 	At time.Time // when; kept to the microsecond, given in UTC
 
 	// Of a delivery: itself, and the state it came to.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 )
 
@@ -26,7 +27,7 @@ const (
 // its turn was cut. Until they end no other frame is committed.
 type Frame struct {
 	UUID string
-	InboxKey
+	inbox.InboxKey
 	Kind    FrameKind
 	Parent  string // of a nudge: the frame it is about, which is no nudge
 	Bytes   []byte // the exact line, without a newline: a second try writes the same bytes
@@ -44,7 +45,7 @@ type Frame struct {
 }
 
 func (f *Frame) check(deliveries int) error {
-	if err := cmp.Or(f.InboxKey.check(), names("uuid", f.UUID)); err != nil {
+	if err := cmp.Or(checkInbox(f.InboxKey), names("uuid", f.UUID)); err != nil {
 		return err
 	}
 	switch f.Kind {
@@ -128,7 +129,7 @@ func commitFrame(c *sqlite.Conn, f Frame, deliveries []string) error {
 	if len(f.Mode) == 0 {
 		return nil
 	}
-	_, err := c.Exec("UPDATE sessions SET mode=? WHERE inbox_id="+thisInboxID, f.InboxKey.args(f.Mode)...)
+	_, err := c.Exec("UPDATE sessions SET mode=? WHERE inbox_id="+thisInboxID, inboxArgs(f.InboxKey, f.Mode)...)
 	return err
 }
 
@@ -189,7 +190,7 @@ func cutParent(c *sqlite.Conn, nudge Frame, at int64) error {
 }
 
 func insertFrame(c *sqlite.Conn, f Frame, at int64) error {
-	inboxID, err := f.InboxKey.add(c)
+	inboxID, err := addInbox(c, f.InboxKey)
 	if err != nil {
 		return err
 	}
@@ -294,7 +295,7 @@ func (l *Ledger) Finish(ctx context.Context, uuid string, state DeliveryState, r
 			return err
 		}
 		if state == Accepted || state == Done || state == Cancelled {
-			if _, err := c.Exec("UPDATE sessions SET acked=? WHERE inbox_id="+thisInboxID, f.InboxKey.args(at)...); err != nil {
+			if _, err := c.Exec("UPDATE sessions SET acked=? WHERE inbox_id="+thisInboxID, inboxArgs(f.InboxKey, at)...); err != nil {
 				return err
 			}
 		}
@@ -328,7 +329,7 @@ func advance(c *sqlite.Conn, f Frame, state DeliveryState, reason string, at int
 	}
 	// The inbox is there for the index: what has ended is not looked through.
 	_, err := c.Exec("UPDATE deliveries SET state=?, reason=?, at=? WHERE frame=? AND inbox_id="+thisInboxID+" AND "+unended,
-		f.InboxKey.args(string(state), reason, at, f.UUID)...)
+		inboxArgs(f.InboxKey, string(state), reason, at, f.UUID)...)
 	return err
 }
 
@@ -364,15 +365,15 @@ func (l *Ledger) Split(ctx context.Context, uuid, reason string) (split bool, er
 			return err
 		}
 		_, err = c.Exec("UPDATE deliveries SET frame='', state='claimed', reason=?, isolated=1, at=? WHERE frame=? AND inbox_id="+thisInboxID+" AND "+unended,
-			f.InboxKey.args(reason, at, uuid)...)
+			inboxArgs(f.InboxKey, reason, at, uuid)...)
 		return err
 	})
 	return split && err == nil, err
 }
 
 // InFlight returns the unended frame of an inbox: a nudge before the frame it is about.
-func (l *Ledger) InFlight(ctx context.Context, k InboxKey) (f Frame, found bool, err error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) InFlight(ctx context.Context, k inbox.InboxKey) (f Frame, found bool, err error) {
+	if err := checkInbox(k); err != nil {
 		return Frame{}, false, err
 	}
 	return l.readFrame(ctx, "in flight", func(c *sqlite.Conn) (Frame, bool, error) { return inFlight(c, k) })
@@ -415,8 +416,8 @@ func frame(c *sqlite.Conn, uuid string) (Frame, bool, error) {
 }
 
 // inFlight is InFlight without the bytes.
-func inFlight(c *sqlite.Conn, k InboxKey) (Frame, bool, error) {
-	return oneFrame(c, thisInbox+" AND "+unended+" ORDER BY kind='nudge' DESC LIMIT 1", k.args()...)
+func inFlight(c *sqlite.Conn, k inbox.InboxKey) (Frame, bool, error) {
+	return oneFrame(c, thisInbox+" AND "+unended+" ORDER BY kind='nudge' DESC LIMIT 1", inboxArgs(k)...)
 }
 
 func oneFrame(c *sqlite.Conn, rest string, args ...sqlite.Value) (Frame, bool, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 )
 
@@ -31,7 +32,7 @@ func (p Place) check(field string) error {
 // [Ledger.AskPlace]. Wishes are numbered, and the launcher answers the one that it has
 // read, so that one that is made in between is not lost.
 type Handoff struct {
-	InboxKey
+	inbox.InboxKey
 	At     Place
 	To     Place     // where it is going; "": it stays
 	Reason string    // why it has not gone yet, or cannot
@@ -52,7 +53,7 @@ type Handoff struct {
 }
 
 func (h *Handoff) check() error {
-	err := cmp.Or(h.InboxKey.check(), h.At.check("place"), content("draft", []byte(h.Draft)))
+	err := cmp.Or(checkInbox(h.InboxKey), h.At.check("place"), content("draft", []byte(h.Draft)))
 	if err == nil && h.To != "" {
 		err = h.To.check("target")
 	}
@@ -72,7 +73,7 @@ func (l *Ledger) SetHandoff(ctx context.Context, h Handoff) error {
 		typed = h.Typed.UnixMicro()
 	}
 	return l.write(ctx, "set handoff", durable, func(c *sqlite.Conn) error {
-		inboxID, err := h.InboxKey.add(c)
+		inboxID, err := addInbox(c, h.InboxKey)
 		if err != nil {
 			return err
 		}
@@ -90,11 +91,11 @@ func (l *Ledger) SetHandoff(ctx context.Context, h Handoff) error {
 }
 
 // Handoff returns the handoff of an inbox, and whether there is one.
-func (l *Ledger) Handoff(ctx context.Context, k InboxKey) (Handoff, bool, error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) Handoff(ctx context.Context, k inbox.InboxKey) (Handoff, bool, error) {
+	if err := checkInbox(k); err != nil {
 		return Handoff{}, false, err
 	}
-	return first(l.handoffs(ctx, thisInbox, k.args()...))
+	return first(l.handoffs(ctx, thisInbox, inboxArgs(k)...))
 }
 
 // Handoffs lists the sessions of a Claude root that can move, or of every root if root is
@@ -129,13 +130,13 @@ func scanHandoff(v sqlite.Row, i int) Handoff {
 // holds it, and returns the number of the wish. It takes the place of one that was not
 // answered yet. It fails with [ErrUnknown] if no session of that inbox can move, and with
 // *[ValueError].
-func (l *Ledger) AskPlace(ctx context.Context, k InboxKey, at Place, force bool) (wish int64, err error) {
-	if err := cmp.Or(k.check(), at.check("place")); err != nil {
+func (l *Ledger) AskPlace(ctx context.Context, k inbox.InboxKey, at Place, force bool) (wish int64, err error) {
+	if err := cmp.Or(checkInbox(k), at.check("place")); err != nil {
 		return 0, err
 	}
 	err = l.write(ctx, "ask for a place", durable, func(c *sqlite.Conn) error {
 		wish, err = c.Number("UPDATE handoffs SET wanted=?, force=?, wish=wish+1 WHERE inbox_id="+thisInboxID+" RETURNING wish",
-			k.args(string(at), force)...)
+			inboxArgs(k, string(at), force)...)
 		if err == nil && wish == 0 {
 			err = fmt.Errorf("ledger: ask that %s@%s moves: %w", k.Inbox, k.Team, ErrUnknown)
 		}
@@ -146,12 +147,12 @@ func (l *Ledger) AskPlace(ctx context.Context, k InboxKey, at Place, force bool)
 
 // WithdrawPlace takes a wish back, durably, and reports whether it could: it may have been
 // answered, or another one may have taken its place.
-func (l *Ledger) WithdrawPlace(ctx context.Context, k InboxKey, wish int64) (withdrawn bool, err error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) WithdrawPlace(ctx context.Context, k inbox.InboxKey, wish int64) (withdrawn bool, err error) {
+	if err := checkInbox(k); err != nil {
 		return false, err
 	}
 	err = l.write(ctx, "withdraw a place", durable, func(c *sqlite.Conn) error {
-		n, err := c.Exec("UPDATE handoffs SET wanted='', force=0 WHERE wanted<>'' AND wish=? AND inbox_id="+thisInboxID, k.args(wish)...)
+		n, err := c.Exec("UPDATE handoffs SET wanted='', force=0 WHERE wanted<>'' AND wish=? AND inbox_id="+thisInboxID, inboxArgs(k, wish)...)
 		withdrawn = n > 0
 		return err
 	})
@@ -159,25 +160,25 @@ func (l *Ledger) WithdrawPlace(ctx context.Context, k InboxKey, wish int64) (wit
 }
 
 // RemoveHandoff forgets a handoff, durably. It is no error if there is none.
-func (l *Ledger) RemoveHandoff(ctx context.Context, k InboxKey) error {
-	if err := k.check(); err != nil {
+func (l *Ledger) RemoveHandoff(ctx context.Context, k inbox.InboxKey) error {
+	if err := checkInbox(k); err != nil {
 		return err
 	}
-	return l.exec(ctx, "remove handoff", durable, "DELETE FROM handoffs WHERE inbox_id="+thisInboxID, k.args()...)
+	return l.exec(ctx, "remove handoff", durable, "DELETE FROM handoffs WHERE inbox_id="+thisInboxID, inboxArgs(k)...)
 }
 
 // OpenPrompts returns how many user prompts of an inbox have not ended that were claimed
 // after the delivery with the number after, and the Seq of the newest of them, or else
 // after. It takes no transaction that a writer waits for.
-func (l *Ledger) OpenPrompts(ctx context.Context, k InboxKey, after int64) (n int, newest int64, err error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) OpenPrompts(ctx context.Context, k inbox.InboxKey, after int64) (n int, newest int64, err error) {
+	if err := checkInbox(k); err != nil {
 		return 0, after, err
 	}
 	type open struct{ n, newest int64 }
 	list, err := sqlite.Select(ctx, l.db, "open prompts", func(v sqlite.Row) open { return open{v.Int(0), v.Int(1)} },
 		`SELECT count(*), coalesce(max(seq), ?1) FROM deliveries WHERE inbox_id=
 		(SELECT inbox_id FROM inboxes WHERE root=?2 AND team=?3 AND created_at=?4 AND inbox=?5) AND seq>?1 AND person<>0 AND `+unended,
-		k.args(after)...)
+		inboxArgs(k, after)...)
 	if err != nil {
 		return 0, after, err
 	}

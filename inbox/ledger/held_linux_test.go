@@ -207,9 +207,9 @@ func (w *heldWorld) read(t *testing.T) []byte {
 
 // fill records deliveries that are done.
 func (w *heldWorld) fill(t *testing.T, l *Ledger, n int) {
-	p := InboxKey{Root: "/r", Team: "demo", CreatedAt: 1, Inbox: "bob"}
+	p := inbox.InboxKey{Root: "/r", Team: "demo", CreatedAt: 1, Inbox: "bob"}
 	err := l.write(context.Background(), "fill", quick, func(c *sqlite.Conn) error {
-		inboxID, err := p.add(c)
+		inboxID, err := addInbox(c, p)
 		if err != nil {
 			return err
 		}

@@ -4,13 +4,14 @@ import (
 	"context"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 )
 
 // A Hold keeps the messages of one sender from being claimed for an inbox, because
 // the two agents answered each other too often, or a person wants it. It lasts until [Ledger.Release].
 type Hold struct {
-	InboxKey
+	inbox.InboxKey
 	Sender string
 	Reason string
 	Since  time.Time // kept to the microsecond, given in UTC
@@ -30,8 +31,8 @@ type Exchanges struct {
 // either of them, as one of people or in a user prompt, and after [Ledger.Release]. What was
 // [Skipped] does not count. Since is
 // the time of the message that was back hops before this one.
-func (l *Ledger) Exchanges(ctx context.Context, k InboxKey, sender string, people []string, now time.Time, quiet time.Duration, back int) (Exchanges, error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) Exchanges(ctx context.Context, k inbox.InboxKey, sender string, people []string, now time.Time, quiet time.Duration, back int) (Exchanges, error) {
+	if err := checkInbox(k); err != nil {
 		return Exchanges{}, err
 	}
 	peer := k
@@ -39,11 +40,11 @@ func (l *Ledger) Exchanges(ctx context.Context, k InboxKey, sender string, peopl
 	var x Exchanges
 	err := l.db.Do(ctx, "exchanges", func(c *sqlite.Conn) error {
 		x = Exchanges{} // this function runs again if the file was busy
-		inboxID, err := k.number(c)
+		inboxID, err := inboxNumber(c, k)
 		if err != nil || inboxID == 0 {
 			return err
 		}
-		other, err := peer.number(c) // 0 if that inbox is not relayed
+		other, err := inboxNumber(c, peer) // 0 if that inbox is not relayed
 		if err != nil {
 			return err
 		}
@@ -83,12 +84,12 @@ func (l *Ledger) Exchanges(ctx context.Context, k InboxKey, sender string, peopl
 
 // Answered records that the agent of an inbox has now written to the recipients; "*"
 // means all members. It does not wait for the disk.
-func (l *Ledger) Answered(ctx context.Context, k InboxKey, recipients ...string) error {
-	if err := k.check(); err != nil {
+func (l *Ledger) Answered(ctx context.Context, k inbox.InboxKey, recipients ...string) error {
+	if err := checkInbox(k); err != nil {
 		return err
 	}
 	return l.write(ctx, "answered", quick, func(c *sqlite.Conn) error {
-		inboxID, err := k.number(c)
+		inboxID, err := inboxNumber(c, k)
 		if err != nil || inboxID == 0 {
 			return err
 		}
@@ -108,13 +109,13 @@ func (l *Ledger) Answered(ctx context.Context, k InboxKey, recipients ...string)
 // they write; what was claimed before is delivered.
 func (l *Ledger) Hold(ctx context.Context, holds ...Hold) error {
 	for _, h := range holds {
-		if err := h.InboxKey.check(); err != nil {
+		if err := checkInbox(h.InboxKey); err != nil {
 			return err
 		}
 	}
 	return l.write(ctx, "hold", durable, func(c *sqlite.Conn) error {
 		for _, h := range holds {
-			inboxID, err := h.InboxKey.add(c)
+			inboxID, err := addInbox(c, h.InboxKey)
 			if err != nil {
 				return err
 			}
@@ -135,11 +136,11 @@ func (l *Ledger) Holds(ctx context.Context, root string) ([]Hold, error) {
 }
 
 // Held lists the holds of one inbox, sorted by sender.
-func (l *Ledger) Held(ctx context.Context, k InboxKey) ([]Hold, error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) Held(ctx context.Context, k inbox.InboxKey) ([]Hold, error) {
+	if err := checkInbox(k); err != nil {
 		return nil, err
 	}
-	return l.holds(ctx, thisInbox+" AND held<>0 ORDER BY sender", k.args()...)
+	return l.holds(ctx, thisInbox+" AND held<>0 ORDER BY sender", inboxArgs(k)...)
 }
 
 func (l *Ledger) holds(ctx context.Context, rest string, args ...sqlite.Value) ([]Hold, error) {
@@ -151,8 +152,8 @@ func (l *Ledger) holds(ctx context.Context, rest string, args ...sqlite.Value) (
 // Release ends a hold, durably, and counts the exchanges of the two agents from 0 again,
 // in both directions: it also ends the hold of the other on this one. It returns the holds
 // that ended, none if there was none.
-func (l *Ledger) Release(ctx context.Context, k InboxKey, sender string) (released []Hold, err error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) Release(ctx context.Context, k inbox.InboxKey, sender string) (released []Hold, err error) {
+	if err := checkInbox(k); err != nil {
 		return nil, err
 	}
 	peer := k
@@ -164,7 +165,7 @@ func (l *Ledger) Release(ctx context.Context, k InboxKey, sender string) (releas
 			err := c.Query(func(v sqlite.Row) {
 				h.Reason, h.Since = v.Text(0), v.Time(1)
 				released = append(released, h)
-			}, "SELECT reason, at FROM holds WHERE sender=? AND held<>0 AND inbox_id="+thisInboxID, h.InboxKey.args(h.Sender)...)
+			}, "SELECT reason, at FROM holds WHERE sender=? AND held<>0 AND inbox_id="+thisInboxID, inboxArgs(h.InboxKey, h.Sender)...)
 			if err != nil {
 				return err
 			}
@@ -173,7 +174,7 @@ func (l *Ledger) Release(ctx context.Context, k InboxKey, sender string) (releas
 			return nil
 		}
 		for _, h := range both {
-			inboxID, err := h.InboxKey.add(c)
+			inboxID, err := addInbox(c, h.InboxKey)
 			if err != nil {
 				return err
 			}

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -17,9 +16,4 @@ var (
 // DeriveID makes a version 5 UUID of a name in parts: the same parts always have the same one.
 func DeriveID(namespace uuid.UUID, parts ...string) string {
 	return uuid.NewSHA1(namespace, []byte(strings.Join(parts, "\n"))).String()
-}
-
-// Identity identifies an inbox in the names that [DeriveID] takes.
-func (k InboxKey) Identity() string {
-	return strings.Join([]string{k.Root, k.Team, strconv.FormatInt(k.CreatedAt, 10), k.Inbox}, "\n")
 }

@@ -1,11 +1,14 @@
 package ledger
 
-import "testing"
+import (
+	"teambridge/inbox"
+	"testing"
+)
 
 // Derived ids are in databases, inboxes and transcripts: they stay what they are.
 func TestDeriveID(t *testing.T) {
 	t.Parallel()
-	name := InboxKey{Root: "/r", Team: "t", CreatedAt: 5, Inbox: "bob"}.Identity()
+	name := inbox.InboxKey{Root: "/r", Team: "t", CreatedAt: 5, Inbox: "bob"}.Identity()
 	for got, want := range map[string]string{
 		DeriveID(PaneIDs, "pane", name, "m-1"):             "dddc5f58-761a-5001-bcb5-4b7db7ce8817",
 		DeriveID(PaneIDs, "said", "/r", "bob", "s", "m-1"): "5daf40b4-409b-5fc3-b110-9029fc4cd89a",

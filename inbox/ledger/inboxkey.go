@@ -4,40 +4,17 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
-	"teambridge/teams"
 )
 
-// An InboxKey is one inbox: of one member of one team instance of one Claude root. Root,
-// Team and Inbox must hold something, and at most 4 KiB each.
-type InboxKey struct {
-	Root      string // real path of the Claude root
-	Team      string
-	CreatedAt int64  // of the team, in milliseconds
-	Inbox     string // the member's name
-}
-
-// Key returns the key of an inbox of a team.
-func Key(root string, team teams.Instance, inbox string) InboxKey {
-	return InboxKey{Root: root, Team: team.Team, CreatedAt: team.CreatedAt, Inbox: inbox}
-}
-
-// KeyOf returns the key of the inbox of a member, by the name that config.json has for it.
-func KeyOf(t *teams.Team, c *teams.Config, member string) InboxKey {
-	return Key(t.Root().Path(), c.Instance(), member)
-}
-
-// InboxOf returns the key of the inbox that a message was sent to.
-func InboxOf(k SendKey) InboxKey {
-	return InboxKey{Root: k.Root, Team: k.Team, CreatedAt: k.CreatedAt, Inbox: k.Inbox}
-}
-
-func (k InboxKey) check() error {
+// checkInbox checks a key: Root, Team and Inbox must hold something, and at most 4 KiB each.
+func checkInbox(k inbox.InboxKey) error {
 	return names("root", k.Root, "team", k.Team, "inbox", k.Inbox)
 }
 
-// args returns before and the arguments of thisInbox.
-func (k InboxKey) args(before ...sqlite.Value) []sqlite.Value {
+// inboxArgs returns before and the arguments of thisInbox.
+func inboxArgs(k inbox.InboxKey, before ...sqlite.Value) []sqlite.Value {
 	return append(before, k.Root, k.Team, k.CreatedAt, k.Inbox)
 }
 
@@ -48,22 +25,22 @@ const (
 	thisInboxID = "(SELECT inbox_id FROM inboxes WHERE " + thisInbox + ")"
 )
 
-// number returns the number of the inbox in the tables, 0 if it has none.
-func (k InboxKey) number(c *sqlite.Conn) (int64, error) {
-	return c.Number("SELECT inbox_id FROM inboxes WHERE "+thisInbox, k.args()...)
+// inboxNumber returns the number of an inbox in the tables, 0 if it has none.
+func inboxNumber(c *sqlite.Conn, k inbox.InboxKey) (int64, error) {
+	return c.Number("SELECT inbox_id FROM inboxes WHERE "+thisInbox, inboxArgs(k)...)
 }
 
-// add is number, and gives the inbox a number if it has none.
-func (k InboxKey) add(c *sqlite.Conn) (int64, error) {
-	if n, err := k.number(c); err != nil || n != 0 {
+// addInbox is inboxNumber, and gives the inbox a number if it has none.
+func addInbox(c *sqlite.Conn, k inbox.InboxKey) (int64, error) {
+	if n, err := inboxNumber(c, k); err != nil || n != 0 {
 		return n, err
 	}
-	return c.Number("INSERT INTO inboxes (root, team, created_at, inbox) VALUES (?, ?, ?, ?) RETURNING inbox_id", k.args()...)
+	return c.Number("INSERT INTO inboxes (root, team, created_at, inbox) VALUES (?, ?, ?, ?) RETURNING inbox_id", inboxArgs(k)...)
 }
 
 // scanKey reads root, team, created_at and inbox from column i on.
-func scanKey(v sqlite.Row, i int) InboxKey {
-	return InboxKey{Root: v.Text(i), Team: v.Text(i + 1), CreatedAt: v.Int(i + 2), Inbox: v.Text(i + 3)}
+func scanKey(v sqlite.Row, i int) inbox.InboxKey {
+	return inbox.InboxKey{Root: v.Text(i), Team: v.Text(i + 1), CreatedAt: v.Int(i + 2), Inbox: v.Text(i + 3)}
 }
 
 // micros returns the time to record; for the zero time, now.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 	"teambridge/relay/relaytest/killtest"
 )
@@ -49,7 +50,7 @@ func report(step string, args ...any) {
 }
 
 // carry claims up to four rows, marks what is unmarked and commits a frame.
-func carry(ctx context.Context, l *Ledger, box InboxKey, name string) error {
+func carry(ctx context.Context, l *Ledger, box inbox.InboxKey, name string) error {
 	var ds []Delivery
 	for i := range 1 + rand.N(4) {
 		d := aRow(fmt.Sprint("d-", name, "-", i))
@@ -93,7 +94,7 @@ func carry(ctx context.Context, l *Ledger, box InboxKey, name string) error {
 func digestOf(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
 // finish brings what is in flight to its end.
-func finish(ctx context.Context, l *Ledger, box InboxKey, name string) error {
+func finish(ctx context.Context, l *Ledger, box inbox.InboxKey, name string) error {
 	for n := 0; ; n++ {
 		f, found, err := l.InFlight(ctx, box)
 		if err != nil || !found {

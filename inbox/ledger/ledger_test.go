@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 	"teambridge/inbox/sqlite/sqlitetest"
 )
@@ -24,7 +25,7 @@ var (
 )
 
 func aKey(id string) SendKey {
-	return SendKey{Root: "/home/ann/.claude", Team: "blue", CreatedAt: 1763280000000, Inbox: "bob", ID: id}
+	return SendKey{InboxKey: inbox.InboxKey{Root: "/home/ann/.claude", Team: "blue", CreatedAt: 1763280000000, Inbox: "bob"}, ID: id}
 }
 
 func aSend(id string) Send {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 )
 
@@ -24,7 +25,7 @@ func linked(t *testing.T, machines ...string) *Ledger {
 func anOutgoing(machine, id string) Outgoing {
 	o := Outgoing{Machine: machine, There: "worker", At: "team"}
 	o.Delivery = Delivery{
-		UUID: id, ID: id, InboxKey: InboxKey{Root: "/root", Team: "team@" + machine, CreatedAt: MachineTeamCreated, Inbox: "worker"},
+		UUID: id, ID: id, InboxKey: inbox.InboxKey{Root: "/root", Team: "team@" + machine, CreatedAt: MachineTeamCreated, Inbox: "worker"},
 		From: "user", Kind: "message", Raw: []byte("text " + id), Person: true, Isolated: true, At: time.Now(),
 	}
 	return o

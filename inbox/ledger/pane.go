@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 	"teambridge/teams"
 )
@@ -27,7 +28,7 @@ const SessionTeamCreated = teams.SessionTeamCreated
 // Inbox; otherwise it is the pane of that member of a team. If its Team is [SessionTeam], it is
 // no pane but a session, under the name Inbox.
 type Pane struct {
-	InboxKey
+	inbox.InboxKey
 	Socket  string    // of the tmux server, or of the session, which need not have one
 	Server  int       // pid of the tmux server; 0 for a session
 	ID      string    // such as "%12", or the id of the session
@@ -44,7 +45,7 @@ func (p Pane) same(q Pane) bool {
 }
 
 func (p *Pane) check() error {
-	err := cmp.Or(p.InboxKey.check(), names("pane", p.ID, "profile", p.Profile))
+	err := cmp.Or(checkInbox(p.InboxKey), names("pane", p.ID, "profile", p.Profile))
 	if p.Team != SessionTeam {
 		err = cmp.Or(err, names("socket", p.Socket))
 	}
@@ -142,7 +143,7 @@ func (l *Ledger) SetPane(ctx context.Context, p Pane) error {
 }
 
 func setPane(c *sqlite.Conn, p Pane) error {
-	inboxID, err := p.InboxKey.add(c)
+	inboxID, err := addInbox(c, p.InboxKey)
 	if err != nil {
 		return err
 	}
@@ -155,12 +156,12 @@ func setPane(c *sqlite.Conn, p Pane) error {
 // RemovePane removes a registered pane, durably. What waits for it is [Dropped], what is
 // being delivered has [Failed], and the tasks of its messages end as lost, all with the
 // reason. It returns how many messages were dropped. It fails with [ErrUnknown].
-func (l *Ledger) RemovePane(ctx context.Context, k InboxKey, reason string) (dropped int, err error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) RemovePane(ctx context.Context, k inbox.InboxKey, reason string) (dropped int, err error) {
+	if err := checkInbox(k); err != nil {
 		return 0, err
 	}
 	err = l.write(ctx, "remove pane", durable, func(c *sqlite.Conn) error {
-		n, err := c.Exec("DELETE FROM panes WHERE inbox_id="+thisInboxID, k.args()...)
+		n, err := c.Exec("DELETE FROM panes WHERE inbox_id="+thisInboxID, inboxArgs(k)...)
 		switch {
 		case err != nil:
 			return err
@@ -178,7 +179,7 @@ func (l *Ledger) RemovePane(ctx context.Context, k InboxKey, reason string) (dro
 		if err := loseTasks(c, k, reason, at); err != nil {
 			return err
 		}
-		gone, err := c.Exec("UPDATE deliveries SET state='dropped', reason=?, at=? WHERE state='claimed' AND inbox_id="+thisInboxID, k.args(reason, at)...)
+		gone, err := c.Exec("UPDATE deliveries SET state='dropped', reason=?, at=? WHERE state='claimed' AND inbox_id="+thisInboxID, inboxArgs(k, reason, at)...)
 		dropped = int(gone)
 		return err
 	})
@@ -192,11 +193,11 @@ func (l *Ledger) Panes(ctx context.Context, root string) ([]Pane, error) {
 }
 
 // Pane returns the pane of an inbox, and whether there is one.
-func (l *Ledger) Pane(ctx context.Context, k InboxKey) (Pane, bool, error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) Pane(ctx context.Context, k inbox.InboxKey) (Pane, bool, error) {
+	if err := checkInbox(k); err != nil {
 		return Pane{}, false, err
 	}
-	return first(l.panes(ctx, thisInbox, k.args()...))
+	return first(l.panes(ctx, thisInbox, inboxArgs(k)...))
 }
 
 func (l *Ledger) panes(ctx context.Context, rest string, args ...sqlite.Value) (list []Pane, err error) {
@@ -248,7 +249,7 @@ type PaneMessage struct {
 	// Notify asks for a notification at the end of the task, of an agent's inbox, or of
 	// the person if NotifyTo is zero.
 	Notify   bool
-	NotifyTo InboxKey
+	NotifyTo inbox.InboxKey
 
 	Since     time.Time // when it began to wait
 	Tries     int       // that sent nothing
@@ -278,12 +279,12 @@ func (l *Ledger) AddPaneMessage(ctx context.Context, m PaneMessage, digest [32]b
 	if err := cmp.Or(checkKey(p.key()), p.check(), names("policy", m.Policy)); err != nil {
 		return PaneMessage{}, false, err
 	}
-	if !m.Person || m.Notify && m.NotifyTo != (InboxKey{}) && m.NotifyTo.check() != nil {
+	if !m.Person || m.Notify && m.NotifyTo != (inbox.InboxKey{}) && checkInbox(m.NotifyTo) != nil {
 		return PaneMessage{}, false, invalid("message", "is no person's input, or is to notify nobody")
 	}
 	uuid := m.UUID
 	err = l.write(ctx, "add pane message", durable, func(c *sqlite.Conn) error {
-		inboxID, err := m.InboxKey.add(c)
+		inboxID, err := addInbox(c, m.InboxKey)
 		if err != nil {
 			return err
 		}
@@ -304,8 +305,8 @@ func (l *Ledger) AddPaneMessage(ctx context.Context, m PaneMessage, digest [32]b
 			return err
 		}
 		var to int64
-		if m.NotifyTo != (InboxKey{}) {
-			if to, err = m.NotifyTo.add(c); err != nil {
+		if m.NotifyTo != (inbox.InboxKey{}) {
+			if to, err = addInbox(c, m.NotifyTo); err != nil {
 				return err
 			}
 		}
@@ -334,11 +335,11 @@ func (l *Ledger) PaneMessage(ctx context.Context, uuid string) (PaneMessage, boo
 
 // PaneMessages lists the messages to a pane that have not ended, or whose task has not, in
 // the order in which they are delivered.
-func (l *Ledger) PaneMessages(ctx context.Context, k InboxKey) ([]PaneMessage, error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) PaneMessages(ctx context.Context, k inbox.InboxKey) ([]PaneMessage, error) {
+	if err := checkInbox(k); err != nil {
 		return nil, err
 	}
-	return l.paneMessages(ctx, thisInbox+" AND "+openPaneMessage, k.args()...)
+	return l.paneMessages(ctx, thisInbox+" AND "+openPaneMessage, inboxArgs(k)...)
 }
 
 // OpenPaneMessages is [Ledger.PaneMessages] for all panes of a Claude root.
@@ -456,7 +457,7 @@ func (l *Ledger) endFrame(ctx context.Context, op, frame string, state DeliveryS
 		at := micros(time.Time{})
 		if task == TaskArmed {
 			others, err := c.Number(`SELECT count(*) FROM deliveries JOIN pane_messages USING (seq)
-				WHERE task IN ('staged', 'armed') AND inbox_id=`+thisInboxID, f.InboxKey.args()...)
+				WHERE task IN ('staged', 'armed') AND inbox_id=`+thisInboxID, inboxArgs(f.InboxKey)...)
 			if err != nil {
 				return err
 			}
@@ -479,8 +480,8 @@ func (l *Ledger) endFrame(ctx context.Context, op, frame string, state DeliveryS
 // SendAgain makes messages of one session wait again that its program had taken and its model was not
 // given, durably: the process has ended, and what it had in its memory with it. They keep their
 // places in the queue. It fails with *[StateError] for one of another state.
-func (l *Ledger) SendAgain(ctx context.Context, k InboxKey, uuids ...string) error {
-	if err := k.check(); err != nil {
+func (l *Ledger) SendAgain(ctx context.Context, k inbox.InboxKey, uuids ...string) error {
+	if err := checkInbox(k); err != nil {
 		return err
 	}
 	return l.write(ctx, "send again", durable, func(c *sqlite.Conn) error {
@@ -507,13 +508,13 @@ func (l *Ledger) SendAgain(ctx context.Context, k InboxKey, uuids ...string) err
 
 // SentSince returns when messages were sent to a session or pane since a time, sorted: what is
 // on its way, or was taken.
-func (l *Ledger) SentSince(ctx context.Context, k InboxKey, since time.Time) (list []time.Time, err error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) SentSince(ctx context.Context, k inbox.InboxKey, since time.Time) (list []time.Time, err error) {
+	if err := checkInbox(k); err != nil {
 		return nil, err
 	}
 	return sqlite.Select(ctx, l.db, "sent since", func(v sqlite.Row) time.Time { return v.Time(0) },
 		"SELECT sent_at FROM pane_messages WHERE sent_at>=? AND seq IN (SELECT seq FROM deliveries WHERE inbox_id="+thisInboxID+") ORDER BY sent_at",
-		k.args(micros(since))...)
+		inboxArgs(k, micros(since))...)
 }
 
 // A TaskEnd says how a task ended. A time that is zero, or to come, is now.
@@ -544,8 +545,8 @@ func (l *Ledger) TaskRecorded(ctx context.Context, uuid, transcript string) erro
 // EndTasks ends those of the tasks of one pane that are open, durably, and records the
 // agent's answer to them, if any: one message, in reply to all of them. It returns the
 // uuids of those that it has ended, so that one caller alone does what follows.
-func (l *Ledger) EndTasks(ctx context.Context, k InboxKey, end TaskEnd, uuids ...string) (ended []string, err error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) EndTasks(ctx context.Context, k inbox.InboxKey, end TaskEnd, uuids ...string) (ended []string, err error) {
+	if err := checkInbox(k); err != nil {
 		return nil, err
 	}
 	err = l.write(ctx, "end tasks", durable, func(c *sqlite.Conn) error {
@@ -555,7 +556,7 @@ func (l *Ledger) EndTasks(ctx context.Context, k InboxKey, end TaskEnd, uuids ..
 	return ended, err
 }
 
-func endTasks(c *sqlite.Conn, k InboxKey, end TaskEnd, uuids []string) (ended []string, err error) {
+func endTasks(c *sqlite.Conn, k inbox.InboxKey, end TaskEnd, uuids []string) (ended []string, err error) {
 	var last Delivery
 	var ids []string
 	for _, uuid := range uuids {
@@ -596,14 +597,14 @@ func endTasks(c *sqlite.Conn, k InboxKey, end TaskEnd, uuids []string) (ended []
 // NextTurnEnded follows the tasks of a pane that has no transcript, durably: a turn of its
 // agent has ended. The task that is armed ends with the answer, if any, and the oldest that
 // is staged is armed. It returns the uuid of the task that has ended, or "".
-func (l *Ledger) NextTurnEnded(ctx context.Context, k InboxKey, answer string) (ended string, err error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) NextTurnEnded(ctx context.Context, k inbox.InboxKey, answer string) (ended string, err error) {
+	if err := checkInbox(k); err != nil {
 		return "", err
 	}
 	err = l.write(ctx, "turn ended", durable, func(c *sqlite.Conn) error {
 		ended = ""
 		const oldest = "SELECT uuid FROM inboxes JOIN deliveries USING (inbox_id) JOIN pane_messages USING (seq) WHERE task=? AND " + thisInbox + " ORDER BY sent_at, seq LIMIT 1"
-		list, err := sqlite.All(c, func(v sqlite.Row) string { return v.Text(0) }, oldest, k.args(string(TaskArmed))...)
+		list, err := sqlite.All(c, func(v sqlite.Row) string { return v.Text(0) }, oldest, inboxArgs(k, string(TaskArmed))...)
 		if err != nil {
 			return err
 		}
@@ -614,23 +615,23 @@ func (l *Ledger) NextTurnEnded(ctx context.Context, k InboxKey, answer string) (
 			ended = list[0]
 		}
 		_, err = c.Exec("UPDATE pane_messages SET task='armed', task_at=? WHERE seq=(SELECT seq FROM deliveries WHERE uuid=("+oldest+"))",
-			append([]sqlite.Value{micros(time.Time{})}, k.args(string(TaskStaged))...)...)
+			append([]sqlite.Value{micros(time.Time{})}, inboxArgs(k, string(TaskStaged))...)...)
 		return err
 	})
 	return ended, err
 }
 
 // LoseTasks ends the open tasks of a pane whose ends nobody can see any more.
-func (l *Ledger) LoseTasks(ctx context.Context, k InboxKey, reason string) error {
-	if err := k.check(); err != nil {
+func (l *Ledger) LoseTasks(ctx context.Context, k inbox.InboxKey, reason string) error {
+	if err := checkInbox(k); err != nil {
 		return err
 	}
 	return l.write(ctx, "lose tasks", durable, func(c *sqlite.Conn) error { return loseTasks(c, k, reason, micros(time.Time{})) })
 }
 
-func loseTasks(c *sqlite.Conn, k InboxKey, reason string, at int64) error {
+func loseTasks(c *sqlite.Conn, k inbox.InboxKey, reason string, at int64) error {
 	_, err := c.Exec("UPDATE pane_messages SET task='ended', task_at=?, lost=? WHERE "+openTask+
-		" AND seq IN (SELECT seq FROM deliveries WHERE inbox_id="+thisInboxID+")", k.args(at, reason)...)
+		" AND seq IN (SELECT seq FROM deliveries WHERE inbox_id="+thisInboxID+")", inboxArgs(k, at, reason)...)
 	return err
 }
 

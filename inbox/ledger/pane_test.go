@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"teambridge/inbox"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 const paneRoot = "/home/ann/.claude"
 
 func aPane(name string, n int) Pane {
-	return Pane{InboxKey: InboxKey{Root: paneRoot, Inbox: name}, Socket: "/tmp/tmux-1/default", Server: 100, ID: fmt.Sprint("%", n), PID: 1000 + n, Profile: "claude", At: monday}
+	return Pane{InboxKey: inbox.InboxKey{Root: paneRoot, Inbox: name}, Socket: "/tmp/tmux-1/default", Server: 100, ID: fmt.Sprint("%", n), PID: 1000 + n, Profile: "claude", At: monday}
 }
 
 func mustAddPane(t testing.TB, l *Ledger, name string, n int) Pane {
@@ -30,7 +31,7 @@ func mustAddPane(t testing.TB, l *Ledger, name string, n int) Pane {
 	return p
 }
 
-func aPaneMessage(k InboxKey, uuid, policy string) PaneMessage {
+func aPaneMessage(k inbox.InboxKey, uuid, policy string) PaneMessage {
 	d := anInput(uuid)
 	d.InboxKey, d.ID, d.At = k, "id-"+uuid, monday
 	return PaneMessage{Delivery: d, Policy: policy, Notify: true}
@@ -45,7 +46,7 @@ func put(t testing.TB, l *Ledger, m PaneMessage) PaneMessage {
 	return got
 }
 
-func paneFrame(k InboxKey, uuid string) Frame {
+func paneFrame(k inbox.InboxKey, uuid string) Frame {
 	return Frame{UUID: uuid, InboxKey: k, Kind: FrameCommand, Bytes: []byte(`"hello"`), At: tuesday}
 }
 
@@ -98,7 +99,7 @@ func TestAddPane(t *testing.T) {
 		t.Errorf("got %v, %v", all, err)
 	}
 	var bad *ValueError
-	if _, err := l.AddPane(t.Context(), Pane{InboxKey: InboxKey{Root: paneRoot, Inbox: "x"}}, false); !errors.As(err, &bad) {
+	if _, err := l.AddPane(t.Context(), Pane{InboxKey: inbox.InboxKey{Root: paneRoot, Inbox: "x"}}, false); !errors.As(err, &bad) {
 		t.Errorf("a pane without an id: %v", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func aPeer(id string, pid int) Pane {
-	return Pane{InboxKey: InboxKey{Root: paneRoot, Inbox: "work"}, Socket: "/tmp/s", ID: id, PID: pid, Start: "100", Cwd: "/work", Profile: "session", At: monday}
+	return Pane{InboxKey: inbox.InboxKey{Root: paneRoot, Inbox: "work"}, Socket: "/tmp/s", ID: id, PID: pid, Start: "100", Cwd: "/work", Profile: "session", At: monday}
 }
 
 // A session keeps its name whatever its id or its process becomes, and no two have one name.
@@ -45,7 +45,7 @@ func TestAddSession(t *testing.T) {
 	reused := aPeer("cccc", 2) // another process with that id
 	reused.Start = "800"
 	add(reused, "work-cccc")
-	if _, err := l.AddSession(t.Context(), Pane{InboxKey: InboxKey{Root: paneRoot, Inbox: "work"}}); !errors.As(err, new(*ValueError)) {
+	if _, err := l.AddSession(t.Context(), Pane{InboxKey: inbox.InboxKey{Root: paneRoot, Inbox: "work"}}); !errors.As(err, new(*ValueError)) {
 		t.Errorf("without a socket: %v", err)
 	}
 }
@@ -96,7 +96,7 @@ func TestSendAgain(t *testing.T) {
 func TestAddSaid(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
-	to := InboxKey{Root: "/r", Team: SessionTeam, CreatedAt: SessionTeamCreated, Inbox: "user"}
+	to := inbox.InboxKey{Root: "/r", Team: SessionTeam, CreatedAt: SessionTeamCreated, Inbox: "user"}
 	versions := map[string]bool{}
 	version := func() {
 		t.Helper()
@@ -107,7 +107,7 @@ func TestAddSaid(t *testing.T) {
 		}
 		versions[v] = true
 	}
-	say := func(to InboxKey, from, id, text, summary string) (again bool) {
+	say := func(to inbox.InboxKey, from, id, text, summary string) (again bool) {
 		t.Helper()
 		again, err := l.AddSaid(t.Context(), to, from, id, text, summary)
 		must(t, err)
@@ -177,8 +177,8 @@ func TestAddSaid(t *testing.T) {
 	}
 	say(to, "other", "more", "hello", "")
 	// What senders on another machine are called is only its claim: it has one limit, and others have theirs.
-	there := func(team string) InboxKey {
-		return InboxKey{Root: to.Root, Team: team, CreatedAt: MachineTeamCreated, Inbox: "user"}
+	there := func(team string) inbox.InboxKey {
+		return inbox.InboxKey{Root: to.Root, Team: team, CreatedAt: MachineTeamCreated, Inbox: "user"}
 	}
 	for i := range MaxUnread {
 		say(there(fmt.Sprint("t", i%3, "@build")), fmt.Sprint("name-", i), fmt.Sprint("b-", i), "hello", "")

@@ -64,7 +64,7 @@ func (l *Ledger) AddPrompts(ctx context.Context, prompts ...Prompt) ([]AddedProm
 
 // key is that of the message.
 func (p *Prompt) key() SendKey {
-	return SendKey{Root: p.Root, Team: p.Team, CreatedAt: p.CreatedAt, Inbox: p.Inbox, ID: p.ID}
+	return SendKey{InboxKey: p.InboxKey, ID: p.ID}
 }
 
 func addPrompt(c *sqlite.Conn, p *Prompt) (added AddedPrompt, err error) {

@@ -32,7 +32,7 @@ func TestSayOnce(t *testing.T) {
 		t.Errorf("another mode under its uuid: %v", err)
 	}
 	// Nor is it put into the inbox as a row.
-	key := SendKey{Root: bob.Root, Team: bob.Team, CreatedAt: bob.CreatedAt, Inbox: bob.Inbox, ID: "key"}
+	key := SendKey{InboxKey: bob, ID: "key"}
 	sent, found, err := l.Recall(t.Context(), key)
 	if err != nil || !found || sent.State != Written || sent.Digest != digest {
 		t.Errorf("remembered %+v, %v, %v", sent, found, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 )
 
@@ -50,7 +51,7 @@ func TestPrunedTexts(t *testing.T) {
 	l := newLedger(t)
 	const rows = 40
 	for n := range rows {
-		s := Send{SendKey: SendKey{Root: "/home/ann/.claude", Team: "blue", CreatedAt: 1, Inbox: "bob", ID: fmt.Sprint(n)}, Row: []byte(`{"text":"secret` + fmt.Sprint(n) + strings.Repeat(" ", 20000) + `"}`)}
+		s := Send{SendKey: SendKey{InboxKey: inbox.InboxKey{Root: "/home/ann/.claude", Team: "blue", CreatedAt: 1, Inbox: "bob"}, ID: fmt.Sprint(n)}, Row: []byte(`{"text":"secret` + fmt.Sprint(n) + strings.Repeat(" ", 20000) + `"}`)}
 		for _, err := range []error{l.Intend(t.Context(), s), l.Written(t.Context(), s.SendKey, time.Now()), l.Announce(t.Context())} {
 			if err != nil {
 				t.Fatal(err)

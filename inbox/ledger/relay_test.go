@@ -11,17 +11,19 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"slices"
 
+	"github.com/google/go-cmp/cmp"
+
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 )
 
-var bob = InboxKey{Root: "/home/ann/.claude", Team: "blue", CreatedAt: 1763280000000, Inbox: "bob"}
+var bob = inbox.InboxKey{Root: "/home/ann/.claude", Team: "blue", CreatedAt: 1763280000000, Inbox: "bob"}
 
 // otherPosts differ from bob in one part each.
-func otherPosts() []InboxKey {
-	list := []InboxKey{bob, bob, bob, bob}
+func otherPosts() []inbox.InboxKey {
+	list := []inbox.InboxKey{bob, bob, bob, bob}
 	list[0].Root += "2"
 	list[1].Team += "2"
 	list[2].CreatedAt++
@@ -322,7 +324,7 @@ func TestClaimRefusesAnotherUnderTheSameUUID(t *testing.T) {
 func TestRowsOfOneKey(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
-	occurrences := func(p InboxKey, key string, want int) {
+	occurrences := func(p inbox.InboxKey, key string, want int) {
 		t.Helper()
 		if n, err := l.Occurrences(t.Context(), p, key); err != nil || n != want {
 			t.Errorf("%v %q: %d occurrences, %v; want %d", p, key, n, err, want)
@@ -831,14 +833,16 @@ func TestRelayValuesThatCannotBeKept(t *testing.T) {
 	for _, s := range []DeliveryState{Claimed, FrameWritten, Accepted, Cut, "", "x"} {
 		check("state", func() error { return l.EndDeliveries(t.Context(), s, "", "free") })
 	}
-	check("team", func() error { return l.SetSession(t.Context(), Session{InboxKey: InboxKey{Root: "/r", Inbox: "b"}}) })
+	check("team", func() error {
+		return l.SetSession(t.Context(), Session{InboxKey: inbox.InboxKey{Root: "/r", Inbox: "b"}})
+	})
 	for _, ask := range []func() error{
-		func() error { _, err := l.Unmarked(t.Context(), InboxKey{}); return err },
-		func() error { _, err := l.Waiting(t.Context(), InboxKey{}); return err },
-		func() error { _, err := l.Occurrences(t.Context(), InboxKey{}, "k"); return err },
-		func() error { _, err := l.OpenCount(t.Context(), InboxKey{}); return err },
-		func() error { _, _, err := l.InFlight(t.Context(), InboxKey{}); return err },
-		func() error { _, _, err := l.Session(t.Context(), InboxKey{}); return err },
+		func() error { _, err := l.Unmarked(t.Context(), inbox.InboxKey{}); return err },
+		func() error { _, err := l.Waiting(t.Context(), inbox.InboxKey{}); return err },
+		func() error { _, err := l.Occurrences(t.Context(), inbox.InboxKey{}, "k"); return err },
+		func() error { _, err := l.OpenCount(t.Context(), inbox.InboxKey{}); return err },
+		func() error { _, _, err := l.InFlight(t.Context(), inbox.InboxKey{}); return err },
+		func() error { _, _, err := l.Session(t.Context(), inbox.InboxKey{}); return err },
 	} {
 		check("root", ask)
 	}
@@ -909,7 +913,7 @@ func TestDeliveriesAreFound(t *testing.T) {
 	if n, err := l.OpenCount(t.Context(), bob); err != nil || n != 1 {
 		t.Errorf("%d open, %v; want 1", n, err)
 	}
-	if n, err := l.OpenCount(t.Context(), InboxKey{"/nowhere", "x", 1, "y"}); err != nil || n != 0 {
+	if n, err := l.OpenCount(t.Context(), inbox.InboxKey{Root: "/nowhere", Team: "x", CreatedAt: 1, Inbox: "y"}); err != nil || n != 0 {
 		t.Errorf("%d open, %v; want 0", n, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 )
 
@@ -31,23 +32,23 @@ type Sender struct {
 // each frame that ends from then on is [Ledger.Owed], by the commit that ends it, and
 // [Ledger.Waiting] stops before the first shutdown request. It also forgets that the agent
 // was shut down. It does nothing if the inbox has no [Session].
-func (l *Ledger) SetAnswers(ctx context.Context, k InboxKey, on bool) error {
-	if err := k.check(); err != nil {
+func (l *Ledger) SetAnswers(ctx context.Context, k inbox.InboxKey, on bool) error {
+	if err := checkInbox(k); err != nil {
 		return err
 	}
-	return l.exec(ctx, "set answers", durable, "UPDATE sessions SET answers=?, shut_down='' WHERE inbox_id="+thisInboxID, k.args(on)...)
+	return l.exec(ctx, "set answers", durable, "UPDATE sessions SET answers=?, shut_down='' WHERE inbox_id="+thisInboxID, inboxArgs(k, on)...)
 }
 
 // Owed lists the ends of frames whose senders have not heard of them, in their order.
-func (l *Ledger) Owed(ctx context.Context, k InboxKey) (owed []Reply, err error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) Owed(ctx context.Context, k inbox.InboxKey) (owed []Reply, err error) {
+	if err := checkInbox(k); err != nil {
 		return nil, err
 	}
 	// Nobody waits for a transaction that only reads.
 	err = l.db.Transaction(ctx, "owed", "DEFERRED", func(c *sqlite.Conn) error {
 		if owed, err = sqlite.All(c, func(v sqlite.Row) Reply {
 			return Reply{Frame: v.Text(0), State: DeliveryState(v.Text(1)), Reason: v.Text(2), At: v.Time(3)}
-		}, "SELECT uuid, state, reason, at FROM owed JOIN frames ON uuid=frame JOIN inboxes USING (inbox_id) WHERE "+thisInbox+" ORDER BY n", k.args()...); err != nil {
+		}, "SELECT uuid, state, reason, at FROM owed JOIN frames ON uuid=frame JOIN inboxes USING (inbox_id) WHERE "+thisInbox+" ORDER BY n", inboxArgs(k)...); err != nil {
 			return err
 		}
 		for i := range owed {
@@ -89,7 +90,7 @@ func (l *Ledger) Replied(ctx context.Context, frame string) error {
 
 // ShutdownAsked returns the shutdown request that it is the turn of: everything that was
 // claimed before it has ended.
-func (l *Ledger) ShutdownAsked(ctx context.Context, k InboxKey) (d Delivery, asked bool, err error) {
+func (l *Ledger) ShutdownAsked(ctx context.Context, k inbox.InboxKey) (d Delivery, asked bool, err error) {
 	open, err := l.ofInbox(ctx, "shutdown asked", k, unended+" ORDER BY seq LIMIT 1")
 	if err != nil || len(open) == 0 || open[0].Kind != shutdownRequest || open[0].Person || !open[0].Marked || open[0].Frame != "" {
 		return Delivery{}, false, err
@@ -102,8 +103,8 @@ const shutdownRequest = "shutdown_request"
 // EndShutdown records, durably, that a shutdown request is done, and in the same commit why
 // the agent was ended for good; with an empty why it was not. It fails with [ErrUnknown], and
 // with *[StateError] if the request has ended otherwise.
-func (l *Ledger) EndShutdown(ctx context.Context, k InboxKey, request, why string) error {
-	if err := k.check(); err != nil {
+func (l *Ledger) EndShutdown(ctx context.Context, k inbox.InboxKey, request, why string) error {
+	if err := checkInbox(k); err != nil {
 		return err
 	}
 	return l.write(ctx, "end shutdown", durable, func(c *sqlite.Conn) error {
@@ -116,7 +117,7 @@ func (l *Ledger) EndShutdown(ctx context.Context, k InboxKey, request, why strin
 		if err != nil || why == "" {
 			return err
 		}
-		_, err = c.Exec("UPDATE sessions SET shut_down=? WHERE inbox_id="+thisInboxID, k.args(why)...)
+		_, err = c.Exec("UPDATE sessions SET shut_down=? WHERE inbox_id="+thisInboxID, inboxArgs(k, why)...)
 		return err
 	})
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"path/filepath"
+	"teambridge/inbox"
 	"testing"
 	"time"
 )
@@ -12,7 +13,7 @@ func TestOwed(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
 	ctx := t.Context()
-	key := InboxKey{Root: "/r", Team: "demo", CreatedAt: 1, Inbox: "worker"}
+	key := inbox.InboxKey{Root: "/r", Team: "demo", CreatedAt: 1, Inbox: "worker"}
 	must(t, l.SetAnswers(ctx, key, true)) // there is no session yet
 	must(t, l.SetSession(ctx, Session{InboxKey: key, ID: "s"}))
 	n := 0
@@ -80,7 +81,7 @@ func TestShutdownAsked(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
 	ctx := t.Context()
-	key := InboxKey{Root: "/r", Team: "demo", CreatedAt: 1, Inbox: "worker"}
+	key := inbox.InboxKey{Root: "/r", Team: "demo", CreatedAt: 1, Inbox: "worker"}
 	must(t, l.SetSession(ctx, Session{InboxKey: key, ID: "s"}))
 	for _, d := range []Delivery{{UUID: "a", Kind: "message"}, {UUID: "b", Kind: "shutdown_request"}, {UUID: "c", Kind: "message"}, {UUID: "p", Person: true}} {
 		if d.InboxKey = key; !d.Person {

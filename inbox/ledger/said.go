@@ -21,7 +21,7 @@ var ErrUnread = fmt.Errorf("%d of its messages are unread", MaxUnread)
 
 // A Said is a message to the person, in an inbox that is no file.
 type Said struct {
-	Key  InboxKey // of that inbox
+	Key  inbox.InboxKey // of that inbox
 	From string
 	Raw  []byte // in the format of an inbox row
 	At   time.Time
@@ -31,7 +31,7 @@ type Said struct {
 // AddSaid records a message to the person, durably and once under an id, in the inbox to; again says that it was there before.
 // The summary is what there is to say of it, or "". It fails with *[ValueError], [ErrUnread] and, for an id of another message,
 // [inbox.ErrIDTaken].
-func (l *Ledger) AddSaid(ctx context.Context, to InboxKey, from, id, text, summary string) (again bool, err error) {
+func (l *Ledger) AddSaid(ctx context.Context, to inbox.InboxKey, from, id, text, summary string) (again bool, err error) {
 	if err := names("root", to.Root, "team", to.Team, "inbox", to.Inbox, "from", from, "id", id); err != nil {
 		return false, err
 	}
@@ -43,7 +43,7 @@ func (l *Ledger) AddSaid(ctx context.Context, to InboxKey, from, id, text, summa
 		return false, err
 	}
 	err = l.write(ctx, "said", durable, func(c *sqlite.Conn) error {
-		inboxID, err := to.add(c)
+		inboxID, err := addInbox(c, to)
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (l *Ledger) AddSaid(ctx context.Context, to InboxKey, from, id, text, summa
 // all.
 func (l *Ledger) Said(ctx context.Context, root string) ([]Said, error) {
 	return sqlite.Select(ctx, l.db, "said", func(v sqlite.Row) Said {
-		return Said{InboxKey{v.Text(0), v.Text(1), v.Int(2), v.Text(3)}, v.Text(4), v.Blob(5), v.Time(6), v.Int(7) != 0}
+		return Said{scanKey(v, 0), v.Text(4), v.Blob(5), v.Time(6), v.Int(7) != 0}
 	}, `SELECT root, team, created_at, inbox, sender, raw, messages.at, read_at
 		FROM said JOIN messages USING (message) JOIN inboxes USING (inbox_id) WHERE ?1='' OR root=?1 ORDER BY inbox_id, message`, root)
 }

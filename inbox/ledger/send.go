@@ -30,11 +30,11 @@ var _ inbox.Memory = (*Ledger)(nil)
 const maxBefore = 64 << 10
 
 func checkKey(k SendKey) error {
-	return cmp.Or(InboxOf(k).check(), names("id", k.ID))
+	return cmp.Or(checkInbox(k.InboxKey), names("id", k.ID))
 }
 
 func keyArgs(k SendKey, before ...sqlite.Value) []sqlite.Value {
-	return append(InboxOf(k).args(before...), k.ID)
+	return append(inboxArgs(k.InboxKey, before...), k.ID)
 }
 
 // thisSend is the condition that a row of the table sends is that of a key.

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 )
 
 // A Session is the agent behind an inbox: its session and the last process that was started for it.
 type Session struct {
-	InboxKey
+	inbox.InboxKey
 	ID      string // of the session
 	PID     int    // of the process
 	Group   int    // its process group
@@ -66,11 +67,11 @@ const (
 // SetSession records the session of an inbox, durably, and replaces what was recorded
 // before. A zero At is now. It fails with *[ValueError].
 func (l *Ledger) SetSession(ctx context.Context, s Session) error {
-	if err := errors.Join(s.InboxKey.check(), content("mode", s.Mode)); err != nil {
+	if err := errors.Join(checkInbox(s.InboxKey), content("mode", s.Mode)); err != nil {
 		return err
 	}
 	return l.write(ctx, "set session", durable, func(c *sqlite.Conn) error {
-		inboxID, err := s.InboxKey.add(c)
+		inboxID, err := addInbox(c, s.InboxKey)
 		if err != nil {
 			return err
 		}
@@ -86,19 +87,19 @@ func (l *Ledger) SetSession(ctx context.Context, s Session) error {
 
 // Revive forgets, durably, that the relay of an inbox gave up or that its agent was shut
 // down, so that it is tried again. It does nothing if neither is so or if there is none.
-func (l *Ledger) Revive(ctx context.Context, k InboxKey) error {
-	if err := k.check(); err != nil {
+func (l *Ledger) Revive(ctx context.Context, k inbox.InboxKey) error {
+	if err := checkInbox(k); err != nil {
 		return err
 	}
-	return l.exec(ctx, "revive", durable, "UPDATE sessions SET dead='', shut_down='' WHERE inbox_id="+thisInboxID, k.args()...)
+	return l.exec(ctx, "revive", durable, "UPDATE sessions SET dead='', shut_down='' WHERE inbox_id="+thisInboxID, inboxArgs(k)...)
 }
 
 // Session returns the session of an inbox, and whether there is one.
-func (l *Ledger) Session(ctx context.Context, k InboxKey) (Session, bool, error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) Session(ctx context.Context, k inbox.InboxKey) (Session, bool, error) {
+	if err := checkInbox(k); err != nil {
 		return Session{}, false, err
 	}
-	return first(l.sessions(ctx, "session", thisInbox, k.args()...))
+	return first(l.sessions(ctx, "session", thisInbox, inboxArgs(k)...))
 }
 
 // first returns the first of a list, and whether there is one.
@@ -157,11 +158,11 @@ func (l *Ledger) RelayInfos(ctx context.Context, root string) ([]RelayInfo, erro
 }
 
 // RelayInfo returns the state of the relay of an inbox, and whether there ever was one.
-func (l *Ledger) RelayInfo(ctx context.Context, k InboxKey) (RelayInfo, bool, error) {
-	if err := k.check(); err != nil {
+func (l *Ledger) RelayInfo(ctx context.Context, k inbox.InboxKey) (RelayInfo, bool, error) {
+	if err := checkInbox(k); err != nil {
 		return RelayInfo{}, false, err
 	}
-	return first(l.relayInfos(ctx, thisInbox, k.args()...))
+	return first(l.relayInfos(ctx, thisInbox, inboxArgs(k)...))
 }
 
 func (l *Ledger) relayInfos(ctx context.Context, rest string, args ...sqlite.Value) ([]RelayInfo, error) {

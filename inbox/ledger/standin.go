@@ -6,24 +6,25 @@ import (
 	"fmt"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 )
 
 // A StandIn is an entry of a team that stands for a member on another machine, so that agents can
 // write to it.
 type StandIn struct {
-	InboxKey        // of its inbox
-	Machine  string // with which there is a link
-	There    string // MEMBER@TEAM there
-	AgentID  string // of the entry; "": it is not known to be there
-	JoinedAt time.Time
-	Used     time.Time // when it was used last
+	inbox.InboxKey        // of its inbox
+	Machine        string // with which there is a link
+	There          string // MEMBER@TEAM there
+	AgentID        string // of the entry; "": it is not known to be there
+	JoinedAt       time.Time
+	Used           time.Time // when it was used last
 }
 
 // SetStandIn records a stand-in, durably, or that it was used now. The error is [ErrNoMachine] if
 // there is no link with its machine.
 func (l *Ledger) SetStandIn(ctx context.Context, s StandIn) error {
-	if err := s.InboxKey.check(); err != nil {
+	if err := checkInbox(s.InboxKey); err != nil {
 		return err
 	}
 	if err := names("machine", s.Machine, "member there", s.There); err != nil {
@@ -54,8 +55,8 @@ func (l *Ledger) MayWrite(ctx context.Context, machine, there, root, team string
 }
 
 // RemoveStandIn forgets a stand-in, durably.
-func (l *Ledger) RemoveStandIn(ctx context.Context, k InboxKey) error {
-	return l.exec(ctx, "remove stand-in", durable, "DELETE FROM standins WHERE root=? AND team=? AND created_at=? AND member=?", k.args()...)
+func (l *Ledger) RemoveStandIn(ctx context.Context, k inbox.InboxKey) error {
+	return l.exec(ctx, "remove stand-in", durable, "DELETE FROM standins WHERE root=? AND team=? AND created_at=? AND member=?", inboxArgs(k)...)
 }
 
 // StandIns returns the stand-ins of a Claude root, sorted by team and name.

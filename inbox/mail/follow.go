@@ -137,7 +137,7 @@ func (s *Sender) Sight(ctx context.Context, d Delivered) (*Sight, error) {
 		}
 	}
 	if errors.Is(err, teams.ErrTeamGone) {
-		s.Record(ctx, journal.Snapshot{Root: s.opts.Team.Root().Path(), Team: s.config.Instance(), Inbox: d.Member, Gone: true, At: now})
+		s.Record(ctx, journal.Snapshot{InboxKey: s.Key(d).InboxKey, Gone: true, At: now})
 		return &Sight{Seen: &inbox.Seen{Fault: err}, recorded: true}, err
 	}
 	return &Sight{Seen: seen, recorded: seen == nil || errors.As(seen.Fault, new(*inbox.CorruptError))}, err

@@ -158,7 +158,7 @@ func (s *Sender) relayed(ctx context.Context, d Delivered) (inbox.Fate, error) {
 	if s.opts.Ledger == nil {
 		return "", nil
 	}
-	post := ledger.InboxOf(s.Key(d))
+	post := s.Key(d).InboxKey
 	all, err := s.opts.Ledger.WithID(ctx, post, d.ID)
 	if errors.Is(err, ledger.ErrBusy) {
 		return inbox.Unconsumed, nil

@@ -169,7 +169,7 @@ func (l *looking) claim(marked bool, then func(uuid string)) {
 	const uuid = "5b0c3b5e-2f0e-5d55-9d7c-0d0a53b5c001"
 	if err := l.opts.Ledger.Claim(l.Context(), ledger.Delivery{
 		UUID: uuid, Key: row.Key(), Occurrence: 1, ID: row.ID(), From: row.From, Raw: row.Raw,
-		InboxKey: ledger.InboxKey{Root: key.Root, Team: key.Team, CreatedAt: key.CreatedAt, Inbox: key.Inbox},
+		InboxKey: key.InboxKey,
 	}); err != nil {
 		l.Fatal(err)
 	}

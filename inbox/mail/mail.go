@@ -217,8 +217,7 @@ func (d *Delivered) Reachable() bool { return d.Reach == teams.Reachable }
 
 // Key identifies the message in the ledger and the journal.
 func (s *Sender) Key(d Delivered) inbox.SendKey {
-	i := s.config.Instance()
-	return inbox.SendKey{Root: s.opts.Team.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: d.Member, ID: d.ID}
+	return inbox.SendKey{InboxKey: inbox.KeyOf(s.opts.Team, s.config, d.Member), ID: d.ID}
 }
 
 // Put puts a message into the inbox of member. opts.Memory is ignored. Without a ledger, and

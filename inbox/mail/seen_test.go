@@ -198,7 +198,7 @@ func TestSeenOfARelay(t *testing.T) {
 				err = l.opts.Ledger.EndDeliveries(l.Context(), state, "", uuid)
 			default:
 				err = l.opts.Ledger.Commit(l.Context(), ledger.Frame{
-					UUID: "f", InboxKey: ledger.InboxKey{Root: key.Root, Team: key.Team, CreatedAt: key.CreatedAt, Inbox: key.Inbox},
+					UUID: "f", InboxKey: key.InboxKey,
 					Kind: ledger.FrameMessage, Bytes: []byte("{}"),
 				}, uuid)
 				if err == nil && state != ledger.FrameWritten {

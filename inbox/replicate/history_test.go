@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 )
@@ -40,7 +41,7 @@ func say(t *testing.T, l *ledger.Ledger, id string) {
 // send sends a message as a process does that is killed afterwards if written is false.
 func send(t *testing.T, l *ledger.Ledger, id string, written bool) {
 	t.Helper()
-	key := ledger.SendKey{Root: post.Root, Team: post.Team, CreatedAt: post.CreatedAt, Inbox: post.Inbox, ID: id}
+	key := inbox.SendKey{InboxKey: post, ID: id}
 	row := []byte(`{"from":"user","text":"text of ` + id + `","timestamp":"2026-01-01T00:00:00.000Z","messageId":"` + id + `"}`)
 	must(t, l.Intend(t.Context(), ledger.Send{SendKey: key, Before: "empty", At: time.Now(), Row: row}))
 	if written {
@@ -156,9 +157,7 @@ func TestSentIsCopied(t *testing.T) {
 		must(t, err)
 		send(t, l, id, true)
 		send(t, l, id+" withdrawn", false)
-		must(t, l.Withdraw(t.Context(), ledger.SendKey{
-			Root: post.Root, Team: post.Team, CreatedAt: post.CreatedAt, Inbox: post.Inbox, ID: id + " withdrawn",
-		}))
+		must(t, l.Withdraw(t.Context(), inbox.SendKey{InboxKey: post, ID: id + " withdrawn"}))
 		must(t, l.Close())
 	}
 	l, j := open(t, dir)

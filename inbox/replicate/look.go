@@ -13,9 +13,9 @@ import (
 // Look reads inboxes and records their rows. Until then the journal assumes that a sent
 // message is still in its inbox. Look skips an inbox that cannot be read at the moment, and one that is no file, which
 // [Copy] observes.
-func Look(ctx context.Context, j *journal.Journal, boxes ...journal.InboxKey) error {
+func Look(ctx context.Context, j *journal.Journal, boxes ...inbox.InboxKey) error {
 	for _, b := range boxes {
-		if b.Team.Fileless() { // as a file it would be gone, and each Copy would find its rows again
+		if b.Instance().Fileless() { // as a file it would be gone, and each Copy would find its rows again
 			continue
 		}
 		// If another process reads it at the same time, Observe asks to read it again.
@@ -36,8 +36,8 @@ func Look(ctx context.Context, j *journal.Journal, boxes ...journal.InboxKey) er
 	return ctx.Err()
 }
 
-func look(ctx context.Context, b journal.InboxKey) (s journal.Snapshot, ok bool) {
-	s = journal.Snapshot{Root: b.Root, Team: b.Team, Inbox: b.Inbox, At: time.Now()}
+func look(ctx context.Context, b inbox.InboxKey) (s journal.Snapshot, ok bool) {
+	s = journal.Snapshot{InboxKey: b, At: time.Now()}
 	rows, err := read(ctx, b)
 	s.Rows, s.Done = rows, time.Now()
 	switch {
@@ -52,13 +52,13 @@ func look(ctx context.Context, b journal.InboxKey) (s journal.Snapshot, ok bool)
 
 // read reads an inbox once. It fails with [teams.ErrTeamGone] if the name now belongs to
 // another team.
-func read(ctx context.Context, b journal.InboxKey) ([]inbox.Row, error) {
+func read(ctx context.Context, b inbox.InboxKey) ([]inbox.Row, error) {
 	root, err := teams.Open(b.Root)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	t, err := root.Team(b.Team.Team)
+	t, err := root.Team(b.Team)
 	if err != nil {
 		if errors.As(err, new(*teams.NotFoundError)) {
 			err = teams.ErrTeamGone
@@ -70,7 +70,7 @@ func read(ctx context.Context, b journal.InboxKey) ([]inbox.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Instance() != b.Team {
+	if c.Instance() != b.Instance() {
 		return nil, teams.ErrTeamGone
 	}
 	box, err := inbox.Open(t, b.Inbox, nil) // reading takes no lock

@@ -16,7 +16,7 @@ func TestPaneMessagesAreCopied(t *testing.T) {
 	ctx := t.Context()
 	l, j := open(t, t.TempDir())
 	pane, err := l.AddPane(ctx, ledger.Pane{
-		InboxKey: ledger.InboxKey{Root: "/r", Inbox: "build"}, Socket: "/tmp/tmux", Server: 1, ID: "%1", PID: 2, Profile: "claude",
+		InboxKey: inbox.InboxKey{Root: "/r", Inbox: "build"}, Socket: "/tmp/tmux", Server: 1, ID: "%1", PID: 2, Profile: "claude",
 	}, false)
 	must(t, err)
 	put := func(id string) {
@@ -42,7 +42,7 @@ func TestPaneMessagesAreCopied(t *testing.T) {
 		if last.State != state || last.Reason != reason || last.Delivery != id {
 			t.Errorf("%s: the last event is %q %q of %s, want %q %q", id, last.State, last.Reason, last.Delivery, state, reason)
 		}
-		r, found, err := j.Receipt(ctx, inbox.SendKey{Root: "/r", Team: pane.Team, CreatedAt: pane.CreatedAt, Inbox: "build", ID: id})
+		r, found, err := j.Receipt(ctx, inbox.SendKey{InboxKey: inbox.InboxKey{Root: "/r", Team: pane.Team, CreatedAt: pane.CreatedAt, Inbox: "build"}, ID: id})
 		must(t, err)
 		if !found || r.State != want || r.SeenAt.IsZero() == seen {
 			t.Errorf("%s after %q: receipt %v %q, seen at %v; want %q, seen: %v", id, state, found, r.State, r.SeenAt, want, seen)

@@ -28,7 +28,6 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
-	"teambridge/teams"
 )
 
 // page is the largest number of events that one commit copies.
@@ -75,7 +74,7 @@ func said(ctx context.Context, l *ledger.Ledger, j *journal.Journal, version *st
 			row.Read = s.Read
 			rows = append(rows, row)
 		}
-		o, err := j.Observe(ctx, journal.Snapshot{Root: k.Root, Team: teams.Instance{Team: k.Team, CreatedAt: k.CreatedAt}, Inbox: k.Inbox, Rows: rows, At: at, Done: time.Now()})
+		o, err := j.Observe(ctx, journal.Snapshot{InboxKey: k, Rows: rows, At: at, Done: time.Now()})
 		if changes += len(o.Changes); err != nil {
 			return changes, err
 		}
@@ -96,7 +95,7 @@ func copyEvents(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copi
 	if err != nil {
 		return 0, err
 	}
-	var boxes []journal.InboxKey // that something was sent to
+	var boxes []inbox.InboxKey // that something was sent to
 	for {
 		events, err := l.Events(ctx, after, page)
 		if err != nil {
@@ -107,9 +106,8 @@ func copyEvents(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copi
 		}
 		after = events[len(events)-1].N
 		for _, e := range events {
-			b := journal.InboxKey{Root: e.Root, Team: teams.Instance{Team: e.Team, CreatedAt: e.CreatedAt}, Inbox: e.Inbox}
-			if e.Sent != "" && !slices.Contains(boxes, b) {
-				boxes = append(boxes, b)
+			if e.Sent != "" && !slices.Contains(boxes, e.InboxKey) {
+				boxes = append(boxes, e.InboxKey)
 			}
 		}
 		for epoch, list := range epochs(events) {
@@ -176,7 +174,7 @@ func copyEpoch(ctx context.Context, j *journal.Journal, epoch string, events []l
 
 func relayed(e ledger.Event) (journal.RelayEvent, error) {
 	r := journal.RelayEvent{
-		N: e.N, Root: e.Root, Team: teams.Instance{Team: e.Team, CreatedAt: e.CreatedAt}, Inbox: e.Inbox, At: e.At,
+		N: e.N, InboxKey: e.InboxKey, At: e.At,
 		Delivery: e.Delivery, ID: e.ID, From: e.From, Person: e.Person, Pane: e.Pane, Elsewhere: e.Machine != "", State: string(e.State),
 		Reason: e.Reason, PID: e.PID, Session: e.Session,
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/relaytest/killtest"
@@ -59,7 +60,7 @@ func open(t testing.TB, dir string) (*ledger.Ledger, *journal.Journal) {
 	return l, j
 }
 
-var post = ledger.InboxKey{Root: "/r", Team: "blue", CreatedAt: 1, Inbox: "bob"}
+var post = inbox.InboxKey{Root: "/r", Team: "blue", CreatedAt: 1, Inbox: "bob"}
 
 // deliver takes one person's input from claimed to done: four events.
 func deliver(ctx context.Context, l *ledger.Ledger, id string) error {

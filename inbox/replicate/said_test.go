@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 )
@@ -18,7 +19,7 @@ func TestSaidIsObserved(t *testing.T) {
 	root := t.TempDir() // with no team in it, as for who has sessions alone
 	must(t, os.Mkdir(filepath.Join(root, "teams"), 0o700))
 	for _, team := range []string{ledger.SessionTeam, "ci@build"} {
-		to := ledger.InboxKey{Root: root, Team: team, CreatedAt: ledger.SessionTeamCreated, Inbox: "user"}
+		to := inbox.InboxKey{Root: root, Team: team, CreatedAt: ledger.SessionTeamCreated, Inbox: "user"}
 		for _, id := range []string{"1", "2"} {
 			_, err := l.AddSaid(t.Context(), to, "work", id+team, "hello", "")
 			must(t, err)

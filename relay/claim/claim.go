@@ -27,10 +27,10 @@ const KeptRows = 100
 
 // Ledger is what a plan asks of a [ledger.Ledger], none of it while the lock of the inbox is held.
 type Ledger interface {
-	Open(context.Context, ledger.InboxKey) (uuids []string, err error)
-	Marked(ctx context.Context, k ledger.InboxKey, id string) ([]ledger.Delivery, error)
-	DroppedUnmarked(ctx context.Context, k ledger.InboxKey, key string) (uuids []string, err error)
-	Occurrences(ctx context.Context, k ledger.InboxKey, key string) (int, error)
+	Open(context.Context, inbox.InboxKey) (uuids []string, err error)
+	Marked(ctx context.Context, k inbox.InboxKey, id string) ([]ledger.Delivery, error)
+	DroppedUnmarked(ctx context.Context, k inbox.InboxKey, key string) (uuids []string, err error)
+	Occurrences(ctx context.Context, k inbox.InboxKey, key string) (int, error)
 }
 
 // Rules are what differs between those for whom rows are taken.
@@ -63,7 +63,7 @@ type Plan struct {
 	More  bool     // rows wait for which there was no room
 
 	ledger      Ledger
-	inbox       ledger.InboxKey
+	inbox       inbox.InboxKey
 	rules       Rules
 	unmarked    map[string]string   // keys of the rows of claimed deliveries that are not known to be marked
 	marks       map[string][]string // by key: the deliveries that its rows are marked with, in order
@@ -74,7 +74,7 @@ type Plan struct {
 }
 
 // New plans what to do with the rows of an inbox. unmarked are the deliveries of the inbox that are not recorded as marked.
-func New(ctx context.Context, l Ledger, k ledger.InboxKey, rows []inbox.Row, unmarked []ledger.Delivery, rules Rules) (*Plan, error) {
+func New(ctx context.Context, l Ledger, k inbox.InboxKey, rows []inbox.Row, unmarked []ledger.Delivery, rules Rules) (*Plan, error) {
 	p := &Plan{
 		Work: len(unmarked) > 0, Skipped: map[string]bool{}, ledger: l, inbox: k, rules: rules,
 		unmarked: map[string]string{}, marks: map[string][]string{}, occurrences: map[string]int{}, dropped: map[string][]string{},
@@ -293,6 +293,6 @@ func Row(d ledger.Delivery) *inbox.Row {
 }
 
 // UUID derives the UUID of a delivery from the row that it is of: the occurrence-th row with that key in an inbox, from 1.
-func UUID(k ledger.InboxKey, key string, occurrence int) string {
+func UUID(k inbox.InboxKey, key string, occurrence int) string {
 	return ledger.DeriveID(ledger.RelayIDs, k.Identity(), key, strconv.Itoa(occurrence))
 }

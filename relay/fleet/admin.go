@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/mode"
@@ -233,6 +234,6 @@ func (o TeamOwner) session(ctx context.Context, r ledger.Relay) (ledger.Session,
 	if err != nil {
 		return ledger.Session{}, err
 	}
-	s, _, err := o.Ledger.Session(ctx, ledger.KeyOf(t, c, o.Root.MemberName(ctx, r.Team, r.Member)))
+	s, _, err := o.Ledger.Session(ctx, inbox.KeyOf(t, c, o.Root.MemberName(ctx, r.Team, r.Member)))
 	return s, err
 }

@@ -26,6 +26,7 @@ import (
 	"sync"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
@@ -317,7 +318,7 @@ func (f *Fleet) Prompts(ctx context.Context, id string, ins ...relay.Input) ([]r
 		return nil, err
 	}
 	t, err := f.opts.Root.Team(e.Team)
-	var key ledger.InboxKey
+	var key inbox.InboxKey
 	if err == nil {
 		defer t.Close()
 		key, err = place(ctx, t, e.Member)

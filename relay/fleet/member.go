@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/runtimes"
 	"teambridge/teams"
@@ -183,16 +184,16 @@ func MemberOf(ctx context.Context, root *teams.Root, team, as string) (string, e
 }
 
 // Key returns the ledger's key of a member's inbox, by any name of the member.
-func Key(ctx context.Context, t *teams.Team, member string) (ledger.InboxKey, error) {
+func Key(ctx context.Context, t *teams.Team, member string) (inbox.InboxKey, error) {
 	c, err := t.Config(ctx)
 	if err != nil {
-		return ledger.InboxKey{}, err
+		return inbox.InboxKey{}, err
 	}
 	name, err := c.Resolve(member, nil)
 	if err != nil {
-		return ledger.InboxKey{}, err
+		return inbox.InboxKey{}, err
 	}
-	return ledger.KeyOf(t, c, name), nil
+	return inbox.KeyOf(t, c, name), nil
 }
 
 // LeadError says that a team has a living lead of its own.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/relaytest/simchild"
@@ -87,7 +88,7 @@ func TestAcquire(t *testing.T) {
 	if _, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
 		t.Errorf("forgotten, and no relay has run: %v, %v", ours, err)
 	}
-	must(t, h.ledger.SetSession(t.Context(), ledger.Session{InboxKey: ledger.InboxKey{Root: h.Root.Path(), Team: "mine", CreatedAt: 1, Inbox: "lead"}, ID: "s"}))
+	must(t, h.ledger.SetSession(t.Context(), ledger.Session{InboxKey: inbox.InboxKey{Root: h.Root.Path(), Team: "mine", CreatedAt: 1, Inbox: "lead"}, ID: "s"}))
 	row := filepath.Join(filepath.Dir(config), "inboxes", "lead.json")
 	must(t, os.WriteFile(row, []byte("[]"), 0o600))
 	if _, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {

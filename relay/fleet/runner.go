@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/agent"
@@ -117,10 +118,10 @@ func (m *runner) ended(ctx context.Context) (why string) {
 }
 
 // place is the inbox in t of a member that a relay may serve, as [Member] says.
-func place(ctx context.Context, t *teams.Team, member string) (ledger.InboxKey, error) {
+func place(ctx context.Context, t *teams.Team, member string) (inbox.InboxKey, error) {
 	name, err := Member(ctx, t, member)
 	if err != nil {
-		return ledger.InboxKey{}, err
+		return inbox.InboxKey{}, err
 	}
 	return Key(ctx, t, name)
 }

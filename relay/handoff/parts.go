@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude/interactive"
@@ -76,10 +77,10 @@ type Remote interface {
 
 // Store is what is needed of a [ledger.Ledger].
 type Store interface {
-	Session(context.Context, ledger.InboxKey) (ledger.Session, bool, error)
+	Session(context.Context, inbox.InboxKey) (ledger.Session, bool, error)
 	SetSession(context.Context, ledger.Session) error
-	Handoff(context.Context, ledger.InboxKey) (ledger.Handoff, bool, error)
+	Handoff(context.Context, inbox.InboxKey) (ledger.Handoff, bool, error)
 	SetHandoff(context.Context, ledger.Handoff) error
-	OpenCount(context.Context, ledger.InboxKey) (int, error)
-	OpenPrompts(ctx context.Context, k ledger.InboxKey, after int64) (n int, newest int64, err error)
+	OpenCount(context.Context, inbox.InboxKey) (int, error)
+	OpenPrompts(ctx context.Context, k inbox.InboxKey, after int64) (n int, newest int64, err error)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/agent"
@@ -19,7 +20,7 @@ import (
 // Options say which session moves between what. All but Timing and Warn are needed.
 type Options struct {
 	Ledger   Store
-	Key      ledger.InboxKey // of the inbox, whose lock the caller holds: see [relay.Hold]
+	Key      inbox.InboxKey // of the inbox, whose lock the caller holds: see [relay.Hold]
 	Terminal Terminal
 	Agent    Agent
 	Remote   func(context.Context) (Remote, error) // makes the relay of one remote phase

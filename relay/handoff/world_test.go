@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
@@ -67,7 +68,7 @@ type entry struct {
 	at   time.Time
 }
 
-var key = ledger.InboxKey{Root: "/r", Team: "t", CreatedAt: 1, Inbox: "team-lead"}
+var key = inbox.InboxKey{Root: "/r", Team: "t", CreatedAt: 1, Inbox: "team-lead"}
 
 // play runs a test in a bubble of its own.
 func play(t *testing.T, test func(w *world)) {
@@ -163,7 +164,7 @@ func (w *world) press() { w.keys <- terminal.Key{Hot: true} }
 
 // The ledger.
 
-func (w *world) Session(context.Context, ledger.InboxKey) (ledger.Session, bool, error) {
+func (w *world) Session(context.Context, inbox.InboxKey) (ledger.Session, bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.session, w.session.ID != "", nil
@@ -190,7 +191,7 @@ func (w *world) SetSession(_ context.Context, s ledger.Session) error {
 	return nil
 }
 
-func (w *world) Handoff(ctx context.Context, _ ledger.InboxKey) (ledger.Handoff, bool, error) {
+func (w *world) Handoff(ctx context.Context, _ inbox.InboxKey) (ledger.Handoff, bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.reading != nil {
@@ -214,12 +215,12 @@ func (w *world) SetHandoff(_ context.Context, h ledger.Handoff) error {
 	return nil
 }
 
-func (w *world) OpenCount(ctx context.Context, k ledger.InboxKey) (int, error) {
+func (w *world) OpenCount(ctx context.Context, k inbox.InboxKey) (int, error) {
 	n, _, err := w.OpenPrompts(ctx, k, 0)
 	return n, err
 }
 
-func (w *world) OpenPrompts(_ context.Context, _ ledger.InboxKey, after int64) (n int, newest int64, err error) {
+func (w *world) OpenPrompts(_ context.Context, _ inbox.InboxKey, after int64) (n int, newest int64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	newest = after

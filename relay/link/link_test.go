@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 )
 
@@ -308,7 +309,7 @@ func (m *machine) send(to, member, text string) string {
 	id := uuid.NewString()
 	o := ledger.Outgoing{Machine: to, There: member, At: "team"}
 	o.Delivery = ledger.Delivery{
-		UUID: id, ID: id, InboxKey: ledger.InboxKey{Root: root, Team: "team@" + to, CreatedAt: ledger.MachineTeamCreated, Inbox: member},
+		UUID: id, ID: id, InboxKey: inbox.InboxKey{Root: root, Team: "team@" + to, CreatedAt: ledger.MachineTeamCreated, Inbox: member},
 		From: "user", Kind: "message", Raw: []byte(text), Person: true, Isolated: true, At: time.Now().Add(m.ahead),
 	}
 	_, _, err := m.ledger.AddOutgoing(context.Background(), o, sha256.Sum256([]byte(text)))

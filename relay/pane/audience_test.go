@@ -3,9 +3,8 @@ package pane
 import (
 	"errors"
 	"slices"
+	"teambridge/inbox"
 	"testing"
-
-	"teambridge/inbox/ledger"
 )
 
 // A message to all panes goes to none that is left out, nor to its sender, and a name that no
@@ -14,7 +13,7 @@ func TestAudience(t *testing.T) {
 	t.Parallel()
 	var list []Pane
 	for _, name := range []string{"build", "test", "user"} {
-		list = append(list, Pane{InboxKey: ledger.InboxKey{Team: Team, Inbox: name}})
+		list = append(list, Pane{InboxKey: inbox.InboxKey{Team: Team, Inbox: name}})
 	}
 	for _, c := range []struct {
 		from   string
@@ -37,7 +36,7 @@ func TestAudience(t *testing.T) {
 			t.Errorf("from %q, except %q: %q, %v; want %q", c.from, c.except, names, err, c.want)
 		}
 	}
-	sessions := []Pane{{InboxKey: ledger.InboxKey{Team: SessionTeam, Inbox: "web"}}, {InboxKey: ledger.InboxKey{Team: SessionTeam, Inbox: "api"}}}
+	sessions := []Pane{{InboxKey: inbox.InboxKey{Team: SessionTeam, Inbox: "web"}}, {InboxKey: inbox.InboxKey{Team: SessionTeam, Inbox: "api"}}}
 	if to, err := Audience(sessions, "web@"+SessionTeam, nil); err != nil || len(to) != 1 || to[0].Inbox != "api" {
 		t.Errorf("from a session: %+v, %v", to, err)
 	}

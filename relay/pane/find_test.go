@@ -5,15 +5,15 @@ import (
 	"slices"
 	"testing"
 
-	"teambridge/inbox/ledger"
+	"teambridge/inbox"
 	"teambridge/relay/tmux"
 )
 
 // Claude Code renames sessions by itself. A name that has passed to another session means neither of the two.
 func TestFindAfterRenaming(t *testing.T) {
 	t.Parallel()
-	session := func(id, inbox, title string) Pane {
-		return Pane{InboxKey: ledger.InboxKey{Inbox: inbox}, Ref: tmux.Ref{ID: id}, Title: title}
+	session := func(id, name, title string) Pane {
+		return Pane{InboxKey: inbox.InboxKey{Inbox: name}, Ref: tmux.Ref{ID: id}, Title: title}
 	}
 	for what, test := range map[string]struct {
 		living, ended []Pane

@@ -165,8 +165,8 @@ func (p *Panes) ToPerson(ctx context.Context, from, id, text string) (again bool
 }
 
 // person is the inbox of the person among the sessions.
-func (p *Panes) person() ledger.InboxKey {
-	return ledger.InboxKey{Root: p.opts.Root.Path(), Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: mail.User}
+func (p *Panes) person() inbox.InboxKey {
+	return inbox.InboxKey{Root: p.opts.Root.Path(), Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: mail.User}
 }
 
 // Said returns what agents of a team wrote to the person, the oldest first. The team is that of the

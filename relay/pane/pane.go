@@ -37,6 +37,7 @@ import (
 	"sync"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/peer"
 	"teambridge/relay/process"
@@ -84,7 +85,7 @@ type Options struct {
 	Recorded func()
 	// Changed, if not nil, is called when the messages or tasks of a pane changed, or what
 	// holds them. It may be called by several goroutines.
-	Changed func(ledger.InboxKey)
+	Changed func(inbox.InboxKey)
 	// Warn, if not nil, gets errors that do not end Run or Deliver.
 	Warn func(error)
 }
@@ -132,7 +133,7 @@ func New(opts Options) *Panes {
 		opts.Recorded = func() {}
 	}
 	if opts.Changed == nil {
-		opts.Changed = func(ledger.InboxKey) {}
+		opts.Changed = func(inbox.InboxKey) {}
 	}
 	if opts.Warn == nil {
 		opts.Warn = func(error) {}
@@ -166,14 +167,14 @@ var real = actions{
 
 // A Pane is a registered pane, the pane of a member of a team, or, in the team [SessionTeam], a session.
 type Pane struct {
-	ledger.InboxKey          // Inbox is the name
-	Ref             tmux.Ref // of a session: its socket, its id and its process
-	Start           string   // of a session: when its process started, as it says itself; see also [Homes.Processes]
-	Cwd             string   // of a session
-	Job             string   // of a session in the background that lives: what Claude Code calls it
-	Title           string   // of a session that lives: what it is called now, which Inbox may once have been
-	Profile         tmux.Profile
-	At              time.Time // when it was recorded
+	inbox.InboxKey          // Inbox is the name
+	Ref            tmux.Ref // of a session: its socket, its id and its process
+	Start          string   // of a session: when its process started, as it says itself; see also [Homes.Processes]
+	Cwd            string   // of a session
+	Job            string   // of a session in the background that lives: what Claude Code calls it
+	Title          string   // of a session that lives: what it is called now, which Inbox may once have been
+	Profile        tmux.Profile
+	At             time.Time // when it was recorded
 }
 
 // Name is the name of the pane, or of the member.
@@ -256,7 +257,7 @@ type Message struct {
 	// Notify asks for a notification when the agent has ended the task. It goes to the inbox
 	// NotifyTo, which can be a pane, or to the person if that is zero.
 	Notify   bool
-	NotifyTo ledger.InboxKey
+	NotifyTo inbox.InboxKey
 }
 
 // Basis is what the State of a [View] rests on.

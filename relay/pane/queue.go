@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/tmux"
 	"teambridge/teams/transcript"
@@ -19,7 +20,7 @@ import (
 // work does what can be done for the queue of a pane now, in its order, and returns when to
 // look again; zero: there is nothing to do. One process at a time works for a pane: the error
 // is [ErrBusy] if another one does, unless wait is true.
-func (p *Panes) work(ctx context.Context, k ledger.InboxKey, wait bool) (next time.Time, err error) {
+func (p *Panes) work(ctx context.Context, k inbox.InboxKey, wait bool) (next time.Time, err error) {
 	record, found, err := p.opts.Ledger.Pane(ctx, k)
 	if err != nil || !found {
 		return time.Time{}, err

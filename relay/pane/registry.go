@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/relay/tmux"
@@ -43,7 +44,7 @@ func (p *Panes) Add(ctx context.Context, r Registration) (Pane, tmux.Pane, error
 		return Pane{}, there, tmux.ErrGone
 	}
 	added, err := p.opts.Ledger.AddPane(ctx, recordOf(Pane{
-		InboxKey: ledger.InboxKey{Root: p.opts.Root.Path(), Inbox: r.Name}, Ref: there.Ref, Profile: r.Profile, At: time.Now(),
+		InboxKey: inbox.InboxKey{Root: p.opts.Root.Path(), Inbox: r.Name}, Ref: there.Ref, Profile: r.Profile, At: time.Now(),
 	}), r.Replace)
 	if exists, ok := errors.AsType[*ledger.PaneExistsError](err); ok {
 		err = &ExistsError{paneOf(exists.Pane)}
@@ -134,7 +135,7 @@ func (p *Panes) OfMember(ctx context.Context, t *teams.Team, member, socket stri
 	if err != nil {
 		return Pane{}, err
 	}
-	return p.Member(ctx, ledger.KeyOf(t, c, name), seen.Ref, tmux.Claude)
+	return p.Member(ctx, inbox.KeyOf(t, c, name), seen.Ref, tmux.Claude)
 }
 
 // Sender returns how the agent in a pane sees who a message is from, and the inbox that the
@@ -142,7 +143,7 @@ func (p *Panes) OfMember(ctx context.Context, t *teams.Team, member, socket stri
 // team; without a team, of that of the pane, or else of the only living one that has it; or the id of a session and
 // [SessionTeam]; or NAME@TEAM@MACHINE, which is reported to nobody. The person, "" or [mail.User], has neither, nor has [Stranger]. It fails with *[NotFoundError],
 // with *[SenderError], with *[SessionError], and as [teams.Team.Resolve] does.
-func (p *Panes) Sender(ctx context.Context, to Pane, from string) (name string, reports ledger.InboxKey, err error) {
+func (p *Panes) Sender(ctx context.Context, to Pane, from string) (name string, reports inbox.InboxKey, err error) {
 	name, team := teams.Split(from)
 	switch {
 	case from == "" || from == mail.User:
@@ -182,7 +183,7 @@ func (p *Panes) Sender(ctx context.Context, to Pane, from string) (name string, 
 	if name, err = t.Resolve(ctx, name); err != nil {
 		return "", reports, err
 	}
-	reports = ledger.KeyOf(t, c, name)
+	reports = inbox.KeyOf(t, c, name)
 	return reports.Inbox + "@" + reports.Team, reports, nil
 }
 
@@ -203,7 +204,7 @@ func Audience(list []Pane, from string, except []string) ([]Pane, error) {
 
 // Member records the pane of a member of a team, as its config.json names it, and returns
 // it. Messages to the member can then be put there.
-func (p *Panes) Member(ctx context.Context, k ledger.InboxKey, ref tmux.Ref, profile tmux.Profile) (Pane, error) {
+func (p *Panes) Member(ctx context.Context, k inbox.InboxKey, ref tmux.Ref, profile tmux.Profile) (Pane, error) {
 	if profile == "" {
 		profile = tmux.Claude
 	}
@@ -231,7 +232,7 @@ func recordOf(p Pane) ledger.Pane {
 }
 
 // changed tells that something was recorded about an inbox.
-func (p *Panes) changed(k ledger.InboxKey) {
+func (p *Panes) changed(k inbox.InboxKey) {
 	p.opts.Recorded()
 	p.opts.Changed(k)
 }

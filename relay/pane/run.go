@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pipe"
 )
@@ -65,7 +66,7 @@ type runner struct {
 
 // job is one of the two things that are done for a pane at the same time.
 type job struct {
-	ledger.InboxKey
+	inbox.InboxKey
 	follow bool
 }
 
@@ -90,7 +91,7 @@ func (r *runner) step(ctx context.Context) error {
 			return err
 		}
 	}
-	queues, follow := map[ledger.InboxKey][]ledger.PaneMessage{}, map[ledger.InboxKey][]ledger.PaneMessage{}
+	queues, follow := map[inbox.InboxKey][]ledger.PaneMessage{}, map[inbox.InboxKey][]ledger.PaneMessage{}
 	for _, m := range messages {
 		if m.State.Ended() {
 			follow[m.InboxKey] = append(follow[m.InboxKey], m) // its task has not

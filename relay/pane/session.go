@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/relay/peer"
@@ -467,7 +468,7 @@ func (p *Panes) Headless(of Pane) bool {
 func sessionPane(root string, s transcript.Process) Pane {
 	name := SessionName(s.Name, s.Session)
 	return Pane{
-		InboxKey: ledger.InboxKey{Root: root, Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: name}, Profile: ProgramOf(s), Title: name,
+		InboxKey: inbox.InboxKey{Root: root, Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: name}, Profile: ProgramOf(s), Title: name,
 		Ref: tmux.Ref{Socket: s.Socket, ID: s.Session, PID: s.PID}, Start: s.ProcStart, Cwd: s.Cwd, Job: s.Job,
 	}
 }

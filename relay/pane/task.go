@@ -164,7 +164,7 @@ func (p *Panes) ended(ctx context.Context, of Pane) (lost string, err error) {
 
 // endTasks ends the tasks of the messages to a pane that were in the same turn as one whose
 // turn is over. idle says whether that holds of all turns.
-func (p *Panes) endTasks(ctx context.Context, k ledger.InboxKey, open []ledger.PaneMessage, found map[string]progress, one progress, idle bool) error {
+func (p *Panes) endTasks(ctx context.Context, k inbox.InboxKey, open []ledger.PaneMessage, found map[string]progress, one progress, idle bool) error {
 	var uuids []string
 	for _, m := range open {
 		if s := found[Nonce(m.UUID)]; s.over() && (s.final || idle) && s.answer == one.answer && s.saidAt.Equal(one.saidAt) && s.interrupted == one.interrupted {
@@ -203,7 +203,7 @@ func (p *Panes) Stopped(ctx context.Context, s Stop) error {
 	if err != nil {
 		return err
 	}
-	here := func(k ledger.InboxKey) bool {
+	here := func(k inbox.InboxKey) bool {
 		r := record[k]
 		return s.PaneID != "" && r.ID == s.PaneID && r.Server == s.Server
 	}
@@ -223,7 +223,7 @@ func (p *Panes) Stopped(ctx context.Context, s Stop) error {
 	if messages, err = p.begun(ctx, messages); err != nil {
 		return err
 	}
-	byPane := map[ledger.InboxKey][]ledger.PaneMessage{}
+	byPane := map[inbox.InboxKey][]ledger.PaneMessage{}
 	for _, m := range messages {
 		byPane[m.InboxKey] = append(byPane[m.InboxKey], m)
 	}
@@ -251,8 +251,8 @@ func (p *Panes) begun(ctx context.Context, messages []ledger.PaneMessage) (open 
 }
 
 // recordsOf returns the panes of messages.
-func (p *Panes) recordsOf(ctx context.Context, messages []ledger.PaneMessage) (map[ledger.InboxKey]ledger.Pane, error) {
-	all := map[ledger.InboxKey]ledger.Pane{}
+func (p *Panes) recordsOf(ctx context.Context, messages []ledger.PaneMessage) (map[inbox.InboxKey]ledger.Pane, error) {
+	all := map[inbox.InboxKey]ledger.Pane{}
 	for _, m := range messages {
 		if _, known := all[m.InboxKey]; known {
 			continue
@@ -293,7 +293,7 @@ func (p *Panes) awaitEnd(ctx context.Context, s Stop, messages []ledger.PaneMess
 // stopped is Stopped for the messages of one pane whose tasks are open. If the transcript is
 // not complete, what it has is of the turn that ended, or older: the program does not begin
 // another one before the hook has ended. here says that the agent is in that pane.
-func (p *Panes) stopped(ctx context.Context, k ledger.InboxKey, here bool, messages []ledger.PaneMessage, found map[string]progress, complete bool, s Stop) (err error) {
+func (p *Panes) stopped(ctx context.Context, k inbox.InboxKey, here bool, messages []ledger.PaneMessage, found map[string]progress, complete bool, s Stop) (err error) {
 	// uuids by end: an earlier turn may have ended before its message was recorded as sent.
 	over, counted := map[ledger.TaskEnd][]string{}, false
 	for _, m := range messages {
@@ -419,7 +419,7 @@ func (p *Panes) followOne(ctx context.Context, m ledger.PaneMessage) error {
 func (p *Panes) Notices(ctx context.Context) (list []Notice, err error) {
 	ended, err := p.opts.Ledger.EndedTasks(ctx, p.opts.Root.Path())
 	for _, m := range ended {
-		if m.NotifyTo == (ledger.InboxKey{}) {
+		if m.NotifyTo == (inbox.InboxKey{}) {
 			list = append(list, noticeOf(m))
 		}
 	}
@@ -458,7 +458,7 @@ func (p *Panes) notify(ctx context.Context) error {
 func (p *Panes) notifyAll(ctx context.Context) (left bool, err error) {
 	ended, err := p.opts.Ledger.EndedTasks(ctx, p.opts.Root.Path())
 	for _, m := range ended {
-		if m.NotifyTo == (ledger.InboxKey{}) {
+		if m.NotifyTo == (inbox.InboxKey{}) {
 			continue
 		}
 		nerr := p.notifyAgent(ctx, m)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/tmux"
 	"teambridge/teams/transcript"
@@ -109,10 +110,10 @@ func TestNotifyOnce(t *testing.T) {
 	other, _, err := b.Add(t.Context(), Registration{Name: "other", Target: "%2"})
 	must(t, err)
 	b.agent.ref.ID = "%1"
-	ann := ledger.InboxKey{Root: b.Root.Path(), Team: "green", CreatedAt: 1700000000000, Inbox: "ann"}
+	ann := inbox.InboxKey{Root: b.Root.Path(), Team: "green", CreatedAt: 1700000000000, Inbox: "ann"}
 	gone := ann
 	gone.CreatedAt++
-	to := func(k ledger.InboxKey) func(*Message) { return func(m *Message) { m.Notify, m.NotifyTo = true, k } }
+	to := func(k inbox.InboxKey) func(*Message) { return func(m *Message) { m.Notify, m.NotifyTo = true, k } }
 	b.put("for ann", to(ann))
 	b.put("for other", to(other.InboxKey))
 	lost := b.put("for somebody else of her name", to(gone))

@@ -110,8 +110,8 @@ func (s *station) run(r *Relay) (stop func() error) {
 	return stop
 }
 
-func (s *station) key(member string) ledger.InboxKey {
-	return ledger.InboxKey{Root: s.Root.Path(), Team: "demo", CreatedAt: 1795196213317, Inbox: member}
+func (s *station) key(member string) inbox.InboxKey {
+	return inbox.InboxKey{Root: s.Root.Path(), Team: "demo", CreatedAt: 1795196213317, Inbox: member}
 }
 
 // rows returns the rows from worker in an inbox.
@@ -505,7 +505,7 @@ func TestKilledInAWrite(t *testing.T) {
 			id := ledger.DeriveID(ledger.ReplyIDs, f.UUID, tt.to)
 			message := inbox.Message{ID: id, From: "worker", Text: "well"}
 			must(t, s.ledger.Intend(ctx, ledger.Send{
-				SendKey: ledger.SendKey{Root: s.Root.Path(), Team: "demo", CreatedAt: 1795196213317, Inbox: tt.to, ID: id},
+				SendKey: ledger.SendKey{InboxKey: inbox.InboxKey{Root: s.Root.Path(), Team: "demo", CreatedAt: 1795196213317, Inbox: tt.to}, ID: id},
 				Digest:  message.Digest(), Before: "another file", At: time.Now(),
 			}))
 			if tt.taken {

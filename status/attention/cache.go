@@ -241,10 +241,10 @@ func (c *Cache) catchUp(ctx context.Context) error {
 			return err
 		}
 		for _, change := range list {
-			if e := c.entries[change.Message.Team.Team]; e != nil && change.Message.Root == c.opts.Root.Path() {
+			if e := c.entries[change.Message.Team]; e != nil && change.Message.Root == c.opts.Root.Path() {
 				e.stale = true
 			}
-			if e := c.entries[change.Envelope.Team.Team]; e != nil && change.Envelope.Root == c.opts.Root.Path() &&
+			if e := c.entries[change.Envelope.Team]; e != nil && change.Envelope.Root == c.opts.Root.Path() &&
 				change.Kind == journal.Said {
 				kind := change.Envelope.Kind
 				// What comes in between only keeps a turn alive, which e.due looks for.
@@ -254,7 +254,7 @@ func (c *Cache) catchUp(ctx context.Context) error {
 			if e := c.entries[change.Receipt.Team]; e != nil && change.Receipt.Root == c.opts.Root.Path() {
 				e.stale = true
 			}
-			if e := c.entries[change.RelayEvent.Team.Team]; e != nil && change.RelayEvent.Root == c.opts.Root.Path() {
+			if e := c.entries[change.RelayEvent.Team]; e != nil && change.RelayEvent.Root == c.opts.Root.Path() {
 				e.relayNews = true
 			}
 			c.seq = change.Seq

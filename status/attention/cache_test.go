@@ -82,7 +82,7 @@ func TestNothingIsReadAgain(t *testing.T) {
 	}
 	refresh("team-000", "team-001", "team-002")
 	refresh()
-	key := ledger.InboxKey{Root: w.Fixture.Root.Path(), Team: "team-001", CreatedAt: 2, Inbox: "worker-1"}
+	key := inbox.InboxKey{Root: w.Fixture.Root.Path(), Team: "team-001", CreatedAt: 2, Inbox: "worker-1"}
 	if err := w.Ledger.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s"}); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestNothingIsReadAgain(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	key2 := inbox.SendKey{Root: w.Fixture.Root.Path(), Team: "team-002", CreatedAt: 3, Inbox: "worker-1", ID: "m"}
+	key2 := inbox.SendKey{InboxKey: inbox.InboxKey{Root: w.Fixture.Root.Path(), Team: "team-002", CreatedAt: 3, Inbox: "worker-1"}, ID: "m"}
 	if _, err := w.Journal.Lost(t.Context(), key2, time.Now(), "overwritten"); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestNothingIsReadAgain(t *testing.T) {
 func TestDismissedElsewhere(t *testing.T) {
 	t.Parallel()
 	w := crowd(t, 2)
-	key := inbox.SendKey{Root: w.Fixture.Root.Path(), Team: "team-001", CreatedAt: 2, Inbox: "worker-1", ID: "m"}
+	key := inbox.SendKey{InboxKey: inbox.InboxKey{Root: w.Fixture.Root.Path(), Team: "team-001", CreatedAt: 2, Inbox: "worker-1"}, ID: "m"}
 	if _, err := w.Journal.Lost(t.Context(), key, time.Now(), "overwritten"); err != nil {
 		t.Fatal(err)
 	}

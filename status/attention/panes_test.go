@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
@@ -17,7 +18,7 @@ func TestDraftNeedsThePerson(t *testing.T) {
 	w := open(t, teamstest.New(t))
 	c, e := New(w.Options), &cachedTeam{}
 	held := ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Claimed, ID: "held"}, Held: "draft", HeldSince: time.Now().Add(-pane.LongHeld)}
-	v := pane.View{Pane: pane.Pane{InboxKey: ledger.InboxKey{Root: w.Fixture.Root.Path(), Team: "tmux", CreatedAt: 1, Inbox: "build"}}, Messages: []ledger.PaneMessage{held}}
+	v := pane.View{Pane: pane.Pane{InboxKey: inbox.InboxKey{Root: w.Fixture.Root.Path(), Team: "tmux", CreatedAt: 1, Inbox: "build"}}, Messages: []ledger.PaneMessage{held}}
 	list, err := c.paneWaits(t.Context(), e, []pane.View{v}, time.Now())
 	i := slices.IndexFunc(list, func(a api.Attention) bool { return a.Kind == api.WaitsDraft })
 	if err != nil || i < 0 || list[i].Message != "held" || list[i].Count != 1 {

@@ -127,7 +127,7 @@ func talkOf(now time.Time, apart time.Duration, messages ...string) (talk []jour
 		names, text, _ := strings.Cut(m, "=")
 		from, to, _ := strings.Cut(names, ">")
 		at := now.Add(-apart * time.Duration(len(messages)-1-i))
-		talk = append(talk, journal.Record{Row: inbox.Row{From: from, Text: text}, Inbox: to, FirstSeen: at})
+		talk = append(talk, journal.Record{Row: inbox.Row{From: from, Text: text}, InboxKey: inbox.InboxKey{Inbox: to}, FirstSeen: at})
 	}
 	slices.Reverse(talk)
 	return talk

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
 	"teambridge/relay/tmux"
@@ -28,7 +29,7 @@ type Watch struct {
 	now           time.Time // of the last look
 
 	mu   sync.Mutex
-	last map[ledger.InboxKey]pane.View
+	last map[inbox.InboxKey]pane.View
 	met  []pane.Pane // around, as of the last look
 	news int         // counts what was seen that is shown
 }
@@ -146,7 +147,7 @@ func (w *Watch) Look(ctx context.Context) (changed bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	changed = len(w.last) != len(views)
-	now := map[ledger.InboxKey]pane.View{}
+	now := map[inbox.InboxKey]pane.View{}
 	for _, v := range views {
 		was := w.last[v.Pane.InboxKey]
 		v.Messages = nil // the ledger has them

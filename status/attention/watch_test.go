@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
 	"teambridge/teams/teamstest"
@@ -38,7 +39,7 @@ func TestPanesWithoutAWatch(t *testing.T) {
 	w.Narrow = true
 	l := w.Ledger
 	p, err := l.AddPane(ctx, ledger.Pane{
-		InboxKey: ledger.InboxKey{Root: w.Fixture.Root.Path(), Inbox: "build"}, Socket: "/nowhere", Server: 1, ID: "%1", PID: 2, Profile: "claude",
+		InboxKey: inbox.InboxKey{Root: w.Fixture.Root.Path(), Inbox: "build"}, Socket: "/nowhere", Server: 1, ID: "%1", PID: 2, Profile: "claude",
 	}, false)
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/replicate"
@@ -53,7 +54,7 @@ func (w *world) record(t testing.TB) {
 			t.Fatal(err)
 		}
 		for _, name := range names {
-			if err := replicate.Look(t.Context(), w.Journal, journal.InboxKey{Root: w.Options.Root.Path(), Team: c.Instance(), Inbox: name}); err != nil {
+			if err := replicate.Look(t.Context(), w.Journal, inbox.Key(w.Options.Root.Path(), c.Instance(), name)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -130,9 +130,9 @@ func TestAttention(t *testing.T) {
 		t.Errorf("another message waits under %s again", first)
 	}
 	read()
-	_, err = w.journal.Lost(w.ctx, inbox.SendKey{Root: w.Root.Path(), Team: band, CreatedAt: 1, Inbox: "bass", ID: "m-1"}, time.Now(), "overwritten")
+	_, err = w.journal.Lost(w.ctx, inbox.SendKey{InboxKey: inbox.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: 1, Inbox: "bass"}, ID: "m-1"}, time.Now(), "overwritten")
 	w.must(err)
-	w.must(w.ledger.Hold(w.ctx, ledger.Hold{InboxKey: ledger.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: 1, Inbox: "drums"}, Sender: "bass", Reason: "they answer each other"}))
+	w.must(w.ledger.Hold(w.ctx, ledger.Hold{InboxKey: inbox.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: 1, Inbox: "drums"}, Sender: "bass", Reason: "they answer each other"}))
 	all = e.waits(api.WaitsLost, api.WaitsHeld)
 	if a := all[api.WaitsLost]; a.Message != "m-1" || a.Member != "bass" || a.Since == nil {
 		t.Errorf("lost: %+v", a)
@@ -165,7 +165,7 @@ func TestDismissed(t *testing.T) {
 	t.Parallel()
 	w := newBand(t, simchild.Script{})
 	w.start()
-	key, at := inbox.SendKey{Root: w.Root.Path(), Team: band, CreatedAt: 1, Inbox: "bass", ID: "m-1"}, time.Now()
+	key, at := inbox.SendKey{InboxKey: inbox.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: 1, Inbox: "bass"}, ID: "m-1"}, time.Now()
 	lost := func(at time.Time) api.Attention {
 		t.Helper()
 		_, err := w.journal.Lost(w.ctx, key, at, "overwritten")
@@ -233,7 +233,7 @@ func TestDeadAgentAndFailedMessage(t *testing.T) {
 	w.must(err)
 	e.waits()
 	for _, createdAt := range []int64{99, 1} { // of an earlier team, and of this one
-		key := ledger.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: createdAt, Inbox: "bass"}
+		key := inbox.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: createdAt, Inbox: "bass"}
 		id := fmt.Sprintf("7d0f1c7e-0000-4000-8000-%012d", createdAt)
 		w.must(errors.Join(
 			w.ledger.SetSession(w.ctx, ledger.Session{InboxKey: key, ID: "s"}),

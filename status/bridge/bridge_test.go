@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/process"
@@ -65,7 +66,7 @@ func TestProgramsCannotPrompt(t *testing.T) {
 	l, err := b.Ledger(t.Context())
 	must(t, err)
 	if _, err := l.AddPane(t.Context(), ledger.Pane{
-		InboxKey: ledger.InboxKey{Root: f.Root.Path(), Inbox: "build"}, Socket: filepath.Join(f.State, "none"), ID: "%1", Profile: string(tmux.Claude), At: time.Now(), PID: 1, Server: 1,
+		InboxKey: inbox.InboxKey{Root: f.Root.Path(), Inbox: "build"}, Socket: filepath.Join(f.State, "none"), ID: "%1", Profile: string(tmux.Claude), At: time.Now(), PID: 1, Server: 1,
 	}, false); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func TestDeliveriesSayWhyAPaneWaits(t *testing.T) {
 	l, err := opts.Ledger(t.Context())
 	must(t, err)
 	p, err := l.AddPane(t.Context(), ledger.Pane{
-		InboxKey: ledger.InboxKey{Root: f.Root.Path(), Inbox: "build"}, Socket: "/nowhere", Server: 1, ID: "%1", PID: 2, Profile: string(tmux.Claude),
+		InboxKey: inbox.InboxKey{Root: f.Root.Path(), Inbox: "build"}, Socket: "/nowhere", Server: 1, ID: "%1", PID: 2, Profile: string(tmux.Claude),
 	}, false)
 	if err == nil {
 		_, _, err = l.AddPaneMessage(t.Context(), ledger.PaneMessage{Policy: api.PolicyQueued, Delivery: ledger.Delivery{
@@ -210,7 +211,7 @@ func TestSessionsOfRelays(t *testing.T) {
 	file := fmt.Sprintf(`{"pid":%d,"sessionId":"s-1","procStart":%q}`, self.PID, start)
 	must(t, os.WriteFile(filepath.Join(folder, "1.json"), []byte(file), 0o600))
 	for recorded, want := range map[string]bool{self.Start: true, "1@elsewhere": false} {
-		s := ledger.Session{InboxKey: ledger.InboxKey{Root: f.Root.Path(), Team: "t", CreatedAt: 1, Inbox: "worker"}, ID: "s-1", PID: self.PID, Start: recorded, Mode: []byte("{}")}
+		s := ledger.Session{InboxKey: inbox.InboxKey{Root: f.Root.Path(), Team: "t", CreatedAt: 1, Inbox: "worker"}, ID: "s-1", PID: self.PID, Start: recorded, Mode: []byte("{}")}
 		must(t, lg.SetSession(t.Context(), s))
 		list, err := b.Sessions(t.Context())
 		if err != nil || len(list) != 1 || list[0].Relayed != want || (list[0].Member == "worker") != want {

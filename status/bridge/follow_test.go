@@ -375,7 +375,7 @@ func TestKeepTranscripts(t *testing.T) {
 			w.must(json.Unmarshal(e.Raw, &said))
 			for _, word := range []string{"one", "two", "three"} {
 				if e.Kind == "text" && strings.Contains(said.Ev.Text, word) {
-					texts = append(texts, e.Team.Team+" "+e.Inbox+" "+e.Role+" "+word)
+					texts = append(texts, e.Team+" "+e.Inbox+" "+e.Role+" "+word)
 				}
 			}
 		}

@@ -86,7 +86,7 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 	if err != nil {
 		return sent, err
 	}
-	key := ledger.InboxKey{Root: root.Path(), Team: to.remote, CreatedAt: ledger.MachineTeamCreated, Inbox: name}
+	key := inbox.InboxKey{Root: root.Path(), Team: to.remote, CreatedAt: ledger.MachineTeamCreated, Inbox: name}
 	out := ledger.Outgoing{Machine: machine, There: name, At: team, Delivery: ledger.Delivery{
 		UUID: uuid.NewString(), InboxKey: key, ID: m.id, From: cmp.Or(m.From, mail.User), Kind: kind, Summary: m.Summary,
 		Raw: []byte(m.Text), Person: true, Isolated: true, At: time.Now(),

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
 	"teambridge/relay/relaytest/standin"
@@ -200,12 +201,12 @@ func TestMessagesForNoPane(t *testing.T) {
 	p.must(err)
 	list, err := all.List(p.ctx)
 	p.must(err)
-	member := func(name string) ledger.InboxKey {
-		return ledger.InboxKey{Root: p.Root.Path(), Team: "crew", CreatedAt: 7, Inbox: name}
+	member := func(name string) inbox.InboxKey {
+		return inbox.InboxKey{Root: p.Root.Path(), Team: "crew", CreatedAt: 7, Inbox: name}
 	}
 	for from, want := range map[string]struct {
 		name string
-		to   ledger.InboxKey
+		to   inbox.InboxKey
 	}{
 		"": {}, "user": {}, "build": {"build", list[0].InboxKey}, "build@tmux": {"build", list[0].InboxKey},
 		"painter": {"painter@crew", member("painter")}, "worker@crew": {"worker@crew", member("worker")},

@@ -33,7 +33,7 @@ func (l personWay) send(ctx context.Context, _ *Target, m message) (sent api.Sen
 	if err != nil {
 		return sent, nil, err
 	}
-	if err := pane.Check(pane.Pane{InboxKey: ledger.InboxKey{Team: pane.SessionTeam}}, pane.Message{Text: m.Text}); err != nil {
+	if err := pane.Check(pane.Pane{InboxKey: inbox.InboxKey{Team: pane.SessionTeam}}, pane.Message{Text: m.Text}); err != nil {
 		return sent, nil, api.Decide(api.CodeInvalid, "nothing was sent", "%s", err)
 	}
 	if m.DryRun {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/relaytest/simchild"
@@ -15,7 +16,7 @@ import (
 // launcher is what another process does that has the session of the band's lead at a person's terminal.
 type launcher struct {
 	*world
-	key  ledger.InboxKey
+	key  inbox.InboxKey
 	held *relay.Held
 }
 
@@ -23,7 +24,7 @@ func (w *world) launch() *launcher {
 	w.Helper()
 	held, err := relay.Hold(w.ctx, w.State, w.Team(band), "team-lead", 0)
 	w.must(err)
-	p := &launcher{w, ledger.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: 1, Inbox: "team-lead"}, held}
+	p := &launcher{w, inbox.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: 1, Inbox: "team-lead"}, held}
 	p.set(ledger.RelayLocal, ledger.Handoff{At: ledger.AtTerminal})
 	return p
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/fleet"
@@ -269,7 +270,7 @@ func (l *Control) Hold(ctx context.Context, team, member, sender string) ([]api.
 	if sender == "" {
 		return nil, api.Decide(api.CodeInvalid, "", "the sender is missing whose messages to %s are to be held", member)
 	}
-	keys := make([]ledger.InboxKey, 2)
+	keys := make([]inbox.InboxKey, 2)
 	for i, name := range []string{member, sender} {
 		if keys[i], err = fleet.Key(ctx, t, name); err != nil {
 			return nil, err

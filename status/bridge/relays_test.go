@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/relaytest/simchild"
@@ -196,7 +197,7 @@ func TestHeldBack(t *testing.T) {
 	if asleep := w.relay(lead.ID, "asleep", in(relay.Asleep)); asleep.IdleExit != "1ms" || !asleep.Running || asleep.AgentPID != 0 || asleep.Reason == "" {
 		t.Errorf("asleep: %+v", asleep)
 	}
-	held := ledger.Hold{InboxKey: ledger.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: 1, Inbox: "team-lead"}, Sender: "drums", Reason: "they answered each other"}
+	held := ledger.Hold{InboxKey: inbox.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: 1, Inbox: "team-lead"}, Sender: "drums", Reason: "they answered each other"}
 	w.must(w.ledger.Hold(w.ctx, held))
 	w.Send(band, "drums", "team-lead", "[h-1]")
 	w.relay(lead.ID, "held", func(e api.RelayEntry) bool {

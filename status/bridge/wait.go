@@ -151,7 +151,7 @@ func (w *waiting) appeared(ctx context.Context, within time.Duration) ([]journal
 	changes, err := w.rec.Changes(ctx, within)
 	var list []journal.Record
 	for _, c := range changes {
-		if m := c.Message; c.Kind == journal.Appeared && m.Team.Team == w.team && m.Root == w.root && (m.Answer == "" || !m.FirstSeen.Before(w.since)) {
+		if m := c.Message; c.Kind == journal.Appeared && m.Team == w.team && m.Root == w.root && (m.Answer == "" || !m.FirstSeen.Before(w.since)) {
 			list = append(list, m)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
@@ -39,7 +40,7 @@ func TestReplyOfLongAgo(t *testing.T) {
 	for i, at := range []time.Time{since.Add(-time.Minute), since, since.Add(time.Minute)} {
 		id := fmt.Sprint("answer ", i)
 		events = append(events, journal.RelayEvent{
-			N: int64(i) + 1, Root: w.root, Team: teams.Instance{Team: w.team, CreatedAt: 1}, Inbox: "work", At: at, Answer: id,
+			N: int64(i) + 1, InboxKey: inbox.Key(w.root, teams.Instance{Team: w.team, CreatedAt: 1}, "work"), At: at, Answer: id,
 			Row: fmt.Appendf(nil, `{"from":"work","text":%q,"timestamp":"2026-01-01T00:00:00.000Z","type":"answer","messageId":%q}`, id, id),
 		})
 	}

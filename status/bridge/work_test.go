@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
@@ -22,7 +23,7 @@ import (
 type worker struct {
 	*world
 	j    *journal.Journal
-	key  journal.InboxKey
+	key  inbox.InboxKey
 	said int
 	at   time.Time
 }
@@ -34,7 +35,7 @@ func (w *world) worker(team string) *worker {
 	w.Cleanup(func() { _ = j.Close() })
 	c, err := w.Team(team).Config(w.ctx)
 	w.must(err)
-	return &worker{world: w, j: j, key: journal.InboxKey{Root: w.Root.Path(), Team: c.Instance(), Inbox: "worker"}, at: time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)}
+	return &worker{world: w, j: j, key: inbox.Key(w.Root.Path(), c.Instance(), "worker"), at: time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)}
 }
 
 // says records envelopes with these events, each a second after the one before.
@@ -94,7 +95,7 @@ func TestConversationWithWork(t *testing.T) {
 	told.Role, told.Raw = "user", []byte(strings.Replace(string(told.Raw), `"agent"`, `"user"`, 1))
 	a.record(told)
 	_, err := a.j.CopyEvents(t.Context(), "ledger", journal.RelayEvent{
-		N: 1, Root: a.key.Root, Team: a.key.Team, Inbox: "worker", At: a.at, Answer: "t",
+		N: 1, InboxKey: a.key, At: a.at, Answer: "t",
 		Row: []byte(`{"from":"worker","text":"All is well.","timestamp":"2026-11-16T09:00:00.000Z","type":"answer","messageId":"t","inReplyTo":[]}`),
 	})
 	w.must(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
@@ -44,7 +45,7 @@ func TestEnvelopes(t *testing.T) {
 			n := len(want)
 			at := begin.Add(time.Duration(n) * time.Second)
 			e := journal.Envelope{
-				InboxKey: journal.InboxKey{Root: w.Root.Path(), Team: config.Instance(), Inbox: "worker"}, ID: fmt.Sprint("e", n),
+				InboxKey: inbox.Key(w.Root.Path(), config.Instance(), "worker"), ID: fmt.Sprint("e", n),
 				Session: "s", Turn: "t", Kind: "text", Role: "agent", At: at, Text: fmt.Sprint("step ", n),
 				Raw: fmt.Appendf(nil, `{"id":"e%d","time":%d,"role":"agent","turn":"t","ev":{"t":"text","text":"step %d","thinking":%v}}`, n, at.UnixMilli(), n, n == 0),
 			}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/link"
 	"teambridge/relay/link/nats"
@@ -47,7 +48,7 @@ func TestLinks(t *testing.T) {
 	}
 	send := func(w *world, uuid string) {
 		_, _, err := w.AddOutgoing(w.Context(), ledger.Outgoing{Machine: "build", There: "worker", At: "ci", Delivery: ledger.Delivery{
-			UUID: uuid, InboxKey: ledger.InboxKey{Root: w.Root.Path(), Team: "ci@build", CreatedAt: ledger.MachineTeamCreated, Inbox: "worker"},
+			UUID: uuid, InboxKey: inbox.InboxKey{Root: w.Root.Path(), Team: "ci@build", CreatedAt: ledger.MachineTeamCreated, Inbox: "worker"},
 			ID: uuid, From: "user", Kind: "message", Raw: []byte("x"), Person: true, Isolated: true, At: time.Now(),
 		}}, [32]byte{1})
 		must(w.T, err)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"teambridge/inbox/journal"
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
 	"teambridge/status"
@@ -89,7 +89,7 @@ func (l *Archive) Cache(ctx context.Context, lg *ledger.Ledger, team string) (*a
 		return nil, err
 	}
 	if j != nil && !l.records() {
-		l.refresh(ctx, j, func() ([]journal.InboxKey, error) { return l.inboxes(ctx, team) })
+		l.refresh(ctx, j, func() ([]inbox.InboxKey, error) { return l.inboxes(ctx, team) })
 	}
 	return l.known(ctx, status.Source{Journal: j, Ledger: lg})
 }
@@ -120,7 +120,7 @@ func (l *Archive) known(ctx context.Context, source status.Source) (*attention.C
 
 // inboxes lists the inboxes of a team, or of all if the name is empty. Teams that cannot be read have
 // none: their states show the problem.
-func (l *Archive) inboxes(ctx context.Context, team string) (boxes []journal.InboxKey, err error) {
+func (l *Archive) inboxes(ctx context.Context, team string) (boxes []inbox.InboxKey, err error) {
 	root, err := l.Opts.Root()
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (l *Archive) inboxes(ctx context.Context, team string) (boxes []journal.Inb
 			continue
 		}
 		for _, name := range names {
-			boxes = append(boxes, journal.InboxKey{Root: root.Path(), Team: c.Instance(), Inbox: name})
+			boxes = append(boxes, inbox.Key(root.Path(), c.Instance(), name))
 		}
 	}
 	return boxes, err

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/replicate"
 	"teambridge/status/api"
@@ -40,11 +41,11 @@ func (l *Archive) Journal(ctx context.Context) (*journal.Journal, error) {
 // Refresh copies the messages of the ledger into the journal, and looks which of those that q
 // selects are still in their inboxes. If that fails, it warns.
 func (l *Archive) Refresh(ctx context.Context, j *journal.Journal, q journal.Query) {
-	l.refresh(ctx, j, func() ([]journal.InboxKey, error) { return j.Occupied(ctx, q) })
+	l.refresh(ctx, j, func() ([]inbox.InboxKey, error) { return j.Occupied(ctx, q) })
 }
 
 // refresh copies the messages of the ledger, and then looks at inboxes. If that fails, it warns.
-func (l *Archive) refresh(ctx context.Context, j *journal.Journal, inboxes func() ([]journal.InboxKey, error)) {
+func (l *Archive) refresh(ctx context.Context, j *journal.Journal, inboxes func() ([]inbox.InboxKey, error)) {
 	lg, err := l.Ledger(ctx)
 	if err == nil { // with the connection that records, so that they do not collide
 		j, err = l.OpenJournal(ctx)
@@ -53,7 +54,7 @@ func (l *Archive) refresh(ctx context.Context, j *journal.Journal, inboxes func(
 		_, err = replicate.Copy(ctx, lg, j)
 	}
 	if err == nil {
-		var boxes []journal.InboxKey
+		var boxes []inbox.InboxKey
 		if boxes, err = inboxes(); err == nil {
 			err = replicate.Look(ctx, j, boxes...)
 		}

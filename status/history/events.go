@@ -223,7 +223,7 @@ func (s *Stream) change(ctx context.Context, c journal.Change) error {
 	e := s.event("")
 	switch c.Kind {
 	case journal.Appeared, journal.Read, journal.Gone:
-		if s.wants(c.Message.Root, c.Message.Team.Team, "") {
+		if s.wants(c.Message.Root, c.Message.Team, "") {
 			e.Name, e.Message = api.EventMessage, &api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: view.Record(c.Message, nil)}
 		}
 	case journal.Receipted:
@@ -231,7 +231,7 @@ func (s *Stream) change(ctx context.Context, c journal.Change) error {
 			e.Name, e.Receipt = api.EventReceipt, new(view.Receipt(c.Receipt))
 		}
 	case journal.Relaying:
-		if s.wants(c.RelayEvent.Root, c.RelayEvent.Team.Team, "") {
+		if s.wants(c.RelayEvent.Root, c.RelayEvent.Team, "") {
 			e.Name, e.Relay = api.EventRelay, new(view.RelayEvent(c.RelayEvent))
 			if l := s.rec.Ledger(ctx); e.Relay.Person && l != nil {
 				var err error
@@ -241,7 +241,7 @@ func (s *Stream) change(ctx context.Context, c journal.Change) error {
 			}
 		}
 	case journal.Said:
-		if s.wants(c.Envelope.Root, c.Envelope.Team.Team, c.Envelope.Inbox) {
+		if s.wants(c.Envelope.Root, c.Envelope.Team, c.Envelope.Inbox) {
 			shown, err := view.Envelope(ctx, s.rec.journal, s.rec.Ledger(ctx), c.Envelope)
 			if err != nil {
 				return err

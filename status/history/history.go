@@ -84,7 +84,7 @@ func (l *Archive) Records(ctx context.Context, j *journal.Journal, s Selection, 
 func record(ctx context.Context, j *journal.Journal, lg *ledger.Ledger, m journal.Record) (api.Record, error) {
 	var sent *journal.Receipt
 	if id := m.ID(); m.Answer == "" && strings.TrimSpace(id) != "" && len(id) <= inbox.MaxID { // else not one of ours
-		receipt, found, err := j.Receipt(ctx, inbox.SendKey{Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox, ID: id})
+		receipt, found, err := j.Receipt(ctx, inbox.SendKey{InboxKey: m.InboxKey, ID: id})
 		if err != nil {
 			return api.Record{}, err
 		}
@@ -333,7 +333,7 @@ func (l *Archive) Receipt(ctx context.Context, team string, createdAt int64, mem
 	var receipt journal.Receipt
 	found := false
 	if j != nil {
-		key := inbox.SendKey{Root: root.Path(), Team: instance.Team, CreatedAt: instance.CreatedAt, Inbox: member, ID: id}
+		key := inbox.SendKey{InboxKey: inbox.Key(root.Path(), instance, member), ID: id}
 		receipt, found, err = j.Receipt(ctx, key)
 		if lg, lerr := l.Ledger(ctx); err == nil && !found && lg != nil {
 			// A prompt is in the ledger, which is copied a little later.
@@ -408,8 +408,8 @@ func (l *Archive) instance(ctx context.Context, j *journal.Journal, name string,
 			return teams.Instance{}, err
 		}
 		for _, i := range slices.Backward(recorded) {
-			if i.Team.Team == name && (createdAt == 0 || i.Team.CreatedAt == createdAt) {
-				return i.Team, nil
+			if i.Team == name && (createdAt == 0 || i.CreatedAt == createdAt) {
+				return i.Instance(), nil
 			}
 		}
 	}

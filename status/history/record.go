@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/replicate"
@@ -332,9 +333,9 @@ func (r *Recorder) lastLook() error {
 	if err != nil {
 		return nil
 	}
-	var boxes []journal.InboxKey
+	var boxes []inbox.InboxKey
 	for _, name := range names {
-		boxes = append(boxes, journal.InboxKey{Root: r.root.Path(), Team: c.Instance(), Inbox: name})
+		boxes = append(boxes, inbox.Key(r.root.Path(), c.Instance(), name))
 	}
 	return replicate.Look(ctx, r.journal, boxes...)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude/session"
 	"teambridge/relay/fleet"
@@ -154,10 +155,10 @@ func (t *telling) relayed(ctx context.Context) (s ledger.Session, found bool, er
 }
 
 // key is the inbox of the member.
-func (t *telling) key(ctx context.Context) (ledger.InboxKey, error) {
+func (t *telling) key(ctx context.Context) (inbox.InboxKey, error) {
 	team, err := t.Open(ctx, api.Scope{Team: t.team})
 	if err != nil {
-		return ledger.InboxKey{}, err
+		return inbox.InboxKey{}, err
 	}
 	defer team.Close() // nothing was written through it
 	return fleet.Key(ctx, team, t.who)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	conversation "teambridge/relay/claude/session"
 	"teambridge/relay/pane"
@@ -109,13 +110,13 @@ func (l *Transcripts) Usage(ctx context.Context, q api.UsageQuery) (api.Usage, e
 
 // owners says whose transcripts and sessions are.
 type owners struct {
-	files    map[string]journal.InboxKey // by path
-	sessions map[string]journal.InboxKey // by id
-	leads    map[string]string           // the names of leads, by team
+	files    map[string]inbox.InboxKey // by path
+	sessions map[string]inbox.InboxKey // by id
+	leads    map[string]string         // the names of leads, by team
 }
 
 func newOwners() owners {
-	return owners{map[string]journal.InboxKey{}, map[string]journal.InboxKey{}, map[string]string{}}
+	return owners{map[string]inbox.InboxKey{}, map[string]inbox.InboxKey{}, map[string]string{}}
 }
 
 func (l *Transcripts) sessionOwners(ctx context.Context, root *teams.Root) (o owners, err error) {
@@ -170,31 +171,31 @@ func (o *owners) addTeams(ctx context.Context, root *teams.Root) error {
 	return nil
 }
 
-func ownerKey(root *teams.Root, team, member string) journal.InboxKey {
-	return journal.InboxKey{Root: root.Path(), Team: teams.Instance{Team: team}, Inbox: member}
+func ownerKey(root *teams.Root, team, member string) inbox.InboxKey {
+	return inbox.InboxKey{Root: root.Path(), Team: team, Inbox: member}
 }
 
 // of returns whose a transcript is. A session in no team without a name has the beginning of its id.
-func (o *owners) of(m *transcript.Meter) journal.InboxKey {
+func (o *owners) of(m *transcript.Meter) inbox.InboxKey {
 	if k, ok := o.files[m.Path()]; ok {
 		return k
 	}
-	k := journal.InboxKey{Team: teams.Instance{Team: m.Team}, Inbox: m.Agent}
+	k := inbox.InboxKey{Team: m.Team, Inbox: m.Agent}
 	if m.Team != "" && m.Agent == "" {
 		k.Inbox = cmp.Or(o.leads[m.Team], "team-lead")
 	}
-	if s, ok := o.sessions[m.Session]; ok && (m.Team == "" || s.Team.Team == m.Team && m.Agent == "") {
+	if s, ok := o.sessions[m.Session]; ok && (m.Team == "" || s.Team == m.Team && m.Agent == "") {
 		return s
 	}
 	if m.Team == "" {
-		k = journal.InboxKey{Team: teams.Instance{Team: pane.SessionTeam}, Inbox: m.Session[:min(8, len(m.Session))]}
+		k = inbox.InboxKey{Team: pane.SessionTeam, Inbox: m.Session[:min(8, len(m.Session))]}
 	}
 	return k
 }
 
 // use is what an agent has used within an hour.
 type use struct {
-	who          journal.InboxKey
+	who          inbox.InboxKey
 	session, cwd string
 	transcript.Spending
 	transcript.Spent
@@ -204,7 +205,7 @@ type use struct {
 
 // recorded is what the journal has of the usage of a session.
 type recorded struct {
-	who    journal.InboxKey
+	who    inbox.InboxKey
 	spent  map[transcript.Spending]transcript.Spent
 	stated []transcript.Stated // within the time that was asked for, and the last before it
 }
@@ -326,18 +327,18 @@ func count(q api.UsageQuery, list []use) api.Usage {
 	all := api.Usage{Since: q.Since.UTC(), By: q.By}
 	rows := map[api.UsageRow]*api.UsageRow{}
 	for _, u := range list {
-		if u.Hour.Before(q.Since.Truncate(time.Hour)) || !q.Until.IsZero() && !u.Hour.Before(q.Until.Truncate(time.Hour)) || q.Team != "" && u.who.Team.Team != q.Team {
+		if u.Hour.Before(q.Since.Truncate(time.Hour)) || !q.Until.IsZero() && !u.Hour.Before(q.Until.Truncate(time.Hour)) || q.Team != "" && u.who.Team != q.Team {
 			continue
 		}
 		var key api.UsageRow
 		for _, by := range q.By {
 			switch by {
 			case api.ByAgent:
-				if key.Team, key.Member = u.who.Team.Team, u.who.Inbox; key.Team == pane.SessionTeam {
+				if key.Team, key.Member = u.who.Team, u.who.Inbox; key.Team == pane.SessionTeam {
 					key.Session = u.session
 				}
 			case api.ByTeam:
-				key.Team = u.who.Team.Team
+				key.Team = u.who.Team
 			case api.ByDay:
 				key.Day = u.Hour.Local().Format(time.DateOnly)
 			case api.ByModel:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/link"
@@ -83,7 +84,7 @@ func (r *Carrier) answerOne(ctx context.Context, in ledger.Incoming) error {
 	}
 	out := ledger.Outgoing{Machine: m.Machine, There: member, At: team, Delivery: ledger.Delivery{
 		UUID: id, ID: id, From: a.Sent.Member + "@" + m.Team, Kind: journal.KindAnswer, Raw: []byte(a.Text), Person: true, Isolated: true, At: time.Now(),
-		InboxKey: ledger.InboxKey{Root: r.opts.Root.Path(), Team: team + "@" + m.Machine, CreatedAt: ledger.MachineTeamCreated, Inbox: member},
+		InboxKey: inbox.InboxKey{Root: r.opts.Root.Path(), Team: team + "@" + m.Machine, CreatedAt: ledger.MachineTeamCreated, Inbox: member},
 	}}
 	if _, _, err := r.opts.Ledger.AddOutgoing(ctx, out, sha256.Sum256(out.Raw)); err != nil {
 		return err

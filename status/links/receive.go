@@ -86,7 +86,7 @@ func (r *Carrier) tellPerson(ctx context.Context, m link.Message, id string) err
 	if strings.Contains(team, "@") { // a person, who wrote to a team here, and is in none
 		team = pane.SessionTeam
 	}
-	_, err = r.opts.Ledger.AddSaid(ctx, ledger.InboxKey{Root: r.opts.Root.Path(), Team: team + "@" + m.Machine, CreatedAt: ledger.MachineTeamCreated, Inbox: mail.User}, from, id, m.Text, m.Summary)
+	_, err = r.opts.Ledger.AddSaid(ctx, inbox.InboxKey{Root: r.opts.Root.Path(), Team: team + "@" + m.Machine, CreatedAt: ledger.MachineTeamCreated, Inbox: mail.User}, from, id, m.Text, m.Summary)
 	r.opts.Changed()
 	if errors.Is(err, ledger.ErrUnread) {
 		err = api.Decide(api.CodeRefused, "", "the person has not read what came before: %v", err)

@@ -46,7 +46,7 @@ func (l *Machines) standInFor(ctx context.Context, t *teams.Team, machine, addre
 		return "", err
 	}
 	member, _, _ := strings.Cut(address, "@")
-	s := ledger.StandIn{InboxKey: ledger.KeyOf(t, c, cmp.Or(as, member+"-"+machine)), Machine: machine, There: address}
+	s := ledger.StandIn{InboxKey: inbox.KeyOf(t, c, cmp.Or(as, member+"-"+machine)), Machine: machine, There: address}
 	for _, old := range all {
 		if old.InboxKey == s.InboxKey && (old.Machine != machine || old.There != address) {
 			return "", api.Decide(api.CodeConflict, "", "%s stands for %s on %s already", old.Inbox, old.There, old.Machine)
@@ -156,7 +156,7 @@ func (l *Machines) removeStandIn(ctx context.Context, lg *ledger.Ledger, root *t
 
 // claimStandIns puts what agents write to stand-ins into the outbox, until ctx ends.
 func (r *Carrier) claimStandIns(ctx context.Context) error {
-	seen := map[ledger.InboxKey]os.FileInfo{}
+	seen := map[inbox.InboxKey]os.FileInfo{}
 	warned := ""
 	signals.Send(r.looked)
 	return signals.Loop(ctx, nil, r.looked, 2*time.Second, func() {
@@ -180,7 +180,7 @@ func (r *Carrier) claimStandIns(ctx context.Context) error {
 // ClaimStandIn puts what waits in the inbox of a stand-in into the outbox. Each row is claimed in
 // the commit that puts it there, before it is marked as read, so a crash in between loses nothing
 // and repeats nothing: the row is then found among those that are claimed and not marked.
-func (r *Carrier) ClaimStandIn(ctx context.Context, s ledger.StandIn, seen map[ledger.InboxKey]os.FileInfo) error {
+func (r *Carrier) ClaimStandIn(ctx context.Context, s ledger.StandIn, seen map[inbox.InboxKey]os.FileInfo) error {
 	t, err := r.opts.Root.Team(s.Team)
 	if errors.As(err, new(*teams.NotFoundError)) || errors.Is(err, teams.ErrTeamGone) {
 		return r.opts.Ledger.RemoveStandIn(ctx, s.InboxKey)

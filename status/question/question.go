@@ -157,7 +157,7 @@ func (q *Question) Await(ctx context.Context) (Reply, error) {
 
 // of reports whether a change is a message that has appeared in the team.
 func (q *Question) of(c journal.Change) bool {
-	return c.Kind == journal.Appeared && c.Message.Team.Team == q.Team && c.Message.Root == q.Sender.Team().Root().Path()
+	return c.Kind == journal.Appeared && c.Message.Team == q.Team && c.Message.Root == q.Sender.Team().Root().Path()
 }
 
 // lifecycle is what a message says about the life of a member.
@@ -268,8 +268,8 @@ func (q *Question) transcript(ctx context.Context) (r Reply, ok bool, err error)
 		if r, err := q.unseen(ctx); err == nil || said == "" {
 			return r, err == nil, err
 		}
-		m := journal.Record{Inbox: q.From, FirstSeen: time.Now().UTC(), Answer: q.ID}
-		m.Team, m.From, m.Text, m.Timestamp = teams.Instance{Team: q.Team}, q.Member, said, at.UTC().Format(inbox.TimestampLayout)
+		m := journal.Record{InboxKey: inbox.InboxKey{Team: q.Team, Inbox: q.From}, FirstSeen: time.Now().UTC(), Answer: q.ID}
+		m.From, m.Text, m.Timestamp = q.Member, said, at.UTC().Format(inbox.TimestampLayout)
 		return Reply{Message: m, Text: said, Via: api.ViaResult, Certain: true}, true, nil
 	}
 	return Reply{}, false, nil
@@ -380,8 +380,7 @@ func (q *Question) unseen(ctx context.Context) (Reply, error) {
 		return Reply{}, err
 	}
 	for _, row := range rows {
-		m := journal.Record{Row: row, Inbox: q.From, FirstSeen: time.Now()}
-		m.Team.Team = q.Team
+		m := journal.Record{Row: row, InboxKey: inbox.InboxKey{Team: q.Team, Inbox: q.From}, FirstSeen: time.Now()}
 		if m.From != q.Member || m.Kind() != "message" {
 			continue
 		}

@@ -67,7 +67,7 @@ func TestWeigh(t *testing.T) {
 		must(t, err)
 		rows, err := inbox.Parse(raw)
 		must(t, err)
-		r, ok, err := q.weigh(journal.Record{Row: rows[0], Inbox: tc.to, FirstSeen: took.Add(time.Second)})
+		r, ok, err := q.weigh(journal.Record{Row: rows[0], InboxKey: inbox.InboxKey{Inbox: tc.to}, FirstSeen: took.Add(time.Second)})
 		got := "nothing"
 		switch {
 		case err != nil:
@@ -95,7 +95,7 @@ func takenAtZero(t *testing.T) (q *Question, said func(ms int, fields string) jo
 		must(t, err)
 		rows, err := inbox.Parse(raw)
 		must(t, err)
-		return journal.Record{Row: rows[0], Inbox: "team-lead"}
+		return journal.Record{Row: rows[0], InboxKey: inbox.InboxKey{Inbox: "team-lead"}}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 )
 
@@ -14,7 +15,7 @@ import (
 type worker struct {
 	t   testing.TB
 	j   *journal.Journal
-	key journal.InboxKey
+	key inbox.InboxKey
 }
 
 func (r *running) worker(t testing.TB, team string) *worker {
@@ -24,7 +25,7 @@ func (r *running) worker(t testing.TB, team string) *worker {
 	t.Cleanup(func() { _ = j.Close() })
 	c, err := r.world.Team(team).Config(t.Context())
 	must(t, err)
-	return &worker{t, j, journal.InboxKey{Root: r.world.Root.Path(), Team: c.Instance(), Inbox: "worker"}}
+	return &worker{t, j, inbox.Key(r.world.Root.Path(), c.Instance(), "worker")}
 }
 
 // says records envelopes with these events.

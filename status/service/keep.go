@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
-	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	conversation "teambridge/relay/claude/session"
 	"teambridge/relay/pane"
@@ -25,7 +25,7 @@ type keeper struct {
 	*shared
 	panes *pane.Panes
 
-	kept map[journal.InboxKey]*keeping
+	kept map[inbox.InboxKey]*keeping
 	wait sync.WaitGroup
 }
 
@@ -45,7 +45,7 @@ func (k *keeper) run(ctx context.Context) error {
 	news, done := k.news.Subscribe()
 	defer done()
 	defer k.wait.Wait()
-	k.kept = map[journal.InboxKey]*keeping{}
+	k.kept = map[inbox.InboxKey]*keeping{}
 	var last time.Time
 	now := make(chan struct{}, 1)
 	signals.Send(now)
@@ -78,12 +78,12 @@ func (k *keeper) look(ctx context.Context, name string) error {
 		return err
 	}
 	for _, m := range c.Members {
-		_, relayed, err := k.ledger.Session(ctx, ledger.KeyOf(t, c, m.Name))
+		_, relayed, err := k.ledger.Session(ctx, inbox.KeyOf(t, c, m.Name))
 		if err != nil {
 			return err
 		}
 		if paths := t.Agent(c, m.Name).Transcripts(); !relayed && len(paths) > 0 { // older ones are of earlier sessions
-			k.keep(ctx, journal.InboxKey{Root: k.opts.Root.Path(), Team: c.Instance(), Inbox: m.Name}, paths[0])
+			k.keep(ctx, inbox.Key(k.opts.Root.Path(), c.Instance(), m.Name), paths[0])
 		}
 	}
 	return nil
@@ -95,16 +95,16 @@ func (k *keeper) lookAtSessions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	live := map[journal.InboxKey]bool{}
+	live := map[inbox.InboxKey]bool{}
 	for _, s := range list {
-		key := journal.InboxKey{Root: s.Root, Team: teams.Instance{Team: s.Team, CreatedAt: s.CreatedAt}, Inbox: s.Inbox}
+		key := s.InboxKey
 		if path, ok := transcript.Session(s.Root, s.Cwd, s.Ref.ID); ok && s.Profile == pane.Session && !live[key] {
 			live[key] = true
 			k.keep(ctx, key, path)
 		}
 	}
 	for key, was := range k.kept {
-		if key.Team.Team != pane.SessionTeam || live[key] {
+		if key.Team != pane.SessionTeam || live[key] {
 			was.ended = false
 		} else if was.ended { // a look ago: all is written
 			was.stop()
@@ -117,7 +117,7 @@ func (k *keeper) lookAtSessions(ctx context.Context) error {
 }
 
 // keep follows the transcript of a member unless it is followed.
-func (k *keeper) keep(ctx context.Context, key journal.InboxKey, path string) {
+func (k *keeper) keep(ctx context.Context, key inbox.InboxKey, path string) {
 	if was := k.kept[key]; was != nil {
 		select {
 		case <-was.done: // it failed
@@ -135,7 +135,7 @@ func (k *keeper) keep(ctx context.Context, key journal.InboxKey, path string) {
 		defer close(now.done)
 		defer stop()
 		if err := k.follow(following, key, path); err != nil && following.Err() == nil {
-			k.log.Warn("a transcript is not recorded for now", "member", key.Inbox, "team", key.Team.Team, "err", view.Describe(err))
+			k.log.Warn("a transcript is not recorded for now", "member", key.Inbox, "team", key.Team, "err", view.Describe(err))
 		}
 	})
 }
@@ -144,7 +144,7 @@ func (k *keeper) keep(ctx context.Context, key journal.InboxKey, path string) {
 const together = 256
 
 // follow records a transcript as it grows.
-func (k *keeper) follow(ctx context.Context, key journal.InboxKey, path string) error {
+func (k *keeper) follow(ctx context.Context, key inbox.InboxKey, path string) error {
 	id := transcript.SessionOf(path)
 	from, err := k.journal.LastEnvelope(ctx, key, id)
 	if err != nil {

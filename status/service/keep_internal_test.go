@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"teambridge/inbox/journal"
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/teams/teamstest"
 	"teambridge/teams/transcript"
@@ -29,7 +29,7 @@ func TestKeepTranscriptsOfNoRelay(t *testing.T) {
 	}
 	followed := func() (names []string) {
 		ctx, stop := context.WithCancel(t.Context())
-		k := &keeper{shared: s.shared, panes: s.panes, kept: map[journal.InboxKey]*keeping{}}
+		k := &keeper{shared: s.shared, panes: s.panes, kept: map[inbox.InboxKey]*keeping{}}
 		if err := k.look(ctx, teamstest.Newer); err != nil {
 			t.Error(err)
 		}
@@ -46,7 +46,7 @@ func TestKeepTranscriptsOfNoRelay(t *testing.T) {
 	}
 	i := config.Instance()
 	if err := s.ledger.SetSession(t.Context(), ledger.Session{
-		InboxKey: ledger.InboxKey{Root: f.Root.Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: "worker"}, ID: config.LeadSessionID,
+		InboxKey: inbox.Key(f.Root.Path(), i, "worker"), ID: config.LeadSessionID,
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -298,7 +298,7 @@ func TestClaimedOnce(t *testing.T) {
 			}
 			return nil
 		}
-		err = laptop.links.ClaimStandIn(t.Context(), standIns[0], map[ledger.InboxKey]os.FileInfo{})
+		err = laptop.links.ClaimStandIn(t.Context(), standIns[0], map[inbox.InboxKey]os.FileInfo{})
 		if laptop.links.Fault = nil; (err != nil) != (i%3 < 2) {
 			t.Fatal(err)
 		}
@@ -399,7 +399,7 @@ func (m *linkedMachine) forge(machine, from, member, team, text string) string {
 	m.t.Helper()
 	id := uuid.NewString()
 	o := ledger.Outgoing{Machine: machine, There: member, At: team, Delivery: ledger.Delivery{
-		UUID: id, ID: id, InboxKey: ledger.InboxKey{Root: m.Root.Path(), Team: "any@" + machine, CreatedAt: ledger.MachineTeamCreated, Inbox: member},
+		UUID: id, ID: id, InboxKey: inbox.InboxKey{Root: m.Root.Path(), Team: "any@" + machine, CreatedAt: ledger.MachineTeamCreated, Inbox: member},
 		From: from, Kind: "message", Raw: []byte(text), Person: true, Isolated: true, At: time.Now(),
 	}}
 	if _, _, err := m.ledger.AddOutgoing(m.t.Context(), o, sha256.Sum256([]byte(text))); err != nil {
@@ -767,7 +767,7 @@ func TestAnswerSurvivesRestarts(t *testing.T) {
 		if recorded {
 			c, err := build.Team("ci").Config(t.Context())
 			must(t, err)
-			seen := journal.Snapshot{Root: build.Root.Path(), Team: c.Instance(), Inbox: "chief", At: time.Now()}
+			seen := journal.Snapshot{InboxKey: inbox.Key(build.Root.Path(), c.Instance(), "chief"), At: time.Now()}
 			if seen.Rows, err = teamstest.Take(t.Context(), lead, teamstest.All); err == nil {
 				_, err = build.journal.Observe(t.Context(), seen)
 			}

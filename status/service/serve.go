@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
@@ -133,7 +134,7 @@ func Open(ctx context.Context, opts Options) (_ *Service, err error) {
 	}
 	s.panes = pane.New(pane.Options{
 		Root: opts.Root, Ledger: s.ledger, State: opts.State, Homes: pane.HomesOf(s.lookupEnv), Locker: s.locker, As: opts.As, Told: true, Recorded: s.replicator.Poke, Warn: s.warn("typing into panes"),
-		Changed: func(ledger.InboxKey) {
+		Changed: func(inbox.InboxKey) {
 			signals.Send(s.paneNews)
 			signals.Send(s.dirty)
 		},

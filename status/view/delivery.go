@@ -19,7 +19,7 @@ func Delivery(d ledger.Delivery) api.Delivery {
 // RelayEvent shows an event of a relay from the journal.
 func RelayEvent(r journal.RelayEvent) api.RelayEvent {
 	return api.RelayEvent{
-		Seq: r.Seq, Team: r.Team.Team, CreatedAt: r.Team.CreatedAt, Member: r.Inbox, At: r.At, State: r.State, Reason: r.Reason,
+		Seq: r.Seq, Team: r.Team, CreatedAt: r.CreatedAt, Member: r.Inbox, At: r.At, State: r.State, Reason: r.Reason,
 		Delivery: r.Delivery, ID: r.ID, From: r.From, Person: r.Person, AgentPID: r.PID, Session: r.Session,
 	}
 }
@@ -57,7 +57,7 @@ func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Record) ([]*ap
 				d = prompts[0]
 			}
 		default:
-			d, _, err = l.DeliveryOf(ctx, ledger.Key(m.Root, m.Team, m.Inbox), m.Key(), m.Occurrence)
+			d, _, err = l.DeliveryOf(ctx, m.InboxKey, m.Key(), m.Occurrence)
 		}
 		if err != nil {
 			return nil, err

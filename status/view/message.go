@@ -19,7 +19,7 @@ func Message(team string, e inbox.Entry) api.Message {
 
 // Recorded shows a message of the journal with the fields that every row has.
 func Recorded(m journal.Record) api.Message {
-	shown := Message(m.Team.Team, m.Entry())
+	shown := Message(m.Team, m.Entry())
 	shown.Read = m.Read || !m.ReadAt.IsZero()
 	shown.Gone, shown.Kind = !m.GoneAt.IsZero(), m.Kind()
 	return shown
@@ -28,7 +28,7 @@ func Recorded(m journal.Record) api.Message {
 // Record shows a message of the journal. The receipt is nil unless we sent it.
 func Record(m journal.Record, r *journal.Receipt) api.Record {
 	shown := api.Record{
-		Message: Recorded(m), Seq: m.Seq, CreatedAt: m.Team.CreatedAt, Noise: m.Noise(), FirstSeen: m.FirstSeen,
+		Message: Recorded(m), Seq: m.Seq, CreatedAt: m.CreatedAt, Noise: m.Noise(), FirstSeen: m.FirstSeen,
 		ReadAt: timeOrNil(m.ReadAt), GoneAt: timeOrNil(m.GoneAt), Person: m.Prompt != "",
 	}
 	if m.Answer != "" {

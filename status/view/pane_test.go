@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
 	"teambridge/relay/tmux"
@@ -71,7 +72,7 @@ func TestPaneStatus(t *testing.T) {
 		{pane.View{State: tmux.StateEmpty, Terminal: tmux.Pane{Mode: "copy-mode"}}, api.WordIdle, "", api.StateIdle, api.DetailWaiting, api.PaneClosed, "in_mode", since},
 	} {
 		v := c.view
-		v.Pane, v.Since, v.At = pane.Pane{InboxKey: ledger.InboxKey{Team: "tmux", Inbox: "build"}, Profile: tmux.Claude, At: added}, since, seen
+		v.Pane, v.Since, v.At = pane.Pane{InboxKey: inbox.InboxKey{Team: "tmux", Inbox: "build"}, Profile: tmux.Claude, At: added}, since, seen
 		v.Messages = []ledger.PaneMessage{{Delivery: ledger.Delivery{State: ledger.Claimed}, Detail: "why"}, {Delivery: ledger.Delivery{State: ledger.Done}}}
 		s := PaneStatus(v)
 		want := api.Status{

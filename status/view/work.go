@@ -86,7 +86,7 @@ func shownWork(ctx context.Context, j *journal.Journal, l *ledger.Ledger, e jour
 // Envelope shows an envelope of the journal, with the record that it makes or changes.
 func Envelope(ctx context.Context, j *journal.Journal, l *ledger.Ledger, e journal.Envelope) (api.Envelope, error) {
 	shown := api.Envelope{
-		Seq: e.Seq, Team: e.Team.Team, CreatedAt: e.Team.CreatedAt, Member: e.Inbox, Session: e.Session, Envelope: e.Raw,
+		Seq: e.Seq, Team: e.Team, CreatedAt: e.CreatedAt, Member: e.Inbox, Session: e.Session, Envelope: e.Raw,
 	}
 	if e.Kind == eventToolEnd {
 		q := about(e, journal.Query{Before: e.Seq, Newest: true}, eventToolStart)
@@ -150,10 +150,10 @@ func Work(ctx context.Context, j *journal.Journal, l *ledger.Ledger, e journal.E
 	}
 	return &api.Record{
 		Message: api.Message{
-			Team: e.Team.Team, Inbox: e.Inbox, ID: e.ID, From: e.Inbox, Text: text, Timestamp: e.At.Format("2006-01-02T15:04:05.000Z"),
+			Team: e.Team, Inbox: e.Inbox, ID: e.ID, From: e.Inbox, Text: text, Timestamp: e.At.Format("2006-01-02T15:04:05.000Z"),
 			Read: true, Kind: kind, Gone: true, // it never was in the inbox
 		},
-		Seq: e.Seq, CreatedAt: e.Team.CreatedAt, FirstSeen: e.At, GoneAt: &e.At, Work: work,
+		Seq: e.Seq, CreatedAt: e.CreatedAt, FirstSeen: e.At, GoneAt: &e.At, Work: work,
 	}, nil
 }
 
@@ -161,7 +161,7 @@ func thinking(t *wire.Text) bool { return t.Thinking != nil && *t.Thinking }
 
 // about asks for other envelopes of the agent of e.
 func about(e journal.Envelope, q journal.Query, kinds ...string) journal.EnvelopeQuery {
-	q.Root, q.Team, q.CreatedAt, q.Inbox = e.Root, e.Team.Team, e.Team.CreatedAt, e.Inbox
+	q.Root, q.Team, q.CreatedAt, q.Inbox = e.Root, e.Team, e.CreatedAt, e.Inbox
 	return journal.EnvelopeQuery{Query: q, Role: string(wire.RoleAgent), Kinds: kinds}
 }
 
@@ -186,7 +186,7 @@ func isAnswer(ctx context.Context, j *journal.Journal, e journal.Envelope, text 
 	}
 	answer, found, err := j.AnswerTo(ctx, e.Turn)
 	if err == nil && !found {
-		then, err := j.AnswersAt(ctx, journal.InboxKey{Root: e.Root, Team: e.Team, Inbox: e.Inbox}, e.At)
+		then, err := j.AnswersAt(ctx, e.InboxKey, e.At)
 		return slices.ContainsFunc(then, is), err
 	}
 	if err != nil || answer.Inbox != e.Inbox || !is(answer) {
@@ -251,7 +251,7 @@ func agentEnded(ctx context.Context, l *ledger.Ledger, e journal.Envelope) (bool
 	var s ledger.Session
 	if l != nil {
 		var err error
-		if s, _, err = l.Session(ctx, ledger.Key(e.Root, e.Team, e.Inbox)); err != nil {
+		if s, _, err = l.Session(ctx, e.InboxKey); err != nil {
 			return false, err
 		}
 	}

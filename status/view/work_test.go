@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude/session"
@@ -41,7 +42,7 @@ func newJournal(t *testing.T) *journal.Journal {
 func said(t *testing.T, id string, after time.Duration, fields, event string) journal.Envelope {
 	t.Helper()
 	e := journal.Envelope{
-		InboxKey: journal.InboxKey{Root: "/claude", Team: teams.Instance{Team: "band", CreatedAt: 1}, Inbox: "drums"},
+		InboxKey: inbox.Key("/claude", teams.Instance{Team: "band", CreatedAt: 1}, "drums"),
 		ID:       id, Session: "s", At: began.Add(after),
 		Raw: fmt.Appendf(nil, `{"id":%q,"time":%d,"role":"agent","turn":"t"%s,"ev":%s}`, id, began.Add(after).UnixMilli(), fields, event),
 	}
@@ -73,7 +74,7 @@ func record(t *testing.T, j *journal.Journal, list ...journal.Envelope) {
 func answered(t *testing.T, j *journal.Journal, n int64, text, more string) {
 	t.Helper()
 	_, err := j.CopyEvents(t.Context(), "ledger", journal.RelayEvent{
-		N: n, Root: "/claude", Team: teams.Instance{Team: "band", CreatedAt: 1}, Inbox: "drums", At: began, Answer: "t",
+		N: n, InboxKey: inbox.Key("/claude", teams.Instance{Team: "band", CreatedAt: 1}, "drums"), At: began, Answer: "t",
 		Row: fmt.Appendf(nil, `{"from":"drums","text":%q,"timestamp":"2026-11-16T09:00:00.000Z","type":"answer","messageId":"t"%s}`, text, more),
 	})
 	if err != nil {
@@ -307,8 +308,7 @@ func TestWorkOfAnAgentThatEnded(t *testing.T) {
 		{"it has ended", "s", api.WorkCut, process.Predecessor{PID: gone.Process.Pid, Start: us.Start}},
 		{"it has another session", "other", api.WorkRunning, process.Predecessor{PID: gone.Process.Pid, Start: us.Start}},
 	} {
-		key := ledger.InboxKey{Root: e.Root, Team: e.Team.Team, CreatedAt: e.Team.CreatedAt, Inbox: e.Inbox}
-		s := ledger.Session{InboxKey: key, ID: test.session, PID: test.process.PID, Start: test.process.Start, Command: "agent"}
+		s := ledger.Session{InboxKey: e.InboxKey, ID: test.session, PID: test.process.PID, Start: test.process.Start, Command: "agent"}
 		if err := l.SetSession(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/sqlite"
 	"teambridge/relay/link"
@@ -203,7 +204,7 @@ func outgoing(machine string, i int) (ledger.Outgoing, [32]byte) {
 	text := fmt.Sprintf("%08d %s", i, strings.Repeat("x", 400))
 	o := ledger.Outgoing{Machine: machine, There: member, At: "team"}
 	o.Delivery = ledger.Delivery{
-		UUID: id, ID: id, InboxKey: ledger.InboxKey{Root: root, Team: "team@" + machine, CreatedAt: ledger.MachineTeamCreated, Inbox: member},
+		UUID: id, ID: id, InboxKey: inbox.InboxKey{Root: root, Team: "team@" + machine, CreatedAt: ledger.MachineTeamCreated, Inbox: member},
 		From: from, Kind: "message", Raw: []byte(text), Person: true, Isolated: true, At: time.Now(),
 	}
 	return o, sha256.Sum256([]byte(text))

@@ -66,7 +66,7 @@ func sessions(w *world) {
 	l := w.ledger()
 	for i, name := range []string{"api", "web"} {
 		s, err := l.AddSession(w.Context(), ledger.Pane{
-			InboxKey: ledger.InboxKey{Root: w.Root.Path(), Inbox: name}, ID: fmt.Sprint("5e55104e-0000-4000-8000-00000000000", i), PID: 1<<22 + i, Profile: "session", Cwd: "/work",
+			InboxKey: inbox.InboxKey{Root: w.Root.Path(), Inbox: name}, ID: fmt.Sprint("5e55104e-0000-4000-8000-00000000000", i), PID: 1<<22 + i, Profile: "session", Cwd: "/work",
 		})
 		w.must(err)
 		_, _, err = l.AddPaneMessage(w.Context(), ledger.PaneMessage{Policy: api.PolicyQueued, Delivery: ledger.Delivery{

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
@@ -146,7 +147,7 @@ func (w *world) said(team string) {
 	c, err := w.Team(team).Config(w.Context())
 	w.must(err)
 	_, err = w.journal().RecordEnvelopes(w.Context(), journal.Envelope{
-		InboxKey: journal.InboxKey{Root: w.Root.Path(), Team: c.Instance(), Inbox: "worker"}, ID: "e", Session: "s", Turn: "t", Kind: "text", Role: "agent", At: time.Now(), Text: "I test it.",
+		InboxKey: inbox.Key(w.Root.Path(), c.Instance(), "worker"), ID: "e", Session: "s", Turn: "t", Kind: "text", Role: "agent", At: time.Now(), Text: "I test it.",
 		Raw: []byte(`{"id":"e","time":1,"role":"agent","turn":"t","ev":{"t":"text","text":"I test it."}}`),
 	})
 	w.must(err)
@@ -158,7 +159,7 @@ func (w *world) stepped(team string) {
 	c, err := w.Team(team).Config(w.Context())
 	w.must(err)
 	_, err = w.journal().CopyEvents(w.Context(), "ledger", journal.RelayEvent{
-		N: 1, Root: w.Root.Path(), Team: c.Instance(), Inbox: "worker", At: time.Now(), Delivery: "d", ID: "m", From: "user", State: string(ledger.Done),
+		N: 1, InboxKey: inbox.Key(w.Root.Path(), c.Instance(), "worker"), At: time.Now(), Delivery: "d", ID: "m", From: "user", State: string(ledger.Done),
 	})
 	w.must(err)
 }

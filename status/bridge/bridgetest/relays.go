@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/status/api"
@@ -120,12 +121,12 @@ func (w *world) ledger() *ledger.Ledger {
 }
 
 // inboxKey is the ledger's key of worker's inbox.
-func (w *world) inboxKey() ledger.InboxKey {
+func (w *world) inboxKey() inbox.InboxKey {
 	w.Helper()
 	t := w.Team(newer)
 	c, err := t.Config(w.Context())
 	w.must(err)
-	return ledger.KeyOf(t, c, "worker")
+	return inbox.KeyOf(t, c, "worker")
 }
 
 // deliveries retries and drops deliveries of a relay that was not added.

@@ -23,6 +23,7 @@ import (
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/relay/relaytest/simagent"
 	"teambridge/relay/relaytest/standin"
@@ -251,7 +252,7 @@ func (r *replay) play(count int) bool {
 		switch {
 		case l.Relay != nil:
 			e := journal.RelayEvent{
-				Root: r.w.Root.Path(), Team: r.team, Inbox: l.Inbox, At: now, ID: l.ID, N: int64(r.next),
+				InboxKey: inbox.Key(r.w.Root.Path(), r.team, l.Inbox), At: now, ID: l.ID, N: int64(r.next),
 				State: l.Relay.State, Reason: l.Relay.Reason, Delivery: l.Relay.Delivery, From: l.Relay.From, Person: l.Relay.Person, PID: l.Relay.PID, Session: l.Relay.Session,
 			}
 			if e.State == "claimed" {
@@ -274,7 +275,7 @@ func (r *replay) play(count int) bool {
 				r.tool[l.Inbox] = e.Ev.Title
 			}
 			envelopes = append(envelopes, journal.Envelope{
-				InboxKey: journal.InboxKey{Root: r.w.Root.Path(), Team: r.team, Inbox: l.Inbox}, ID: l.ID, Session: l.Session, At: now,
+				InboxKey: inbox.Key(r.w.Root.Path(), r.team, l.Inbox), ID: l.ID, Session: l.Session, At: now,
 				Turn: e.Turn, Call: e.Ev.Call, Kind: e.Ev.T, Role: e.Role, Text: e.Ev.Text + e.Ev.Title, Raw: l.Envelope,
 			})
 		case l.Answer != "": // with its event

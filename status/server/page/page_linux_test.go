@@ -878,7 +878,7 @@ func testAnswer(t *testing.T, browser context.Context) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	post := ledger.InboxKey{Root: w.Root.Path(), Team: c.Team, CreatedAt: c.Instance().CreatedAt, Inbox: "worker"}
+	post := inbox.Key(w.Root.Path(), c.Instance(), "worker")
 	if err := errors.Join(
 		l.Claim(ctx, ledger.Delivery{UUID: "d", ID: "d", From: "user", InboxKey: post, Person: true, Raw: []byte("What is it?")}),
 		l.Commit(ctx, ledger.Frame{UUID: "f", InboxKey: post, Kind: ledger.FrameMessage, Bytes: []byte("{}")}, "d"),

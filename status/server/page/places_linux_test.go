@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/relaytest/simagent"
@@ -35,7 +36,7 @@ func testPlaces(t *testing.T, browser context.Context) {
 			t.Error(err)
 		}
 	}()
-	key := ledger.InboxKey{Root: w.Root.Path(), Team: sim.Name(), CreatedAt: c.Instance().CreatedAt, Inbox: "team-lead"}
+	key := inbox.Key(w.Root.Path(), c.Instance(), "team-lead")
 	set := func(state ledger.RelayState, h ledger.Handoff) {
 		t.Helper()
 		h.InboxKey = key

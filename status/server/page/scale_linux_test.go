@@ -246,7 +246,7 @@ func fillTeams(t *testing.T, w *world, names []string, messages int) {
 					}
 					return data, rows
 				}
-				s := journal.Snapshot{Root: w.Root.Path(), Team: c.Instance(), Inbox: box, At: at, Done: at}
+				s := journal.Snapshot{InboxKey: inbox.Key(w.Root.Path(), c.Instance(), box), At: at, Done: at}
 				_, s.Rows = rows(raws)
 				came = append(came, s)
 				s.At, s.Done, s.Rows = at.Add(time.Second), at.Add(time.Second), nil

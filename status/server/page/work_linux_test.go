@@ -12,6 +12,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/relay/relaytest/simagent"
 	"teambridge/relay/relaytest/standin"
@@ -23,7 +24,7 @@ import (
 // work records what an agent does as a relay would.
 type work struct {
 	w       *world
-	key     journal.InboxKey
+	key     inbox.InboxKey
 	session string
 	n       int
 }
@@ -34,7 +35,7 @@ func (w *world) work(team, member string) *work {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return &work{w: w, key: journal.InboxKey{Root: w.Root.Path(), Team: c.Instance(), Inbox: member}, session: "a-session"}
+	return &work{w: w, key: inbox.Key(w.Root.Path(), c.Instance(), member), session: "a-session"}
 }
 
 // did records events of a turn. The others of their envelope's fields are in e.
@@ -78,7 +79,7 @@ func (k *work) did(turn string, e wire.Envelope, events ...wire.Event) {
 		k.w.t.Fatal(err)
 	}
 	// The service looks into the journal when something else happens.
-	k.w.Send(k.key.Team.Team, "team-lead", "nobody", fmt.Sprintf("after %d", k.n))
+	k.w.Send(k.key.Team, "team-lead", "nobody", fmt.Sprintf("after %d", k.n))
 }
 
 func callOf(id, command string) *wire.ToolCallStart {

@@ -1,0 +1,37 @@
+package inbox
+
+import (
+	"strconv"
+	"strings"
+
+	"teambridge/teams"
+)
+
+// InboxKey is the key of an inbox: of one name in one team instance under one Claude directory. A team that is made again
+// under its name is another instance. It is embedded, so it has no method that a field could have the name of.
+type InboxKey struct {
+	Root      string // real path of the Claude directory
+	Team      string // name
+	CreatedAt int64  // of the team, in milliseconds since 1970; 0 where config.json does not say
+	Inbox     string // the name whose inbox it is
+}
+
+// Key returns the key of the inbox of a name in a team.
+func Key(root string, team teams.Instance, name string) InboxKey {
+	return InboxKey{Root: root, Team: team.Team, CreatedAt: team.CreatedAt, Inbox: name}
+}
+
+// KeyOf returns the key of the inbox of a member, by the name that config.json has for it.
+func KeyOf(t *teams.Team, c *teams.Config, member string) InboxKey {
+	return Key(t.Root().Path(), c.Instance(), member)
+}
+
+// Instance returns the team that the inbox is in.
+func (k InboxKey) Instance() teams.Instance {
+	return teams.Instance{Team: k.Team, CreatedAt: k.CreatedAt}
+}
+
+// Identity returns the key as one text, from which ids are derived that were recorded: it never changes.
+func (k InboxKey) Identity() string {
+	return strings.Join([]string{k.Root, k.Team, strconv.FormatInt(k.CreatedAt, 10), k.Inbox}, "\n")
+}
