@@ -44,14 +44,14 @@ func Values(name, entry string) (values []string) {
 
 // environments yields the processes but this one that can be asked, with their environments.
 func environments(yield func(pid int, env []string) bool) {
-	files, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is right
-	for _, file := range files {
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right; one with environ in it would have each directory read
+	for _, dir := range dirs {
 		// Those of others cannot be read; one that ends meanwhile is gone.
-		env, err := os.ReadFile(file)
+		env, err := os.ReadFile(filepath.Join(dir, "environ"))
 		if err != nil {
 			continue
 		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		pid, err := strconv.Atoi(filepath.Base(dir))
 		if err == nil && pid != os.Getpid() && !yield(pid, strings.Split(string(env), "\x00")) {
 			return
 		}

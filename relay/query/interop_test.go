@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/relay/process"
 	"teambridge/relay/query"
 	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
@@ -63,16 +65,9 @@ func (b *realBench) client() *query.Client {
 // left returns the processes of agents that are left, as far as the system tells.
 func (b *realBench) left() (commands []string) {
 	b.t.Helper()
-	all, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	for _, path := range all {
-		environ, _ := os.ReadFile(path) // it may have ended
-		if slices.Contains(strings.Split(string(environ), "\x00"), "HOME="+b.home.Dir) {
-			command, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
-			commands = append(commands, string(command))
-		}
+	for _, pid := range process.With("HOME=" + b.home.Dir) {
+		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended
+		commands = append(commands, string(command))
 	}
 	return commands
 }

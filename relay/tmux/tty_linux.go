@@ -64,9 +64,9 @@ func groups(stat []byte) (name string, own, foreground int, err error) {
 // script reports whether a shell in front runs another program: a script does in its own process group, a shell that
 // waits for commands does not.
 func (t tty) script() bool {
-	files, _ := filepath.Glob("/proc/[0-9]*/stat")
-	return slices.ContainsFunc(files, func(file string) bool {
-		stat, err := os.ReadFile(file)
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
 		if err != nil {
 			return false // ended since
 		}
