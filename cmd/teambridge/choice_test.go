@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -74,7 +75,10 @@ func TestChoice(t *testing.T) {
 				}
 			}
 			var said strings.Builder
-			a := &app{host: host{stdout: io.Discard, stderr: &said, lookup: func(string) (string, bool) { return "", false }, cwd: os.Getwd, wait: 50 * time.Millisecond}, claudeDir: root, state: f.State}
+			a := &app{host: host{stdout: io.Discard, stderr: &said, lookup: func(string) (string, bool) { return "", false }, cwd: os.Getwd, wait: time.Minute}, claudeDir: root, state: f.State}
+			if test.unreachable {
+				a.wait = 50 * time.Millisecond
+			}
 			defer a.close()
 			c := a.bridge(t.Context())
 			if c != a.bridge(t.Context()) {
@@ -97,5 +101,20 @@ func TestChoice(t *testing.T) {
 				t.Errorf("it said %q", &said)
 			}
 		})
+	}
+}
+
+// A call that is given up while it opens the ledger is no reason for the next one to fail, as in a server for an agent.
+func TestLedgerIsOpenedAgain(t *testing.T) {
+	t.Parallel()
+	a := &app{state: t.TempDir()}
+	defer a.close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := a.ledger(ctx); err == nil {
+		t.Error("it was opened for a call that was given up")
+	}
+	if l, err := a.ledger(t.Context()); err != nil || l == nil {
+		t.Errorf("then it is %v, %v", l, err)
 	}
 }

@@ -48,6 +48,7 @@ func serveMCP(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	ctx = bridge.WithAgent(ctx)
+	a.local() // which calls share, that can come at the same time
 	parents := ancestors(os.Getppid())
 	forget, err := qwen.KeepToken(a.state, a.lookup, parents)
 	if err != nil { // it can be used even so

@@ -83,6 +83,7 @@ type app struct {
 
 	// What was opened for the command, once, and is closed by close.
 	locker    *lockedfile.Locker
+	lazy      sync.Mutex // of dir and sends
 	dir       *teams.Root
 	files     *bridge.Local // see local
 	choosing  sync.Mutex    // of choice
@@ -392,6 +393,8 @@ func (a *app) closeUnwritten(c io.Closer) {
 }
 
 func (a *app) root() (*teams.Root, error) {
+	a.lazy.Lock()
+	defer a.lazy.Unlock()
 	switch {
 	case a.there != nil:
 		return nil, a.errNoFiles()
@@ -459,15 +462,11 @@ func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
 	s.Team = name
 	t, err := a.local().Open(ctx, s)
 	if err == nil {
-		a.opens(t)
+		a.closeUnwritten(t)
+		a.chosen = t.Name()
+		a.debug("team %s", t.Name())
 	}
 	return t, err
-}
-
-func (a *app) opens(t *teams.Team) {
-	a.closeUnwritten(t)
-	a.chosen = t.Name()
-	a.debug("team %s", t.Name())
 }
 
 // findState returns the state directory. flag is --state-dir.
@@ -491,9 +490,15 @@ func (a *app) ledger(ctx context.Context) (*ledger.Ledger, error) {
 	if a.there != nil {
 		return nil, a.errNoFiles()
 	}
+	a.lazy.Lock()
+	defer a.lazy.Unlock()
 	if a.sends == nil && a.sendsErr == nil {
-		if a.sends, a.sendsErr = ledger.Open(ctx, filepath.Join(a.state, "ledger.db")); a.sendsErr == nil {
-			a.atEnd(a.sends.Close)
+		l, err := ledger.Open(ctx, filepath.Join(a.state, "ledger.db"))
+		if err != nil && ctx.Err() != nil { // which is no reason for the next call
+			return nil, err
+		}
+		if a.sends, a.sendsErr = l, err; err == nil {
+			a.atEnd(l.Close)
 		}
 	}
 	return a.sends, a.sendsErr
