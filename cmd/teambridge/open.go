@@ -52,16 +52,10 @@ func (a *app) target(ctx context.Context, names ...string) (api.Target, error) {
 	return to, err
 }
 
-// anyTeam reports whether no team is named: neither by the flag nor in the environment.
-func (a *app) anyTeam() bool {
-	s := a.scope()
-	return s.Team == "" && s.Default == ""
-}
-
 // targetToRead is target for commands that change nothing: where no team lives, and nobody is named, the sessions are meant.
 func (a *app) targetToRead(ctx context.Context, names ...string) (api.Target, error) {
 	to, err := a.target(ctx, names...)
-	if err == nil || len(names) > 0 || !a.anyTeam() || view.Explain(err).Code != api.CodeNotFound {
+	if s := a.scope(); err == nil || len(names) > 0 || s.Team != "" || s.Default != "" || view.Explain(err).Code != api.CodeNotFound {
 		return to, err
 	}
 	some, none := a.bridge(ctx).Target(ctx, api.Scope{Team: api.TeamSessions})
