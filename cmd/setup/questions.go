@@ -4,27 +4,42 @@ import (
 	"context"
 
 	"teambridge/relay/dialog"
+	"teambridge/relay/wake"
 )
 
-func (s *Setup) lookQuestions(_ context.Context, st *Step) error {
-	if dialog.IsOn(s.State) {
-		st.State, st.Detail = Done, "what sessions ask at their terminals can be answered with teambridge permit and on the page, too"
-		return nil
+// switches are the steps that turn something on in the state directory, by their names.
+var switches = map[string]struct {
+	isOn            func(state string) bool
+	turn            func(state string, on bool) error
+	done, off, plan string
+}{
+	Asks: {dialog.IsOn, dialog.Turn,
+		"what sessions ask at their terminals can be answered with teambridge permit and on the page, too",
+		"what sessions ask at their terminals can only be answered there",
+		"let what sessions with the plugin or the hooks ask at their terminals be answered with teambridge permit and on the page, too"},
+	Respawn: {wake.MayRespawn, wake.AllowRespawn,
+		"a message starts a session again that was stopped in the background",
+		"messages to a session that was stopped in the background wait until it is started again",
+		"let messages start sessions again that were stopped in the background, with claude respawn"},
+}
+
+func (s *Setup) lookSwitch(_ context.Context, st *Step) error {
+	w := switches[st.Name]
+	if st.State, st.Detail = Done, w.done; !w.isOn(s.State) {
+		st.State, st.Detail, st.Plan = Missing, w.off, w.plan
 	}
-	st.State, st.Detail = Missing, "what sessions ask at their terminals can only be answered there"
-	st.Plan = "let what sessions with the plugin or the hooks ask at their terminals be answered with teambridge permit and on the page, too"
 	return nil
 }
 
-func (s *Setup) answerQuestions(_ context.Context, st *Step) error {
+func (s *Setup) turnOn(_ context.Context, st *Step) error {
 	return s.ran(st, nil, func() error {
 		st.Changed = true
-		return dialog.Turn(s.State, true)
+		return switches[st.Name].turn(s.State, true)
 	})
 }
 
-func (s *Setup) leaveQuestions(_ context.Context, st *Step) error {
-	if err := dialog.Turn(s.State, false); err != nil {
+func (s *Setup) turnOff(_ context.Context, st *Step) error {
+	if err := switches[st.Name].turn(s.State, false); err != nil {
 		return err
 	}
 	st.Changed = true

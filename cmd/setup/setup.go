@@ -52,14 +52,15 @@ const (
 
 // The steps.
 const (
-	Plugin = "plugin"      // of Claude Code
-	Teams  = "teams"       // turned on in Claude Code
-	Hooks  = stophook.Step // in a settings file of Claude Code: the plugin has them, too
-	Asks   = "questions"   // what sessions ask at their terminals can be answered from elsewhere
-	Tools  = "tools"       // of "teambridge mcp", in Codex and Qwen Code
-	Rights = "rights"      // what the person sends to Qwen Code counts as theirs
-	Serve  = "service"     // the system runs it from login on
-	Run    = "run"         // nothing is set up: "teambridge run" runs it
+	Plugin  = "plugin"      // of Claude Code
+	Teams   = "teams"       // turned on in Claude Code
+	Hooks   = stophook.Step // in a settings file of Claude Code: the plugin has them, too
+	Asks    = "questions"   // what sessions ask at their terminals can be answered from elsewhere
+	Respawn = "respawn"     // a message starts a session again that was stopped in the background
+	Tools   = "tools"       // of "teambridge mcp", in Codex and Qwen Code
+	Rights  = "rights"      // what the person sends to Qwen Code counts as theirs
+	Serve   = "service"     // the system runs it from login on
+	Run     = "run"         // nothing is set up: "teambridge run" runs it
 )
 
 // State is how a step stands.
@@ -112,8 +113,10 @@ var kinds = []kind{
 		undoes: "take " + teams.EnableVariable + " out of FILE"},
 	{program: Claude, name: Hooks, named: true, look: (*Setup).lookHooks, do: (*Setup).installHooks, undo: (*Setup).uninstallHooks,
 		undoes: "take the hooks out of FILE"},
-	{program: Claude, name: Asks, named: true, look: (*Setup).lookQuestions, do: (*Setup).answerQuestions, undo: (*Setup).leaveQuestions,
+	{program: Claude, name: Asks, named: true, look: (*Setup).lookSwitch, do: (*Setup).turnOn, undo: (*Setup).turnOff,
 		undoes: "no longer let what sessions ask be answered from elsewhere"},
+	{program: Claude, name: Respawn, named: true, look: (*Setup).lookSwitch, do: (*Setup).turnOn, undo: (*Setup).turnOff,
+		undoes: "no longer let messages start sessions again"},
 	{program: Teambridge, name: Serve, named: true, look: (*Setup).lookService, do: (*Setup).installService, undo: (*Setup).uninstallService,
 		undoes: "stop the service, and no longer start it at login"},
 	{program: Codex, name: Tools, look: (*Setup).lookTools, do: (*Setup).addTools, undo: (*Setup).removeTools,
@@ -129,7 +132,9 @@ var kinds = []kind{
 func Programs() []string { return []string{Claude, Codex, OpenCode, Qwen} }
 
 // Names are what steps can be chosen by: the names of programs and of steps.
-func Names() []string { return append(Programs(), Plugin, Teams, Hooks, Asks, Tools, Rights, Serve) }
+func Names() []string {
+	return append(Programs(), Plugin, Teams, Hooks, Asks, Respawn, Tools, Rights, Serve)
+}
 
 // chosen reports whether a step is one of those with these names; without names, all are that are not done by their name alone.
 func (k *kind) chosen(names []string) bool {

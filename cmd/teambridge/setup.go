@@ -53,6 +53,8 @@ what it would do. With names of steps or programs, it does those alone.
                     only if it is named: what a session with these hooks asks at
                     its terminal can be answered with "teambridge permit" and on
                     the page, too
+            respawn only if it is named: a message starts a session again that
+                    was stopped in the background, with "claude respawn"
   codex     tools   the MCP server teambridge, by "codex mcp add"
   qwen      tools   the same, by "qwen mcp add"; its sessions then take messages
                     without asking you about each

@@ -97,6 +97,8 @@ type Panes struct {
 	tmux   actions
 	wake   chan struct{}
 
+	respawn func(ctx context.Context, root, job string) error
+
 	mailbox *peer.Mailbox // in which sessions say what became of messages, and their agents write to the person
 
 	mu     sync.Mutex
@@ -138,7 +140,7 @@ func New(opts Options) *Panes {
 	if opts.Warn == nil {
 		opts.Warn = func(error) {}
 	}
-	p := &Panes{opts: opts, timing: usual, tmux: real, wake: make(chan struct{}, 1), files: map[string]*conversation{}, warned: map[string]bool{}, idle: map[string]time.Time{}}
+	p := &Panes{opts: opts, timing: usual, tmux: real, respawn: respawn, wake: make(chan struct{}, 1), files: map[string]*conversation{}, warned: map[string]bool{}, idle: map[string]time.Time{}}
 	p.mailbox = peer.Open(opts.State, p.take)
 	return p
 }

@@ -401,6 +401,7 @@ func (p *Panes) Closed(ctx context.Context, of Pane) (held tmux.Reason, why stri
 	s, err := p.processOf(ctx, &of)
 	switch {
 	case err != nil:
+	case s.PID == 0 && stoppedJob(of, p.opts.State) != "": // the message starts it
 	case s.PID == 0:
 		held, why = tmux.Gone, over(of)
 	default:

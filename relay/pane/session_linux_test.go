@@ -24,6 +24,7 @@ import (
 	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simsession"
 	"teambridge/relay/tmux"
+	"teambridge/relay/wake"
 	"teambridge/teams"
 	"teambridge/teams/teamstest"
 	"teambridge/teams/transcript"
@@ -200,6 +201,9 @@ func TestTurnIsMovedToTheBackground(t *testing.T) {
 func TestSessionIsMovedToTheBackground(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
+	respawned := make(chan string, 100)
+	s.respawn = func(_ context.Context, _, key string) error { respawned <- key; return nil }
+	of := s.session()
 	s.run()
 	s.until(s.put("first"), "the first", ended)
 	s.Tell("busy")
@@ -236,7 +240,18 @@ func TestSessionIsMovedToTheBackground(t *testing.T) {
 	s.until(stopped, "to a stopped one", func(m ledger.PaneMessage) bool {
 		return m.Held == string(tmux.Gone) && strings.HasSuffix(m.Detail, "claude respawn "+moved[:8])
 	})
+	// A message starts it again, if its person has allowed that.
 	job.ID = "5e55104e-0000-4000-8000-00000000000c"
+	if _, why, err := s.Closed(t.Context(), of); err != nil || !strings.HasSuffix(why, "claude respawn "+moved[:8]) || len(respawned) > 0 {
+		t.Errorf("it is open without that: %q, %v", why, err)
+	}
+	must(t, wake.AllowRespawn(s.dir, true))
+	if _, why, err := s.Closed(t.Context(), of); err != nil || why != "" {
+		t.Errorf("it is closed with that: %q, %v", why, err)
+	}
+	if key := <-respawned; key != moved[:8] {
+		t.Errorf("%s is started again", key)
+	}
 	job.Start()
 	s.until(stopped, "to one that was stopped", ended)
 	if to, err := s.FindSession(t.Context(), moved[:8]); err != nil || to.Inbox != simsession.Name {

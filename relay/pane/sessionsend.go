@@ -101,6 +101,11 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 		case tries >= mostTries(of):
 			return ignoreMoved(l.FailFrame(keep, frame, ledger.CauseUnknown.Reason(fmt.Sprintf("the session was sent it %d times and shows nothing of it", tries)), ledger.TaskNone), frame)
 		}
+	} else if job := stoppedJob(of, p.opts.State); now.PID == 0 && job != "" {
+		if err := p.respawn(ctx, of.Root, job); err != nil {
+			return hold(tmux.Gone, fmt.Sprintf("claude respawn %s: %v", job, err), p.again(now, m))
+		}
+		return hold(tmux.Busy, "the session was stopped in the background, and is being started again", p.again(now, m))
 	} else if held, why, err := p.heldBySession(ctx, of, now, m); err != nil || held != "" {
 		return cmp.Or(err, hold(held, why, p.again(now, m)))
 	}
