@@ -90,7 +90,7 @@ added, or the team must stay.`,
 }
 
 func addRelay(ctx context.Context, a *app, address string, r ledger.Relay) (err error) {
-	if r.Member, r.Team, err = memberOfAnyTeam(ctx, a, address); err != nil && view.Explain(err).Code == api.CodeNotFound && !strings.Contains(address, "@") && a.anyTeam() {
+	if r.Member, r.Team, err = memberOfAnyTeam(ctx, a, address); err != nil && view.Explain(err).Code == api.CodeNotFound && !strings.Contains(address, "@") {
 		return notFound("name its team: "+address+"@TEAM; with --create-team it is made", "%s", view.Describe(err))
 	} else if err != nil {
 		return err
