@@ -212,7 +212,7 @@ func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions, names
 		return err
 	}
 	switch {
-	case slices.ContainsFunc(list, func(st *setup.Step) bool { return st.Changed }):
+	case slices.ContainsFunc(list, func(st *setup.Step) bool { return st.Changed && st.Name != setup.Respawn }):
 		verb := "get"
 		if o.undo {
 			verb = "lose"

@@ -1,0 +1,64 @@
+package interop
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"teambridge/relay/relaytest/standin"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// A session that was stopped in the background gets a message once: when a person starts it again, or by that message, if the
+// person has allowed that.
+func TestRealStoppedSessionIsStartedAgain(t *testing.T) {
+	onSome(t, func(t *testing.T, v teams.Version) {
+		p := newSomebody(t, nil)
+		bin := filepath.Join(p.home.Dir, "bin")
+		if err := os.Mkdir(bin, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(standin.Require(t, v)[0], filepath.Join(bin, "claude")); err != nil {
+			t.Fatal(err)
+		}
+		env := append(p.home.Env(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+		claude := func(args ...string) {
+			t.Helper()
+			cmd := exec.CommandContext(p.ctx, filepath.Join(bin, "claude"), args...)
+			cmd.Dir, cmd.Env = p.home.Work, env
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("claude %q: %v: %s", args, err, out)
+			}
+		}
+		run := func(want api.Code, args ...string) string {
+			t.Helper()
+			status, out, errs := outcome(t, program(p.home.Work, p.home.Dir, p.home.Root, args, env...))
+			if expected := want.Exit(); want != "" && status != int(expected) || want == "" && status != 0 {
+				t.Fatalf("teambridge %q: exit status %d\n%s%s", args, status, out, errs)
+			}
+			return out + errs
+		}
+		claude("--bg", "[begun]", "--name", "night")
+		given(t, p.ctx, p.home.API, standin.Any, "[begun]")
+		sent := decoded[api.Sent](t, run("", "send", "night", "[one]", "--wait", "seen", "--timeout", "1m", "--json"))
+		list := decoded[[]api.Session](t, run("", "sessions", "--json"))
+		if len(list) != 1 || sent.State != api.Seen {
+			t.Fatalf("the sessions are %+v; the first message is %s", list, sent.State)
+		}
+		job := list[0].Session[:8]
+		claude("stop", job)
+		if said := run(api.CodeGone, "send", "night", "[two]"); !strings.Contains(said, "claude respawn "+job) {
+			t.Errorf("of a session that was stopped it says: %s", said)
+		}
+		run("", "setup", "respawn", "--yes")
+		run("", "send", "night", "[three]", "--wait", "seen", "--timeout", "2m")
+		p.once("[one]", "[three]")
+		if n := p.home.API.Count(standin.Any, "[two]"); n != 0 {
+			t.Errorf("what was not sent was given %d times", n)
+		}
+		claude("stop", job)
+	})
+}
