@@ -15,15 +15,6 @@ type Prompt struct {
 	Digest [32]byte
 }
 
-// AddPrompt records one prompt, as [Ledger.AddPrompts] does.
-func (l *Ledger) AddPrompt(ctx context.Context, d Delivery, digest [32]byte) (said Delivery, again bool, err error) {
-	all, err := l.AddPrompts(ctx, Prompt{d, digest})
-	if err != nil {
-		return Delivery{}, false, err
-	}
-	return all[0].Delivery, all[0].Again, nil
-}
-
 // AddedPrompt is a prompt that is recorded. Again is true if it was recorded before.
 type AddedPrompt struct {
 	Delivery

@@ -15,20 +15,22 @@ func TestSayOnce(t *testing.T) {
 	d.ID, d.Summary, d.Color = "key", "short", "blue"
 	digest, other := [32]byte{1}, [32]byte{2}
 	for i := range 3 {
-		said, again, err := l.AddPrompt(t.Context(), d, digest)
-		if err != nil || again != (i > 0) || said.UUID != "said" || said.State != Claimed || said.Summary != "short" || said.Color != "blue" {
-			t.Errorf("time %d: %+v, again %v, %v", i, said, again, err)
+		all, err := l.AddPrompts(t.Context(), Prompt{d, digest})
+		must(t, err)
+		said := all[0]
+		if said.Again != (i > 0) || said.UUID != "said" || said.State != Claimed || said.Summary != "short" || said.Color != "blue" {
+			t.Errorf("time %d: %+v", i, said)
 		}
 	}
 	if n, err := l.OpenCount(t.Context(), bob); err != nil || n != 1 {
 		t.Errorf("%d wait, %v; want 1", n, err)
 	}
-	if _, _, err := l.AddPrompt(t.Context(), d, other); !errors.Is(err, ErrConflict) {
+	if _, err := l.AddPrompts(t.Context(), Prompt{d, other}); !errors.Is(err, ErrConflict) {
 		t.Errorf("another message under its ID: %v", err)
 	}
 	changed := d
 	changed.Mode = nil
-	if _, _, err := l.AddPrompt(t.Context(), changed, digest); !errors.Is(err, ErrConflict) {
+	if _, err := l.AddPrompts(t.Context(), Prompt{changed, digest}); !errors.Is(err, ErrConflict) {
 		t.Errorf("another mode under its uuid: %v", err)
 	}
 	// Nor is it put into the inbox as a row.
@@ -48,17 +50,17 @@ func TestSayOnce(t *testing.T) {
 		}
 		late := d
 		late.UUID, late.ID = "late-"+row.ID, row.ID
-		if _, _, err := l.AddPrompt(t.Context(), late, digest); !errors.Is(err, ErrWritten) {
+		if _, err := l.AddPrompts(t.Context(), Prompt{late, digest}); !errors.Is(err, ErrWritten) {
 			t.Errorf("a message that is in the inbox (%s): %v", state, err)
 		}
-		if _, _, err := l.AddPrompt(t.Context(), late, other); !errors.Is(err, ErrConflict) {
+		if _, err := l.AddPrompts(t.Context(), Prompt{late, other}); !errors.Is(err, ErrConflict) {
 			t.Errorf("another message under the ID of one in the inbox (%s): %v", state, err)
 		}
 	}
 	if n, err := l.OpenCount(t.Context(), bob); err != nil || n != 1 {
 		t.Errorf("%d wait, %v; want 1", n, err)
 	}
-	if _, _, err := l.AddPrompt(t.Context(), aRow("row"), digest); !errors.As(err, new(*ValueError)) {
+	if _, err := l.AddPrompts(t.Context(), Prompt{aRow("row"), digest}); !errors.As(err, new(*ValueError)) {
 		t.Errorf("a row: %v", err)
 	}
 }
@@ -69,7 +71,7 @@ func TestEventsTellWhatWasSaid(t *testing.T) {
 	l := mustOpen(t, t.TempDir()+"/ledger.db")
 	d := anInput("said")
 	d.ID, d.Summary, d.Color = "key", "short", "blue"
-	_, _, err := l.AddPrompt(t.Context(), d, [32]byte{})
+	_, err := l.AddPrompts(t.Context(), Prompt{d, [32]byte{}})
 	must(t, err)
 	must(t, l.Claim(t.Context(), aRow("row")))
 	must(t, l.Drop(t.Context(), "said"))

@@ -151,8 +151,3 @@ type Turn struct {
 	Text        string // what the agent said last, if its turn is Finished
 	Unknown     bool   // there is no record of the conversation, and the agent may have taken the frame even so
 }
-
-// Over reports whether the turn has ended, however it did.
-func (t Turn) Over() bool {
-	return t.Finished || t.Interrupted || t.Failed || t.Stop != "" && t.Stop != "tool_use"
-}

@@ -158,15 +158,3 @@ func because(detail string) string {
 	}
 	return ": " + detail
 }
-
-// HeldLong returns the messages of all panes that a person's draft has held for [LongHeld]
-// or longer, even if the agent seems to work all the time, so that the person can be told.
-func (p *Panes) HeldLong(ctx context.Context) (list []ledger.PaneMessage, err error) {
-	open, err := p.opts.Ledger.OpenPaneMessages(ctx, p.opts.Root.Path())
-	for _, m := range open {
-		if m.Held == string(tmux.Draft) && time.Since(m.HeldSince) >= LongHeld {
-			list = append(list, m)
-		}
-	}
-	return list, err
-}

@@ -177,14 +177,11 @@ func TestSeed09StaleDraft(t *testing.T) {
 		defer end()
 		b.agent.set(func(a *simagent) { a.claims, a.draft = true, "forgotten" })
 		m := b.put("hello")
-		time.Sleep(LongHeld / 2)
-		if list, err := b.HeldLong(t.Context()); err != nil || len(list) > 0 {
-			t.Errorf("soon: %v, %v", list, err)
-		}
+		put := time.Now()
 		time.Sleep(LongHeld)
-		list, err := b.HeldLong(t.Context())
-		if err != nil || len(list) != 1 || list[0].UUID != m.UUID {
-			t.Errorf("after %v: %v, %v", LongHeld, list, err)
+		list, err := b.opts.Ledger.OpenPaneMessages(t.Context(), b.Root.Path())
+		if err != nil || len(list) != 1 || list[0].UUID != m.UUID || list[0].Held != string(tmux.Draft) || list[0].HeldSince.Sub(put) > b.timing.every {
+			t.Errorf("after %v: %+v, %v", LongHeld, list, err)
 		}
 		b.wantGiven()
 		time.Sleep(Expire)
