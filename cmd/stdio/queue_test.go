@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -69,37 +70,29 @@ func TestQueueIsWritten(t *testing.T) {
 // notice in its place says how much.
 func TestQueueLeavesOut(t *testing.T) {
 	t.Parallel()
-	for name, bound := range map[string]func(*Queue){
-		"bytes": func(q *Queue) { q.MaxBytes = 100 },
-		"items": func(q *Queue) { q.maxItems = 20 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				p := paused()
-				q := queueTo(t, p)
-				bound(q)
-				for i := range 50 {
-					fmt.Fprintf(q, "%03d\n\n", i) // 5 bytes and 2 lines
-				}
-				synctest.Wait()
-				close(p.goOn)
-				synctest.Wait() // all of it is written
-				fmt.Fprint(q, "after\n")
-				if lost := q.Drain(t.Context()); lost != (Missing{}) {
-					t.Errorf("%s were lost", lost)
-				}
-				var want strings.Builder
-				for i := range 20 {
-					fmt.Fprintf(&want, "%03d\n\n", i)
-				}
-				want.WriteString("<60 150>\nafter\n")
-				if got := p.got.String(); got != want.String() {
-					t.Errorf("got %q, want %q", got, want.String())
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		p := paused()
+		q := queueTo(t, p)
+		q.MaxBytes = 100
+		for i := range 50 {
+			fmt.Fprintf(q, "%03d\n\n", i) // 5 bytes and 2 lines
+		}
+		synctest.Wait()
+		close(p.goOn)
+		synctest.Wait() // all of it is written
+		fmt.Fprint(q, "after\n")
+		if lost := q.Drain(t.Context()); lost != (Missing{}) {
+			t.Errorf("%s were lost", lost)
+		}
+		var want strings.Builder
+		for i := range 20 {
+			fmt.Fprintf(&want, "%03d\n\n", i)
+		}
+		want.WriteString("<60 150>\nafter\n")
+		if got := p.got.String(); got != want.String() {
+			t.Errorf("got %q, want %q", got, want.String())
+		}
+	})
 }
 
 // A reader who takes a little and pauses again misses one piece, not every other line.
@@ -109,96 +102,64 @@ func TestQueueHasOneHole(t *testing.T) {
 		step := make(chan struct{})
 		p := &pausing{goOn: step}
 		q := queueTo(t, p)
-		q.MaxBytes = 40
-		for i := range 12 {
-			fmt.Fprintf(q, "%03d\n", i)
+		q.MaxBytes = 3 * writeStep
+		line := func(c byte) []byte { return append(bytes.Repeat([]byte{c}, writeStep-1), '\n') }
+		for _, c := range []byte("abcd") {
+			q.Write(line(c))
 		}
-		synctest.Wait()
-		for i := range 4 { // takes one, and one more is printed
+		for _, c := range []byte("ef") { // takes one, and one more is printed, for which there is room
 			step <- struct{}{}
 			synctest.Wait()
-			fmt.Fprintf(q, "%03d\n", 12+i)
-		}
-		// 6 of 10 wait: 24 bytes. With the next two there is room for half as many again.
-		for i := range 2 {
-			step <- struct{}{}
-			synctest.Wait()
-			fmt.Fprintf(q, "%03d\n", 16+i)
+			q.Write(line(c))
 		}
 		close(step)
+		synctest.Wait()
+		fmt.Fprint(q, "after\n")
 		if lost := q.Drain(t.Context()); lost != (Missing{}) {
 			t.Errorf("%s were lost", lost)
 		}
-		if got := p.got.String(); strings.Count(got, "<") != 1 {
-			t.Errorf("got %q, want one hole", got)
-		} else if !strings.HasPrefix(got, "000\n001\n002\n003\n004\n005\n006\n007\n008\n009\n<6 24>\n016\n017\n") {
-			t.Errorf("got %q", got)
+		want := string(slices.Concat(line('a'), line('b'), line('c'))) + fmt.Sprintf("<3 %d>\nafter\n", 3*writeStep)
+		if got := p.got.String(); got != want {
+			t.Errorf("got %d bytes, want %d: one hole", len(got), len(want))
 		}
 	})
 }
 
-// A single write is never too large, and what is urgent has as much room again.
+// A single write is never too large.
 func TestQueueHasRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := paused()
 		q := queueTo(t, p)
 		q.MaxBytes = 10
-		for i, tc := range []struct {
-			text         string
-			urgent, want bool
-		}{
-			{"0123456789 and more\n", false, true},
-			{"a", false, false},
-			{"a", true, false}, // nor this, with one so large
-			{"", false, true},
-		} {
-			if got := q.Offer([]byte(tc.text), tc.urgent); got != tc.want {
-				t.Errorf("%d: accepted %v, want %v", i, got, tc.want)
-			}
-		}
-		close(p.goOn)
-		synctest.Wait()
-		p.goOn = make(chan struct{})
-		for i, tc := range []struct {
-			text         string
-			urgent, want bool
-		}{
-			{"01234567\n", false, true},
-			{"ab", false, false},
-			{"question\n", true, true},
-			{"abc", true, false},
-		} {
-			if got := q.Offer([]byte(tc.text), tc.urgent); got != tc.want {
-				t.Errorf("%d again: accepted %v, want %v", i, got, tc.want)
-			}
+		if !q.Offer([]byte("0123456789 and more\n")) || q.Offer([]byte("a")) {
+			t.Error("not the first alone was accepted")
 		}
 		close(p.goOn)
 		q.Drain(t.Context())
-		if got, want := p.got.String(), "0123456789 and more\n<0 2>\n01234567\n<0 2>\nquestion\n<0 3>\n"; got != want {
+		if got, want := p.got.String(), "0123456789 and more\n<0 1>\n"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
 }
 
-// Until it was told to end, a command waits for whoever reads its output. Then it gives
-// him 2 s for each piece, and 10 s in all.
+// Until it was told to end, a command waits for whoever reads its output. Then it gives him 3 s.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	text := []byte(strings.Repeat("x", 20*writeStep-1) + "\n")
 	for name, tc := range map[string]struct {
 		pause time.Duration // before anything is read
-		sleep time.Duration // before each piece of 4 KiB
+		sleep time.Duration // before each piece
 		told  time.Duration // when the command is told to end; 0: never
 		took  time.Duration // at most
-		lost  bool
+		lost  int           // pieces
 	}{
 		"slow":                         {sleep: time.Minute, took: 20 * time.Minute},
 		"paused":                       {pause: time.Hour, took: time.Hour},
-		"told to end, and read":        {told: time.Second, sleep: 400 * time.Millisecond, took: 8 * time.Second},
-		"told to end, and not read":    {told: time.Second, pause: time.Hour, took: 3 * time.Second, lost: true},
-		"told to end, read in time":    {told: time.Second, pause: 2900 * time.Millisecond, took: 2900 * time.Millisecond},
-		"told to end, read too slowly": {told: time.Second, sleep: 1900 * time.Millisecond, took: 11 * time.Second, lost: true},
+		"told to end, and read":        {told: time.Second, sleep: 150 * time.Millisecond, took: 3 * time.Second},
+		"told to end, and not read":    {told: time.Second, pause: time.Hour, took: 4 * time.Second, lost: 20},
+		"told to end, read in time":    {told: time.Second, pause: 3900 * time.Millisecond, took: 3900 * time.Millisecond},
+		"told to end, read too slowly": {told: time.Second, sleep: 1500 * time.Millisecond, took: 4 * time.Second, lost: 18},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -223,13 +184,11 @@ func TestDrain(t *testing.T) {
 					t.Errorf("it took %s, want %s", took, tc.took)
 				}
 				want := Missing{}
-				if tc.lost {
-					want.add(text)
-				}
+				want.add(text[len(text)-tc.lost*writeStep:])
 				if lost != want {
 					t.Errorf("%s lost, want %s", lost, want)
 				}
-				if q.Offer([]byte("late"), true) {
+				if q.Offer([]byte("late")) {
 					t.Error("it accepts more afterwards")
 				}
 				<-q.ended

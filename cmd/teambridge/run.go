@@ -132,8 +132,8 @@ all skips none.
 Messages are relayed even if nobody reads the output. 32 MiB of output are kept;
 what is left out is counted in a warning, or without --output text in a line
 {"leftOut": {"lines": …, "bytes": …}}. At the end, run waits until its
-output is read; once told to end, for 2 s without progress and 10 s in all. A
-question that does not fit is denied.
+output is read; once told to end, for 3 s. A question that does not fit is
+denied.
 
 The team that --create-team makes is taken back from a run that was killed, and
 removed at the end if nobody else is in it and nothing waits.
@@ -533,7 +533,7 @@ func (r *agentRun) asked(q fleet.Question, open bool) {
 	} else if !open {
 		return
 	}
-	if !to.Offer(line, true) && open {
+	if !to.Offer(line) && open {
 		if err := r.prompter.Answer(fleet.Answer{Question: q.ID, Digest: q.Digest, Reason: "The person who could allow this does not read what is asked."}); err == nil {
 			r.app.warn("denied a tool, since nobody reads the output: %s", q.Tool)
 		}
