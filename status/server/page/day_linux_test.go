@@ -369,7 +369,7 @@ func TestDayInTheOverview(t *testing.T) {
 		}
 		tick := fmt.Sprintf("tick %d", n)
 		w.Send(clock, "team-lead", "hand", tick)
-		p.until(`[...document.querySelectorAll(".agent-task")].some(e => e.textContent === %s)`, tick)
+		p.until(`[...document.querySelectorAll(".said")].some(e => e.textContent === %s)`, tick)
 		p.run(do(fmt.Sprintf(`for (let n = 0; n < %d; n++) every.forEach(f => f())`, hours*120/batches)))
 		if n%max(1, batches/looks) != 0 {
 			continue
@@ -388,11 +388,12 @@ func TestDayInTheOverview(t *testing.T) {
 	const row = `[...document.querySelectorAll(".agent")].find(e => e.dataset.key === %s + "\0" + %s)`
 	for _, r := range list {
 		for member, doing := range r.doing {
-			p.until(row+`.querySelector(".agent-task")?.textContent === %s`, r.team.Team, member, doing)
+			p.until(row+`.querySelector(".said")?.textContent === %s`, r.team.Team, member, doing)
 		}
 		for member, tool := range r.tool {
 			_, what, _ := strings.Cut(tool, " ") // the verb is another one
-			p.until(row+`.querySelector(".agent-tool")?.textContent.includes(%s)`, r.team.Team, member, strings.ReplaceAll(what, "`", ""))
+			p.until(`(e => e.querySelector(".agent-word").textContent.startsWith("Working") ? e.querySelector(".agent-tool")?.textContent.includes(%s) : e.querySelector(".agent-tool") === null)(`+row+`)`,
+				strings.ReplaceAll(what, "`", ""), r.team.Team, member)
 		}
 	}
 	// What was made for the first time stays, so the second look is what the last one is held against.

@@ -518,7 +518,7 @@ func testRows(t *testing.T, browser context.Context) {
 func testQuiet(t *testing.T, browser context.Context) {
 	a := newAsker(t, browser, simchild.Script{}, "lead")
 	a.w.Send(house, "team-lead", "worker", "Please polish the lens.")
-	a.until(`document.querySelector(".all-quiet h2")?.textContent === "All quiet" && document.querySelector(".agent .agent-task")?.textContent === "Please polish the lens."`)
+	a.until(`document.querySelector(".all-quiet h2")?.textContent === "All quiet" && document.querySelector(".agent .said")?.textContent === "Please polish the lens."`)
 	a.picture("home-quiet")
 	a.size(390, 844)
 	a.picture("home-quiet-narrow")

@@ -204,12 +204,15 @@ func TestOverview(t *testing.T) {
 		t.Errorf("what has waited longest is not first: %s", all)
 	}
 	for member, want := range map[string][]string{
-		"backend": {"Working", "Limit the retries of payments"}, "frontend": {"Shall the cart be kept"}, "android": {"Asks its lead to use Bash: delete the build directory", "Answer it at the terminal of team-lead"},
-		"ranker": {"Ranker and reviewer only answer each other: 19 times within 10 minutes", "Dismiss"}, "signer": {"Waiting for you: permission prompt", "forge"}, "uploader": {"Blocked: its relay is dead"}, "builder": {"Working: nothing new has come from it", "forge"},
+		"backend": {"Working", "team-lead: Limit the retries of payments", "Changes"}, "frontend": {"frontend: how long?: Shall the cart be kept", "Answer"}, "android": {"Asks its lead to use Bash: delete the build directory", "Answer it at the terminal of team-lead"},
+		"ranker": {"Ranker and reviewer only answer each other: 19 times within 10 minutes", "Ask", "Dismiss"}, "signer": {"Waiting for you: permission prompt", "forge"}, "uploader": {"Blocked: its relay is dead"}, "builder": {"Working: nothing new has come from it", "forge"},
 	} {
 		for _, part := range want {
 			p.until(rowOf(member)+`.textContent.includes(%s)`, part)
 		}
+	}
+	if text := value[string](p, `document.querySelector("main").innerText`); strings.Contains(text, "teambridge ") || strings.Contains(text, "±") {
+		t.Errorf("the page tells a person to type a command, or has a sign for a word:\n%s", text)
 	}
 	// The API says the same, in the snapshot and for each team.
 	teams, err := w.client().Teams(t.Context())
@@ -246,6 +249,12 @@ func TestOverview(t *testing.T) {
 	p.run(do(`document.querySelector(".agents-section[data-section=ended] button").click()`))
 	p.until(rowOf("links") + ` === undefined`)
 
+	// To ask one is to write to it.
+	p.run(do(rowOf("ranker") + `.querySelector(".need-acts a").click()`))
+	p.until(`document.querySelector("#talk-title")?.firstChild.textContent === "ranker" && document.activeElement.id === "text"`)
+	p.run(do(`location.hash = "#/"`))
+	p.until(rowOf("ranker") + ` !== undefined`)
+
 	// With the keyboard: filter, go to a row, open it.
 	p.key("/")
 	p.focused(`e.classList.contains("agents-filter")`)
@@ -275,7 +284,7 @@ func TestOverview(t *testing.T) {
 	p.run(do(`window.painted = new Set(); new MutationObserver((all) => { for (const m of all) { const e = m.target.closest ? m.target : m.target.parentElement, row = e?.closest(".agent"); if (row && !e.closest("time")) painted.add(row.querySelector("b").textContent); } })
 		.observe(document.querySelector(".agents"), {subtree: true, childList: true, characterData: true, attributes: true})`))
 	w.Send(teamAt(teams, "checkout"), "team-lead", "tester", "Run the slow suite, too")
-	p.until(rowOf("tester") + `.querySelector(".agent-task").textContent === "Run the slow suite, too"`)
+	p.until(rowOf("tester") + `.querySelector(".said").textContent === "Run the slow suite, too"`)
 	painted := value[[]string](p, `[...painted]`)
 	for _, member := range painted {
 		if member != "tester" && member != "team-lead" { // who wrote it
@@ -334,7 +343,7 @@ func TestOverviewIsFast(t *testing.T) {
 	p.until(`document.querySelectorAll(".agent").length === %d`, agents)
 	p.run(do(`window.seen = new Map(); new MutationObserver((all) => {
 		for (const m of all) {
-			const task = (m.target.parentElement ?? m.target).closest?.(".agent")?.querySelector(".agent-task")?.textContent;
+			const task = (m.target.parentElement ?? m.target).closest?.(".agent")?.querySelector(".said")?.textContent;
 			if (!task?.startsWith("event ") || seen.has(task)) continue;
 			seen.set(task, 0);
 			requestAnimationFrame(() => setTimeout(() => seen.set(task, performance.timeOrigin + performance.now())));

@@ -81,7 +81,8 @@ export class Actions {
 
 const button = (words, act, title) => h("button", { type: "button", class: "small", title, onclick: act }, words);
 
-async function copy(target, text) {
+// copy copies a text, and says so on the button that was pressed.
+export async function copy(target, text) {
   const words = target.textContent;
   try {
     await navigator.clipboard.writeText(text);

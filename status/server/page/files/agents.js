@@ -4,6 +4,7 @@ import { colorOf, face } from "./colors.js";
 import { escaped, h, morph, place, setText } from "./dom.js";
 import { score } from "./fuzzy.js";
 import { dot } from "./people.js";
+import { instance } from "./reader.js";
 import { changesPath, pathTo, tasksPath } from "./route.js";
 import { groupBy, keyOf, labels } from "./teams.js";
 import { capital, cut, flat, short, since, wholeTime } from "./text.js";
@@ -15,6 +16,9 @@ const stored = "teambridge:group"; // in localStorage: by what agents are groupe
 const projects = (list) => labels([...new Set(list.map((s) => s.cwd).filter(Boolean))].map((cwd) => ({ team: cwd, cwd })));
 
 const few = 3; // as many agents that wait for one reason have no group of their own
+
+// said says whose the words are that follow.
+export const said = (who) => h("span", { class: "said-by" }, escaped(short(who, 40)), ": ");
 
 // Agents is this list. items(key) returns what waits because of an agent: its list, what draws that, and a text
 // that changes when it does. dismiss takes a list of that.
@@ -65,7 +69,8 @@ export class Agents {
       const machine = teams.get(s.team)?.machine;
       const team = this.#page.label(s.team);
       const project = dirs.get(s.cwd) ?? (machine ? "on " + machine : team);
-      return { team, project, machine, files: !machine && !teams.get(s.team)?.panes, group: this.#by === "team" ? s.team : s.cwd ?? project, label: this.#by === "team" ? team : project };
+      const { name } = this.#page.names({ team: s.team, createdAt: teams.has(s.team) ? instance(teams.get(s.team)) : 0 });
+      return { team, project, machine, from: s.doingFrom ? name(s.doingFrom) : "", files: !machine && !teams.get(s.team)?.panes, group: this.#by === "team" ? s.team : s.cwd ?? project, label: this.#by === "team" ? team : project };
     };
     const query = this.#filter.value.trim();
     const all = snapshot.status.map((s) => ({ s, key: keyOf(s.team, s.member), ...where(s) }));
@@ -132,7 +137,7 @@ export class Agents {
     const { s, key } = one;
     const items = this.#items(key);
     const { heard, ...rest } = s; // changes with each message, and is not shown
-    const shows = JSON.stringify([rest, one.alike, one.label, one.team, one.project, ago(s.sectionSince), ago(s.toolSince), items.shows, this.#by]);
+    const shows = JSON.stringify([rest, one.alike, one.from, one.label, one.team, one.project, ago(s.sectionSince), ago(s.toolSince), items.shows, this.#by]);
     const made = this.#rows.get(key);
     if (made?.shows === shows) return made.element;
     const element = this.#draw(one, items.draw(one.alike ? one.s.sectionWhy : null));
@@ -141,7 +146,7 @@ export class Agents {
     return made?.element ?? element;
   }
 
-  #draw({ s, alike, team, project, machine, files, label }, items) {
+  #draw({ s, alike, from, team, project, machine, files, label }, items) {
     const waits = s.section === "needs-you" || s.section === "stuck";
     const other = this.#by === "team" ? project : team;
     const at = s.sectionSince && new Date(s.sectionSince);
@@ -154,11 +159,11 @@ export class Agents {
         h("span", { class: "agent-word" }, capital(flat(s.word)), why ? h("span", { class: "unseen" }, ": ") : null),
         inline ? null : h("span", { class: "agent-doing" }, why ? h("span", { class: "agent-why" }, escaped(short(why, 160))) : null,
           s.task ? h("span", { class: "agent-task", title: `task #${flat(s.taskId)}` }, h("span", { class: "unseen" }, "task in progress: "), h("span", { "aria-hidden": "true" }, "▸ "), escaped(short(s.task, 120))) : null,
-          s.doing ? h("span", { class: "agent-task", title: flat(`from ${s.doingFrom}`) }, escaped(short(s.doing, 120))) : null,
+          s.doing ? h("span", { class: "agent-task", title: flat(`from ${s.doingFrom}`) }, said(from), h("span", { class: "said" }, escaped(short(s.doing, 120)))) : null,
           s.tool && s.word === "working" ? h("span", { class: "agent-tool" }, escaped(short(s.tool.replaceAll("`", ""), 90)), h("span", { class: "unseen" }, ", "), " ", h("span", { class: "in" }, ago(s.toolSince))) : null),
         at && !inline ? h("time", { datetime: s.sectionSince, title: wholeTime(at) }, since(at)) : null),
       items.length > 0 ? h("ul", { class: "needs" }, items) : null,
-      files ? h("a", { class: "agent-files", href: changesPath(s.team, s.member), title: "Changed files", "aria-label": `Changed files of ${flat(cut(s.member, 100))}` }, "±") : null);
+      files ? h("a", { class: "agent-files", href: changesPath(s.team, s.member), title: "The files that it has changed" }, "Changes", h("span", { class: "unseen" }, ` of ${flat(cut(s.member, 100))}`)) : null);
   }
 }
 

@@ -50,7 +50,8 @@ export class Conversation {
   // open shows a conversation. createdAt is the team's, in ms. at is the seq of the message to
   // show. Without one, it is the first that was not read, or where the reader was before the
   // page was loaded again; with end, it is the last one.
-  async open({ team, createdAt, member, at, end = false }) {
+  async open({ team, createdAt, member, at, end = false, write = false }) {
+    this.#writing ||= write;
     const place = { team, createdAt, member };
     const kept = takeKept(place);
     const from = kept ? kept.seq : at ?? (end || !this.#page.person(place) ? null : this.#page.reader.first(team, member));

@@ -1,6 +1,7 @@
 // Home: everything that waits for the reader, and what every agent does.
 
-import { Agents } from "./agents.js";
+import { copy } from "./actions.js";
+import { Agents, said } from "./agents.js";
 import { drawn, escaped, h, morph, pageHead } from "./dom.js";
 import { later, missing } from "./later.js";
 import { content } from "./message.js";
@@ -35,6 +36,16 @@ const acts = {
   dismiss: ["Dismiss", (a) => a.dismissable && !a.delivery, (a) => dismiss(a.id)],
 };
 
+// goTo is what the reader does in the conversation with an agent, because of something that waits.
+const goTo = ({ kind }) => ({ unread: "Answer", done: "Answer", silent: "Ask", loop: "Ask" })[kind] ?? "Open";
+
+// toDo splits what the reader can do into words and a command to copy. What teambridge does is not said: there are buttons.
+function toDo({ kind, do: text }) {
+  if (goTo({ kind }) !== "Open") return ["", ""];
+  const [, words, command = ""] = /^(.*?)(?:(?:^|: )((?:teambridge|claude) .*))?$/s.exec(text);
+  return command.startsWith("teambridge ") && !command.startsWith("teambridge pane ") ? ["", ""] : [words, command];
+}
+
 // Home is the view.
 export class Home {
   #main;
@@ -63,7 +74,8 @@ export class Home {
     const column = h("div", { class: "column" }, p.quiet, p.cards, this.#agents.element, p.rows, this.#folded);
     column.addEventListener("click", (e) => {
       const button = e.target.closest(".need button[data-act]");
-      if (button) this.#act(button.dataset.act, this.#page.snapshot.attention.filter((a) => a.id === button.closest("li").dataset.key));
+      if (button?.dataset.act === "copy") copy(button, button.previousElementSibling.textContent);
+      else if (button) this.#act(button.dataset.act, this.#page.snapshot.attention.filter((a) => a.id === button.closest("li").dataset.key));
     });
     this.#main.replaceChildren(h("section", { class: "talk home", "aria-labelledby": "view-title" },
       pageHead(h("div", { class: "head-text" }, p.title), p.read, this.#page.notifier.control()),
@@ -138,25 +150,31 @@ export class Home {
     const waits = { lead: "asks", terminal: "asks", unread: "message", idle: "idle", done: "idle", silent: "idle", held: "held", draft: "held" }[a.kind] ?? "trouble";
     const at = a.since && new Date(a.since);
     const note = this.#notes.get(a.id);
-    const offered = Object.entries(acts).filter(([, [, there]]) => there(a, this.#page));
-    const said = within && a.what === known;
+    const { label, readOnly } = this.#page;
+    const offered = readOnly ? [] : Object.entries(acts).filter(([, [, there]]) => there(a, this.#page));
+    const [words, command] = toDo(a);
+    const does = readOnly ? "Open" : goTo(a);
     return h("li", { class: "need", "data-key": a.id, "data-kind": waits },
-      said ? null : h("a", { href: pathTo(a.team, member) },
-        within ? null : h("span", { class: "need-who" }, h("b", null, escaped(member ? cut(member, 100) : "Team")), " ", h("span", { class: "in", title: flat(a.team) }, escaped(this.#page.label(a.team)))),
-        h("span", { class: "need-what" }, this.#what(a),
-          // A button is better than a command.
-          offered.every(([name]) => name === "dismiss") && a.kind !== "unread" && a.kind !== "done" ? h("span", { class: "need-do" }, " · ", escaped(capital(a.do))) : null),
+      within && a.what === known ? null : h("a", { href: pathTo(a.team, member) },
+        within ? null : h("span", { class: "need-who" }, h("b", null, escaped(member ? cut(member, 100) : "Team")), " ", h("span", { class: "in", title: flat(a.team) }, escaped(label(a.team)))),
+        h("span", { class: "need-what" }, this.#what(a, within),
+          // A button is better than words.
+          words && offered.every(([name]) => name === "dismiss") ? h("span", { class: "need-do" }, " · ", escaped(capital(words))) : null),
         at ? h("time", { datetime: a.since, title: wholeTime(at) }, since(at)) : null),
-      offered.length === 0 || this.#page.readOnly ? null : h("p", { class: "need-acts" }, offered.map(([name, [label]]) =>
-        h("button", { type: "button", class: "small", "data-act": name, "data-key": name, "aria-disabled": this.#busy.has(a.id) ? "true" : null }, label))),
+      h("p", { class: "need-acts" },
+        command ? [h("code", null, escaped(command)), h("button", { type: "button", class: "small", "data-act": "copy", "data-key": "copy" }, "Copy")] : null,
+        h("a", { class: "small", "data-key": "go", href: pathTo(a.team, member, { write: does === "Open" ? "" : 1 }) }, does, h("span", { class: "unseen" }, ` ${flat(cut(member ?? label(a.team), 100))}`)),
+        offered.map(([name, [label]]) =>
+          h("button", { type: "button", class: "small", "data-act": name, "data-key": name, "aria-disabled": this.#busy.has(a.id) ? "true" : null }, label))),
       note ? h("p", { class: "need-note", role: "alert" }, escaped(note)) : null);
   }
 
   // what says what a row is about. The last unread message says more than how many there are.
-  #what(a) {
+  #what(a, within) {
     const r = a.kind === "unread" && this.#page.reader.last(a.team, a.from);
     const { label, summary, text } = r ? content(r) : {};
     return [a.count > 1 ? [h("span", { class: "badge" }, String(a.count)), " "] : null,
+      r && within ? said(r.from) : null,
       escaped(r ? short([label, summary, gist(text)].filter(Boolean).join(": "), 200) : capital(cut(a.what, 300)))].flat();
   }
 

@@ -3,7 +3,8 @@
 //	#/                        what needs the reader
 //	#/teams                   the same; on a narrow screen the list of teams
 //	#/team/NAME/MEMBER        a conversation, or with everyone without MEMBER. of is when
-//	                          the team was created, and at the seq of a message to show
+//	                          the team was created, and at the seq of a message to show;
+//	                          write is there if the reader is going to write
 //	#/changes/TEAM/MEMBER     the files that an agent has changed; days is since when
 //	#/search?q=WORDS          messages
 //	#/tasks?team=NAME         the tasks of a team or session, or of all; owner is whose
@@ -26,7 +27,7 @@ export function parse(hash) {
   if (path === "/search" || path === "/tasks") return { view: first, fields };
   if (first === "changes" && team && member) return { view: "changes", team, member, fields };
   if (first === "team" && team) {
-    return { view: "conversation", team, member: member || null, createdAt: Number(fields.of) || 0, at: Number(fields.at) || null };
+    return { view: "conversation", team, member: member || null, createdAt: Number(fields.of) || 0, at: Number(fields.at) || null, write: Boolean(fields.write) };
   }
   return { view: "nothing" };
 }
