@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"teambridge/relay/agent"
 	"teambridge/relay/dialog"
@@ -62,7 +63,7 @@ func TestSessions(t *testing.T) {
 		s.Tell("ask")
 		q := dialog.NewQuestion(agent.Use{Kind: agent.AsksPermission, Tool: "Bash", Input: fmt.Appendf(nil, `{"command":%q}`, what)})
 		process, _ := transcript.ProcessWith(w.Root.Path(), s.PID())
-		q.PID, q.Start = process.PID, process.ProcStart
+		q.PID, q.Start, q.Claude = process.PID, process.ProcStart, w.Root.Path()
 		given := make(chan agent.Decision, 1)
 		go func() {
 			err := dialog.Ask(t.Context(), w.State, q, func() bool { return false }, func(d agent.Decision) error {
@@ -76,8 +77,13 @@ func TestSessions(t *testing.T) {
 		p.until(`document.querySelector(".conversation .ask [data-act=allow], .ask [data-act=allow]") && document.body.innerText.includes("mkdir x")`)
 		p.picture("session-asks")
 		p.run(do(`document.querySelector(".ask [data-act=allow]").click()`))
-		if d := <-given; !d.Allow {
-			t.Errorf("given %+v", d)
+		select {
+		case d := <-given:
+			if !d.Allow {
+				t.Errorf("given %+v", d)
+			}
+		case <-time.After(patience):
+			t.Fatal("the answer is not given")
 		}
 		s.Tell("answered")
 		p.until(`!document.querySelector(".ask [data-act=allow]")`)
