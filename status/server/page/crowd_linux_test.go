@@ -129,3 +129,44 @@ func TestCrowd(t *testing.T) {
 	p.until(section("stuck") + `.hidden`)
 	counted(0)
 }
+
+// Where there is no agent yet, the page says how one comes.
+func TestNobody(t *testing.T) {
+	script, err := os.ReadFile(standin.RequireAxe(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, t.TempDir())
+	p := open(t, launch(t), w, w.address())
+	p.until(`document.querySelector("#link").dataset.link === "live" && document.querySelector(".all-quiet") !== null`)
+	p.run(do(string(script)))
+	for _, width := range []int64{1440, 390} {
+		p.size(width, 900)
+		p.picture(fmt.Sprintf("nobody-%d", width))
+		for _, theme := range []string{"light", "dark"} {
+			p.theme(theme)
+			for _, fault := range p.axeOf("minor") {
+				t.Errorf("%d wide, %s: %s", width, theme, fault)
+			}
+		}
+	}
+	text := value[string](p, `document.querySelector("main").innerText`)
+	for part, want := range map[string]bool{"Run claude in any terminal": true, "teambridge demo": true, "tmux": false, "pane": false, "team ": false} {
+		if strings.Contains(text, part) != want {
+			t.Errorf("that the page says %q is %t: %q", part, !want, text)
+		}
+	}
+
+	// Two blocks of code in a conversation are told apart, or are no landmarks.
+	w.Make(house, time.Now().UnixMilli(), "team-lead", "worker")
+	for range 2 {
+		w.Send(house, "worker", "user", "Run it:\n\n```\ngo test ./...\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |")
+	}
+	p.size(1440, 900)
+	p.live()
+	p.choose("worker")
+	p.until(`document.querySelectorAll(".bubble pre").length === 2`)
+	for _, fault := range p.axeOf("minor") {
+		t.Errorf("a conversation: %s", fault)
+	}
+}

@@ -141,16 +141,11 @@ func testConversation(t *testing.T, browser context.Context) {
 		t.Fatal(err)
 	}
 	member := `[...document.querySelectorAll("a.member")].find(a => a.textContent.includes("worker"))`
-	p.until(member + `?.dataset.state === "TERMINATED"`)
+	p.until(member + `?.dataset.word === "ended"`)
 	if got := value[string](p, member+`.title`); !strings.HasPrefix(got, "Ended · it has shut down · last heard ") {
 		t.Errorf("of the one that ended it says %q", got)
 	}
-	colour := func(state string) string {
-		return value[string](p, `getComputedStyle(document.querySelector(".dot[data-state=`+state+`]")).borderTopColor`)
-	}
-	if gone, active := colour("TERMINATED"), colour("ACTIVE"); gone == active {
-		t.Errorf("both dots are %s", gone)
-	}
+	p.until(member + `.querySelector(".dot").title === "Ended"`)
 	p.choose("worker")
 	p.picture("wide")
 }
@@ -742,11 +737,8 @@ func testAccessible(t *testing.T, browser context.Context) {
 	p.until(own("by keyboard") + `?.textContent.startsWith("✓ in the inbox")`)
 
 	// A state has words and a form, beside its colour.
-	if got := value[string](p, `document.querySelector("a.member[data-state=IDLE]").title`); !strings.HasPrefix(got, "Unknown · nothing was heard from it ") {
+	if got := value[string](p, `document.querySelector("a.member[data-word=unknown]").title`); !strings.HasPrefix(got, "Unknown · nothing was heard from it ") {
 		t.Errorf("of an idle one it says %q", got)
-	}
-	if form := value[string](p, `getComputedStyle(document.querySelector(".dot[data-state=IDLE]")).backgroundImage`); !strings.HasPrefix(form, "linear-gradient") {
-		t.Errorf("the dot of an idle one is %s", form)
 	}
 	p.picture("idle")
 
@@ -793,6 +785,12 @@ func testAccessible(t *testing.T, browser context.Context) {
 		for _, low := range value[[]string](p, contrasts) {
 			t.Errorf("%s: %s", theme, low)
 		}
+	}
+	p.run(do(`location.hash = "#/"`))
+	p.until(`document.querySelector(".legend") !== null`)
+	forms := value[[]string](p, `[...document.querySelectorAll(".legend .dot")].map(e => getComputedStyle(e)).map(s => [s.borderTopStyle, s.borderTopLeftRadius, s.backgroundImage, s.backgroundColor === s.borderTopColor].join())`)
+	if want := len(forms); want != 6 || len(slices.Compact(slices.Sorted(slices.Values(forms)))) != want {
+		t.Errorf("two dots have one form, whatever their colour: %q", forms)
 	}
 }
 
@@ -986,7 +984,7 @@ func testRealAgent(t *testing.T, browser context.Context) {
 	}
 	p.choose("team-lead")
 	p.write(standin.CallLine("SendMessage", map[string]any{"to": team.Member, "message": map[string]string{"type": "shutdown_request", "reason": "bye"}}))
-	p.until(`[...document.querySelectorAll("a.member")].find(a => a.textContent.includes(%s))?.dataset.state === "TERMINATED"`, team.Member)
+	p.until(`[...document.querySelectorAll("a.member")].find(a => a.textContent.includes(%s))?.dataset.word === "ended"`, team.Member)
 	p.choose(team.Member)
 	p.picture("real")
 	if n := team.API.Count(team.Member, "[m-1]"); n != 1 {

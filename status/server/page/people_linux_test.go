@@ -97,7 +97,7 @@ func testTeams(t *testing.T, browser context.Context) {
 	}
 	p.size(1280, 800)
 	p.until(`document.querySelector(".over .about").textContent === "The team's lead is not running." && document.querySelector(".over .word").textContent === "ended" &&
-		document.querySelector(".over a.member[data-state]").title.includes("the team's lead is not running")`)
+		document.querySelector(".over a.member[data-word]").title.includes("the team's lead is not running")`)
 	p.picture("people-ended")
 	p.run(do(`document.querySelector(".over button").click()`))
 	p.until(folded)

@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ func TestSessions(t *testing.T) {
 	p := open(t, browser, w, w.address())
 	p.live()
 	p.choose(simsession.Name)
+	p.until(`document.querySelector("nav .team-name").textContent === %s && document.querySelector("#talk-title .in").textContent === %s`, filepath.Base(s.Dir()), " in project "+filepath.Base(s.Dir()))
 	p.until(`document.querySelector(".head .doing").textContent.startsWith("Idle")`)
 	p.until(`document.querySelector(".head .way").textContent === " · Claude Code: each message once, as its transcript proves"`)
 	p.until(`!document.querySelector("#policy").hidden && document.querySelector('#policy [value="urgent"]').disabled && document.querySelector("#lead") === null`)

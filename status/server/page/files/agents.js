@@ -3,17 +3,14 @@
 import { colorOf, face } from "./colors.js";
 import { escaped, h, morph, place, setText } from "./dom.js";
 import { score } from "./fuzzy.js";
-import { dot } from "./people.js";
+import { dot, legend } from "./people.js";
 import { instance } from "./reader.js";
 import { changesPath, pathTo, tasksPath } from "./route.js";
-import { groupBy, keyOf, labels } from "./teams.js";
+import { groupBy, keyOf, projects } from "./teams.js";
 import { capital, cut, flat, short, since, wholeTime } from "./text.js";
 
 const sections = { "needs-you": "Needs you", stuck: "Stuck", working: "Working", idle: "Idle", ended: "Ended" };
 const stored = "teambridge:group"; // in localStorage: by what agents are grouped
-
-// projects returns what the directories of agents are called.
-const projects = (list) => labels([...new Set(list.map((s) => s.cwd).filter(Boolean))].map((cwd) => ({ team: cwd, cwd })));
 
 const few = 3; // as many agents that wait for one reason have no group of their own
 
@@ -43,7 +40,7 @@ export class Agents {
   #none = h("p", { class: "agents-none", role: "status" });
   #list = h("div", { class: "agents-list" });
   element = h("div", { class: "agents" }, h("div", { class: "agents-head" }, h("span", { class: "agents-words" }, this.#filter, h("kbd", { "aria-hidden": "true" }, "/")), h("a", { class: "small agents-tasks", href: tasksPath({}) }, "Tasks"),
-    h("span", { class: "agents-by", role: "group", "aria-label": "Group agents" }, this.#switch)), this.#none, this.#list);
+    h("span", { class: "agents-by", role: "group", "aria-label": "Group agents" }, this.#switch)), this.#none, this.#list, legend());
 
   constructor(page, items, dismiss) {
     this.#page = page;
@@ -70,7 +67,7 @@ export class Agents {
       const team = this.#page.label(s.team);
       const project = dirs.get(s.cwd) ?? (machine ? "on " + machine : team);
       const { name } = this.#page.names({ team: s.team, createdAt: teams.has(s.team) ? instance(teams.get(s.team)) : 0 });
-      return { team, project, machine, from: s.doingFrom ? name(s.doingFrom) : "", files: !machine && !teams.get(s.team)?.panes, group: this.#by === "team" ? s.team : s.cwd ?? project, label: this.#by === "team" ? team : project };
+      return { team, project, machine, other: this.#by === "team" ? project : teams.get(s.team)?.sessions ? "" : team, from: s.doingFrom ? name(s.doingFrom) : "", files: !machine && !teams.get(s.team)?.panes, group: this.#by === "team" ? s.team : s.cwd ?? project, label: this.#by === "team" ? team : project };
     };
     const query = this.#filter.value.trim();
     const all = snapshot.status.map((s) => ({ s, key: keyOf(s.team, s.member), ...where(s) }));
@@ -146,16 +143,15 @@ export class Agents {
     return made?.element ?? element;
   }
 
-  #draw({ s, alike, from, team, project, machine, files, label }, items) {
+  #draw({ s, alike, from, other, machine, files, label }, items) {
     const waits = s.section === "needs-you" || s.section === "stuck";
-    const other = this.#by === "team" ? project : team;
     const at = s.sectionSince && new Date(s.sectionSince);
     const why = alike || (items.length > 0 && s.sectionKind) ? "" : s.sectionWhy ?? "";
     const inline = items.length > 0 && !alike; // what waits is in place of what the agent does
     return h("li", { class: inline ? "agent waits" : "agent", "data-key": keyOf(s.team, s.member), "data-section": s.section },
       h("a", { class: "agent-line", "data-row": "", href: pathTo(s.team, s.member) },
         face(s.member, colorOf(s.member, s.color), dot(s)),
-        h("span", { class: "agent-name" }, h("b", null, escaped(cut(s.member, 100))), " ", h("span", { class: "in" }, escaped([waits ? label : "", other === label ? "" : other, machine, s.program].filter(Boolean).join(" · ")))),
+        h("span", { class: "agent-name" }, h("b", null, escaped(cut(s.member, 100))), " ", h("span", { class: "in" }, escaped([waits ? label : "", other === label ? "" : other, waits && label.endsWith(machine) ? "" : machine, s.program].filter(Boolean).join(" · ")))),
         h("span", { class: "agent-word" }, capital(flat(s.word)), why ? h("span", { class: "unseen" }, ": ") : null),
         inline ? null : h("span", { class: "agent-doing" }, why ? h("span", { class: "agent-why" }, escaped(short(why, 160))) : null,
           s.task ? h("span", { class: "agent-task", title: `task #${flat(s.taskId)}` }, h("span", { class: "unseen" }, "task in progress: "), h("span", { "aria-hidden": "true" }, "▸ "), escaped(short(s.task, 120))) : null,

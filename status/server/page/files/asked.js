@@ -83,7 +83,7 @@ function use(q, input, take) {
   return parts;
 }
 
-const scrolls = (name) => ({ tabindex: "0", role: "region", "aria-label": name }); // so that the keyboard can scroll it
+const scrolls = (name) => ({ tabindex: "0", role: "group", "aria-label": name }); // so that the keyboard can scroll it; no landmark, since there can be several of one name
 
 // changes shows pairs of texts, before and after.
 function changes(pairs) {

@@ -3,6 +3,7 @@
 import { escaped, h } from "./dom.js";
 import { dot, state } from "./people.js";
 import { changesPath, tasksPath } from "./route.js";
+import { projects } from "./teams.js";
 import { dayOf, flat, timeOf } from "./text.js";
 
 // head returns the head of a conversation in a team, or in one that ended if t is undefined.
@@ -10,12 +11,12 @@ import { dayOf, flat, timeOf } from "./text.js";
 export function head({ team, member }, t, { status: s, label }) {
   const e = h("div", { class: "head-text" },
     h("h1", { id: "talk-title", tabindex: "-1" }, member === null ? "Everyone" : escaped(member),
-      h("span", { class: "in" }, h("span", { class: "unseen" }, " in team "), h("span", { title: flat(team) }, escaped(label)))));
+      h("span", { class: "in" }, h("span", { class: "unseen" }, t?.sessions ? " in project " : " in team "), h("span", { title: flat(t?.sessions ? s?.cwd ?? "" : team) }, escaped(t?.sessions && s?.cwd ? projects([s]).get(s.cwd) : label)))));
   if (!t) e.append(h("p", { class: "doing" }, "The team has ended. Its history is kept."));
   else if (s) e.append(h("p", { class: "doing" }, dot(s), at(s), state(s), relay(s), t.sessions ? way(s) : null));
   else if (member !== null) e.append(h("p", { class: "doing" }, "Not an agent of this team"));
   else if (t.sessions) e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "session" : "sessions"} in no team · each message once, as their transcripts prove`));
-  else if (t.panes) e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "terminal pane" : "terminal panes"} · another one: `, h("code", null, "teambridge pane add NAME --pane %12")));
+  else if (t.panes) e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "terminal pane" : "terminal panes"}`));
   else e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "member" : "members"} · created ${dayOf(new Date(t.createdAt))} ${timeOf(new Date(t.createdAt))}`));
   return e;
 }

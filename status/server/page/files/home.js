@@ -111,9 +111,10 @@ export class Home {
     const grouped = groupBy(rest, (a) => groups.find(({ of }) => of(a)).title);
     morph(p.rows, h("div", { class: "needs" }, groups.filter(({ title }) => grouped.has(title)).map(({ title }) =>
       h("section", { "data-key": title }, h("h2", null, title), h("ul", null, grouped.get(title).map((a) => this.#drawn(a)))))));
-    morph(p.quiet, h("div", { class: "quiet-note" }, needing(snapshot).size === 0 ? h("div", { class: "all-quiet" }, h("h2", null, "All quiet"), h("p", null, agents.size === 0
-      ? "Nothing needs you. Agents appear here when Claude Code creates a team or begins a session."
-      : "Nothing needs you. Questions of agents, messages to you and trouble appear here.")) : null));
+    morph(p.quiet, h("div", { class: "quiet-note" }, agents.size === 0
+      ? h("div", { class: "all-quiet" }, h("h2", null, "No agents yet"), h("p", null, "Run ", h("code", null, "claude"), " in any terminal: it appears here, and you can write to it."),
+        h("p", null, "To see simulated agents first, run ", h("code", null, "teambridge demo --keep"), "."))
+      : needing(snapshot).size === 0 ? h("div", { class: "all-quiet" }, h("h2", null, "All quiet"), h("p", null, "Nothing needs you. Questions of agents, messages to you and trouble appear here.")) : null));
   }
 
   // unfold loads what was folded, which few people open.

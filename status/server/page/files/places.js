@@ -1,7 +1,7 @@
 // Where one can go in the page, and where the reader was last.
 
 import { pathTo } from "./route.js";
-import { ended, labels, order } from "./teams.js";
+import { ended, order } from "./teams.js";
 
 const recentKey = "teambridge:recent", mostRecent = 30; // in localStorage: the conversations last opened, as JSON
 
@@ -25,15 +25,12 @@ export function opened(team, member) {
 // places returns where one can go: Home, and the conversations of each team, in the order of
 // the list of teams.
 export function places({ snapshot, reader }) {
-  const named = labels(snapshot.teams);
   const { live, over } = order(snapshot);
   const list = [{ path: "#/", name: "Home", team: "", face: "⌂" }];
-  for (const t of [...live, ...over]) {
-    const common = { team: named.get(t.team), own: t.team, over: ended(t) };
+  for (const { t, label, members } of [...live, ...over]) {
+    const common = { team: label, own: t.team, over: ended(t) };
     if (!t.sessions) list.push({ ...common, path: pathTo(t.team, null), name: "Everyone", face: "∗" });
-    for (const s of snapshot.status) {
-      if (s.team === t.team) list.push({ ...common, path: pathTo(s.team, s.member), name: s.member, status: s, unread: reader.unread(s.team, s.member) });
-    }
+    for (const s of members) list.push({ ...common, path: pathTo(s.team, s.member), name: s.member, status: s, unread: reader.unread(s.team, s.member) });
   }
   return list;
 }

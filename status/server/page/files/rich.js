@@ -172,7 +172,7 @@ class Writer {
 }
 
 // scrolls lets the keyboard scroll what is wide.
-const scrolls = (label) => ({ tabindex: "0", role: "region", "aria-label": label });
+const scrolls = (label) => ({ tabindex: "0", role: "group", "aria-label": label });
 
 // copy copies the code that a button belongs to. It finds it from the button: a message that is
 // shown again can reuse the button of another one.

@@ -9,9 +9,9 @@ export const queued = (t) => Boolean(t?.panes || t?.sessions);
 // have ended do not make the names of others longer.
 export function labels(teams) {
   if (known.has(teams)) return known.get(teams);
-  const result = new Map();
+  const result = new Map(teams.filter((t) => t.sessions).map((t) => [t.team, "no team"]));
   known.set(teams, result);
-  for (const list of [teams.filter((t) => !ended(t)), teams.filter(ended)]) {
+  for (const list of [teams.filter((t) => !ended(t) && !t.sessions), teams.filter(ended)]) {
     const ways = [
       (t) => last(t, 1) || t.team,
       (t) => last(t, 2) || t.team,
@@ -26,6 +26,9 @@ export function labels(teams) {
   }
   return result;
 }
+
+// projects returns what the directories of agents are called, by their paths.
+export const projects = (list) => labels([...new Set(list.map((s) => s.cwd).filter(Boolean))].map((cwd) => ({ team: cwd, cwd })));
 
 const known = new WeakMap(); // the labels by the list, which each snapshot has one of
 
@@ -50,19 +53,22 @@ const needs = new Set(["needs-you", "stuck"]);
 export const agentOf = (a) => keyOf(a.team, a.kind === "unread" ? a.from : a.member);
 export const keyOf = (team, member) => team + "\0" + member;
 
-// needing counts what needs the reader, by team: the agents that do or are stuck, and what waits because of no agent that is
+// needing counts what needs the reader, by the key of order: the agents that do or are stuck, and what waits because of no agent that is
 // listed, other than teams that are idle or have no lead. Home, the list of teams and the title show no other numbers.
 export function needing(snapshot) {
   const agents = new Set(snapshot.status.map((s) => keyOf(s.team, s.member)));
   const all = [...snapshot.status.filter((s) => needs.has(s.section)), ...snapshot.attention.filter((a) => !agents.has(agentOf(a)) && a.kind !== "idle" && a.kind !== "ended")];
-  return new Map([...groupBy(all, ({ team }) => team)].map(([team, list]) => [team, list.length]));
+  const sessions = new Set(snapshot.teams.filter((t) => t.sessions).map((t) => t.team));
+  return new Map([...groupBy(all, (s) => (sessions.has(s.team) ? projectKey(s) : s.team))].map(([key, list]) => [key, list.length]));
 }
+
+const projectKey = ({ team, cwd }) => team + "\0" + (cwd ?? "");
 
 // total is the sum of what needing counts.
 export const total = (counts) => [...counts.values()].reduce((a, b) => a + b, 0);
 
-// order returns the teams that run and those that have ended: first those that need the
-// reader, then those at work, then those that were heard of last. Those at work stay in the
+// order returns what the list of teams has: the projects of sessions in no team, then the teams that run, and those that have
+// ended. Each is {key, t, label, title, members}. Of the teams, those are first that need the reader, then those at work, then those that were heard of last. Those at work stay in the
 // order of their creation, so that they do not change places with every message.
 export function order(snapshot) {
   const waiting = needing(snapshot);
@@ -82,5 +88,13 @@ export function order(snapshot) {
     const [x, y] = [keys.get(a), keys.get(b)];
     return x[0] - y[0] || y[1] - x[1] || (a.team < b.team ? -1 : 1);
   });
-  return { live: sorted.filter((t) => !ended(t)), over: sorted.filter(ended) };
+  const names = labels(snapshot.teams);
+  const members = groupBy(snapshot.status, (s) => s.team);
+  const entry = (t) => ({ key: t.team, t, label: names.get(t.team), title: [t.team, t.cwd], members: members.get(t.team) ?? [] });
+  const sessions = snapshot.teams.filter((t) => t.sessions).flatMap((t) => {
+    const own = members.get(t.team) ?? [];
+    const dirs = projects(own);
+    return [...groupBy(own, projectKey)].map(([key, list]) => ({ key, t, label: dirs.get(list[0].cwd) ?? names.get(t.team), title: [list[0].cwd ?? ""], members: list }));
+  }).sort((x, y) => waiting.has(y.key) - waiting.has(x.key) || (x.label < y.label ? -1 : 1));
+  return { live: [...sessions, ...sorted.filter((t) => !ended(t) && !t.sessions).map(entry)], over: sorted.filter((t) => ended(t) && !t.sessions).map(entry) };
 }

@@ -39,8 +39,8 @@ function drawn(text) {
 }
 
 const link = ' rel="noopener noreferrer nofollow" target="_blank">';
-const code = '<div class="code"><button type="button" class="small copy">Copy</button>', pre = '<pre tabindex="0" role="region" aria-label="Code"><code>';
-const table = '<div class="table" tabindex="0" role="region" aria-label="Table"><table>';
+const code = '<div class="code"><button type="button" class="small copy">Copy</button>', pre = '<pre tabindex="0" role="group" aria-label="Code"><code>';
+const table = '<div class="table" tabindex="0" role="group" aria-label="Table"><table>';
 
 test("Markdown becomes elements", () => {
   for (const [text, want] of Object.entries({
@@ -80,10 +80,10 @@ test("Markdown becomes elements", () => {
 });
 
 // The elements, and the form of their attributes.
-const label = /^(Code|Table)$/, region = { tabindex: /^0$/, role: /^region$/, "aria-label": label };
+const label = /^(Code|Table)$/, group = { tabindex: /^0$/, role: /^group$/, "aria-label": label };
 const allowed = {
   p: {}, br: {}, hr: {}, h4: {}, h5: {}, h6: {}, blockquote: {}, ul: {}, li: {}, em: {}, strong: {}, del: {}, code: {}, table: {}, thead: {}, tbody: {}, tr: {}, th: {}, td: {},
-  ol: { start: /^\d{1,9}$/ }, div: { class: /^(code|table)$/, ...region }, pre: region, span: { class: /^(lang|host|esc)$/ },
+  ol: { start: /^\d{1,9}$/ }, div: { class: /^(code|table)$/, ...group }, pre: group, span: { class: /^(lang|host|esc)$/ },
   button: { type: /^button$/, class: /^small copy$/ },
   input: { type: /^checkbox$/, disabled: /^$/, checked: /^$/, "aria-label": /^(done|to do)$/ },
   a: { href: /^(https?:\/\/([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?([/?#][!-~]*)?|mailto:[\w.+-]+@[\w.-]+)$/i, rel: /^noopener noreferrer nofollow$/, target: /^_blank$/ },

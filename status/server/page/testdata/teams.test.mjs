@@ -22,8 +22,8 @@ test("teams that need the reader are first, then those at work, then by when the
     attention: [{ team: "unread", kind: "unread", member: "user", from: "somebody" }, { team: "quiet", kind: "idle", member: "" }],
   };
   const { live, over } = order(snapshot);
-  assert.deepEqual(live.map((t) => t.team), ["asks", "unread", "newer work", "older work", "quiet", "quieter"]);
-  assert.deepEqual(over.map((t) => t.team), ["ended"]);
+  assert.deepEqual(live.map(({ t }) => t.team), ["asks", "unread", "newer work", "older work", "quiet", "quieter"]);
+  assert.deepEqual(over.map(({ t }) => t.team), ["ended"]);
 });
 
 test("what needs the reader is counted once for an agent, whatever waits because of it", () => {
@@ -32,8 +32,17 @@ test("what needs the reader is counted once for an agent, whatever waits because
     { kind: "unread", member: "user", from: "a" }, { kind: "unread", member: "user", from: "a" }, { kind: "question", member: "a" }, { kind: "silent", member: "b" },
     { kind: "unread", member: "user", from: "one who has left" }, { kind: "idle", member: "" }, { kind: "ended", member: "lead" },
   ].map((a) => ({ team: "t", ...a }));
-  const counts = needing({ status, attention });
+  const counts = needing({ teams: [], status, attention });
   assert.deepEqual([...counts], [["t", 3]]);
   assert.equal(total(counts), 3);
-  assert.equal(needing({ status: status.slice(2), attention: attention.slice(-2) }).size, 0);
+  assert.equal(needing({ teams: [], status: status.slice(2), attention: attention.slice(-2) }).size, 0);
+});
+
+test("sessions are listed by their projects, before teams, and not as a team", () => {
+  const teams = [team("t", "/home/ada/app"), team("sessions", "", { sessions: true })];
+  const session = (member, cwd, section) => ({ team: "sessions", member, cwd, section, heard: "2026-01-01T00:00:00Z" });
+  const status = [session("app-1", "/home/ada/app"), session("web-1", "/home/ada/web", "needs-you"), session("app-2", "/home/ada/app", "stuck"), session("x", undefined)];
+  const { live } = order({ teams, status, attention: [] });
+  assert.deepEqual(live.map((e) => [e.label, ...e.members.map((s) => s.member)]), [["app", "app-1", "app-2"], ["web", "web-1"], ["no team", "x"], ["app"]]);
+  assert.deepEqual(live.map(({ key }) => needing({ teams, status, attention: [] }).get(key) ?? 0), [1, 1, 0, 0]);
 });
