@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"inbox":                    {"teams", "teams/lockedfile", "teams/rawjson"},
 	"inbox/sqlite":             {},
 	"inbox/ledger":             {"inbox", "inbox/sqlite", "teams", "teams/rawjson"},
-	"inbox/journal":            {"inbox", "inbox/sqlite", "teams", "teams/watch"},
+	"inbox/journal":            {"inbox", "inbox/sqlite", "teams", "teams/rawjson", "teams/watch"},
 	"inbox/mail":               {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},
 	"inbox/replicate":          {"inbox", "inbox/journal", "inbox/ledger", "teams"},
 	"teams/watch":              {"teams/sharedfile"},
@@ -60,7 +60,7 @@ var mayImport = map[string][]string{
 	"relay/toolcall":           {"relay/wire"},
 	"relay/claude/session":     {"relay/agent", "relay/toolcall", "relay/wire", "teams/transcript"},
 	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "relay/shell", "teams", "teams/atomicfile", "teams/sharedfile", "teams/transcript"},
-	"relay/acp":                {"relay/agent", "relay/mode", "relay/pipe", "relay/process", "relay/toolcall", "relay/wire", "teams/atomicfile", "teams/flock"},
+	"relay/acp":                {"relay/agent", "relay/mode", "relay/pipe", "relay/process", "relay/toolcall", "relay/wire", "teams/atomicfile", "teams/flock", "teams/rawjson"},
 	"relay/opencode":           {"relay/agent", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/toolcall", "relay/wire", "teams/atomicfile"},
 	"relay/link":               {"inbox/ledger", "teams", "teams/rawjson"},
 	"relay/link/nats":          {"relay/link", "teams/atomicfile"},
@@ -83,7 +83,7 @@ var mayImport = map[string][]string{
 	"status/api":               {}, // plain structs and codes: what a client links
 	"status/api/op":            {"status/api"},
 	"status/supervisor":        {"status/api", "teams/atomicfile"},
-	"status/plain":             {}, // text for a terminal
+	"status/plain":             {"teams/rawjson"}, // text for a terminal
 	"status/view": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/interactive", "relay/claude/session", "relay/fleet", "relay/link", "relay/mode", "relay/pane", "relay/process", "relay/profile", "relay/runtimes", "relay/shell", "relay/tmux", "relay/toolcall", "relay/wire",
 		"status", "status/api", "status/plain", "teams", "teams/lockedfile", "teams/tasks",

@@ -8,6 +8,8 @@ import (
 	"io"
 	"time"
 	"unicode/utf8"
+
+	"teambridge/teams/rawjson"
 )
 
 // line is one exported message.
@@ -78,15 +80,17 @@ type exported struct {
 // an object with state, reason, at, and delivery, from and person or pid and session. An
 // envelope has its id, the session and the envelope itself. A Limit is for each of the three.
 func (j *Journal) Export(ctx context.Context, w io.Writer, q Query) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false) // which would change rows too
 	lines := Merge(q.Newest, func(e exported) int64 { return e.seq },
 		Map(j.Messages(ctx, q), messageLine), Map(j.RelayEvents(ctx, q), eventLine), Map(j.Envelopes(ctx, EnvelopeQuery{Query: q}), envelopeLine))
 	for e, err := range lines {
 		if err != nil {
 			return err
 		}
-		if err := enc.Encode(e.line); err != nil {
+		line, err := rawjson.Encode(e.line) // escapes would change rows, too
+		if err == nil {
+			_, err = w.Write(append(line, '\n'))
+		}
+		if err != nil {
 			return fmt.Errorf("journal: export record %d: %w", e.seq, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"iter"
@@ -35,15 +36,11 @@ type Record struct {
 
 // set sets Row from its bytes, which it copies.
 func (m *Record) set(raw []byte) {
-	// The brackets are what Parse wants around rows.
-	data := make([]byte, 0, len(raw)+2)
-	data = append(append(append(data, '['), raw...), ']')
-	if rows, err := inbox.Parse(data); err == nil && len(rows) == 1 {
-		m.Row = rows[0]
-		return
+	row, err := inbox.ParseRow(raw)
+	if err != nil { // not from an inbox file: it is shown as it is, and says nothing
+		row = inbox.Row{Raw: bytes.Clone(raw)}
 	}
-	// Not from an inbox file. It is shown as it is and says nothing.
-	m.Row = inbox.Row{Raw: json.RawMessage(data[1 : len(raw)+1])}
+	m.Row = row
 }
 
 // scanned is what scan reads, and columns that of messages m.

@@ -21,6 +21,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
 	"teambridge/relay/wire"
+	"teambridge/teams/rawjson"
 )
 
 // maxText is the largest text of a message.
@@ -127,13 +128,7 @@ func (r *Runtime) Encode(id, text string) ([]byte, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("acp: the message is too large: %d bytes, at most %d", len(text), maxText)
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(line{id, text}); err != nil {
-		return nil, fmt.Errorf("acp: %w", err)
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return rawjson.Encode(line{id, text})
 }
 
 func parseLine(data []byte) (l line, err error) {

@@ -4,13 +4,14 @@ package plain
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"teambridge/teams/rawjson"
 )
 
 // Unsafe reports whether r is a control character, or a mark that reorders or hides text.
@@ -66,13 +67,11 @@ func EscapeRune(r rune) string {
 // JSON encodes v as one line, with <, > and & as they are. Unsafe characters are \u escapes, even
 // where JSON does not require it.
 func JSON(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	line, err := rawjson.Encode(v)
+	if err != nil {
 		return nil, err
 	}
-	return escapeJSON(buf.Bytes()), nil
+	return escapeJSON(append(line, '\n')), nil
 }
 
 // escapeJSON makes \u escapes of the unsafe characters in a line of JSON.
