@@ -211,6 +211,7 @@ func (systemd) logs(j Job, follow bool, lines int) []string {
 	return args
 }
 
+// noBus reports whether systemctl, which has no exit status for it, could not reach the user's systemd.
 func noBus(err error) bool { return strings.Contains(err.Error(), "connect to bus") }
 
 func (systemd) hint(j Job, err error) string {

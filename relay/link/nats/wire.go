@@ -423,7 +423,7 @@ func (w *Wire) fail(err error) {
 // describe says what to do.
 func (w *Wire) describe(err error) error {
 	if inner := errors.Unwrap(err); inner != nil && strings.HasPrefix(err.Error(), "failed to get in-process connection: ") {
-		err = inner // of Options.Dial
+		err = inner // of Options.Dial; the library has no type for it
 	}
 	add := func() string {
 		return "ask its administrator to type: teambridge-hub add " + w.Key.Card(w.Name).String()
