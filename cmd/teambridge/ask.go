@@ -76,7 +76,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 	}
 	ctx = bridge.WithPerson(ctx)
 	done, id := a.working("waiting for an answer from %s", to.Member()), ""
-	if to.Way != api.WayInbox {
+	if to.Queued {
 		id = uuid.NewString()
 		noted, working := a.noteHeld(ctx, to.Team, id), done
 		done = func() { noted(); working() }

@@ -100,7 +100,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 // mayTellSessions asks the person at a terminal whether all sessions are meant, which have nothing to do with one another. piped says
 // that standard input was the text.
 func mayTellSessions(ctx context.Context, a *app, to api.Target, except []string, piped bool) (bool, error) {
-	if to.Way != api.WaySession || !a.keyboard || piped || a.json {
+	if !to.Apart || !a.keyboard || piped || a.json {
 		return true, nil
 	}
 	members, err := a.bridge(ctx).Status(ctx, to.Team)

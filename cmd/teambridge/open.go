@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
-	"strconv"
 	"strings"
 
 	"teambridge/inbox/ledger"
@@ -41,55 +39,26 @@ func (a *app) scope() api.Scope {
 
 // target returns what names such as MEMBER[@TEAM] mean.
 func (a *app) target(ctx context.Context, names ...string) (api.Target, error) {
-	to, err := a.bridge(ctx).Target(ctx, a.scope(), names...)
-	if err == nil {
-		a.chosen = to.Team
-		a.debug("team %s", to.Team)
-		if a.verbose && len(names) > 0 {
-			a.debug("%s", a.wayTo(ctx, to))
-		}
-	}
-	return to, err
+	return a.targetIn(ctx, a.scope(), names...)
 }
 
 // targetToRead is target for commands that change nothing: where no team lives, and nobody is named, the sessions are meant.
 func (a *app) targetToRead(ctx context.Context, names ...string) (api.Target, error) {
-	to, err := a.target(ctx, names...)
-	if s := a.scope(); err == nil || len(names) > 0 || s.Team != "" || s.Default != "" || view.Explain(err).Code != api.CodeNotFound {
-		return to, err
-	}
-	some, none := a.bridge(ctx).Target(ctx, api.Scope{Team: api.TeamSessions})
-	if none != nil {
-		return to, err
-	}
-	a.chosen = some.Team
-	return some, nil
+	s := a.scope()
+	s.ToRead = true
+	return a.targetIn(ctx, s, names...)
 }
 
-// wayTo says how a message reaches a target, and why so.
-func (a *app) wayTo(ctx context.Context, to api.Target) string {
-	switch to.Way {
-	case api.WayInbox:
-		return "the way is the inbox or, if the service runs the agent, a prompt: it is in a team; --via session and --via pane are others"
-	case api.WayPane:
-		return "the way is the pane, which is registered under this name"
-	}
-	all, _ := a.bridge(ctx).Sessions(ctx) // without an answer, less is said
-	for _, s := range all {
-		name := to.Member()
-		if s.Member != "" || !slices.Contains([]string{s.As, s.Name, strconv.Itoa(s.PID), s.Cwd}, name) && (len(name) < 8 || !strings.HasPrefix(s.Session, name)) {
-			continue
-		}
-		switch s.Way {
-		case api.WaySession:
-			return "the way is the session's own socket: it is in no team"
-		case api.WayHook:
-			return "the way is the waiting hook: the session is in no team, and has no socket, or its hook was installed with --unasked"
-		case api.WayCodex:
-			return "the way is the shared server of Codex"
+func (a *app) targetIn(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
+	to, err := a.bridge(ctx).Target(ctx, s, names...)
+	if err == nil {
+		a.chosen = to.Team
+		a.debug("team %s", to.Team)
+		if len(names) > 0 && s.Via == "" {
+			a.debug("the way is %s", to.How)
 		}
 	}
-	return "the way is the session's own socket or, if it has none, its waiting hook: it is in no team"
+	return to, err
 }
 
 // local does operations on the files.

@@ -49,9 +49,7 @@ func overview(ctx context.Context, a *app) error {
 		return err
 	} else if named != "" { // which a name without a team belongs to
 		for i := range list {
-			if list[i].Team == api.TeamSessions {
-				list[i].Name += "@" + api.TeamSessions
-			}
+			list[i].Name = list[i].Member + "@" + list[i].Team
 		}
 	}
 	a.warnUnheard(ctx, "")

@@ -97,8 +97,8 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	a.hiddenNote(found.Hidden)
 	switch {
 	case len(found.Messages) > 0:
-	case to.Way != api.WayInbox:
-		a.note("no messages wait for %s", strings.Join(append([]string{to.Way + "s"}, to.Members...), " "))
+	case to.Queued:
+		a.note("no messages wait for %s", strings.Join(append([]string{to.Team}, to.Members...), " "))
 	case len(faults) == 0 && found.Hidden == 0:
 		a.note("no messages to show")
 	}

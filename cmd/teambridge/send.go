@@ -188,20 +188,14 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 
 // targetVia is target for a message with --via.
 func (a *app) targetVia(ctx context.Context, address, via string) (api.Target, error) {
-	if via != "" {
+	s := a.scope()
+	if s.Via = via; via != "" {
 		if err := oneOfThese("via", via, api.ViaPane, api.ViaSession, api.ViaQueue); err != nil {
 			return api.Target{}, err
 		}
 		a.debug("with --via, the way is the %s", via)
 	}
-	if via == api.ViaQueue { // its sessions are not among those that take messages
-		name, team := teams.Split(address)
-		if team = cmp.Or(team, a.teamName, api.TeamSessions); team != api.TeamSessions {
-			return api.Target{}, usage("omit it", "--via queue is for sessions of Codex in no team, and not for the team %q", team)
-		}
-		return api.Target{Team: team, Members: []string{name}, Way: api.WaySession}, nil
-	}
-	return a.target(ctx, address)
+	return a.targetIn(ctx, s, address)
 }
 
 // sendTo has send send a message under an id, and prints what became of it.

@@ -155,31 +155,20 @@ func taskChange(c api.TaskChange) string {
 	return c.What + ": " + cmp.Or(c.Was, "-") + " → " + cmp.Or(c.Now, "-")
 }
 
-// tasksOf returns the tasks that are meant: of the team, or of sessions if who is one of them or there is no team.
+// tasksOf returns the tasks that are meant: of the team, or of the sessions if who is one of them or there is no team.
 func (a *app) tasksOf(ctx context.Context, who string) (q api.TaskQuery, err error) {
 	q.Who = who
 	if q.Team, err = a.namedTeam(""); err != nil || q.Team != "" {
 		return q, err
 	}
 	if who != "" {
-		if to, err := a.bridge(ctx).Target(ctx, a.scope(), who); err == nil && to.Team == api.TeamSessions {
-			all, err := a.bridge(ctx).Agents(ctx)
-			for _, one := range all.Agents {
-				if one.Team == to.Team && slices.Contains([]string{one.Name, one.Member, one.Session}, to.Member()) {
-					return api.TaskQuery{Session: one.Session}, nil
-				}
-			}
-			if err != nil {
-				return q, err
-			}
+		if to, err := a.bridge(ctx).Target(ctx, a.scope(), who); err == nil && to.Apart {
+			return api.TaskQuery{Team: to.Team, Who: to.Member()}, nil
 		}
 	}
 	to, err := a.targetToRead(ctx)
-	switch {
-	case err != nil || to.Way == api.WayInbox:
+	if !to.Apart { // else all have lists
 		q.Team = to.Team
-	case to.Team != api.TeamSessions: // all sessions have lists
-		err = api.Decide(api.CodeNotFound, "see those of all teams and sessions with: teambridge tasks --all", "%s have no list of tasks", to.Team)
 	}
 	return q, err
 }

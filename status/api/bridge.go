@@ -247,14 +247,22 @@ type Scope struct {
 	Default string `query:"default"` // the team if none is given, as in the environment
 	Dir     string `query:"dir"`     // where it is asked: of several teams, the one whose lead runs there
 
-	Existing bool `query:"existing"` // the names must be those of members or inboxes; members has the names that these have
+	ToRead   bool   `query:"toRead"`   // where no team lives, and nobody is named, the sessions are meant
+	Via      string `query:"via"`      // as in a message to the target
+	Existing bool   `query:"existing"` // the names must be those of members or inboxes; members has the names that these have
 }
+
+// AnyTeam reports whether no team is given.
+func (s Scope) AnyTeam() bool { return s.Team == "" && s.Default == "" }
 
 // Target is what a [Scope] and names mean.
 type Target struct {
 	Team    string   `json:"team"`
 	Members []string `json:"members,omitempty"`                     // as they were asked for, without their team; none: all
 	Way     string   `json:"way" enum:"inbox,pane,session,machine"` // how a message reaches them; machine: over a link, and team is TEAM@MACHINE
+	How     string   `json:"how"`                                   // the same in words, and why so
+	Queued  bool     `json:"queued,omitempty"`                      // a message to them waits here in a queue, and its delivery says why
+	Apart   bool     `json:"apart,omitempty"`                       // they have nothing to do with one another
 }
 
 // Member is the only name that was asked for, or "".

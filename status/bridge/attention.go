@@ -10,15 +10,11 @@ import (
 
 // Status returns what each agent of a team does; see [api.Bridge].
 func (l *Local) Status(ctx context.Context, team string, members ...string) ([]api.Status, error) {
-	to, err := l.In(ctx, team, members...)
+	to, w, err := l.at(ctx, team, members...)
 	if err != nil {
 		return nil, err
 	}
 	defer to.Close() // nothing was written through it
-	w, err := l.by(&to, "")
-	if err != nil {
-		return nil, err
-	}
 	list, err := w.status(ctx, &to)
 	if err != nil {
 		return nil, err

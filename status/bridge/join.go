@@ -125,15 +125,11 @@ func (l *Local) MarkRead(ctx context.Context, team string, m api.MarkRead) (done
 	if len(m.IDs) == 0 {
 		return done, api.Decide(api.CodeInvalid, "", "there are no ids to mark as read")
 	}
-	to, err := l.In(ctx, team, mail.User)
+	to, w, err := l.at(ctx, team, mail.User)
 	if err != nil {
 		return done, err
 	}
 	defer to.Close() // it is written by path
-	w, err := l.by(&to, "")
-	if err != nil {
-		return done, err
-	}
 	return w.markRead(ctx, &to, m)
 }
 

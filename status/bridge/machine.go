@@ -46,8 +46,12 @@ func (machineWay) suits(_ *Target, m *api.NewMessage) error {
 	}
 	const isNot = "is not for messages to other machines"
 	return cmp.Or(
-		refuse(isNot, "omit it: only texts go there", slices.Concat(forPrompts(m), forPanes(m), []option{{"force", m.Force, ""}, {"protocol", m.Protocol, ""}})...),
+		refuse(isNot, "omit it: only texts go there", slices.Concat(forPrompts(m), forPanes(m), []option{{"via", m.Via != "", ""}, {"force", m.Force, ""}, {"protocol", m.Protocol, ""}})...),
 		waitFor(m, isNot, "", stages...))
+}
+
+func (machineWay) says(to *Target) api.Target {
+	return api.Target{Queued: true, How: "the link with " + to.Machine.Name}
 }
 
 func (l machineWay) send(ctx context.Context, to *Target, m message) (api.Sent, *mail.Delivered, error) {

@@ -74,15 +74,11 @@ func (l *Local) withUnread(ctx context.Context, list []api.Team) ([]api.Team, er
 
 // Members returns the members of a team, then the inboxes without a member; see [api.Bridge].
 func (l *Local) Members(ctx context.Context, team string) ([]api.Member, error) {
-	to, err := l.In(ctx, team)
+	to, w, err := l.at(ctx, team)
 	if err != nil {
 		return nil, err
 	}
 	defer to.Close() // nothing was written through it
-	w, err := l.by(&to, "")
-	if err != nil {
-		return nil, err
-	}
 	return w.members(ctx, &to)
 }
 
@@ -106,16 +102,12 @@ func (l inboxWay) members(ctx context.Context, to *Target) ([]api.Member, error)
 
 // Team returns a team, and the names of the person in it.
 func (l *Local) Team(ctx context.Context, team string) (d api.TeamDetail, err error) {
-	to, err := l.In(ctx, team)
+	to, w, err := l.at(ctx, team)
 	if err != nil {
 		return d, err
 	}
 	defer to.Close() // nothing was written through it
 	lg, err := l.Opts.Ledger(ctx)
-	if err != nil {
-		return d, err
-	}
-	w, err := l.by(&to, "")
 	if err != nil {
 		return d, err
 	}

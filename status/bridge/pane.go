@@ -20,6 +20,7 @@ import (
 	"teambridge/status/plain"
 	"teambridge/status/view"
 	"teambridge/teams"
+	"teambridge/teams/transcript"
 )
 
 // paneWay is the way of what is typed into panes, or written to the sockets of sessions.
@@ -27,17 +28,50 @@ type paneWay struct{ *Local }
 
 func (paneWay) suits(to *Target, m *api.NewMessage) error {
 	const isNot, omit = "is not for panes", "omit it: "
-	states := []string{api.Verified, api.Confirmed}
+	unfit, states := "", []string{api.Verified, api.Confirmed}
+	switch {
+	case m.Via == api.ViaPane && to.session():
+		unfit = "pane is for members of teams: a session is not typed into"
+	case m.Via == api.ViaSession && to.Way() == api.WayPane:
+		unfit = "session is for sessions, and this is a pane"
+	case m.Via == api.ViaQueue && !to.session():
+		unfit = "queue is for sessions of Codex in no team"
+	case m.Via != "" && m.Via != api.ViaPane && m.Via != api.ViaSession && m.Via != api.ViaQueue:
+		unfit = "is pane, session or queue"
+	}
 	if m.Via == api.ViaSession || to.session() {
 		states = append(states, api.Seen)
 	}
 	prompts := forPrompts(m)
 	prompts[0].why, prompts[1].why = "the service does not run the agent in a pane", "messages to a pane are never joined"
 	return cmp.Or(
+		refuse(unfit, "omit it", option{"via", unfit != "", ""}),
 		refuse(isNot, omit, append(prompts,
 			option{"protocol", m.Protocol, "an agent in a pane knows no protocol messages"}, option{"force", m.Force, "to send a message again that has failed: teambridge relay retry"})...),
 		refuse("must be one of "+strings.Join(api.Policies(), ", "), "", option{"policy", m.Policy != "" && !slices.Contains(api.Policies(), m.Policy), ""}),
 		waitFor(m, isNot, ": send waits until the agent in the pane has taken the message", states...))
+}
+
+func (l paneWay) says(to *Target) (t api.Target) {
+	t.Queued, t.How = true, "the pane, which is registered under this name"
+	if !to.session() {
+		return t
+	}
+	const alone = ": it is in no team"
+	t.Apart, t.How = true, "the session's own socket or, if it has none, its waiting hook"+alone
+	if len(to.Panes) != 1 {
+		return t
+	}
+	p, _ := transcript.ProcessWith(to.Panes[0].Root, to.Panes[0].Ref.PID) // without it, less is said
+	switch by := pane.ReachOf(l.Opts.State, p); {
+	case to.Panes[0].Profile == pane.Codex:
+		t.How = "the shared server of Codex"
+	case by == pane.BySocket:
+		t.How = "the session's own socket" + alone
+	case by == pane.ByHook:
+		t.How = "the waiting hook: the session is in no team, and has no socket, or its hook was installed with --unasked"
+	}
+	return t
 }
 
 func (l paneWay) send(ctx context.Context, to *Target, m message) (api.Sent, *mail.Delivered, error) {

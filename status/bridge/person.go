@@ -20,7 +20,13 @@ import (
 // person in their team.
 type personWay struct{ *Local }
 
-func (personWay) suits(*Target, *api.NewMessage) error { return nil } // an agent sends it, which chooses none
+func (personWay) suits(_ *Target, m *api.NewMessage) error {
+	return refuse("is for sessions, and "+mail.User+" is you", "omit it", option{"via", m.Via != "", ""}) // an agent sends it, which chooses none of the others
+}
+
+func (personWay) says(*Target) api.Target {
+	return api.Target{How: "what is kept here of sessions, as an inbox of yours"}
+}
 
 // send records what the agent of a session writes to the person, among the messages of sessions.
 func (l personWay) send(ctx context.Context, _ *Target, m message) (sent api.Sent, _ *mail.Delivered, err error) {

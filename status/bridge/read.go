@@ -74,15 +74,11 @@ func (l *Local) rowsOf(ctx context.Context, team string, q *api.Reading, found *
 			names = []string{mail.User}
 		}
 	}
-	to, err := l.In(ctx, team, names...)
+	to, w, err := l.at(ctx, team, names...)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer to.Close() // nothing was written through it
-	w, err := l.by(&to, "")
-	if err != nil {
-		return nil, nil, err
-	}
 	return w.rows(ctx, &to, q, found)
 }
 

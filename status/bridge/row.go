@@ -23,6 +23,10 @@ func (inboxWay) suits(_ *Target, m *api.NewMessage) error {
 		waitFor(m, "is for messages to other machines", "", api.Verified, api.Consumed, api.Seen))
 }
 
+func (inboxWay) says(*Target) api.Target {
+	return api.Target{How: "the inbox or, if the service runs the agent, a prompt: it is in a team; --via session and --via pane are others"}
+}
+
 func (l inboxWay) send(ctx context.Context, to *Target, m message) (sent api.Sent, put *mail.Delivered, err error) {
 	opts, err := promptOptionsOf(m.NewMessage)
 	if err != nil {

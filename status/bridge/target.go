@@ -15,6 +15,7 @@ import (
 	"teambridge/status/history"
 	"teambridge/status/links"
 	"teambridge/status/local"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -108,7 +109,7 @@ func (l *Targets) Resolve(ctx context.Context, s api.Scope, names ...string) (Ta
 	switch {
 	case shared != "" && s.Team != "" && shared != s.Team:
 		return Target{}, twoTeams(s.Team, shared)
-	case shared != "" || s.Team != "" || s.Default != "":
+	case shared != "" || !s.AnyTeam():
 		return l.In(ctx, cmp.Or(shared, s.Team, s.Default), members...)
 	}
 	list, err := l.Registered(ctx)
@@ -162,16 +163,27 @@ func (l *Targets) Resolve(ctx context.Context, s api.Scope, names ...string) (Ta
 }
 
 // Target returns what a scope and names mean; see [api.Bridge].
-func (l *Targets) Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
+func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
+	if s.Via == api.ViaQueue && len(names) == 1 { // its sessions are not among those that take messages
+		if name, team := teams.Split(names[0]); cmp.Or(team, s.Team, pane.SessionTeam) == pane.SessionTeam {
+			return api.Target{Team: pane.SessionTeam, Members: []string{name}, Way: api.WaySession, Queued: true}, nil
+		}
+	}
 	t, err := l.Resolve(ctx, s, names...)
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && nf.Query != "" {
 		err = l.OrEnded(ctx, nf.Query, err) // which [history.Archive.Open] does only in a command
+	}
+	if s.ToRead && s.AnyTeam() && len(names) == 0 && err != nil && view.Explain(err).Code == api.CodeNotFound {
+		if some, none := l.In(ctx, pane.SessionTeam); none == nil {
+			t, err = some, nil
+		}
 	}
 	if err != nil {
 		return api.Target{}, err
 	}
 	defer t.Close() // nothing was written through it
-	to := api.Target{Team: t.Name(), Members: t.Members, Way: t.Way()}
+	to := l.by(&t).says(&t)
+	to.Team, to.Members, to.Way = t.Name(), t.Members, t.Way()
 	if s.Existing && t.Team != nil && len(names) > 0 {
 		to.Members, err = l.Inboxes(ctx, t.Team, t.Members, false)
 	}

@@ -46,7 +46,7 @@ func (l *Local) Wait(ctx context.Context, team string, o api.Occasion) (h api.Ha
 	if o.Member != "" {
 		names = []string{o.Member}
 	}
-	to, err := l.In(ctx, team, names...)
+	to, way, err := l.at(ctx, team, names...)
 	if err != nil {
 		return h, err
 	}
@@ -56,10 +56,6 @@ func (l *Local) Wait(ctx context.Context, team string, o api.Occasion) (h api.Ha
 		return h, err
 	}
 	w := &waiting{Local: l, Occasion: o, to: &to, team: to.Name(), root: root.Path(), since: since}
-	way, err := l.by(&to, "")
-	if err != nil {
-		return h, err
-	}
 	if err := way.prepare(ctx, w); err != nil {
 		return h, err
 	}

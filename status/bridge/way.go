@@ -18,6 +18,8 @@ import (
 type way interface {
 	// suits returns an error for the first option of a message that cannot have it; see [refuse].
 	suits(to *Target, m *api.NewMessage) error
+	// says returns what is said of a target besides whom it means.
+	says(to *Target) api.Target
 	// send sends a message to the only member. It also returns the row to follow that it became, if
 	// it did.
 	send(ctx context.Context, to *Target, m message) (api.Sent, *mail.Delivered, error)
@@ -80,31 +82,26 @@ func waitFor(m *api.NewMessage, what, why string, states ...string) error {
 	return err
 }
 
-// by returns the way of a target, or that of a message to it with [api.PaneOptions.Via].
-func (l *Local) by(to *Target, via string) (way, error) {
+// by returns the way of a target.
+func (l *Local) by(to *Target) way {
 	switch {
-	case to.person && via != "":
-		return nil, api.Decide(api.CodeInvalid, "omit via", "%s is you, and no session", to.Member())
 	case to.person:
-		return personWay{l}, nil
-	case to.Machine != nil && via != "":
-		return nil, api.Decide(api.CodeInvalid, "omit via", "%s is on another machine", to.Name())
+		return personWay{l}
 	case to.Machine != nil:
-		return machineWay{l}, nil
-	case via != "" && via != api.ViaPane && via != api.ViaSession:
-		return nil, api.Decide(api.CodeInvalid, seeDocument, "via: there is no %q", via)
-	case via == api.ViaPane && to.session():
-		return nil, refuse("pane is for members of teams: a session is not typed into", "omit it", option{"via", true, ""})
-	case via == api.ViaSession && to.Way() == api.WayPane:
-		return nil, api.Decide(api.CodeInvalid, "omit via", "a pane is no session")
-	case via != "", to.Way() != api.WayInbox:
-		return paneWay{l}, nil
+		return machineWay{l}
+	case to.Team != nil:
+		return inboxWay{l}
 	}
-	return inboxWay{l}, nil
+	return paneWay{l}
 }
 
-// reach returns what a member of a team means, as [Targets.In] does, and the way of a message to it with [api.PaneOptions.Via].
-// Close the target.
+// at returns what members of a team mean, as [Targets.In] does, and the way to them. Close the target.
+func (l *Local) at(ctx context.Context, team string, members ...string) (to Target, w way, err error) {
+	to, err = l.In(ctx, team, members...)
+	return to, l.by(&to), err
+}
+
+// reach is at for a message with [api.PaneOptions.Via].
 func (l *Local) reach(ctx context.Context, team, member, via string) (to Target, w way, err error) {
 	if via == api.ViaQueue {
 		if of, err := l.OfSessions(team); err != nil {
@@ -114,11 +111,8 @@ func (l *Local) reach(ctx context.Context, team, member, via string) (to Target,
 			return to, paneWay{l}, err
 		}
 	}
-	if to, err = l.In(ctx, team, member); err != nil {
-		return to, nil, err
-	}
-	if w, err = l.by(&to, via); err != nil {
-		err = errors.Join(err, to.Close())
+	if to, w, err = l.at(ctx, team, member); via != "" && to.Team != nil {
+		w = paneWay{l}
 	}
 	return to, w, err
 }

@@ -14,6 +14,9 @@ import (
 // TaskHistory returns what became of tasks; see [api.Bridge].
 func (l *TaskLists) TaskHistory(ctx context.Context, q api.TaskHistoryQuery) (h api.TaskHistory, err error) {
 	h.Changes = []api.TaskChange{}
+	if q.TaskQuery, err = l.ofSessions(ctx, q.TaskQuery); err != nil {
+		return h, err
+	}
 	who := q.Who
 	q.Who = "" // who had a task need not have one now
 	t, missing := l.tasking(ctx, q.TaskQuery)

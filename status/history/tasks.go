@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -107,6 +109,10 @@ func (l *TaskLists) tasking(ctx context.Context, q api.TaskQuery) (*tasking, err
 	case q.Session != "" && len(q.Session) < shortSession:
 		return nil, api.Decide(api.CodeInvalid, "give its id, or the first 8 characters of it", "%q is not the id of a session", q.Session)
 	}
+	if t.q, err = l.ofSessions(ctx, q); err != nil {
+		return nil, err
+	}
+	t.name = t.q.Who
 	names, err := root.TaskLists()
 	if err != nil {
 		return nil, err
@@ -122,6 +128,21 @@ func (l *TaskLists) tasking(ctx context.Context, q api.TaskQuery) (*tasking, err
 		return nil, err
 	}
 	return t, nil
+}
+
+// ofSessions returns what is asked for where that is said by the team of the sessions, which all have lists. Panes have none.
+func (l *TaskLists) ofSessions(ctx context.Context, q api.TaskQuery) (api.TaskQuery, error) {
+	if panes, err := l.Reserved(q.Team, pane.Team); err != nil || panes {
+		return q, cmp.Or(err, api.Decide(api.CodeNotFound, "see those of all teams and sessions with: teambridge tasks --all", "%s have no list of tasks", q.Team))
+	}
+	if of, err := l.OfSessions(q.Team); err != nil || !of {
+		return q, err
+	}
+	q.Team = ""
+	if some, err := l.FindSessions(ctx, []string{q.Who}); q.Who != "" && err == nil {
+		q.Session, q.Who = some[0].Ref.ID, ""
+	}
+	return q, nil
 }
 
 // watches reports whether a list could be one that is asked for.

@@ -137,6 +137,10 @@ export interface paths {
                     default?: string;
                     /** @description where it is asked: of several teams, the one whose lead runs there */
                     dir?: string;
+                    /** @description where no team lives, and nobody is named, the sessions are meant */
+                    toRead?: boolean;
+                    /** @description as in a message to the target */
+                    via?: string;
                     /** @description the names must be those of members or inboxes; members has the names that these have */
                     existing?: boolean;
                     /** @description MEMBER or MEMBER@TEAM; may be repeated */
@@ -4509,6 +4513,12 @@ export interface components {
              * @enum {string}
              */
             way: "inbox" | "pane" | "session" | "machine";
+            /** @description the same in words, and why so */
+            how: string;
+            /** @description a message to them waits here in a queue, and its delivery says why */
+            queued?: boolean;
+            /** @description they have nothing to do with one another */
+            apart?: boolean;
         };
         /** @description Task is a task in a list of Claude Code. An agent works on it, or will. */
         Task: {
