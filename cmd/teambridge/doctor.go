@@ -48,16 +48,12 @@ func examine(ctx context.Context, a *app, fix bool) error {
 	}
 	done := a.working("checking")
 	defer done()
-	find := a.local().Findings // what is started from this shell counts, not what a service has
-	if fix {
-		find = a.local().Fix
-	}
 	if a.claudeDir != "" { // a mistake in the command line is no finding
 		if _, err := a.root(); err != nil {
 			return err
 		}
 	}
-	report, err := find(ctx, team)
+	report, err := a.local().Findings(ctx, team, fix) // what is started from this shell counts, not what a service has
 	if err != nil {
 		return err
 	}

@@ -28,31 +28,27 @@ import (
 
 // historyOptions are the flags of history and search.
 type historyOptions struct {
-	from     string
-	inbox    string
-	with     string
-	since    string
-	until    string
-	limit    int
-	protocol bool
-	work     workOptions
+	api.SearchQuery
+	since string
+	until string
+	work  workOptions
 }
 
 // flags adds the flags of history and search.
 func (o *historyOptions) flags(a *app, cmd *cobra.Command, limit int) {
 	o.which(a, cmd)
-	cmd.Flags().StringVar(&o.with, "with", "", "only messages from this member and to it")
+	cmd.Flags().StringVar(&o.With, "with", "", "only messages from this member and to it")
 	must(cmd.RegisterFlagCompletionFunc("with", a.completeMembers(-1)))
-	limitFlag(cmd, &o.limit, limit)
-	protocolFlag(cmd, &o.protocol)
+	limitFlag(cmd, &o.Limit, limit)
+	protocolFlag(cmd, &o.Protocol)
 	o.work.flags(cmd)
 }
 
 // which adds the flags that select messages.
 func (o *historyOptions) which(a *app, cmd *cobra.Command) {
 	f := cmd.Flags()
-	fromFlag(cmd, a, &o.from)
-	f.StringVar(&o.inbox, "inbox", "", "only messages to this inbox")
+	fromFlag(cmd, a, &o.From)
+	f.StringVar(&o.Inbox, "inbox", "", "only messages to this inbox")
 	messagesSinceFlag(cmd, &o.since)
 	f.StringVar(&o.until, "until", "", "only messages seen before a duration ago (1h, 30d), or a time")
 	must(cmd.RegisterFlagCompletionFunc("inbox", a.completeMembers(-1)))
@@ -113,11 +109,12 @@ Exit status: 0, even if there is nothing; 3 no message with the id of --since.`,
 
 // query is what the flags select.
 func (o *historyOptions) query(a *app) (api.SearchQuery, error) {
-	q := api.SearchQuery{Inbox: o.inbox, From: o.from, With: o.with, Protocol: o.protocol, MessagesOnly: o.work.messagesOnly, Thinking: o.work.thinking}
-	if o.limit < 0 {
-		return q, usage("", "--limit %d is negative", o.limit)
+	q := o.SearchQuery
+	q.MessagesOnly, q.Thinking = o.work.messagesOnly, o.work.thinking
+	if q.Limit < 0 {
+		return q, usage("", "--limit %d is negative", q.Limit)
 	}
-	if o.with != "" && (o.from != "" || o.inbox != "") {
+	if q.With != "" && (q.From != "" || q.Inbox != "") {
 		return q, usage("omit one of them", "--with is both directions, and cannot be used with --from or --inbox")
 	}
 	var ok bool
@@ -158,7 +155,7 @@ func printRecorded(ctx context.Context, a *app, words []string, o historyOptions
 	}
 	fold := !a.json && !q.Protocol && q.Words == ""
 	q.Protocol = q.Protocol || fold
-	found, hidden, err := a.recorded(ctx, q, o.limit, fold)
+	found, hidden, err := a.recorded(ctx, q, o.Limit, fold)
 	if err != nil {
 		return o.noSuchSince(err)
 	}
@@ -167,7 +164,7 @@ func printRecorded(ctx context.Context, a *app, words []string, o historyOptions
 		if len(found) == 0 {
 			a.note("no messages match %q", q.Words)
 		}
-	case len(found)+hidden == 0 && o.from+o.inbox+o.with+o.since+o.until+q.Team != "":
+	case len(found)+hidden == 0 && o.From+o.Inbox+o.With+o.since+o.until+q.Team != "":
 		a.note("no messages match")
 	case len(found)+hidden == 0:
 		a.note("the journal is empty; \"teambridge watch\" records messages")

@@ -284,7 +284,7 @@ func (v *viewer) show(r api.Record) error {
 
 // replay shows what the journal had before, up to a number.
 func (v *viewer) replay(ctx context.Context, last int64) error {
-	o := historyOptions{since: v.opts.since, protocol: true, work: v.opts.work}
+	o := historyOptions{SearchQuery: api.SearchQuery{Protocol: true}, since: v.opts.since, work: v.opts.work}
 	q, err := o.query(v.app)
 	if err != nil {
 		return err

@@ -105,11 +105,7 @@ type Bridge interface {
 	// Messages returns recorded messages of a team, and what its agents said and did, oldest
 	// first. The team may have ended.
 	Messages(ctx context.Context, team string, q MessageQuery) (Page, error)
-	// Search returns messages of all teams, and what their agents said and did, the newest
-	// first.
-	Search(ctx context.Context, q SearchQuery) (Found, error)
-	// History returns what Search does, or, without words, all that was recorded, the newest
-	// first.
+	// History returns messages of all teams, and what their agents said and did, the newest first.
 	History(ctx context.Context, q SearchQuery) (Found, error)
 
 	// Usage counts the tokens that agents have used, and what that cost, as far as Claude Code says so. It
@@ -211,10 +207,8 @@ type Bridge interface {
 	ShareTeam(ctx context.Context, machine string, n NewShare) (Machine, error)
 
 	// Findings returns what keeps messages to a team from arriving; if team is "", to all teams,
-	// with what is in order. Nothing is changed.
-	Findings(ctx context.Context, team string) (Report, error)
-	// Fix does what Findings does, and fixes what blocks agents and belongs to nobody.
-	Fix(ctx context.Context, team string) (Report, error)
+	// with what is in order. With fix, what blocks agents and belongs to nobody is fixed; else nothing is changed.
+	Findings(ctx context.Context, team string, fix bool) (Report, error)
 }
 
 // Guest is the name that a person joins under, if none is chosen.
@@ -380,7 +374,7 @@ type TranscriptQuery struct {
 // The number of messages in a [Page], and in what was [Found].
 const (
 	DefaultMessages, MaxMessages = 100, 500
-	DefaultHits, MaxHits         = 20, 100 // of History at most MaxMessages
+	DefaultHits                  = 20
 )
 
 // MessageQuery selects messages. The zero value selects the last 100 of the team that
@@ -400,7 +394,7 @@ type MessageQuery struct {
 	Thinking     bool `query:"thinking"` // also the reasoning of agents, as work of kind thinking
 }
 
-// SearchQuery selects messages by their text. Words is needed, but for History.
+// SearchQuery selects what was recorded.
 type SearchQuery struct {
 	Words     string    `query:"q"`                                    // words that must all occur; "in quotes" as a phrase, and word* as a prefix
 	Team      string    `query:"team"`                                 // only of teams with this name

@@ -11,16 +11,7 @@ import (
 )
 
 // Findings returns what keeps messages from arriving; see [api.Bridge].
-func (l *Local) Findings(ctx context.Context, team string) (api.Report, error) {
-	return l.checkup(ctx, team, false)
-}
-
-// Fix is Findings, and fixes what it can; see [api.Bridge].
-func (l *Local) Fix(ctx context.Context, team string) (api.Report, error) {
-	return l.checkup(ctx, team, true)
-}
-
-func (l *Local) checkup(ctx context.Context, team string, fix bool) (api.Report, error) {
+func (l *Local) Findings(ctx context.Context, team string, fix bool) (api.Report, error) {
 	root, err := l.Opts.Root()
 	missing, ok := errors.AsType[*teams.NoRootError](err)
 	if ok && team == "" {

@@ -69,7 +69,7 @@ func TestPersonsWords(t *testing.T) {
 	if m := page.Messages[1]; m.From != "team-lead" || m.Answer == nil || !slices.Equal(m.Answer.InReplyTo, []string{"k-1"}) {
 		t.Errorf("the answer is %+v", m)
 	}
-	if found, err := w.s.Search(w.ctx, api.SearchQuery{Words: "wish"}); err != nil || len(found.Hits) != 1 || !found.Hits[0].Person || found.Hits[0].Relay == nil {
+	if found, err := w.s.History(w.ctx, api.SearchQuery{Words: "wish"}); err != nil || len(found.Hits) != 1 || !found.Hits[0].Person || found.Hits[0].Relay == nil {
 		t.Errorf("found %+v, %v", found, err)
 	}
 	if rows, err := w.Inbox(band, "team-lead").Read(w.ctx); err == nil && len(rows) > 0 {

@@ -127,7 +127,7 @@ func TestConversationWithWork(t *testing.T) {
 		{api.SearchQuery{Words: "test", Limit: 2}, []string{all[3], all[2]}, true}, {api.SearchQuery{Words: "test", From: "worker", Team: older}, []string{all[3], all[2]}, false},
 		{api.SearchQuery{Words: "test", Team: newer}, nil, false}, {api.SearchQuery{Words: "think"}, nil, false}, {api.SearchQuery{Words: "think", Thinking: true}, all[1:2], false},
 	} {
-		found, err := w.s.Search(w.ctx, tc.q)
+		found, err := w.s.History(w.ctx, tc.q)
 		var got []string
 		for _, h := range found.Hits {
 			got = append(got, h.Kind+": "+h.Text)

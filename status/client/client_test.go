@@ -165,7 +165,7 @@ func TestProblems(t *testing.T) {
 			t.Errorf("%s that is not UTF-8: %v", name, err)
 		}
 	}
-	if _, err := c.Search(ctx, client.SearchQuery{Words: "caf\xe9"}); view.Explain(err).Code != api.CodeUsage {
+	if _, err := c.History(ctx, client.SearchQuery{Words: "caf\xe9"}); view.Explain(err).Code != api.CodeUsage {
 		t.Errorf("a search for what is not UTF-8: %v", err)
 	}
 	if _, err := c.Send(ctx, older, "worker", "a\nb", api.NewMessage{Text: "x"}); view.Explain(err).Code != api.CodeInvalid {

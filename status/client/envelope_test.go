@@ -73,7 +73,7 @@ func TestEnvelopes(t *testing.T) {
 		t.Errorf("told %v, want %v", got, want)
 	}
 	var paged []string
-	for q, more := (client.EnvelopeQuery{Forward: true, Limit: 7}), true; more; {
+	for q, more := (client.MessageQuery{Forward: true, Limit: 7}), true; more; {
 		p, err := c.Envelopes(ctx, relay.ID, q)
 		if err != nil || len(p.Envelopes) == 0 {
 			t.Fatalf("%+v: %+v, %v", q, p, err)
@@ -101,7 +101,7 @@ func TestEnvelopes(t *testing.T) {
 		}
 	}
 	for want, q := range map[int]client.SearchQuery{1: {Words: "39"}, 0: {Words: "39", MessagesOnly: true}} {
-		if f, err := c.Search(ctx, q); err != nil || len(f.Hits) != want {
+		if f, err := c.History(ctx, q); err != nil || len(f.Hits) != want {
 			t.Errorf("%+v: %+v, %v; want %d hits", q, f, err, want)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // history are the operations of what was recorded, and of what agents do.
 type history struct{ *conn }
 
-// The queries of [Client.Messages] and [Client.Search].
+// The queries of [Client.Messages] and [Client.History].
 type (
 	MessageQuery = api.MessageQuery
 	SearchQuery  = api.SearchQuery
@@ -22,11 +22,6 @@ type (
 // first. The team may have ended.
 func (c history) Messages(ctx context.Context, team string, q MessageQuery) (api.Page, error) {
 	return call(ctx, c.conn, &op.Messages, op.MessagesQuery{OfTeam: op.OfTeam{Team: team}, MessageQuery: q})
-}
-
-// Search returns messages of all teams, and what their agents said and did, the newest first.
-func (c history) Search(ctx context.Context, q SearchQuery) (api.Found, error) {
-	return call(ctx, c.conn, &op.Search, op.SearchQuery{SearchQuery: q})
 }
 
 // History returns what was recorded, the newest first; see [api.Bridge].

@@ -69,7 +69,7 @@ func TestLoad(t *testing.T) {
 	if _, err := c.Messages(ctx, "busy", client.MessageQuery{With: "worker"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Search(ctx, client.SearchQuery{Words: "message"}); err != nil {
+	if _, err := c.History(ctx, client.SearchQuery{Words: "message"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Status(ctx, "busy"); err != nil {
@@ -118,7 +118,7 @@ func TestLoad(t *testing.T) {
 		busy(1, 20*time.Millisecond, func(c *client.Client, k int) error {
 			_, err := c.Messages(ctx, "busy", client.MessageQuery{With: "worker"})
 			if err == nil {
-				_, err = c.Search(ctx, client.SearchQuery{Words: "message"})
+				_, err = c.History(ctx, client.SearchQuery{Words: "message"})
 			}
 			if err == nil {
 				_, err = c.Status(ctx, "busy")

@@ -88,17 +88,9 @@ func (c relays) Deliveries(ctx context.Context, id string, q DeliveryQuery) ([]a
 	return call(ctx, c.conn, &op.RelayDeliveries, op.RelayDeliveriesQuery{OfRelay: op.OfRelay{Relay: id}, State: q.State, Limit: q.Limit})
 }
 
-// EnvelopeQuery selects envelopes. The zero value selects the last 100.
-type EnvelopeQuery struct {
-	After   int64 // only after this number; 0: from the first one
-	Forward bool  // the first ones after After, instead of the last ones
-	Before  int64 // only before this number; 0: up to the last one
-	Limit   int   // at most 500; 0: 100
-}
-
-// Envelopes returns what the agent of a relay said and did, oldest first. See also
+// Envelopes returns what the agent of a relay said and did, oldest first: of q, only the numbers count. See also
 // [Client.EnvelopeEvents].
-func (c relays) Envelopes(ctx context.Context, id string, q EnvelopeQuery) (api.Envelopes, error) {
+func (c relays) Envelopes(ctx context.Context, id string, q MessageQuery) (api.Envelopes, error) {
 	return call(ctx, c.conn, &op.Envelopes, op.EnvelopesQuery{OfRelay: op.OfRelay{Relay: id}, After: q.After, Forward: q.Forward, Before: q.Before, Limit: q.Limit})
 }
 

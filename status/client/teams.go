@@ -75,13 +75,11 @@ func (c teams) Dismiss(ctx context.Context, id string) (api.Attention, error) {
 	return call(ctx, c.conn, &op.Dismiss, op.With[api.Dismiss]{Body: api.Dismiss{ID: id}})
 }
 
-// Findings returns what keeps messages to a team from arriving; if team is "", to all teams,
-// with what is in order. Nothing is changed.
-func (c teams) Findings(ctx context.Context, team string) (api.Report, error) {
-	return call(ctx, c.conn, &op.Doctor, op.InTeam{Team: team})
-}
-
-// Fix does what Findings does, and fixes what blocks agents and belongs to nobody.
-func (c teams) Fix(ctx context.Context, team string) (api.Report, error) {
-	return call(ctx, c.conn, &op.Fix, op.InTeam{Team: team})
+// Findings returns what keeps messages to a team from arriving; see [api.Bridge].
+func (c teams) Findings(ctx context.Context, team string, fix bool) (api.Report, error) {
+	o := &op.Doctor
+	if fix {
+		o = &op.Fix
+	}
+	return call(ctx, c.conn, o, op.InTeam{Team: team})
 }

@@ -24,29 +24,19 @@ import (
 // Whoever asked goes on after the last one, as after the largest number.
 const AnswerBytes = 4 << 20
 
-// Selection says which records of a journal are wanted: messages, and what agents said and did.
-type Selection struct {
-	journal.Query        // but for Limit, with names as they are recorded; see [Archive.MemberNames]
-	With          string // from this sender or to this inbox; not with From or Inbox
-	Words         string // that all occur, the newest first; "": not searched for
-	Protocol      bool   // also confirmations that nobody needs to read
-	MessagesOnly  bool   // without what agents said and did in the middle of their turns
-	Thinking      bool   // also the reasoning of agents
-}
-
-// Records yields the records of a journal that s selects, in the order of its query, with their
+// find yields the records that all and s select of a journal, in the order of all, with their
 // receipts and deliveries. Those that were not searched for have no snippet. hidden, if not nil,
 // counts the confirmations that were left out. The error is *[journal.ValueError] for words that
 // cannot be searched for.
-func (l *Archive) Records(ctx context.Context, j *journal.Journal, s Selection, hidden *int) iter.Seq2[api.Hit, error] {
+func (l *Archive) find(ctx context.Context, j *journal.Journal, all journal.Query, s api.SearchQuery, hidden *int) iter.Seq2[api.Hit, error] {
 	lg, err := l.Ledger(ctx)
 	if err != nil {
 		l.Opts.Warn(fmt.Errorf("%w; relays are not shown", err))
 		lg = nil
 	}
-	queries := []journal.Query{s.Query}
+	queries := []journal.Query{all}
 	if s.With != "" {
-		queries = []journal.Query{s.Query, s.Query}
+		queries = []journal.Query{all, all}
 		queries[0].From, queries[1].Inbox = s.With, s.With
 	}
 	var found []iter.Seq2[api.Hit, error]
@@ -77,7 +67,7 @@ func (l *Archive) Records(ctx context.Context, j *journal.Journal, s Selection, 
 	default:
 		found = append(found, journal.Map(view.Works(ctx, j, lg, q, s.Thinking), func(r api.Record) (*api.Hit, error) { return &api.Hit{Record: r, Snippet: []api.Piece{}}, nil }))
 	}
-	return journal.Merge(s.Newest || s.Words != "", func(h api.Hit) int64 { return h.Seq }, found...)
+	return journal.Merge(all.Newest || s.Words != "", func(h api.Hit) int64 { return h.Seq }, found...)
 }
 
 // record returns a message with its receipt and its delivery, if it has them. lg may be nil.
@@ -119,17 +109,13 @@ func (l *Archive) Health(ctx context.Context) (api.Health, error) {
 func (l *Archive) Messages(ctx context.Context, team string, q api.MessageQuery) (api.Page, error) {
 	page := api.Page{Messages: []api.Record{}}
 	limit, err := Limited(q.Limit, api.DefaultMessages, api.MaxMessages)
-	if err == nil && q.With != "" && (q.Inbox != "" || q.From != "") {
-		err = api.Decide(api.CodeUsage, "omit one of them", "with selects both directions, and cannot be used with inbox or from")
-	}
 	if err != nil {
 		return page, err
 	}
-	root, err := l.Opts.Root()
-	if err != nil {
-		return page, err
+	s := api.SearchQuery{
+		Team: team, Inbox: q.Inbox, From: q.From, With: q.With, Before: q.Before, Protocol: q.Protocol, MessagesOnly: q.MessagesOnly, Thinking: q.Thinking,
 	}
-	j, err := l.Journal(ctx)
+	j, all, err := l.selection(ctx, &s)
 	if err != nil {
 		return page, err
 	}
@@ -137,36 +123,28 @@ func (l *Archive) Messages(ctx context.Context, team string, q api.MessageQuery)
 	if err != nil {
 		return page, err
 	}
-	s := Selection{
-		Query: journal.Query{
-			Root: root.Path(), Team: instance.Team, CreatedAt: instance.CreatedAt, Inbox: q.Inbox, From: q.From, After: q.After, Before: q.Before,
-			Newest: !q.Forward && q.After == 0 || q.Before != 0,
-		},
-		With: q.With, Protocol: q.Protocol, MessagesOnly: q.MessagesOnly, Thinking: q.Thinking,
-	}
-	l.MemberNames(ctx, s.Team, &s.Inbox, &s.From, &s.With)
+	all.Team, all.CreatedAt, all.After, all.Newest = instance.Team, instance.CreatedAt, q.After, !q.Forward && q.After == 0 || q.Before != 0
 	page.Ours = []string{mail.User}
 	if lg, err := l.Ledger(ctx); err != nil {
 		return page, err
 	} else if lg != nil { // else no team was joined
-		if page.Ours, err = mail.OursIn(ctx, lg, s.Root, instance); err != nil {
+		if page.Ours, err = mail.OursIn(ctx, lg, all.Root, instance); err != nil {
 			return page, err
 		}
 	}
 	if j == nil {
 		return page, nil
 	}
-	l.catchUp(ctx, j, s.Query)
 	if page.Seq, err = j.Last(ctx); err != nil {
 		return page, err
 	}
-	found, more, err := journal.Take(l.Records(ctx, j, s, nil), limit, AnswerBytes, func(h *api.Hit) int {
+	found, more, err := journal.Take(l.find(ctx, j, all, s, nil), limit, AnswerBytes, func(h *api.Hit) int {
 		return len(h.Text)
 	})
 	if err != nil {
 		return page, err
 	}
-	if s.Newest {
+	if all.Newest {
 		slices.Reverse(found)
 	}
 	for _, h := range found {
@@ -211,30 +189,18 @@ func (l *Archive) WorkOf(ctx context.Context, team, member string, q api.Message
 	return page, err
 }
 
-// Search finds messages of all teams, and what agents said and did; see [api.Bridge].
-func (l *Archive) Search(ctx context.Context, q api.SearchQuery) (api.Found, error) {
-	if strings.TrimSpace(q.Words) == "" {
-		return api.Found{Hits: []api.Hit{}}, api.Decide(api.CodeUsage, "", "there are no words to search for")
-	}
-	return l.find(ctx, q, api.MaxHits)
-}
-
 // History returns what was recorded; see [api.Bridge].
 func (l *Archive) History(ctx context.Context, q api.SearchQuery) (api.Found, error) {
-	return l.find(ctx, q, api.MaxMessages)
-}
-
-func (l *Archive) find(ctx context.Context, q api.SearchQuery, most int) (api.Found, error) {
 	answer := api.Found{Hits: []api.Hit{}}
-	limit, err := Limited(q.Limit, api.DefaultHits, most)
+	limit, err := Limited(q.Limit, api.DefaultHits, api.MaxMessages)
 	if err != nil {
 		return answer, err
 	}
-	j, s, err := l.selection(ctx, q)
+	j, all, err := l.selection(ctx, &q)
 	if err != nil || j == nil {
 		return answer, err
 	}
-	found, more, err := journal.Take(l.Records(ctx, j, s, &answer.Hidden), limit, AnswerBytes, func(h *api.Hit) int { return len(h.Text) })
+	found, more, err := journal.Take(l.find(ctx, j, all, q, &answer.Hidden), limit, AnswerBytes, func(h *api.Hit) int { return len(h.Text) })
 	if value, ok := errors.AsType[*journal.ValueError](err); ok {
 		err = api.Decide(api.CodeUsage, "", "search words: %s", value.Reason)
 	}
@@ -245,43 +211,40 @@ func (l *Archive) find(ctx context.Context, q api.SearchQuery, most int) (api.Fo
 // Export writes every message that q selects, oldest first, and what agents said and did, as
 // [journal.Journal.Export] does.
 func (l *Archive) Export(ctx context.Context, w io.Writer, q api.SearchQuery) error {
-	j, s, err := l.selection(ctx, q)
+	j, all, err := l.selection(ctx, &q)
 	if err != nil || j == nil {
 		return err
 	}
-	s.Newest = false
-	return j.Export(ctx, w, s.Query)
+	all.Newest = false
+	return j.Export(ctx, w, all)
 }
 
-// selection returns what q selects, and the journal that has it, which is brought up to date; nil
-// if nothing was recorded.
-func (l *Archive) selection(ctx context.Context, q api.SearchQuery) (*journal.Journal, Selection, error) {
-	s := Selection{
-		Query: journal.Query{
-			Team: q.Team, CreatedAt: q.CreatedAt, Inbox: q.Inbox, From: q.From, Since: q.Since, Until: q.Until, Before: q.Before, Newest: true,
-		},
-		With: q.With, Words: q.Words, Protocol: q.Protocol, MessagesOnly: q.MessagesOnly, Thinking: q.Thinking,
-	}
+// selection returns the query for what q selects, which gets the names as they are recorded, and the journal that has it, which is
+// brought up to date; nil if nothing was recorded.
+func (l *Archive) selection(ctx context.Context, q *api.SearchQuery) (j *journal.Journal, all journal.Query, err error) {
 	if q.With != "" && (q.Inbox != "" || q.From != "") {
-		return nil, s, api.Decide(api.CodeUsage, "omit one of them", "with selects both directions, and cannot be used with inbox or from")
+		return nil, all, api.Decide(api.CodeUsage, "omit one of them", "with selects both directions, and cannot be used with inbox or from")
 	}
-	if root, err := l.Opts.Root(); err == nil {
-		s.Root = root.Path()
+	root, err := l.Opts.Root()
+	if err == nil {
+		all.Root = root.Path()
 	} else if !errors.As(err, new(*teams.NoRootError)) { // its messages are still found
-		return nil, s, err
+		return nil, all, err
 	}
-	j, err := l.Journal(ctx)
-	if err != nil || j == nil {
-		return nil, s, err
+	if j, err = l.Journal(ctx); err != nil || j == nil {
+		return nil, all, err
 	}
-	l.MemberNames(ctx, s.Team, &s.Inbox, &s.From, &s.With)
+	l.MemberNames(ctx, q.Team, &q.Inbox, &q.From, &q.With)
+	all = journal.Query{
+		Root: all.Root, Team: q.Team, CreatedAt: q.CreatedAt, Inbox: q.Inbox, From: q.From, Since: q.Since, Until: q.Until, Before: q.Before, Newest: true,
+	}
 	if q.Before == 0 { // else it is a later page
-		l.catchUp(ctx, j, s.Query)
+		l.catchUp(ctx, j, all)
 	}
 	if q.After != "" {
-		err = AfterID(ctx, j, q.After, &s.Query)
+		err = AfterID(ctx, j, q.After, &all)
 	}
-	return j, s, err
+	return j, all, err
 }
 
 // AfterID has a query of the journal begin after the message, or what an agent said or did, that

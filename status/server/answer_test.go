@@ -67,7 +67,7 @@ func TestQueries(t *testing.T) {
 	for code, paths := range map[api.Code][]string{
 		api.CodeUsage: {
 			messages + "?limit=0", messages + "?limit=501", messages + "?limit=x", messages + "?after=-1", messages + "?nonsense=1", messages + "?inbox=a&inbox=b",
-			messages + "?with=a&from=b", messages + "?protocol=yes", messages + "?work=no", "/v1/search?q=x&since=yesterday", "/v1/search?q=+", "/v1/search",
+			messages + "?with=a&from=b", messages + "?protocol=yes", messages + "?work=no", "/v1/search?q=x&since=yesterday", "/v1/search?q=+", "/v1/search", "/v1/search?q=x&limit=101",
 			"/v1/relays/x/events?limit=0", "/v1/relays/x/events?after=x", "/v1/relays/x/deliveries?state=eaten", "/v1/teams/" + older + "/wait?for=message&timeout=soon",
 			"/v1/teams/" + older + "/wait?for=message&timeout=-1s",
 		},

@@ -2,6 +2,7 @@ package op
 
 import (
 	"context"
+	"strings"
 
 	"teambridge/status/api"
 )
@@ -22,7 +23,10 @@ var Messages = Op[MessagesQuery, api.Page]{
 var Search = Op[SearchQuery, api.Found]{
 	Route: Route{Method: "GET", Path: "/v1/search", Who: Agents, Large: true, Answers: []Answer{{200, "hits"}}},
 	Do: func(ctx context.Context, b api.Bridge, q SearchQuery) (api.Found, error) {
-		return b.Search(ctx, q.SearchQuery)
+		if strings.TrimSpace(q.Words) == "" {
+			return api.Found{}, api.Decide(api.CodeUsage, "", "there are no words to search for")
+		}
+		return b.History(ctx, q.SearchQuery)
 	},
 }
 

@@ -106,7 +106,9 @@ var Dismiss = Op[With[api.Dismiss], api.Attention]{
 // is listed too. The service looks at everything again, including the registered panes.
 var Doctor = Op[InTeam, api.Report]{
 	Route: Route{Method: "GET", Path: "/v1/doctor", Large: true, Answers: []Answer{{200, "what was found"}}, Errors: []int{404}},
-	Do:    func(ctx context.Context, b api.Bridge, q InTeam) (api.Report, error) { return b.Findings(ctx, q.Team) },
+	Do: func(ctx context.Context, b api.Bridge, q InTeam) (api.Report, error) {
+		return b.Findings(ctx, q.Team, false)
+	},
 }
 
 // Look as GET /v1/doctor does, and fix what blocks agents and belongs to nobody: what is in the place of a lock and is
@@ -114,7 +116,9 @@ var Doctor = Op[InTeam, api.Report]{
 // never changed.
 var Fix = Op[InTeam, api.Report]{
 	Route: Route{Method: "POST", Path: "/v1/doctor/fix", Changes: true, Large: true, Answers: []Answer{{200, "what was found, and what of it is fixed"}}, Errors: []int{404}},
-	Do:    func(ctx context.Context, b api.Bridge, q InTeam) (api.Report, error) { return b.Fix(ctx, q.Team) },
+	Do: func(ctx context.Context, b api.Bridge, q InTeam) (api.Report, error) {
+		return b.Findings(ctx, q.Team, true)
+	},
 }
 
 // The requests of operations of teams.

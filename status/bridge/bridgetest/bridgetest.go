@@ -168,7 +168,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			only("recorded to LEAD", "name-1", ids, err)
 			ids, err = recorded(api.MessageQuery{From: "lead"})
 			only("recorded from lead", "name-2", ids, err)
-			found, err := w.b.Search(w.Context(), api.SearchQuery{Words: "hello", Team: newer, Inbox: "Lead"})
+			found, err := w.b.History(w.Context(), api.SearchQuery{Words: "hello", Team: newer, Inbox: "Lead"})
 			if err != nil || len(found.Hits) != 1 || found.Hits[0].ID != "name-1" {
 				w.Errorf("found %+v, %v", found, err)
 			}
@@ -386,12 +386,12 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 				w.must(err)
 			}
 			for words, want := range map[string]int{"zebra": 2, "zeb*": 2, "zebra crossing": 1, `"zebra is"`: 1, "quagga": 0} {
-				found, err := w.b.Search(w.Context(), api.SearchQuery{Words: words})
+				found, err := w.b.History(w.Context(), api.SearchQuery{Words: words})
 				if err != nil || len(found.Hits) != want || found.Hits == nil || want > 0 && !slices.ContainsFunc(found.Hits[0].Snippet, func(p api.Piece) bool { return p.Match }) {
 					w.Errorf("%s: %+v, %v; want %d", words, found, err, want)
 				}
 			}
-			found, err := w.b.Search(w.Context(), api.SearchQuery{Words: "zebra", Limit: 1, Inbox: "worker", Team: newer})
+			found, err := w.b.History(w.Context(), api.SearchQuery{Words: "zebra", Limit: 1, Inbox: "worker", Team: newer})
 			if err != nil || len(found.Hits) != 1 || !found.More {
 				w.Errorf("the last one is %+v, %v", found, err)
 			}
@@ -406,14 +406,14 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 				"before it": {api.SearchQuery{Before: hit.Seq}, false},
 			} {
 				tc.q.Words = "zebra"
-				found, err := w.b.Search(w.Context(), tc.q)
+				found, err := w.b.History(w.Context(), tc.q)
 				if got := slices.ContainsFunc(found.Hits, func(h api.Hit) bool { return h.Seq == hit.Seq }); err != nil || got != tc.want {
 					w.Errorf("%s: found is %v, want %v; %v", name, got, tc.want, err)
 				}
 			}
-			_, err = w.b.Search(w.Context(), api.SearchQuery{Words: " "})
+			_, err = w.b.History(w.Context(), api.SearchQuery{Words: " "})
 			w.fails(err, api.CodeUsage)
-			_, err = w.b.Search(w.Context(), api.SearchQuery{Words: "zebra", Limit: api.MaxHits + 1})
+			_, err = w.b.History(w.Context(), api.SearchQuery{Words: "zebra", Limit: api.MaxMessages + 1})
 			w.fails(err, api.CodeUsage)
 		},
 		"the history": func(w *world) {
@@ -536,14 +536,14 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 		"changes":            changes,
 		"usage":              usage,
 		"findings": func(w *world) {
-			r, err := w.b.Findings(w.Context(), newer)
+			r, err := w.b.Findings(w.Context(), newer, false)
 			if err != nil || r.Teams != 1 || r.Findings == nil {
 				w.Errorf("the findings are %+v, %v", r, err)
 			}
 			blocked := filepath.Join(w.Root.Path(), "teams", newer, "inboxes", "worker.json.lock")
 			w.must(os.WriteFile(blocked, nil, 0o600)) // a file in the place of a lock
 			w.must(os.Chtimes(blocked, time.Time{}, time.Now().Add(-time.Hour)))
-			r, err = w.b.Findings(w.Context(), "")
+			r, err = w.b.Findings(w.Context(), "", false)
 			i := slices.IndexFunc(r.Findings, func(f api.Finding) bool { return f.Code == "foreign_lock" })
 			if err != nil || r.Teams != 2 || r.Inboxes == 0 || i < 0 || r.Findings[i].Path != blocked || r.Findings[i].Level != api.LevelProblem || r.Findings[i].Fixed {
 				w.Errorf("with a file that blocks an inbox: %+v, %v", r, err)
@@ -551,14 +551,14 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			if _, err := os.Stat(blocked); err != nil {
 				w.Errorf("a look has fixed it: %v", err)
 			}
-			r, err = w.b.Fix(w.Context(), newer)
+			r, err = w.b.Findings(w.Context(), newer, true)
 			if err != nil || !slices.ContainsFunc(r.Findings, func(f api.Finding) bool { return f.Fixed }) {
 				w.Errorf("fixed: %+v, %v", r, err)
 			}
 			if _, err := os.Stat(blocked); !errors.Is(err, fs.ErrNotExist) {
 				w.Errorf("the lock is %v", err)
 			}
-			_, err = w.b.Findings(w.Context(), "nosuch")
+			_, err = w.b.Findings(w.Context(), "nosuch", false)
 			w.fails(err, api.CodeNotFound)
 		},
 		"status": func(w *world) {

@@ -101,7 +101,7 @@ func TestScale(t *testing.T) {
 		return err
 	})
 	measure("search for a word that is everywhere", 5, func() error {
-		_, err := c.Search(t.Context(), client.SearchQuery{Words: "the", Limit: 50})
+		_, err := c.History(t.Context(), client.SearchQuery{Words: "the", Limit: 50})
 		return err
 	})
 
