@@ -114,7 +114,7 @@ var mayImport = map[string][]string{
 	},
 	"status/bridge": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/dialog", "relay/fleet", "relay/link", "relay/mode", "relay/pane", "relay/runtimes", "relay/shell", "relay/tmux",
-		"status", "status/api", "status/doctor", "status/history", "status/links", "status/local", "status/plain", "status/question", "status/view", "teams",
+		"status", "status/api", "status/doctor", "status/history", "status/links", "status/local", "status/plain", "status/question", "status/view", "teams", "teams/transcript",
 	},
 	"status/service": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/claude/session", "relay/fleet", "relay/link", "relay/pane", "relay/wire",
