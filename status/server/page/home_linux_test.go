@@ -49,6 +49,7 @@ func TestHome(t *testing.T) {
 		{"a long question", testLongQuestion},
 		{"rows", testRows},
 		{"quiet", testQuiet},
+		{"write", testWrite},
 		{"notifications", testNotifications},
 		{"controls", testControls},
 		{"axe", testCardsAxe},
@@ -522,6 +523,24 @@ func testQuiet(t *testing.T, browser context.Context) {
 	a.picture("home-quiet")
 	a.size(390, 844)
 	a.picture("home-quiet-narrow")
+}
+
+// Home has a box to write to any agent: whom, with the names that there are, and the text.
+func testWrite(t *testing.T, browser context.Context) {
+	a := newAsker(t, browser, simchild.Script{})
+	a.until(`document.querySelectorAll("#post-offers option").values().map(o => o.value).toArray().sort().join() === "reviewer · lighthouse,team-lead · lighthouse,worker · lighthouse"`)
+	note := `document.querySelector(".post-note").textContent`
+	a.key("c")
+	a.focused(`e.matches(".post-to")`)
+	a.run(chromedp.KeyEvent("nobody\r"))
+	a.until(note + ` === "No agent is called that."`)
+	a.run(do(`document.activeElement.select()`), chromedp.KeyEvent("worker\r"))
+	a.focused(`e.matches(".post-text")`)
+	a.picture("home-write")
+	a.run(chromedp.KeyEvent("Polish the lens."), chromedp.KeyEvent("\r", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
+	a.until(`location.hash === "#/team/lighthouse/worker" && ` + own("Polish the lens") + `?.textContent.startsWith("✓ in the inbox")`)
+	a.run(do(`location.hash = "#/"`))
+	a.until(`document.querySelector(".post-to")?.value === "" && document.querySelector(".post-text").value === ""`)
 }
 
 // stub takes the place of the notifications of the browser, which has no desktop.

@@ -44,6 +44,7 @@ func TestPage(t *testing.T) {
 		{"many messages", testManyMessages},
 		{"everyone", testEveryone},
 		{"unread", testUnread},
+		{"join", testJoin},
 		{"seen", testSeen},
 		{"the place is kept", testPlaceIsKept},
 		{"filter", testFilter},
@@ -654,6 +655,20 @@ func testEveryone(t *testing.T, browser context.Context) {
 	if taken, err := sim.Agent("worker").Wait(t.Context(), 2); err != nil || len(taken) != 2 {
 		t.Errorf("the worker took %d, %v", len(taken), err)
 	}
+}
+
+// Who reads a team whose agents cannot write to them joins it by a press.
+func testJoin(t *testing.T, browser context.Context) {
+	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
+	w := newWorld(t, claude)
+	p := open(t, browser, w, w.address())
+	p.live()
+	p.choose("worker")
+	p.until(`document.querySelector(".foot .hint button")?.textContent === "Let them"`)
+	p.run(do(`document.querySelector(".foot .hint button").click()`))
+	p.until(`document.querySelector(".foot .hint").hidden`)
+	w.Send(sim.Name(), "worker", "operator", "Now I can.")
+	p.until(shown("Now I can."))
 }
 
 // What is for the reader counts until it is seen, and is read then.

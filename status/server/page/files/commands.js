@@ -35,7 +35,7 @@ export function commands(main, page, go) {
     },
     next: () => step(main, 1),
     previous: () => step(main, -1),
-    write: () => document.getElementById("text")?.focus(),
+    write: () => main.querySelector("#text, .post-to")?.focus(),
     nextPlace: () => neighbor(1, () => true),
     previousPlace: () => neighbor(-1, () => true),
     nextUnread: () => neighbor(1, (p) => p.unread > 0),

@@ -1,9 +1,9 @@
 // The box to write in. What is being written is kept until it is sent.
 
-import { h, morph, setText } from "./dom.js";
+import { escaped, h, morph, setText } from "./dom.js";
 import { draftOf, keepDraft } from "./outbox.js";
 import { PaneChoice } from "./panes.js";
-import { flat } from "./text.js";
+import { join, Problem } from "./request.js";
 
 const mac = /Mac|iPhone|iPad/.test(navigator.platform);
 
@@ -15,6 +15,8 @@ export class Compose {
   #pane = new PaneChoice();
   #title;
   #form;
+  #shown; // by show
+  #refused = ""; // why the reader could not join
   #notice = h("p", { class: "hint", hidden: true });
   #closed = h("p", { class: "closed", hidden: true });
 
@@ -76,16 +78,29 @@ export class Compose {
   // show says why nothing can be sent, if closed is not empty, that nobody may read what is
   // sent, or that agents cannot answer. queue is "panes" if it is typed into terminal panes, and "sessions"
   // if it is written to sessions.
-  show({ closed, unread, unanswerable, queue }) {
+  show(shown) {
+    const { closed, unread, unanswerable, queue } = this.#shown = shown;
     this.#toLead.hidden = Boolean(queue);
     this.#pane.show(queue);
     this.#closed.hidden = !closed;
     this.#form.hidden = Boolean(closed);
     setText(this.#closed, closed);
-    const { team } = this.#place;
     const notice = unread ? [h("span", { class: "warn" }, "⚠ The team's lead is not running: nobody may read what you send.")]
-      : unanswerable ? ["Agents of this team cannot write to you yet. To let them, run: ", h("code", null, `teambridge join --team ${flat(team)}`)] : [];
+      : unanswerable ? ["Agents of this team cannot write to you yet. ", h("button", { type: "button", class: "small", onclick: (e) => this.#join(e.target) }, "Let them"), this.#refused ? h("span", { class: "warn" }, " ", escaped(this.#refused)) : null].flat() : [];
     morph(this.#notice, h("p", { class: "hint", hidden: notice.length === 0 }, notice));
+  }
+
+  // join makes the reader a member, whom agents can write to. The next snapshot has that.
+  async #join(button) {
+    button.disabled = true;
+    try {
+      await join(this.#place.team);
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      button.disabled = false;
+      this.#refused = problem.message;
+      this.show(this.#shown);
+    }
   }
 
   #submit(send) {

@@ -6,6 +6,7 @@ import { drawn, escaped, h, morph, pageHead } from "./dom.js";
 import { later, missing } from "./later.js";
 import { content } from "./message.js";
 import { changeDelivery, controlRelay, dismiss, hold, Problem, release } from "./request.js";
+import { Post } from "./post.js";
 import { pathTo } from "./route.js";
 import { agentOf, groupBy, keyOf, needing } from "./teams.js";
 import { capital, cut, flat, gist, short, since, wholeTime } from "./text.js";
@@ -55,12 +56,14 @@ export class Home {
   #busy = new Set(); // rows whose button was pressed
   #items = new Map(); // what waits, by agent
   #agents;
+  #post;
   #usage = null; // once it was opened
   #folded = h("details", { class: "usage", ontoggle: () => this.#unfold() }, h("summary", null, "Tokens and cost"), h("div"));
 
   constructor(main, page) {
     this.#main = main;
     this.#page = page;
+    this.#post = new Post(page);
     this.#agents = new Agents(page, (key) => this.#of(key), (list) => this.#act("dismiss", list));
   }
 
@@ -71,7 +74,7 @@ export class Home {
     p.rows = h("div", { class: "needs" });
     p.read = h("button", { type: "button", class: "small", hidden: true, onclick: () => this.#page.reader.seen(this.#page.reader.all()) }, "Mark all read");
     p.quiet = h("div", { class: "quiet-note" });
-    const column = h("div", { class: "column" }, p.quiet, p.cards, this.#agents.element, p.rows, this.#folded);
+    const column = h("div", { class: "column" }, p.quiet, p.cards, this.#post.element, this.#agents.element, p.rows, this.#folded);
     column.addEventListener("click", (e) => {
       const button = e.target.closest(".need button[data-act]");
       if (button?.dataset.act === "copy") copy(button, button.previousElementSibling.textContent);
@@ -107,6 +110,7 @@ export class Home {
     this.#items = own;
     this.#agents.element.hidden = agents.size === 0;
     this.#agents.show();
+    this.#post.show();
     this.#usage?.refresh();
     const grouped = groupBy(rest, (a) => groups.find(({ of }) => of(a)).title);
     morph(p.rows, h("div", { class: "needs" }, groups.filter(({ title }) => grouped.has(title)).map(({ title }) =>

@@ -54,6 +54,7 @@ export const send = (name, member, body, key) =>
 export const broadcast = (name, body, key) => request(`/v1/teams/${segment(name)}/broadcast`, { method: "POST", body, key });
 // to is "local" or "remote".
 export const move = (name, member, to, force) => request(`/v1/teams/${segment(name)}/members/${segment(member)}/place`, { method: "POST", body: { to, force } });
+export const join = (name) => request(`/v1/teams/${segment(name)}/join`, { method: "POST", body: {} });
 export const markRead = (name, inbox, ids) => request(`/v1/teams/${segment(name)}/read`, { method: "POST", body: { inbox, ids } });
 export const changes = (name, member, fields) => request(`/v1/teams/${segment(name)}/members/${segment(member)}/changes${query(fields)}`);
 export const taskHistory = (fields) => request(`/v1/tasks/history${query(fields)}`);

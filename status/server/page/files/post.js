@@ -1,0 +1,58 @@
+// The box of Home: to whom, and the text.
+
+import { h, setText } from "./dom.js";
+import { places } from "./places.js";
+import { instance } from "./reader.js";
+import { pathTo } from "./route.js";
+import { flat } from "./text.js";
+
+// found returns the places that somebody means who writes a name, as it is offered or the beginning of one.
+export function found(list, name) {
+  const wanted = name.trim().toLowerCase();
+  const tries = [(p) => p.offer.toLowerCase() === wanted, (p) => p.name.toLowerCase() === wanted, (p) => p.offer.toLowerCase().startsWith(wanted)];
+  return (wanted && tries.map((is) => list.filter(is)).find((l) => l.length > 0)) || [];
+}
+
+// Post is this box.
+export class Post {
+  #page;
+  #list = [];
+  #offers = h("datalist", { id: "post-offers" });
+  #to = h("input", { class: "post-to", list: "post-offers", "aria-label": "To", placeholder: "To", autocomplete: "off", spellcheck: "false" });
+  #text = h("textarea", { class: "post-text", rows: "1", "aria-label": "Message", placeholder: "Write to an agent" });
+  #note = h("p", { class: "post-note", role: "alert" });
+  element = h("form", { class: "post", onsubmit: (e) => this.#submit(e) }, this.#to, this.#offers, this.#text, h("button", { type: "submit", class: "send" }, "Send"), this.#note);
+
+  constructor(page) {
+    this.#page = page;
+    this.#text.addEventListener("keydown", (e) => {
+      if (e.key !== "Enter" || !(e.ctrlKey || e.metaKey) || e.isComposing) return;
+      e.preventDefault();
+      this.element.requestSubmit();
+    });
+  }
+
+  // show offers those to whom one can write.
+  show() {
+    const list = places(this.#page).filter((p) => p.status && !p.over).map((p) => ({ ...p, offer: flat(`${p.name} · ${p.team}`) }));
+    this.element.hidden = this.#page.readOnly || list.length === 0;
+    const changed = list.map((p) => p.offer).join("\n") !== this.#list.map((p) => p.offer).join("\n");
+    this.#list = list;
+    if (changed) this.#offers.replaceChildren(...list.map((p) => h("option", { value: p.offer })));
+  }
+
+  async #submit(e) {
+    e.preventDefault();
+    const [one, another] = found(this.#list, this.#to.value);
+    const text = this.#text.value;
+    setText(this.#note, !one ? (this.#to.value.trim() ? "No agent is called that." : "Say to whom.") : another ? `There are several: ${one.offer}, ${another.offer}` : "");
+    if (!one || another) return this.#to.focus();
+    if (!text.trim()) return this.#text.focus();
+    this.#to.value = this.#text.value = "";
+    const { team, member } = one.status;
+    const createdAt = instance(this.#page.snapshot.teams.find((t) => t.team === team));
+    const sent = this.#page.outbox.post({ team, createdAt, member, text });
+    location.hash = pathTo(team, member); // which shows what becomes of it
+    this.#page.sent(await sent);
+  }
+}
