@@ -18,7 +18,7 @@ export const running = (step) => step.item.records[0].work.state === "running" &
 // {notices}, items of consecutive notices of one day, or {steps}, consecutive steps of one turn
 // of one agent: {item, idle, steps}, where the inner steps are those of the subagent that it
 // started. A block with a subagent has the steps of one whose start is not among the items. What is said between two steps separates them. over
-// says that the team has ended, so that nothing runs.
+// says that the team has ended, so that nothing runs. That an agent went idle after it has said something is left out.
 export function layout(items, { withSteps, over = false }) {
   const hidden = answered(items);
   const ended = endedTurns(items);
@@ -32,6 +32,7 @@ export function layout(items, { withSteps, over = false }) {
       open = new Map();
       const last = blocks.at(-1);
       item.notice ??= notice(r) !== null;
+      if (item.notice && rests(r, last)) continue;
       if (!item.notice) blocks.push({ item });
       else if (last?.notices && when(last.notices[0].records[0]).toDateString() === when(r).toDateString()) last.notices.push(item);
       else blocks.push({ notices: [item] });
@@ -56,6 +57,14 @@ export function layout(items, { withSteps, over = false }) {
     blocks.push(block);
   }
   return blocks;
+}
+
+// rests reports whether a notice says only that an agent has nothing to do, after what it has just said or done.
+function rests(r, last) {
+  const [before] = (last?.item ?? last?.steps?.[0].item)?.records ?? [];
+  if (!before || r.kind !== "idle_notification") return false;
+  const { did, about } = notice(r);
+  return did === "went idle" && (!about || about.startsWith("[to ")) && r.from === (before.work || before.answer ? before.inbox : before.from);
 }
 
 // isTold reports whether one of the last steps already names a file, since it wrote it.

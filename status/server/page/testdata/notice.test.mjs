@@ -36,6 +36,25 @@ test("consecutive notices of one day are one block", () => {
     ...record(kind, {}), seq: ++seq, team: "t", createdAt: 1, id: `m-${seq}`, read: false, noise: false,
     timestamp: new Date(2026, 1, day, 12).toISOString(), firstSeen: new Date(2026, 1, day, 12).toISOString(),
   });
-  for (const [kind, day] of [["idle_notification", 1], ["shutdown_request", 1], ["message", 1], ["idle_notification", 1], ["idle_notification", 2]]) add(kind, day);
+  for (const [kind, day] of [["idle_notification", 1], ["shutdown_request", 1], ["message", 1], ["shutdown_approved", 1], ["idle_notification", 2]]) add(kind, day);
   assert.deepEqual(layout(h.items, { withSteps: true }).map((b) => b.item?.seq ?? b.notices.map((i) => i.seq)), [[1, 2], 3, [4], [5]]);
+});
+
+test("that an agent went idle is left out after what it has said, and nowhere else", () => {
+  const h = new History("t", 1, null);
+  let seq = 0;
+  const at = "2026-02-01T12:00:00.000Z";
+  const add = (r) => h.add({ ...r, seq: ++seq, team: "t", createdAt: 1, id: `m-${seq}`, inbox: "lead", read: false, noise: false, timestamp: at, firstSeen: at });
+  const idle = (from, fields) => add({ ...record("idle_notification", { type: "idle_notification", idleReason: "available", ...fields }), from });
+  const says = (from) => add({ ...record("message", {}), from, text: "Done." });
+  says("worker"); // 1
+  idle("worker", {}); // left out
+  idle("worker", { summary: "[to lead] Done." }); // left out
+  idle("worker", { summary: "all tests pass" }); // 4
+  says("worker"); // 5
+  idle("tester", {}); // 6
+  idle("worker", {}); // 7
+  says("tester"); // 8
+  idle("tester", { idleReason: "interrupted" }); // 9
+  assert.deepEqual(layout(h.items, { withSteps: true }).map((b) => b.item?.seq ?? b.notices.map((i) => i.seq)), [1, [4], 5, [6, 7], 8, [9]]);
 });
