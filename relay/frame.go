@@ -312,9 +312,6 @@ func (l *loop) advance(ctx context.Context, frame string, state ledger.DeliveryS
 
 // finish ends the frame in flight and, if it is a nudge, the frame that it is about.
 func (l *loop) finish(ctx context.Context, o outcome) error {
-	if o.unproven {
-		l.set(func(s *Status) { s.AtLeastOnce = true })
-	}
 	f := l.frame
 	err := l.insist(ctx, func(ctx context.Context) error { return l.ledger.Finish(ctx, f.UUID, o.state, o.reason, o.answer) })
 	if err != nil {

@@ -60,7 +60,6 @@ type outcome struct {
 	answer string               // of finish: what the agent said last
 	warn   string               // what the user learns of the agent, before the reason of its exit
 
-	unproven  bool // the program acknowledges nothing
 	agentDied bool // a frame that ends so is no progress of the agent
 }
 
@@ -91,7 +90,7 @@ func afterProgress(f facts) outcome {
 		return outcome{do: finish, state: ledger.Done, answer: text}
 	case agent.Unproven:
 		return outcome{
-			do: finish, state: ledger.Done, reason: "the program acknowledges nothing; it may have been said twice", answer: text, unproven: true,
+			do: finish, state: ledger.Done, reason: "the program acknowledges nothing; it may have been said twice", answer: text,
 		}
 	case agent.Failed:
 		return failed(cmp.Or(failure, "its turn failed"))

@@ -49,7 +49,7 @@ func TestDecide(t *testing.T) {
 		{"cancelled", facts{progress: progress(agent.Cancelled, nil)},
 			outcome{do: finish, state: ledger.Cancelled, reason: "interrupted"}},
 		{"a program that acknowledges nothing", facts{progress: progress(agent.Unproven, said)},
-			outcome{do: finish, state: ledger.Done, reason: "the program acknowledges nothing; it may have been said twice", answer: "done", unproven: true}},
+			outcome{do: finish, state: ledger.Done, reason: "the program acknowledges nothing; it may have been said twice", answer: "done"}},
 
 		// A frame that the agent knew.
 		{"known", facts{progress: progress(agent.Known, nil)}, outcome{do: readTurn}},

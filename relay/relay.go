@@ -51,8 +51,8 @@
 //
 // # What is not promised
 //
-// A program that acknowledges nothing gets each message at least once;
-// [Status.AtLeastOnce] says so.
+// A program that acknowledges nothing gets each message at least once, and the
+// reason of the delivery says so.
 //
 // Claude Code writes its transcript about 0.1 s late; see package claude. If it is killed
 // in between, it does that step of its turn again. The relay ends an agent by closing its
@@ -216,15 +216,14 @@ const (
 
 // Status is what can be said of a relay.
 type Status struct {
-	State       State
-	PID         int    // of the agent; 0 while there is none
-	Session     string // of the agent
-	Queue       int    // deliveries that are claimed and not done
-	InFlight    string // uuid of the frame
-	Deaths      int    // of the agent, since Run began
-	AtLeastOnce bool   // the program acknowledges nothing
-	LastDone    time.Time
-	Reason      string // why it waits, is asleep or is dead, or what it holds
+	State    State
+	PID      int    // of the agent; 0 while there is none
+	Session  string // of the agent
+	Queue    int    // deliveries that are claimed and not done
+	InFlight string // uuid of the frame
+	Deaths   int    // of the agent, since Run began
+	LastDone time.Time
+	Reason   string // why it waits, is asleep or is dead, or what it holds
 }
 
 // Relay serves one inbox. Make it with [New].

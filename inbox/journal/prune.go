@@ -15,7 +15,6 @@ type Pruned struct {
 	Envelopes   int64 // deleted
 	TaskChanges int64 // deleted
 	Bytes       int64 // size of the journal afterwards
-	Freed       int64 // by how much it became smaller
 }
 
 // pruneStep limits the messages deleted in one transaction, so that others wait for tens of milliseconds.
@@ -30,12 +29,7 @@ const pruneStep = 500
 // It works in steps, between which others get their turn, and gives the space back to the
 // disk. With an error, what was done until then stays done and is reported.
 func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (p Pruned, err error) {
-	done, err := j.measured(ctx, &p)
-	if err != nil {
-		return p, err
-	}
-	defer done()
-
+	defer j.measure(ctx, &p)
 	err = j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) error {
 		if err := watermark(c, "SELECT max(seq) FROM receipts WHERE at<?", before.UnixMicro()); err != nil {
 			return err
@@ -68,11 +62,7 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 
 // PruneEnvelopes deletes the envelopes and the changes of tasks from before the given time, in steps like Prune.
 func (j *Journal) PruneEnvelopes(ctx context.Context, before time.Time) (p Pruned, err error) {
-	done, err := j.measured(ctx, &p)
-	if err != nil {
-		return p, err
-	}
-	defer done()
+	defer j.measure(ctx, &p)
 	for n := int64(pruneStep); n == pruneStep; p.Envelopes += n {
 		if n, err = j.dropEnvelopes(ctx, before.UnixMicro(), pruneStep); err != nil {
 			return p, err
@@ -89,15 +79,11 @@ func (j *Journal) PruneEnvelopes(ctx context.Context, before time.Time) (p Prune
 	return p, err
 }
 
-// measured returns a function that says in p how large the journal is, and by how much it
-// became smaller until then.
-func (j *Journal) measured(ctx context.Context, p *Pruned) (done func(), err error) {
-	start, _, err := j.size(ctx)
-	return func() {
-		if now, _, e := j.size(context.WithoutCancel(ctx)); e == nil {
-			p.Bytes, p.Freed = now, start-now
-		}
-	}, err
+// measure says in p how large the journal is.
+func (j *Journal) measure(ctx context.Context, p *Pruned) {
+	if now, _, err := j.size(context.WithoutCancel(ctx)); err == nil {
+		p.Bytes = now
+	}
 }
 
 // prune deletes what is oldest while the journal is larger than maxBytes.
