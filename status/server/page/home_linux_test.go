@@ -538,7 +538,7 @@ func testWrite(t *testing.T, browser context.Context) {
 	a.focused(`e.matches(".post-text")`)
 	a.picture("home-write")
 	a.run(chromedp.KeyEvent("Polish the lens."), chromedp.KeyEvent("\r", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
-	a.until(`location.hash === "#/team/lighthouse/worker" && ` + own("Polish the lens") + `?.textContent.startsWith("✓ in the inbox")`)
+	a.until(`location.hash === "#/team/lighthouse/worker" && ` + own("Polish the lens") + `?.textContent.startsWith("✓ sent")`)
 	a.run(do(`location.hash = "#/"`))
 	a.until(`document.querySelector(".post-to")?.value === "" && document.querySelector(".post-text").value === ""`)
 }

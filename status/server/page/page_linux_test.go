@@ -104,7 +104,7 @@ func testConversation(t *testing.T, browser context.Context) {
 	p.write("Please look at the lighthouse plan.\nIt has two lines.")
 	p.until(own("lighthouse plan") + `?.textContent === "✓✓ received"`)
 	p.write("And then at the budget.")
-	p.until(own("budget") + `?.textContent === "✓ in the inbox"`)
+	p.until(own("budget") + `?.textContent === "✓ sent"`)
 	close(hold)
 	p.until(own("budget") + `?.textContent === "✓✓ received"`)
 	p.until(shown("You said: And then at the budget."))
@@ -177,7 +177,7 @@ func testTabs(t *testing.T, browser context.Context) {
 	tabs[0].choose("worker")
 	last := tabs[len(tabs)-1]
 	last.run(do(`document.querySelector("#text").value = "from the last one"; document.querySelector("form.compose").requestSubmit()`))
-	last.until(own("from the last one") + `?.textContent.includes("in the inbox")`)
+	last.until(own("from the last one") + `?.textContent.includes("✓ sent")`)
 	all("from the last one")
 
 	// One that came first leaves, and the service is away for a while.
@@ -286,7 +286,7 @@ func testSendAgain(t *testing.T, browser context.Context) {
 		return call(fetch.FailRequest, fetch.FailRequestParams{RequestID: id, ErrorReason: network.ErrorReasonConnectionReset})
 	})
 	again("nobody hears of it")
-	p.until(own("nobody hears of it") + `?.textContent === "✓ in the inbox"`)
+	p.until(own("nobody hears of it") + `?.textContent === "✓ sent"`)
 	p.block()
 	p.live()
 	arrives("nobody hears of it")
@@ -333,7 +333,7 @@ func testLost(t *testing.T, browser context.Context) {
 	p.live()
 	p.choose("worker")
 	p.write("carry this")
-	p.until(own("carry this") + `?.textContent.startsWith("✓ in the inbox")`)
+	p.until(own("carry this") + `?.textContent.startsWith("✓ sent")`)
 	box := w.Inbox(sim.Name(), "worker")
 	taken, err := teamstest.Take(t.Context(), box, func(r inbox.Row) bool { return r.Text == "carry this" })
 	if err != nil || len(taken) != 1 {
@@ -348,7 +348,7 @@ func testLost(t *testing.T, browser context.Context) {
 	}
 	p.picture("lost")
 	p.run(do(own("carry this") + `.querySelector("button").click()`))
-	p.until(own("carry this") + `?.textContent.startsWith("✓ in the inbox")`)
+	p.until(own("carry this") + `?.textContent.startsWith("✓ sent")`)
 	rows, err := box.Read(t.Context())
 	if err != nil || len(rows) != 2 {
 		t.Errorf("there are %d messages, %v", len(rows), err)
@@ -357,11 +357,11 @@ func testLost(t *testing.T, browser context.Context) {
 	// Of what was sent another way it is not known whether it was taken or
 	// overwritten.
 	w.Send(sim.Name(), "user", "worker", "sent from a terminal")
-	p.until(own("sent from a terminal") + `?.textContent === "✓ in the inbox"`)
+	p.until(own("sent from a terminal") + `?.textContent === "✓ sent"`)
 	if _, err := teamstest.Take(t.Context(), box, func(r inbox.Row) bool { return r.Text == "sent from a terminal" }); err != nil {
 		t.Fatal(err)
 	}
-	p.until(own("sent from a terminal") + `?.textContent === "✓ delivered (not tracked)"`)
+	p.until(own("sent from a terminal") + `?.textContent === "✓ sent (not tracked)"`)
 
 	// An agent that keeps what it took did not remove this.
 	var config struct {
@@ -381,12 +381,12 @@ func testLost(t *testing.T, browser context.Context) {
 		t.Fatal(err)
 	}
 	p.write("who knows")
-	p.until(own("who knows") + `?.textContent.startsWith("✓ in the inbox")`)
+	p.until(own("who knows") + `?.textContent.startsWith("✓ sent")`)
 	if _, err := teamstest.Take(t.Context(), box, teamstest.All); err != nil {
 		t.Fatal(err)
 	}
 	p.until(own("who knows") + `?.dataset.state === "unknown"`)
-	if got := value[string](p, own("who knows")+`.textContent`); !strings.HasPrefix(got, "⚠ may not have been delivered. ") || len(got) < 50 {
+	if got := value[string](p, own("who knows")+`.textContent`); !strings.HasPrefix(got, "⚠ unknown: it may not have been delivered. ") || len(got) < 50 {
 		t.Errorf("of one that nothing is known of it says %q", got)
 	}
 }
@@ -647,7 +647,7 @@ func testEveryone(t *testing.T, browser context.Context) {
 	p.choose("Everyone")
 	p.write("Lunch is ready.")
 	p.until(`[...document.querySelectorAll(".mine .bubble")].length === 1 &&
-		[...document.querySelectorAll(".mine .fate")].map(e => e.textContent).sort().join() === "✓ reviewer in the inbox,✓✓ worker received"`)
+		[...document.querySelectorAll(".mine .fate")].map(e => e.textContent).sort().join() === "✓ reviewer sent,✓✓ worker received"`)
 	p.run(do(`document.querySelector("#lead").click()`))
 	p.write("For all of you.")
 	p.until(`[...document.querySelectorAll(".mine .bubble")].at(-1).querySelectorAll(".fate").length === 3 && document.querySelectorAll(".outbox li").length === 0`)
@@ -714,7 +714,7 @@ func testDrafts(t *testing.T, browser context.Context) {
 	p.choose("worker")
 	p.until(`document.querySelector("#text").value === "not yet\nsent"`)
 	p.run(chromedp.Click(chromedp.CSS(".compose .send")))
-	p.until(own("not yet") + `?.textContent.startsWith("✓ in the inbox")`)
+	p.until(own("not yet") + `?.textContent.startsWith("✓ sent")`)
 	p.run(chromedp.Reload())
 	p.live()
 	p.until(shown("not yet") + ` && document.querySelector("#text").value === ""`)
@@ -749,7 +749,7 @@ func testAccessible(t *testing.T, browser context.Context) {
 		p.run(chromedp.KeyEvent("\t"))
 	}
 	p.write("by keyboard")
-	p.until(own("by keyboard") + `?.textContent.startsWith("✓ in the inbox")`)
+	p.until(own("by keyboard") + `?.textContent.startsWith("✓ sent")`)
 
 	// A state has words and a form, beside its colour.
 	if got := value[string](p, `document.querySelector("a.member[data-word=unknown]").title`); !strings.HasPrefix(got, "Unknown · nothing was heard from it ") {

@@ -39,7 +39,7 @@ func TestPanes(t *testing.T) {
 	p.until(own("Run the tests") + `?.textContent.startsWith("… waiting: ") && ` + own("Run the tests") + `.dataset.state === "sending"`)
 	p.picture("pane-waiting")
 	tmux.Keys(t, id, "C-u")
-	p.until(own("Run the tests") + `?.textContent === "✓✓ confirmed"`)
+	p.until(own("Run the tests") + `?.textContent === "✓✓ received"`)
 
 	// Its task ends, as the agent's hook tells.
 	l, err := ledger.Open(t.Context(), filepath.Join(w.State, "ledger.db"))
@@ -55,7 +55,7 @@ func TestPanes(t *testing.T) {
 	if err := hook.Stopped(t.Context(), pane.Stop{Answer: "All **42** tests pass.", Socket: tmux.Socket, Server: list[0].Ref.Server, PaneID: id}); err != nil {
 		t.Fatal(err)
 	}
-	p.until(own("Run the tests") + `?.textContent === "✓✓✓ finished" && ` + bubble("All 42 tests pass.") + `?.querySelector("strong") !== null`)
+	p.until(own("Run the tests") + `?.textContent === "✓✓✓ done" && ` + bubble("All 42 tests pass.") + `?.querySelector("strong") !== null`)
 
 	// An interruption is confirmed first.
 	tmux.Keys(t, id, "WAIT:never", "Enter")
@@ -72,7 +72,7 @@ func TestPanes(t *testing.T) {
 	p.run(do(`document.querySelector("#text").focus()`), chromedp.KeyEvent("\r", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
 	p.until(`document.querySelector("dialog.confirm .send") === document.activeElement`)
 	p.run(chromedp.KeyEvent("\r"))
-	p.until(own("the branch is wrong") + `?.textContent === "✓✓ confirmed" && document.querySelector("#policy").value === "queued"`)
+	p.until(own("the branch is wrong") + `?.textContent === "✓✓ received" && document.querySelector("#policy").value === "queued"`)
 	if screen := captured(t, tmux, id); !strings.Contains(screen, "[Request interrupted by user]") || !strings.Contains(screen, "the branch is wrong") {
 		t.Errorf("the pane shows:\n%s", screen)
 	}
@@ -112,7 +112,7 @@ func TestPanes(t *testing.T) {
 	press(first, "Send again")
 	p.until(own(first) + `?.textContent.startsWith("… waiting")`)
 	tmux.Keys(t, id, "Escape")
-	p.until(own(first) + `?.textContent === "✓✓ confirmed"`)
+	p.until(own(first) + `?.textContent === "✓✓ received"`)
 
 	// Home has what waits; the end of the task can be dismissed.
 	tmux.Keys(t, id, "ASK:Bash", "Enter")

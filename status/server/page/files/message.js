@@ -94,14 +94,14 @@ function describe(r, o) {
 export function fate(r) {
   const { state, reason, lostAt, seenAt, consumedAt, verifiedAt } = r.receipt ?? {};
   const time = (t) => (t ? wholeTime(new Date(t)) : "");
-  if (seenAt) return { state: "seen", tick: "✓✓✓", words: "seen by the model", title: `seen by the model at ${time(seenAt)}` };
+  if (seenAt) return { state: "seen", tick: "✓✓✓", words: "seen", title: `seen by the model at ${time(seenAt)}` };
   if (state === "lost" || state === "unknown") {
-    return { state, tick: "⚠", words: state === "lost" ? "lost" : "may not have been delivered", reason, title: time(lostAt) };
+    return { state, tick: "⚠", words: state === "lost" ? "lost" : "unknown: it may not have been delivered", reason, title: time(lostAt) };
   }
   if (state === "consumed" || r.read) return { state: "consumed", tick: "✓✓", words: "received", title: time(consumedAt ?? r.readAt) };
   // The agent has probably taken it, but another program may have overwritten it.
-  if (r.gone) return { state: "verified", tick: "✓", words: "delivered (not tracked)", title: time(r.goneAt) };
-  return { state: "verified", tick: "✓", words: "in the inbox", title: time(verifiedAt) };
+  if (r.gone) return { state: "verified", tick: "✓", words: "sent (not tracked)", title: time(r.goneAt) };
+  return { state: "verified", tick: "✓", words: "sent", title: `in the inbox at ${time(verifiedAt)}` };
 }
 
 const deliveryStates = {
@@ -112,14 +112,14 @@ const deliveryStates = {
 // The states of a message to a terminal pane or a session: [state for its color, tick, words].
 const paneStates = {
   claimed: ["sending", "…", "waiting"], held: ["sending", "…", "waiting"], written: ["sending", "…", "being delivered"],
-  accepted: ["sending", "…", "typed, not confirmed yet"], done: ["consumed", "✓✓", "confirmed"],
-  given: ["seen", "✓✓✓", "seen by the model"], finished: ["seen", "✓✓✓", "finished"], dropped: ["lost", "⚠", "given up"],
+  accepted: ["sending", "…", "typed, not received yet"], done: ["consumed", "✓✓", "received"],
+  given: ["seen", "✓✓✓", "seen"], finished: ["seen", "✓✓✓", "done"], dropped: ["lost", "⚠", "given up"],
 };
 
 // paneFate returns what happened to a message to a pane or a session, as fate does.
 export function paneFate({ state, reason = "", at }) {
   const unknown = reason.startsWith("unknown: ");
-  const [color, tick, words] = state === "failed" ? ["lost", "⚠", unknown ? "may not have been sent" : "not sent"] : paneStates[state] ?? ["sending", "…", flat(state)];
+  const [color, tick, words] = state === "failed" ? ["lost", "⚠", unknown ? "unknown: it may not have been sent" : "not sent"] : paneStates[state] ?? ["sending", "…", flat(state)];
   const why = state === "failed" || state === "held" ? flat(reason.replace(/^(unknown|not sent): /, "")) : "";
   return { state: color, tick, words: words + (why ? `: ${why}` : ""), title: wholeTime(new Date(at)) };
 }

@@ -3,7 +3,6 @@
 import { face } from "./colors.js";
 import { escaped, h, morph } from "./dom.js";
 import { beginning } from "./message.js";
-import { queued } from "./teams.js";
 
 export class Pending {
   element = h("ol", { class: "messages outbox", "aria-label": "Not sent yet", hidden: true });
@@ -34,7 +33,7 @@ export class Pending {
     const { page, edit, sent } = this.#view;
     const tick = (mark) => h("span", { class: "tick", "aria-hidden": "true" }, mark);
     if (e.state === "sending") return h("p", { class: "fate", "data-state": "sending" }, tick("…"), " sending");
-    if (e.state === "sent") return h("p", { class: "fate", "data-state": "verified" }, tick("✓"), queued(page.team(this.#view.place)) ? " in the queue" : " in the inbox");
+    if (e.state === "sent") return h("p", { class: "fate", "data-state": "verified" }, tick("✓"), " sent");
     const uncertain = e.state === "uncertain";
     const button = (words, act) => h("button", { type: "button", class: "small", onclick: act }, words);
     const retry = async (force) => sent(await page.outbox.retry(e, force));

@@ -148,7 +148,7 @@ export class People {
   }
 
   #member(s, t) {
-    const why = s.section === "needs-you" || s.section === "stuck" ? s.sectionWhy : "";
+    const why = (s.section === "needs-you" || s.section === "stuck") && s.sectionKind !== "unread" ? s.sectionWhy : ""; // a badge counts messages
     const more = [state(s), s.relay && `relay ${flat(s.relay.state)}`, s.unread > 0 && (queued(t) ? `${s.unread} waiting` : `${s.unread} unread in its inbox`)];
     return this.#row(t, s.member, s.word, face(s.member, colorOf(s.member, s.color), dot(s)),
       [escaped(s.member), s.member === t.lead && !/lead/i.test(s.member) ? h("span", { class: "role" }, "lead") : null,

@@ -53,15 +53,15 @@ test("structured texts are described, and others shown as they are", () => {
 
 test("what happened to a message: its receipt, or else its row", () => {
   const state = (r) => { const f = fate(r); return `${f.state} ${f.words}`; };
-  assert.equal(state({}), "verified in the inbox");
+  assert.equal(state({}), "verified sent");
   assert.equal(state({ read: true }), "consumed received");
-  assert.equal(state({ gone: true }), "verified delivered (not tracked)");
+  assert.equal(state({ gone: true }), "verified sent (not tracked)");
   assert.equal(state({ gone: true, receipt: { state: "consumed" } }), "consumed received");
   assert.equal(state({ read: true, receipt: { state: "lost" } }), "lost lost");
   const seen = { receipt: { state: "seen", consumedAt: "2026-01-01T00:00:01Z", seenAt: "2026-01-01T00:00:02Z" } };
-  assert.equal(state(seen), "seen seen by the model");
+  assert.equal(state(seen), "seen seen");
   assert.deepEqual([fate(seen).tick, fate(seen).title], ["✓✓✓", "seen by the model at " + wholeTime(new Date("2026-01-01T00:00:02Z"))]);
-  assert.equal(state({ receipt: { state: "unknown" } }), "unknown may not have been delivered");
+  assert.equal(state({ receipt: { state: "unknown" } }), "unknown unknown: it may not have been delivered");
 });
 
 test("a long text is cut at so many lines or characters, but not for a little", () => {
