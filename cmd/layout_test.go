@@ -154,7 +154,7 @@ var mayImport = map[string][]string{
 	"relay/relaytest/claudedir":        {},
 	"relay/relaytest/killtest":         {"teams/winetest"},
 	"relay/relaytest/simchild":         {"relay/relaytest/claudedir", "relay/relaytest/simagent", "teams"}, // as simagent
-	"relay/relaytest/simchild/program": {"relay/relaytest/simchild"},
+	"relay/relaytest/simchild/program": {"relay/relaytest/simacp", "relay/relaytest/simchild"},
 	"relay/relaytest/simsession":       {"relay/qwen", "relay/relaytest/claudedir", "relay/relaytest/simagent", "teams", "teams/transcript"}, // the names and lines of its files, and the version in them
 	"relay/relaytest/probetest":        {"relay/probe", "relay/process", "relay/relaytest/claudedir", "teams"},
 }

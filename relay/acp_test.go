@@ -80,7 +80,7 @@ func simulatedACP(t *testing.T, script simacp.Script) *subject {
 	s := newStation(t, simchild.Script{})
 	script.State = filepath.Join(s.dir, "sim")
 	must(t, os.Mkdir(script.State, 0o700))
-	s.other = &otherAgent{ACP: &acp.Options{Command: []string{os.Args[0]}, Env: append(os.Environ(), script.Env(), "GORACE=atexit_sleep_ms=0")}}
+	s.other = &otherAgent{ACP: &acp.Options{Command: []string{simchild.Program()}, Env: append(os.Environ(), script.Env(), "GORACE=atexit_sleep_ms=0")}}
 	said := func() (texts []string) {
 		for _, e := range simacp.Log(script.State) {
 			if e.Kind == "work" {

@@ -95,7 +95,7 @@ func TestKilledAtRandomInstants(t *testing.T) {
 		data, err := io.ReadAll(res.Body)
 		return res.StatusCode, data, err
 	}
-	if status, data, err := post("/v1/relays", fmt.Sprintf(`{"team": %q, "member": "lead", "command": [%q], "dir": %q}`, band, os.Args[0], h.work), ""); status != http.StatusCreated {
+	if status, data, err := post("/v1/relays", fmt.Sprintf(`{"team": %q, "member": "lead", "command": [%q], "dir": %q}`, band, simchild.Program(), h.work), ""); status != http.StatusCreated {
 		t.Fatalf("%d %s, %v", status, data, err)
 	}
 

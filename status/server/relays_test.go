@@ -18,10 +18,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(simchild.Variable) != "" && slices.Contains(os.Args, "--version") {
-		fmt.Println("2.1.329 (simulated)")
-		return
-	}
 	simchild.MainTerminal()
 	simchild.Main()
 	killtest.Run(killtest.Roles{"service": killtest.Job(serveForEver)})
@@ -68,7 +64,7 @@ func (h *headless) start(t testing.TB, change ...func(*Server)) *running {
 // add has an agent run as a member, with something else about it.
 func (h *headless) add(t testing.TB, r *running, member, more string) api.RelayEntry {
 	t.Helper()
-	body := fmt.Sprintf(`{"team": %q, "member": %q, "command": [%q], "dir": %q%s}`, band, member, os.Args[0], h.work, more)
+	body := fmt.Sprintf(`{"team": %q, "member": %q, "command": [%q], "dir": %q%s}`, band, member, simchild.Program(), h.work, more)
 	return of[api.RelayEntry](t, r.ask(t, "POST", "/v1/relays", body), http.StatusCreated)
 }
 

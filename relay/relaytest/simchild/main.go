@@ -20,7 +20,8 @@ import (
 	"teambridge/relay/relaytest/claudedir"
 )
 
-// Program returns the path of the simulated program: what $TEAMBRIDGE_SIMULATED names, or else this one. A program with
+// Program returns the path of the simulated program, which is also that of simacp: what $TEAMBRIDGE_SIMULATED names, or else
+// this one. A program with
 // nothing else in it starts in half of the time, and in a tenth of what one with the race detector takes.
 func Program() string { return cmp.Or(os.Getenv("TEAMBRIDGE_SIMULATED"), os.Args[0]) }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,10 +24,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(simchild.Variable) != "" && slices.Contains(os.Args, "--version") {
-		fmt.Println("2.1.329 (simulated)")
-		return
-	}
 	simchild.MainTerminal()
 	simsession.Main() // does not return in a session
 	simchild.Main()   // does not return in an agent
@@ -95,7 +90,7 @@ func newAsker(t *testing.T, browser context.Context, script simchild.Script, mem
 func (a *asker) add(member string) {
 	a.w.t.Helper()
 	e, err := a.w.client().AddRelay(a.w.t.Context(), api.NewRelay{
-		Team: house, Member: member, Command: []string{os.Args[0]}, Dir: a.state, Permissions: "ask",
+		Team: house, Member: member, Command: []string{simchild.Program()}, Dir: a.state, Permissions: "ask",
 	})
 	if err != nil {
 		a.w.t.Fatal(err)
