@@ -10,16 +10,16 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"teambridge/relay/relaytest/killtest"
 )
 
 // A run is killed at a random instant while it makes its team and starts its agent,
 // and run again: that one has made the team or taken it back, and removes it in the
-// end. 12 rounds, or as many as $TEAMBRIDGE_CREATE_ROUNDS says.
+// end. 6 rounds, or as many as $TEAMBRIDGE_CREATE_ROUNDS says, whose instants are spread over the whole run.
 func TestRunKilledWhileItMakesItsTeam(t *testing.T) {
-	rounds := 12
-	if n, err := strconv.Atoi(os.Getenv("TEAMBRIDGE_CREATE_ROUNDS")); err == nil {
-		rounds = n
-	}
+	t.Parallel()
+	rounds := killtest.Rounds(t, "TEAMBRIDGE_CREATE_ROUNDS", 6)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestRunKilledWhileItMakesItsTeam(t *testing.T) {
 	left := 0
 	for i := range rounds {
 		name := "t" + strconv.Itoa(i)
-		if _, err := run(name, 1+time.Duration(rnd.Int64N(int64(whole)))); err != nil {
+		if _, err := run(name, 1+time.Duration(float64(whole)*(float64(i)+rnd.Float64())/float64(rounds))); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(filepath.Join(claudeDir, "teams", name)); err == nil {

@@ -68,7 +68,7 @@ func (h *headless) serve(t *testing.T) *killtest.Process {
 //
 // Not beside other tests: its processes would take their time from them.
 func TestKilledAtRandomInstants(t *testing.T) {
-	rounds := killtest.Rounds(t, "SERVER_TEST_ROUNDS", 6)
+	rounds := killtest.Rounds(t, "SERVER_TEST_ROUNDS", 4)
 	const each = 8 // of each kind, a round
 	h := newHeadless(t, simchild.Script{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rounds)*time.Minute+patience)

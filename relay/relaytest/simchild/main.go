@@ -21,8 +21,8 @@ import (
 )
 
 // Program returns the path of the simulated program, which is also that of simacp: what $TEAMBRIDGE_SIMULATED names, or else
-// this one. A program with
-// nothing else in it starts in half of the time, and in a tenth of what one with the race detector takes.
+// this one. A program with nothing else in it starts in half of the time, and in a tenth of what one with the race detector
+// takes.
 func Program() string { return cmp.Or(os.Getenv("TEAMBRIDGE_SIMULATED"), os.Args[0]) }
 
 // Main is the simulated headless program if the environment says so, and then ends the process. Else it returns at once.
