@@ -128,11 +128,11 @@ func Run(ctx context.Context, o Options) (r Result, err error) {
 	defer cancel()
 
 	var halves []half
-	for _, h := range []half{{"t", teamPoints(), (*bench).team, nil}, {"h", headlessPoints(), (*bench).headless, nil}} {
+	for _, h := range []half{{"t", teamPoints(), withHook, (*bench).team, nil}, {"h", headlessPoints(), withoutHook, (*bench).headless, nil}} {
 		if o.half != nil && !o.half(h.points) {
 			continue
 		}
-		if h.bench, err = newBench(limited, filepath.Join(dir, h.name), o); err != nil {
+		if h.bench, err = newBench(limited, filepath.Join(dir, h.name), h.settings, o); err != nil {
 			return Result{}, err
 		}
 		defer h.close()
@@ -190,9 +190,10 @@ func removeAll(dir string) (err error) {
 
 // half is what is measured in one home.
 type half struct {
-	name    string
-	points  []Point
-	measure func(*bench) error
+	name     string
+	points   []Point
+	settings string
+	measure  func(*bench) error
 	*bench
 }
 
@@ -214,12 +215,15 @@ type outcome struct {
 	why string
 }
 
-// settings let tools run that are used here, and write down what the Stop hook is given.
-const settings = `{"permissions":{"allow":["SendMessage","Agent","Task"]},
+// Settings let tools run that are used here. Those of the half that measures the Stop hook write down what it is given.
+const (
+	withoutHook = `{"permissions":{"allow":["SendMessage","Agent","Task"]}}`
+	withHook    = `{"permissions":{"allow":["SendMessage","Agent","Task"]},
 "hooks":{"Stop":[{"hooks":[{"type":"command","command":"cat >>\"$CLAUDE_CONFIG_DIR/stop.jsonl\"; echo >>\"$CLAUDE_CONFIG_DIR/stop.jsonl\""}]}]}}
 `
+)
 
-func newBench(ctx context.Context, dir string, o Options) (*bench, error) {
+func newBench(ctx context.Context, dir, settings string, o Options) (*bench, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}

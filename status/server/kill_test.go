@@ -64,7 +64,7 @@ func (h *headless) serve(t *testing.T) *killtest.Process {
 // A service that is killed again and again, at any moment, while a person speaks
 // to an agent and teammates write to it: the agent gets each message once, and a
 // client that comes again sees each message, receipt and relay event once. It is
-// killed 6 times, or as often as $SERVER_TEST_ROUNDS says.
+// killed 4 times, or as often as $SERVER_TEST_ROUNDS says.
 //
 // Not beside other tests: its processes would take their time from them.
 func TestKilledAtRandomInstants(t *testing.T) {
