@@ -109,7 +109,7 @@ func TestDemoKeep(t *testing.T) {
 		t.Errorf("not among the commands: %v", want)
 	}
 	// What the first screen says of inboxes holds of the simulated agents, too.
-	if out, err := command("teambridge").CombinedOutput(); err != nil || !strings.Contains(string(out), "--wait consumed waits until it is taken") {
+	if out, err := command("teambridge").CombinedOutput(); err != nil || !strings.Contains(string(out), "known once it is taken") {
 		t.Errorf("the first screen: %v\n%s", err, out)
 	}
 	if out, err := command("teambridge", "send", "worker", "hello", "--wait", "consumed").CombinedOutput(); err != nil {

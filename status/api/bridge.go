@@ -243,6 +243,7 @@ type Scope struct {
 
 	ToRead   bool   `query:"toRead"`   // where no team lives, and nobody is named, the sessions are meant
 	Via      string `query:"via"`      // as in a message to the target
+	From     string `query:"from"`     // the agent that asks: members of its team are meant first, "user" is the person, and it is not meant itself
 	Existing bool   `query:"existing"` // the names must be those of members or inboxes; members has the names that these have
 }
 

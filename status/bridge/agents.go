@@ -51,7 +51,7 @@ func (l *Local) Agents(ctx context.Context) (all api.Agents, err error) {
 			case m.Word != api.WordEnded:
 				taken[m.Member]++
 				placed[[2]string{t.Team, m.Member}] = true
-				all.Agents = append(all.Agents, agentOf(t, m, sessions))
+				all.Agents = append(all.Agents, agentOf(ctx, t, m, sessions))
 			}
 		}
 	}
@@ -94,12 +94,14 @@ func (l *Local) Agents(ctx context.Context) (all api.Agents, err error) {
 }
 
 // agentOf returns a member of a team, or a pane.
-func agentOf(t api.Team, m api.Status, sessions []api.Session) api.Agent {
+func agentOf(ctx context.Context, t api.Team, m api.Status, sessions []api.Session) api.Agent {
 	one := api.Agent{Name: m.Member + "@" + t.Team, Team: t.Team, Member: m.Member, Kind: "member", Way: api.WayInbox}
 	m.Cwd = cmp.Or(m.Cwd, t.Cwd)
 	switch {
 	case t.Panes:
-		one.Kind, one.Way = "pane", api.WayPane
+		if one.Kind, one.Way = "pane", api.WayPane; Agent(ctx) { // what is typed there counts as a person's words
+			one.Way = ""
+		}
 	case t.Machine != "":
 		one.Way = api.WayMachine
 	case m.Relay != nil:

@@ -169,7 +169,7 @@ func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (api.T
 			return api.Target{Team: pane.SessionTeam, Members: []string{name}, Way: api.WaySession, Queued: true}, nil
 		}
 	}
-	t, err := l.Resolve(ctx, s, names...)
+	t, err := l.meant(ctx, s, names, l.Team)
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && nf.Query != "" {
 		err = l.OrEnded(ctx, nf.Query, err) // which [history.Archive.Open] does only in a command
 	}
@@ -184,10 +184,58 @@ func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (api.T
 	defer t.Close() // nothing was written through it
 	to := l.by(&t).says(&t)
 	to.Team, to.Members, to.Way = t.Name(), t.Members, t.Way()
-	if s.Existing && t.Team != nil && len(names) > 0 {
-		to.Members, err = l.Inboxes(ctx, t.Team, t.Members, false)
+	if s.Existing && len(names) > 0 {
+		to.Members, err = l.existing(ctx, &t)
 	}
 	return to, err
+}
+
+// meant is [Targets.Resolve] for whoever asks. What an agent calls "user" is the person, under the name that its team can answer, and
+// a name without a team is that of a member of its own, if there is one. detail is [Local.Team].
+func (l *Targets) meant(ctx context.Context, s api.Scope, names []string, detail func(context.Context, string) (api.TeamDetail, error)) (to Target, err error) {
+	if s.From == "" || len(names) != 1 {
+		return l.Resolve(ctx, s, names...)
+	}
+	name := names[0]
+	who, team := teams.Split(s.From)
+	alone, err := l.OfSessions(cmp.Or(team, pane.SessionTeam))
+	switch {
+	case err != nil:
+		return to, err
+	case name == mail.User && alone:
+		return l.In(ctx, pane.SessionTeam, name)
+	case name == mail.User:
+		d, err := detail(ctx, team)
+		if err != nil {
+			return to, err
+		}
+		return l.In(ctx, team, d.From)
+	}
+	own := !alone && !strings.Contains(name, "@")
+	if own {
+		if to, err = l.In(ctx, team, name); err == nil {
+			to.Members, err = l.existing(ctx, &to)
+		}
+	}
+	if !own || err != nil && view.Explain(err).Code == api.CodeNotFound {
+		to, err = l.Resolve(ctx, s, name)
+	}
+	if err == nil && to.Name() == team && (to.Member() == who || len(to.Panes) == 1 && to.Panes[0].Ref.ID == who) {
+		err = errors.Join(api.Decide(api.CodeInvalid, "nothing was sent", "%s is you", name), to.Close())
+	}
+	return to, err
+}
+
+// existing returns the names that the members of a target have, if they are those of members or inboxes. Else it closes the target.
+func (l *Targets) existing(ctx context.Context, t *Target) ([]string, error) {
+	if t.Team == nil {
+		return t.Members, nil
+	}
+	found, err := l.Inboxes(ctx, t.Team, t.Members, false)
+	if err != nil {
+		err = errors.Join(err, t.Close())
+	}
+	return found, err
 }
 
 func twoTeams(flag, name string) error {

@@ -31,10 +31,8 @@ import (
 // Bridge is what agents may do of [api.Bridge].
 type Bridge interface {
 	Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error)
-	Team(ctx context.Context, team string) (api.TeamDetail, error)
 	Sessions(ctx context.Context) ([]api.Session, error)
 	Agents(ctx context.Context) (api.Agents, error)
-	Status(ctx context.Context, team string, members ...string) ([]api.Status, error)
 	Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error)
 	Reply(ctx context.Context, id string, r api.NewReply) (api.Replied, error)
 	Ask(ctx context.Context, team, member, id string, q api.NewQuestion) (api.Answered, error)
@@ -160,7 +158,7 @@ type caller struct {
 }
 
 // sessionTeam is the team of the sessions that are in no other team.
-const sessionTeam = "sessions"
+const sessionTeam = api.TeamSessions
 
 // caller tells who calls: the agent whose process has started this one. What the agent says about that does not count. A process of Codex
 // has several, and tells with each call which one it is.
@@ -191,6 +189,7 @@ type Agent struct {
 	Why       string `json:"why,omitempty"`
 	Directory string `json:"directory,omitempty"`
 	Way       string `json:"way" jsonschema:"how a message gets there"`
+	Promise   string `json:"promise" jsonschema:"what is certain of a message to it"`
 }
 
 // Listed are the agents that can be written to.
@@ -214,7 +213,14 @@ func (l Listed) String() string {
 		if a.Directory != "" {
 			fmt.Fprintf(&b, ", in %s", a.Directory)
 		}
-		b.WriteByte('\n')
+		fmt.Fprintf(&b, ", by %s\n", a.Way)
+	}
+	said := map[string]bool{}
+	for _, a := range l.Agents {
+		if !said[a.Way] {
+			said[a.Way] = true
+			fmt.Fprintf(&b, "By %s: %s.\n", a.Way, a.Promise)
+		}
 	}
 	for _, team := range l.Unknown {
 		fmt.Fprintf(&b, "The members of %s.\n", team)
@@ -243,27 +249,14 @@ func (t *tools) list(ctx context.Context, c *call, _ nothing) (l Listed, err err
 		for _, a := range all.Agents {
 			switch {
 			case a.Team == who.team && (a.Member == who.name || who.session != "" && a.Session == who.session):
-				if a.Team == sessionTeam {
-					l.You = a.Member + "@" + a.Team
-				}
-			case a.Way == "", a.Way == api.WayPane: // what is typed into a pane counts as a person's words
-			default:
-				l.Agents = append(l.Agents, Agent{To: a.Member + "@" + a.Team, Does: a.Word, Why: a.Why, Directory: a.Cwd, Way: a.Way})
+				l.You = a.Member + "@" + a.Team
+			case a.Way != "":
+				l.Agents = append(l.Agents, Agent{To: a.Member + "@" + a.Team, Does: a.Word, Why: a.Why, Directory: a.Cwd, Way: a.Way, Promise: a.Promise})
 			}
 		}
 		return nil
 	})
 	return l, err
-}
-
-// sessionOf returns the session that a member has, or zero. A process of Codex has several.
-func sessionOf(sessions []api.Session, m api.Status) (of api.Session) {
-	for _, s := range sessions {
-		if s.PID == m.PID && m.PID != 0 && (s.Program != api.ProgramCodex || cmp.Or(s.As, s.Name) == m.Member) {
-			of = s
-		}
-	}
-	return of
 }
 
 // How long a call waits at most, and if nothing is asked for: programs give up a call after 60 s by default.
@@ -435,46 +428,11 @@ const arrivesWithin = 3 * time.Second
 // user is the person, as agents call them.
 const user = "user"
 
-// target returns whom an agent means. A name without a team is that of a member of its own, if there is one.
-func (t *tools) target(ctx context.Context, b Bridge, who caller, name string) (to api.Target, err error) {
-	if name == user {
-		to = api.Target{Team: cmp.Or(who.team, sessionTeam), Members: []string{user}, Way: api.WayInbox}
-		if to.Team != sessionTeam { // the name that the person has joined the team under
-			d, err := b.Team(ctx, to.Team)
-			if err != nil {
-				return to, err
-			}
-			to.Members[0] = d.From
-		}
-		return to, nil
-	}
-	if who.team != "" && who.team != sessionTeam && !strings.Contains(name, "@") {
-		to, err = b.Target(ctx, api.Scope{Team: who.team, Existing: true}, name)
-		if err == nil || !errors.Is(view.Explain(err).Code, api.CodeNotFound) {
-			return to, err
-		}
-	}
-	to, err = b.Target(ctx, api.Scope{Dir: t.Dir, Existing: true}, name)
+// target returns whom an agent means.
+func (t *tools) target(ctx context.Context, b Bridge, who caller, name string) (api.Target, error) {
+	to, err := b.Target(ctx, api.Scope{Dir: t.Dir, From: who.address, Existing: true}, name)
 	if err != nil && errors.Is(view.Explain(err).Code, api.CodeNotFound) {
-		return to, api.Decide(api.CodeNotFound, "nothing was sent; see whom you can write to with list_agents", "there is no agent %.100q to write to", name)
-	}
-	if err != nil || to.Team != who.team {
-		return to, err
-	}
-	itself := to.Member() == who.name
-	if to.Team == sessionTeam {
-		is, err := b.Status(ctx, sessionTeam, to.Member())
-		if err != nil {
-			return to, err
-		}
-		sessions, err := b.Sessions(ctx)
-		if err != nil {
-			return to, err
-		}
-		itself = len(is) == 1 && sessionOf(sessions, is[0]).Session == who.session
-	}
-	if itself {
-		err = api.Decide(api.CodeInvalid, "nothing was sent", "%s is you", name)
+		err = api.Decide(api.CodeNotFound, "nothing was sent; see whom you can write to with list_agents", "there is no agent %.100q to write to", name)
 	}
 	return to, err
 }

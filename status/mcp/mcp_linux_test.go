@@ -147,7 +147,7 @@ func TestAgentsWriteToOneAnother(t *testing.T) {
 		t.Fatalf("listed: %+v", listed)
 	}
 	for _, a := range listed.Agents {
-		if a.Does != api.WordIdle || a.Way != api.WaySession || a.Directory != m.ann.Dir() {
+		if a.Does != api.WordIdle || a.Way != api.WaySession || !strings.Contains(a.Promise, "each message once") || a.Directory != m.ann.Dir() {
 			t.Errorf("listed: %+v", a)
 		}
 	}

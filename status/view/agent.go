@@ -13,7 +13,7 @@ func Promise(way string) string {
 	case api.WaySession, api.WayHook, api.WayCodex:
 		return "each message once, proven by the session's transcript"
 	case api.WayInbox:
-		return "each message verified in the inbox; --wait consumed waits until it is taken"
+		return "each message verified in the inbox, and known once it is taken"
 	case api.WayPane:
 		return "each message typed once or not at all, or reported as unknown"
 	case api.WayMachine:

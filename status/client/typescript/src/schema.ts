@@ -141,6 +141,8 @@ export interface paths {
                     toRead?: boolean;
                     /** @description as in a message to the target */
                     via?: string;
+                    /** @description the agent that asks: members of its team are meant first, "user" is the person, and it is not meant itself */
+                    from?: string;
                     /** @description the names must be those of members or inboxes; members has the names that these have */
                     existing?: boolean;
                     /** @description MEMBER or MEMBER@TEAM; may be repeated */
