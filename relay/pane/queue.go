@@ -216,6 +216,9 @@ func (p *Panes) record(ctx context.Context, of Pane, m ledger.PaneMessage, frame
 	if failed != nil {
 		detail = cmp.Or(out.Detail, failed.Error())
 	}
+	if out.Reason == "" && (errors.Is(failed, context.Canceled) || errors.Is(failed, context.DeadlineExceeded)) {
+		out.Reason, detail = tmux.Reason(m.Held), cmp.Or(m.Detail, detail) // a look that was cut off says nothing new
+	}
 	switch {
 	case out.State == tmux.Confirmed && proof.altered(ctx):
 		return ignoreMoved(l.FailFrame(ctx, frame, Altered, ledger.TaskNone), frame)

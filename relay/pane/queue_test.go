@@ -295,6 +295,22 @@ func TestDeliver(t *testing.T) {
 		if err != nil || m.State != ledger.Failed || m.Reason != "not sent: it is held: draft" {
 			t.Errorf("not delivered: %s %q, %v", m.State, m.Reason, err)
 		}
+		// A look that is cut off does not change why it is held.
+		send, looks := b.tmux.send, 0
+		b.tmux.send = func(ctx context.Context, ref tmux.Ref, p tmux.Profile, m tmux.Input, steps tmux.Steps) (tmux.Outcome, error) {
+			if looks++; looks == 1 {
+				return send(ctx, ref, p, m, steps)
+			}
+			<-ctx.Done()
+			return tmux.Outcome{State: tmux.NotSent}, ctx.Err()
+		}
+		ctx, cancel = context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		m, err = b.Deliver(ctx, b.put("cut off").UUID)
+		if err != nil || m.State != ledger.Failed || m.Reason != "not sent: it is held: draft" || looks < 2 {
+			t.Errorf("cut off: %s %q after %d looks, %v", m.State, m.Reason, looks, err)
+		}
+		b.tmux.send = send
 		b.agent.set(func(a *simagent) { a.draft = "" })
 		b.do()
 		b.wantGiven("before", "hello")
