@@ -97,6 +97,7 @@ func TestSessions(t *testing.T) {
 	p.until(own("Are you there?") + `?.textContent.includes("the session has ended")`)
 	p.run(do(`location.hash = "#/"`))
 	p.until(`document.querySelector("main .needs")?.textContent.includes("1 message waits, but the session has ended")`)
+	p.until(`document.querySelector("main .needs [data-act=copy]")?.previousElementSibling.textContent.startsWith("claude --resume ")`)
 	p.picture("session-home")
 	s.Start()
 	p.until(`!document.querySelector("main .needs")?.textContent.includes("the session has ended")`)

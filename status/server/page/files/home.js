@@ -41,7 +41,7 @@ const acts = {
 const goTo = ({ kind }) => ({ unread: "Answer", done: "Answer", silent: "Ask", loop: "Ask" })[kind] ?? "Open";
 
 // toDo splits what the reader can do into words and a command to copy. What teambridge does is not said: there are buttons.
-function toDo({ kind, do: text }) {
+export function toDo({ kind, do: text }) {
   if (goTo({ kind }) !== "Open") return ["", ""];
   const [, words, command = ""] = /^(.*?)(?:(?:^|: )((?:teambridge|claude) .*))?$/s.exec(text);
   return command.startsWith("teambridge ") && !command.startsWith("teambridge pane ") ? ["", ""] : [words, command];
@@ -162,7 +162,7 @@ export class Home {
     return h("li", { class: "need", "data-key": a.id, "data-kind": waits },
       within && a.what === known ? null : h("a", { href: pathTo(a.team, member) },
         within ? null : h("span", { class: "need-who" }, h("b", null, escaped(member ? cut(member, 100) : "Team")), " ", h("span", { class: "in", title: flat(a.team) }, escaped(label(a.team)))),
-        h("span", { class: "need-what" }, this.#what(a, within),
+        h("span", { class: "need-what", title: words ? flat(capital(words)) : null }, this.#what(a, within),
           // A button is better than words.
           words && offered.every(([name]) => name === "dismiss") ? h("span", { class: "need-do" }, " · ", escaped(capital(words))) : null),
         at ? h("time", { datetime: a.since, title: wholeTime(at) }, since(at)) : null),
