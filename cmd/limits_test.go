@@ -18,13 +18,13 @@ func TestLimits(t *testing.T) {
 		of           string
 		count, limit int
 	}{
-		{"lines of teams", product.lines("teams"), 9_722},
+		{"lines of teams", product.lines("teams"), 9_760},
 		{"lines of inbox", product.lines("inbox"), 12_700},
 		{"lines of relay", product.lines("relay"), 41_070},
 		{"lines of status", product.lines("status"), 28_325},
 		{"lines of cmd", product.lines("cmd", "plugin"), 16_470},
-		{"lines of tests", tests, 109_410},
-		{"lines of scripts", linesOf(t, "testdata/script/*.txtar"), 7_022},
+		{"lines of tests", tests, 109_480},
+		{"lines of scripts", linesOf(t, "testdata/script/*.txtar"), 7_023},
 		{"methods of the widest type of the core", product.widest("status/local", "status/history", "status/links", "status/question", "status/bridge", "status/service"), 36},
 		{"methods of inbox/ledger.Ledger", product.methods("inbox/ledger", "Ledger"), 163},
 		{"methods of cmd/teambridge.app", product.methods("cmd/teambridge", "app"), 135},

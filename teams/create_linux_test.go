@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"teambridge/teams/proc"
 )
 
 // A team that we made, and that another process of ours leads which lives, is not
@@ -12,12 +14,12 @@ func TestTeamOfALivingProcessIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	root, f, config := orphaned(t)
 	parent := os.Getppid()
-	_, start, err := stat(parent)
+	now, err := proc.Read(parent)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, mine := thisProcess()
-	change(t, config, `"procStart": "9`+mine, `"procStart": "`+start)
+	change(t, config, `"procStart": "9`+mine, `"procStart": "`+now.Start)
 	change(t, config, fmt.Sprintf(`"pid": %d`, os.Getpid()), fmt.Sprintf(`"pid": %d`, parent))
 	f.Leaders = append(f.Leaders, leaderOf(t, root))
 	if !teamConfig(t, root).IsOwned(f) {

@@ -1,11 +1,11 @@
 package teams
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"syscall"
+
+	"teambridge/teams/proc"
 )
 
 func (p *LeadProcess) probe() Liveness {
@@ -16,15 +16,15 @@ func (p *LeadProcess) probe() Liveness {
 	if errors.Is(syscall.Kill(p.PID, 0), syscall.ESRCH) {
 		return Gone
 	}
-	state, start, err := stat(p.PID)
+	now, err := proc.Read(p.PID)
 	switch {
 	case err != nil:
 		return Unknown
-	case state == "Z" || state == "X":
+	case now.Ended:
 		return Gone
 	case p.ProcStart == "":
 		return Unknown
-	case start != p.ProcStart:
+	case now.Start != p.ProcStart:
 		return Gone
 	}
 	return Alive
@@ -38,23 +38,8 @@ func pidSpace() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ns, err := os.Readlink("/proc/self/ns/pid")
+	ns, err := proc.Namespace()
 	return host + "#" + ns, err
-}
-
-// stat returns the state and the start time of a process, as /proc spells them.
-func stat(pid int) (state, start string, err error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return "", "", err
-	}
-	// The second field is the command, which can hold spaces and brackets.
-	i := bytes.LastIndexByte(data, ')')
-	fields := bytes.Fields(data[i+1:])
-	if i < 0 || len(fields) < 20 {
-		return "", "", fmt.Errorf("teams: /proc/%d/stat has an unknown form", pid)
-	}
-	return string(fields[0]), string(fields[22-3]), nil
 }
 
 // thisProcess returns the pid space and start time of this process for leadProcess; if they
@@ -64,9 +49,9 @@ func thisProcess() (space, start string) {
 	if err != nil {
 		return "", ""
 	}
-	_, start, err = stat(os.Getpid())
+	now, err := proc.Read(os.Getpid())
 	if err != nil {
 		return "", ""
 	}
-	return space, start
+	return space, now.Start
 }

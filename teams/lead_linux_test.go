@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
+
+	"teambridge/teams/proc"
 )
 
 // self is this test as a lead: alive.
@@ -20,11 +22,11 @@ func self(t *testing.T) LeadProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, start, err := stat(os.Getpid())
+	now, err := proc.Read(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return LeadProcess{PID: os.Getpid(), PidSpace: space, ProcStart: start}
+	return LeadProcess{PID: os.Getpid(), PidSpace: space, ProcStart: now.Start}
 }
 
 func TestLiveness(t *testing.T) {
@@ -76,11 +78,11 @@ func TestLivenessOfAChild(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	_, start, err := stat(cmd.Process.Pid)
+	now, err := proc.Read(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := LeadProcess{PID: cmd.Process.Pid, PidSpace: me.PidSpace, ProcStart: start}
+	p := LeadProcess{PID: cmd.Process.Pid, PidSpace: me.PidSpace, ProcStart: now.Start}
 	if got := p.Liveness(); got != Alive {
 		t.Errorf("running: %v, want alive", got)
 	}
@@ -267,21 +269,5 @@ func TestReach(t *testing.T) {
 		if got := c.Deliverability(tc.name, tc.facts); got != tc.want {
 			t.Errorf("%s of a team whose lead is %v, %+v: %s, want %s", tc.name, tc.lead.Liveness(), tc.facts, got, tc.want)
 		}
-	}
-}
-
-// The start time is field 22, counted from 1, as proc_pid_stat(5) has it.
-func TestStatTakesTheRightField(t *testing.T) {
-	t.Parallel()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", os.Getpid()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	fields := strings.Fields(string(data))
-	if len(fields) < 22 || strings.Contains(strings.Trim(fields[1], "()"), " ") {
-		t.Skipf("the test program's name makes this unreadable: %s", data)
-	}
-	if _, start, err := stat(os.Getpid()); err != nil || start != fields[21] {
-		t.Errorf("stat: start time %s, %v, want %s", start, err, fields[21])
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/teams/proc"
 	"teambridge/teams/transcript"
 )
 
@@ -83,7 +84,7 @@ type leads struct {
 }
 
 func (t *Team) leads() *leads {
-	boot := bootTime()
+	boot := proc.Booted()
 	return &leads{root: t.root, processes: transcript.Processes(t.root.Path()), began: func(p transcript.Process) (time.Time, bool) {
 		// Of another machine, or before this boot, the ticks can be anything.
 		state, _ := sessionLiveness(p)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/teams/proc"
 	"teambridge/teams/transcript"
 )
 
@@ -17,11 +18,11 @@ import (
 func TestLedByALivingProcess(t *testing.T) {
 	t.Parallel()
 	const first, now = "11111111-2222-4333-8444-555555555555", "99999999-2222-4333-8444-555555555555"
-	me, parent := self(t), LeadProcess{PID: os.Getppid()}
-	var err error
-	if _, parent.ProcStart, err = stat(parent.PID); err != nil {
+	above, err := proc.Read(os.Getppid())
+	if err != nil {
 		t.Fatal(err)
 	}
+	me, parent := self(t), LeadProcess{PID: os.Getppid(), ProcStart: above.Start}
 	named := fmt.Sprintf(`,"leadProcess":{"pid":%d,"pidSpace":%q,"procStart":%q}`, me.PID, me.PidSpace, me.ProcStart)
 	for name, tc := range map[string]struct {
 		version  string

@@ -4,7 +4,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"teambridge/teams/transcript"
 )
@@ -44,18 +43,4 @@ func domain(space string) string {
 	}
 	_, namespace, _ := strings.Cut(space, "#")
 	return "linux:" + strings.TrimSpace(string(id)) + ":" + namespace
-}
-
-// bootTime returns when this machine was started, to 10 ms; zero if it is not known.
-func bootTime() time.Time {
-	data, err := os.ReadFile("/proc/uptime")
-	if err != nil {
-		return time.Time{}
-	}
-	up, _, _ := strings.Cut(string(data), " ")
-	seconds, err := strconv.ParseFloat(up, 64)
-	if err != nil {
-		return time.Time{}
-	}
-	return time.Now().Add(-time.Duration(seconds * float64(time.Second)))
 }

@@ -2,20 +2,13 @@
 
 package teams
 
-import (
-	"time"
-
-	"teambridge/teams/transcript"
-)
+import "teambridge/teams/transcript"
 
 // sessionLiveness does not look: the start time of a process has another form here.
 func sessionLiveness(transcript.Process) (state Liveness, looked bool) { return Unknown, false }
 
 // thisProcess returns nothing: leadProcess has no known form here.
 func thisProcess() (space, start string) { return "", "" }
-
-// bootTime is not known: nothing is counted from it here.
-func bootTime() time.Time { return time.Time{} }
 
 // Terminal is not known here.
 func Terminal(transcript.Process) string { return "" }

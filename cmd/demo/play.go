@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/teams/proc"
 	"teambridge/teams/transcript"
 )
 
@@ -62,12 +63,11 @@ func thisProcess() (space, start string, err error) {
 	if space, err = os.Hostname(); err != nil {
 		return "", "", err
 	}
-	if link, err := os.Readlink("/proc/self/ns/pid"); err == nil {
+	if link, err := proc.Namespace(); err == nil {
 		space += "#" + link
 	}
-	if stat, err := os.ReadFile("/proc/self/stat"); err == nil {
-		const field, firstAfterName = 22, 3
-		start = strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))[field-firstAfterName]
+	if s, err := proc.Read(os.Getpid()); err == nil {
+		start = s.Start
 	}
 	return space, start, nil
 }

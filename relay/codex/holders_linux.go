@@ -13,6 +13,7 @@ import (
 
 	"teambridge/relay/process"
 	"teambridge/teams/flock"
+	"teambridge/teams/proc"
 )
 
 // holders returns which processes hold the locks NAME.lock in a directory, by name.
@@ -51,17 +52,13 @@ func holders(dir string) map[string]int {
 
 // startOf returns when a process started, give or take 20 ms; the zero time if that is not known.
 func startOf(pid int) time.Time {
-	up, err := os.ReadFile("/proc/uptime")
-	now := time.Now()
 	const perSecond = 100 // ticks, on every Linux
-	ticks, err1 := strconv.ParseInt(process.Ticks(pid), 10, 64)
-	first, _, _ := strings.Cut(string(up), " ")
-	seconds, err2 := strconv.ParseFloat(first, 64)
-	if err != nil || err1 != nil || err2 != nil {
+	booted := proc.Booted()
+	ticks, err := strconv.ParseInt(process.Ticks(pid), 10, 64)
+	if err != nil || booted.IsZero() {
 		return time.Time{}
 	}
-	age := time.Duration(seconds*float64(time.Second)) - time.Duration(ticks)*time.Second/perSecond
-	return now.Add(-age).UTC()
+	return booted.Add(time.Duration(ticks) * time.Second / perSecond).UTC()
 }
 
 // server is who listened on a socket.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"teambridge/teams/proc"
 )
 
 // Sessions of Qwen Code have sockets like those of Claude Code, with a published protocol:
@@ -83,20 +85,20 @@ func qwenStatus(was, now Status) (Status, bool) {
 // ListQwen is [Mailbox.List] for the sessions of Qwen Code, given its directory and the socket of one. start is when this process
 // started, in ticks.
 func (b *Mailbox) ListQwen(home, name, start, beside string) error {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := proc.Boot()
 	if err != nil {
 		return err // those sessions want it
 	}
-	link, err := os.Readlink("/proc/self/ns/pid")
+	within, err := proc.Namespace()
 	if err != nil {
 		return err
 	}
-	space, err := strconv.ParseUint(strings.Trim(link, "pid:[]"), 10, 64)
+	space, err := strconv.ParseUint(strings.Trim(within, "pid:[]"), 10, 64)
 	if err != nil {
-		return fmt.Errorf("/proc/self/ns/pid is %q: %w", link, err)
+		return fmt.Errorf("the namespace of processes is %q: %w", within, err)
 	}
 	// A name that no other process has: PID.json can be left of one that had our id, or be one of another namespace.
-	id := strings.TrimSpace(string(boot)) + ":" + start
+	id := boot + ":" + start
 	sum := sha256.Sum256([]byte(id))
 	path := filepath.Join(home, "sessions", fmt.Sprintf("%d-%x.json", os.Getpid(), sum[:4]))
 	return b.list(home, name, filepath.Dir(beside), func(socket string) []described {

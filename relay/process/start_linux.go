@@ -1,59 +1,46 @@
 package process
 
 import (
-	"bytes"
-	"os"
 	"os/exec"
-	"strconv"
-	"strings"
 	"syscall"
 	"unsafe"
+
+	"teambridge/teams/proc"
 )
 
-// stat is /proc/<pid>/stat from its third field on, the state; nil if the process does not run, as a zombie does not.
-func stat(pid int) []string {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return nil
-	}
-	// The name, in parentheses, may hold some itself.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
-		return nil
-	}
-	return fields
+// stat is what Linux says of a process; ok is false if it does not run, as a zombie does not.
+func stat(pid int) (s proc.Stat, ok bool) {
+	s, err := proc.Read(pid)
+	return s, err == nil && !s.Ended
 }
 
 // Ticks returns when a process started, in ticks since boot, as Claude Code writes it; "" if it does not run, as a zombie does not.
 func Ticks(pid int) string {
-	fields := stat(pid)
-	if fields == nil {
-		return ""
+	if s, ok := stat(pid); ok {
+		return s.Start
 	}
-	return fields[19]
+	return ""
 }
 
 // started tells whether a process runs, and when it started, in ticks since boot, with the id of that boot.
 func started(pid int) (start string, there bool) {
-	fields := stat(pid)
-	if fields == nil {
+	s, ok := stat(pid)
+	if !ok {
 		return "", false
 	}
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := proc.Boot()
 	if err != nil {
 		return "", true
 	}
-	return fields[19] + "@" + strings.TrimSpace(string(boot)), true
+	return s.Start + "@" + boot, true
 }
 
 // Parent is the parent of a process; 0 if it does not run.
 func Parent(pid int) int {
-	fields := stat(pid)
-	if fields == nil {
-		return 0
+	if s, ok := stat(pid); ok {
+		return s.Parent
 	}
-	parent, _ := strconv.Atoi(fields[1]) // 0 on an error
-	return parent
+	return 0
 }
 
 // Identify is a child that has just been started, and is not reaped before this is done.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"teambridge/relay/process"
+	"teambridge/teams/proc"
 	"teambridge/teams/sharedfile"
 	"teambridge/teams/transcript"
 )
@@ -104,8 +105,8 @@ func read(path string) (r record, start string, ok bool) {
 
 // space is the namespace of process ids that this process is in, on Linux.
 var space = sync.OnceValue(func() string {
-	link, _ := os.Readlink("/proc/self/ns/pid")
-	return link
+	name, _ := proc.Namespace()
+	return name
 })
 
 // Sessions returns the sessions in living processes, the oldest first. Programs that only write to sessions, as we do, are left out.

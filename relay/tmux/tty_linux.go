@@ -1,15 +1,14 @@
 package tmux
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"teambridge/teams/proc"
 )
 
 // tty is what the kernel says about a pane's terminal.
@@ -35,42 +34,21 @@ func (p Pane) tty() (tty, error) {
 		return tty{}, fmt.Errorf("tmux: input queue of %s: %w", p.TTY, err)
 	}
 	// TIOCGPGRP is for the terminal's own session alone, so the first process of the pane is asked.
-	file := "/proc/" + strconv.Itoa(p.PID) + "/stat"
-	stat, err := os.ReadFile(file)
+	first, err := proc.Read(p.PID)
 	if err != nil {
 		return tty{}, fmt.Errorf("tmux: first process of pane %s: %w", p.ID, err)
 	}
-	if _, _, t.foreground, err = groups(stat); err != nil {
-		return tty{}, fmt.Errorf("tmux: %s: %w", file, err)
-	}
+	t.foreground = first.Foreground
 	return t, nil
-}
-
-// groups reads the name of a process, its process group, and the group in front of its terminal from /proc/PID/stat.
-func groups(stat []byte) (name string, own, foreground int, err error) {
-	// The name is in parentheses and may hold some itself. After it: state, parent, group, session, terminal, group in front.
-	start, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
-	after := bytes.Fields(stat[end+1:])
-	if start < 0 || end < start || len(after) < 6 {
-		return "", 0, 0, errors.New("unknown format")
-	}
-	own, err = strconv.Atoi(string(after[2]))
-	if err == nil {
-		foreground, err = strconv.Atoi(string(after[5]))
-	}
-	return string(stat[start+1 : end]), own, foreground, err
 }
 
 // script reports whether a shell in front runs another program: a script does in its own process group, a shell that
 // waits for commands does not.
 func (t tty) script() bool {
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
 	return slices.ContainsFunc(dirs, func(dir string) bool {
-		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
-		if err != nil {
-			return false // ended since
-		}
-		name, group, _, err := groups(stat)
-		return err == nil && group == t.foreground && !isShell(name)
+		pid, _ := strconv.Atoi(filepath.Base(dir)) // the pattern has only numbers
+		s, err := proc.Read(pid)                   // it can have ended since
+		return err == nil && s.Group == t.foreground && !isShell(s.Name)
 	})
 }

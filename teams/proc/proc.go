@@ -1,0 +1,64 @@
+// Package proc reads what Linux says of processes in /proc. On other systems each function fails.
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Stat is what /proc/PID/stat says of a process.
+type Stat struct {
+	Name       string // of its program, cut to 15 bytes
+	Ended      bool   // it is a zombie: it has ended, and its parent has not asked for that
+	Parent     int
+	Group      int
+	Foreground int    // the process group in front of its terminal
+	Start      string // when it started, in clock ticks since boot, as Claude Code writes it
+}
+
+// Read reads the [Stat] of a process. It is an error if there is none.
+func Read(pid int) (Stat, error) {
+	file := "/proc/" + strconv.Itoa(pid) + "/stat"
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return Stat{}, err
+	}
+	// The name is in parentheses and may hold some itself. After it: state, parent, group, session, terminal, group in front.
+	start, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
+	after := strings.Fields(string(data[end+1:]))
+	if start < 0 || end < start || len(after) < 20 {
+		return Stat{}, errors.New(file + " has an unknown form")
+	}
+	s := Stat{Name: string(data[start+1 : end]), Ended: after[0] == "Z" || after[0] == "X", Start: after[19]}
+	var session, terminal int
+	if _, err := fmt.Sscan(strings.Join(after[1:6], " "), &s.Parent, &s.Group, &session, &terminal, &s.Foreground); err != nil {
+		return Stat{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return s, nil
+}
+
+// Boot is the id that Linux gives each of its starts.
+func Boot() (string, error) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id)), err
+}
+
+// Booted returns when this machine was started, to 10 ms; the zero time if that is not known.
+func Booted() time.Time {
+	data, err := os.ReadFile("/proc/uptime")
+	now := time.Now()
+	up, _, _ := strings.Cut(string(data), " ")
+	seconds, perr := strconv.ParseFloat(up, 64)
+	if err != nil || perr != nil {
+		return time.Time{}
+	}
+	return now.Add(-time.Duration(seconds * float64(time.Second)))
+}
+
+// Namespace returns the namespace of process ids that this process is in, such as "pid:[4026531836]".
+func Namespace() (string, error) { return os.Readlink("/proc/self/ns/pid") }
