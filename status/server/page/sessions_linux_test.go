@@ -97,7 +97,10 @@ func TestSessions(t *testing.T) {
 	p.until(own("Are you there?") + `?.textContent.includes("the session has ended")`)
 	p.run(do(`location.hash = "#/"`))
 	p.until(`document.querySelector("main .needs")?.textContent.includes("1 message waits, but the session has ended")`)
-	p.until(`document.querySelector("main .needs [data-act=copy]")?.previousElementSibling.textContent.startsWith("claude --resume ")`)
+	p.until(`document.querySelector("main .needs [data-act=copy]")?.closest(".need").querySelector(".need-do code").textContent.startsWith("claude --resume ")`)
+	if wide := value[int](p, `Math.min(...[...document.querySelectorAll("main .need-what")].map(e => e.clientWidth))`); wide < 140 {
+		t.Errorf("what waits has %d pixels of the screen's width", wide)
+	}
 	p.picture("session-home")
 	s.Start()
 	p.until(`!document.querySelector("main .needs")?.textContent.includes("the session has ended")`)

@@ -77,8 +77,9 @@ export class Home {
     const column = h("div", { class: "column" }, p.quiet, p.cards, this.#post.element, this.#agents.element, p.rows, this.#folded);
     column.addEventListener("click", (e) => {
       const button = e.target.closest(".need button[data-act]");
-      if (button?.dataset.act === "copy") copy(button, button.previousElementSibling.textContent);
-      else if (button) this.#act(button.dataset.act, this.#page.snapshot.attention.filter((a) => a.id === button.closest("li").dataset.key));
+      const list = button ? this.#page.snapshot.attention.filter((a) => a.id === button.closest("li").dataset.key) : [];
+      if (button?.dataset.act === "copy") for (const a of list) copy(button, toDo(a)[1]);
+      else if (button) this.#act(button.dataset.act, list);
     });
     this.#main.replaceChildren(h("section", { class: "talk home", "aria-labelledby": "view-title" },
       pageHead(h("div", { class: "head-text" }, p.title), p.read, this.#page.notifier.control()),
@@ -162,12 +163,12 @@ export class Home {
     return h("li", { class: "need", "data-key": a.id, "data-kind": waits },
       within && a.what === known ? null : h("a", { href: pathTo(a.team, member) },
         within ? null : h("span", { class: "need-who" }, h("b", null, escaped(member ? cut(member, 100) : "Team")), " ", h("span", { class: "in", title: flat(a.team) }, escaped(label(a.team)))),
-        h("span", { class: "need-what", title: words ? flat(capital(words)) : null }, this.#what(a, within),
+        h("span", { class: "need-what", title: a.kind === "unread" ? null : flat([a.what, [words, command].filter(Boolean).join(": ")].filter(Boolean).join(" · ")) }, this.#what(a, within),
           // A button is better than words.
-          words && offered.every(([name]) => name === "dismiss") ? h("span", { class: "need-do" }, " · ", escaped(capital(words))) : null),
+          words && offered.every(([name]) => name === "dismiss") ? h("span", { class: "need-do" }, ...[" · ", escaped(capital(words)), command ? ": " : null, command ? h("code", null, escaped(command)) : null]) : null),
         at ? h("time", { datetime: a.since, title: wholeTime(at) }, since(at)) : null),
       h("p", { class: "need-acts" },
-        command ? [h("code", null, escaped(command)), h("button", { type: "button", class: "small", "data-act": "copy", "data-key": "copy" }, "Copy")] : null,
+        command ? h("button", { type: "button", class: "small", title: flat(command), "data-act": "copy", "data-key": "copy" }, "Copy command") : null,
         h("a", { class: "small", "data-key": "go", href: pathTo(a.team, member, { write: does === "Open" ? "" : 1 }) }, does, h("span", { class: "unseen" }, ` ${flat(cut(member ?? label(a.team), 100))}`)),
         offered.map(([name, [label]]) =>
           h("button", { type: "button", class: "small", "data-act": name, "data-key": name, "aria-disabled": this.#busy.has(a.id) ? "true" : null }, label))),
