@@ -119,6 +119,7 @@ func TestQwenWhoseAPIFails(t *testing.T) {
 	s.until(m, "after the API works", ended)
 	s.Tell("fail")
 	m = s.until(s.put("b"), "in the conversation", done)
+	s.Tell("fail") // which it takes once it has repeated the message
 	s.Kill()
 	s.Start()
 	s.until(m, "after the session was resumed, which has it", ended)
