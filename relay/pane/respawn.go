@@ -3,9 +3,11 @@ package pane
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -33,19 +35,17 @@ func respawn(ctx context.Context, root, job string) error {
 	ctx, cancel := context.WithTimeout(ctx, respawnWithin)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "claude", "respawn", job)
-	if usual, err := teams.Find("", os.LookupEnv); err != nil || !same(usual, root) {
+	cmd.WaitDelay = time.Second              // what it starts may keep its output open
+	usual, _ := teams.Find("", os.LookupEnv) // without one, the directory is named
+	if usual, err := filepath.EvalSymlinks(usual); err != nil || usual != root {
 		cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+root)
 	}
 	out, err := cmd.CombinedOutput()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil
+	}
 	if said := strings.TrimSpace(string(bytes.ToValidUTF8(out, nil))); err != nil && said != "" {
 		err = fmt.Errorf("%w: %.200s", err, said)
 	}
 	return err
-}
-
-// same reports whether two paths are those of one directory.
-func same(a, b string) bool {
-	x, err := os.Stat(a)
-	y, err2 := os.Stat(b)
-	return err == nil && err2 == nil && os.SameFile(x, y)
 }
