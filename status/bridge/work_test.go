@@ -15,6 +15,8 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
+	"teambridge/status/bridge"
+	"teambridge/status/client"
 	"teambridge/status/history"
 	"teambridge/status/service"
 )
@@ -305,5 +307,30 @@ func TestOldWorkIsDeleted(t *testing.T) {
 	w.start(func(o *service.Options) { o.KeepWork = keep })
 	if got := until(w, "deleted", left, func(l []string) bool { return !slices.Contains(l, "text: long ago") }); !slices.Contains(got, "text: not so long ago") {
 		t.Errorf("left %v, want what is not too old", got)
+	}
+}
+
+// What is recorded between the moment a stream begins and its first event is not lost.
+func TestEventsBeginOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.worker(older)
+	o := options(t, w.Fixture)
+	o.Debug = func(format string, _ ...any) {
+		if format == "watching" {
+			a.says(text("first"))
+		}
+	}
+	for e, err := range bridge.New(o).Events(w.ctx, older, client.Now) {
+		w.must(err)
+		if e.Envelope != nil {
+			if e.Envelope.Record.Text != "first" {
+				t.Errorf("the first is %q", e.Envelope.Record.Text)
+			}
+			return
+		}
+		if e.Snapshot != nil {
+			a.says(text("second"))
+		}
 	}
 }

@@ -72,7 +72,7 @@ func (l *Archive) Stream(ctx context.Context, q EventQuery) (*Stream, error) {
 	}
 	s := &Stream{l: l, q: q, rec: rec, root: root.Path()}
 	s.shown, s.done = l.rec.Shown()
-	if s.at, s.known, err = locate(ctx, rec.journal, at, q.IsID); err != nil {
+	if s.at, s.known, err = locate(ctx, rec.journal, at, rec.after, q.IsID); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	if s.known {
@@ -117,10 +117,10 @@ func parsePosition(s string) (at journal.Position, ok bool) {
 	return journal.Position{Seq: int64(n)}, err == nil
 }
 
-// locate finds a position in a journal. known is false if the position is from another
-// history than the journal's. A number without an epoch is not accepted as the id of an
-// event, because it is from an earlier version.
-func locate(ctx context.Context, j *journal.Journal, at journal.Position, id bool) (found journal.Position, known bool, err error) {
+// locate finds a position in a journal, where now is after the number end. known is false if the
+// position is from another history than the journal's. A number without an epoch is not accepted
+// as the id of an event, because it is from an earlier version.
+func locate(ctx context.Context, j *journal.Journal, at journal.Position, end int64, id bool) (found journal.Position, known bool, err error) {
 	last, err := j.Last(ctx)
 	switch {
 	case err != nil:
@@ -129,7 +129,7 @@ func locate(ctx context.Context, j *journal.Journal, at journal.Position, id boo
 		known, err := j.Knows(ctx, at)
 		return at, known, err
 	case at.Seq == now:
-		at.Seq = last
+		at.Seq = end
 	case id, at.Seq > last:
 		return at, false, nil
 	}
@@ -308,7 +308,11 @@ func (s *Stream) show(shot api.Snapshot) error {
 
 // reset tells the client to read everything again, and goes on from the end of the journal.
 func (s *Stream) reset(ctx context.Context) error {
-	at, _, err := locate(ctx, s.rec.journal, journal.Position{Seq: now}, false)
+	last, err := s.rec.journal.Last(ctx)
+	if err != nil {
+		return err
+	}
+	at, err := s.rec.journal.PositionAt(ctx, last)
 	if err != nil {
 		return err
 	}
