@@ -5,13 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -37,12 +34,7 @@ func TestMain(m *testing.M) {
 	simchild.Main()
 	simacp.Main()
 	killtest.Run(killtest.Roles{"bridge": killtest.Job(runBridge), "disk": func(args []string) error { return fullDisks()[args[0]](args[1]) }})
-	// Most of these tests wait, for agents to be started again with a back-off.
-	flag.Parse()
-	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue || n.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		_ = flag.Set("test.parallel", "8")
-	}
-	os.Exit(m.Run())
+	os.Exit(killtest.Tests(m))
 }
 
 // station is a team with a headless lead, and all that its relay needs.

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"teambridge/cmd/demo"
 	"teambridge/inbox"
 	"teambridge/relay"
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simacp"
 	"teambridge/relay/relaytest/simchild"
 	"teambridge/relay/relaytest/simcodex"
@@ -28,8 +28,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
 
-// tests are run eight at a time, unless -parallel says otherwise: most of them wait
-// for processes, and not for a processor.
+// tests have further programs.
 type tests struct{ *testing.M }
 
 func (t tests) Run() int {
@@ -49,11 +48,7 @@ func (t tests) Run() int {
 		panic(err)
 	}
 	time.Local = time.UTC // as in scripts
-	flag.Parse()
-	if n := flag.Lookup("test.parallel"); n.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		_ = flag.Set("test.parallel", "8")
-	}
-	return t.M.Run()
+	return killtest.Tests(t.M)
 }
 
 func TestMain(m *testing.M) {

@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) {
 	killtest.Run(killtest.Roles{"bridge": runBridge})
 	simchild.Main()
-	os.Exit(m.Run())
+	os.Exit(killtest.Tests(m))
 }
 
 // within bounds one wait of a test.

@@ -15,6 +15,7 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simchild"
 	"teambridge/relay/runtimes"
 	"teambridge/teams"
@@ -23,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) {
 	simchild.Main()
-	os.Exit(m.Run())
+	os.Exit(killtest.Tests(m))
 }
 
 // harbour is a Claude root with what a fleet needs.

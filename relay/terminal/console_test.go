@@ -25,6 +25,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"teambridge/relay/relaytest/killtest"
 )
 
 // The programs of these tests are this binary.
@@ -40,7 +42,7 @@ func TestMain(m *testing.M) {
 		}()
 		os.Exit(programs[name]())
 	}
-	os.Exit(m.Run())
+	os.Exit(killtest.Tests(m))
 }
 
 var programs map[string]func() int

@@ -17,6 +17,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simchild"
 	"teambridge/relay/tmux"
 	"teambridge/status/api"
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 	simchild.MainTerminal()
 	simchild.Main()
 	tmux.Relax(time.Minute)
-	os.Exit(m.Run())
+	os.Exit(killtest.Tests(m))
 }
 
 // patience is how long a test waits for what has to come.

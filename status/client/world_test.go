@@ -12,12 +12,15 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/server"
 	"teambridge/teams/teamstest"
 	"teambridge/teams/winetest"
 )
+
+func TestMain(m *testing.M) { os.Exit(killtest.Tests(m)) }
 
 // patience is how long a test waits for what has to come.
 const patience = 3 * time.Minute

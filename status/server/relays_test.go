@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	simchild.Main()
 	killtest.Run(killtest.Roles{"service": killtest.Job(serveForEver)})
 	tmux.Relax(time.Minute)
-	os.Exit(m.Run())
+	os.Exit(killtest.Tests(m))
 }
 
 // headless is a Claude directory with a team whose agents have no terminals.

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -11,9 +12,12 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/relaytest/killtest"
 	"teambridge/teams"
 	"teambridge/teams/teamstest"
 )
+
+func TestMain(m *testing.M) { os.Exit(killtest.Tests(m)) }
 
 // bubble calls do with a service of which no part runs, and with the clock of the test.
 func bubble(t *testing.T, do func(*testing.T, *Service)) {

@@ -24,6 +24,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -50,10 +51,19 @@ const (
 // Roles are what the test program does in processes of its own, by name.
 type Roles map[string]func(args []string) error
 
-// Main runs the tests, or a role. It does not return.
+// Main runs a role, or [Tests]. It does not return.
 func Main(m *testing.M, roles Roles) {
 	Run(roles)
-	os.Exit(m.Run())
+	os.Exit(Tests(m))
+}
+
+// Tests runs the tests of a package that mostly waits for other processes: at least eight at once, unless the command line
+// has -parallel.
+func Tests(m *testing.M) int {
+	if err := flag.Set("test.parallel", strconv.Itoa(max(8, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
+	}
+	return m.Run()
 }
 
 // Run runs the role that this process was started with, and does not return then. In another process it does nothing.
