@@ -211,6 +211,23 @@ func TestSession(t *testing.T) {
 	}
 }
 
+// What the record does not tell of a message, an agent that is started for that tells.
+func TestTurnIsLookedUp(t *testing.T) {
+	t.Parallel()
+	r, _ := simulated(t, simacp.Script{Die: []string{"taken", "recorded"}, Match: "dies"})
+	session := uuid.NewString()
+	for _, stored := range []bool{false, true} {
+		a := start(t, r, session, mode.Mode{})
+		endOf(t, a, send(t, r, a, "hello"))
+		id := send(t, r, a, "dies")
+		for range a.Events(t.Context()) {
+		}
+		if turn, err := r.Turn(t.Context(), session, id); err != nil || turn != (agent.Turn{Stored: stored}) {
+			t.Errorf("the conversation has %+v, %v; stored: %t", turn, err, stored)
+		}
+	}
+}
+
 // Permission is given once, never for good; a person's rule is kept here. What is asked when the turn is stopped is withdrawn.
 func TestPermission(t *testing.T) {
 	t.Parallel()

@@ -58,9 +58,7 @@ func (o Options) recordFile(session string) string { return filepath.Join(o.dir(
 // Runtime starts agents, and knows what became of what they were sent. Make it with [New].
 type Runtime struct {
 	options Options
-
-	mu   sync.Mutex
-	live []*Agent
+	live    sync.Map // of *Agent, by session
 }
 
 // New returns a runtime. It starts nothing.
@@ -180,29 +178,11 @@ func (r *Runtime) start(ctx context.Context, session string, m mode.Mode, look b
 		}
 		return nil, fmt.Errorf("acp: %s: %w", r.options.Command[0], err)
 	}
-	r.mu.Lock()
-	r.live = append(r.live, a)
-	r.mu.Unlock()
-	context.AfterFunc(a.life, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.live = slices.DeleteFunc(r.live, func(o *Agent) bool { return o == a })
-	})
+	r.live.Store(session, a)
+	context.AfterFunc(a.life, func() { r.live.CompareAndDelete(session, a) })
 	stop := context.AfterFunc(ctx, func() { _ = a.Kill() }) // Wait tells how it ended
 	context.AfterFunc(a.life, func() { stop() })
 	return a, nil
-}
-
-// alive is the agent of ours that works on a session, or nil.
-func (r *Runtime) alive(session string) *Agent {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, a := range r.live {
-		if a.session == session && a.life.Err() == nil {
-			return a
-		}
-	}
-	return nil
 }
 
 // Turn tells what the conversation has of a message. If our own record does not tell, and no agent runs, one is started
@@ -215,7 +195,8 @@ func (r *Runtime) Turn(ctx context.Context, session, id string) (agent.Turn, err
 	if turn, known := rec.answer(id); known {
 		return turn, nil
 	}
-	if a := r.alive(session); a != nil {
+	if v, _ := r.live.Load(session); v != nil && v.(*Agent).life.Err() == nil {
+		a := v.(*Agent)
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		// It has loaded the session, and noted what was there.
@@ -227,7 +208,8 @@ func (r *Runtime) Turn(ctx context.Context, session, id string) (agent.Turn, err
 	}
 	turn, _ := a.record.answer(id)
 	a.CloseInput()
-	return turn, a.Wait(ctx)
+	<-a.life.Done() // the end of ctx kills it; however it exits is no error
+	return turn, nil
 }
 
 // Conversation gives what was told of a session since a time. It is the same as in the events of its agents: the record has
