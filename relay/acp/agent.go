@@ -49,13 +49,10 @@ type Agent struct {
 	out     process.Tail
 	resting atomic.Bool // it was told to end between two turns: what its tools left running may stay
 
-	reading sync.Mutex // held by the loop over events
-	wake    chan struct{}
-	room    chan struct{}
+	events *pipe.Stream[agent.Event]
 
 	mu      sync.Mutex
 	replay  *replay // while a session is loaded
-	pending []agent.Event
 	flight  *flight
 	turn    *fold // of the flight, once its prompt is on its way
 	closing bool
@@ -64,9 +61,11 @@ type Agent struct {
 	widened *agent.WidenedError
 	planned bool // a person let it leave its plan mode
 
-	life context.Context // ends with it, once everything that it told can be read
-	over func()
-	err  error // how it ended
+	alive context.Context // ends with its process
+	died  func()
+	life  context.Context // ends with it, once everything that it told can be read
+	over  func()
+	err   error // how it ended
 }
 
 // flight is a message whose turn has not ended.
@@ -87,60 +86,16 @@ func (a *Agent) ID() agent.Process { return agent.Process(a.child.Predecessor) }
 // Mode is what it works with from the start.
 func (a *Agent) Mode() mode.Mode { return a.mode }
 
-// tell hands an event to the reader of events.
+// tell hands an event to the reader of events. If that is far behind, the agent waits, until it has ended: the record has it.
 func (a *Agent) tell(e agent.Event) {
 	e.At = time.Now().UTC()
-	for {
-		a.mu.Lock()
-		if len(a.pending) < maxPending || e.Result != nil {
-			a.pending = append(a.pending, e)
-			a.mu.Unlock()
-			pipe.Poke(a.wake)
-			return
-		}
-		a.mu.Unlock()
-		select {
-		case <-a.room:
-		case <-a.child.Gone():
-			return // the record has it
-		}
+	if a.events.Push(e) != nil {
+		_ = a.events.Send(a.alive, e)
 	}
 }
 
 // Events gives what it tells, in order, until it has ended. There is one loop at a time.
-func (a *Agent) Events(ctx context.Context) iter.Seq2[agent.Event, error] {
-	return func(yield func(agent.Event, error) bool) {
-		a.reading.Lock()
-		defer a.reading.Unlock()
-		for {
-			ended := a.life.Err() != nil
-			a.mu.Lock()
-			var e agent.Event
-			some := len(a.pending) > 0
-			if some {
-				e, a.pending = a.pending[0], a.pending[1:]
-			}
-			a.mu.Unlock()
-			pipe.Poke(a.room)
-			switch {
-			case some:
-				if !yield(e, nil) {
-					return
-				}
-				continue
-			case ended:
-				return
-			}
-			select {
-			case <-a.wake:
-			case <-a.life.Done():
-			case <-ctx.Done():
-				yield(agent.Event{}, context.Cause(ctx))
-				return
-			}
-		}
-	}
-}
+func (a *Agent) Events(ctx context.Context) iter.Seq2[agent.Event, error] { return a.events.All(ctx) }
 
 // Send gives it a line of [Runtime.Encode]. One that it has, or had, is not given again.
 func (a *Agent) Send(_ context.Context, data []byte) error {
@@ -217,16 +172,14 @@ func (a *Agent) began(f *flight, shown bool) {
 	}
 	e := agent.Event{At: time.Now().UTC()}
 	if !f.began {
-		f.began = true
 		e.Start = &agent.Start{Session: a.session, Mode: a.modeName()}
 	}
 	if shown && !f.accepted {
-		f.accepted = true
 		e.Progress = []agent.Progress{{UUID: f.uuid, State: agent.Accepted}}
 	}
-	if e.Start != nil || e.Progress != nil {
-		a.pending = append(a.pending, e)
-		pipe.Poke(a.wake)
+	// Of what does not fit, the next update tells. Nothing waits here, so that it comes before the end of the turn.
+	if (e.Start != nil || e.Progress != nil) && a.events.Push(e) == nil {
+		f.began, f.accepted = true, f.accepted || shown
 	}
 }
 
@@ -270,18 +223,22 @@ func (a *Agent) notified(method string, params json.RawMessage) {
 // modeChanged notes that the agent works in another of its modes. One that widens its permissions by itself is ended.
 func (a *Agent) modeChanged(to string) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	from := a.current
+	from, planned := a.current, a.planned
 	if to == from || to == "" || a.program.modes == nil {
+		a.mu.Unlock()
 		return
 	}
-	if a.program.width(to) > a.program.width(from) && !a.planned {
+	wider := a.program.width(to) > a.program.width(from) && !planned
+	if wider {
 		a.widened = &agent.WidenedError{Given: from, Got: to}
-		a.child.Signal(process.KillGroup)
-		return
+	} else {
+		a.current = to
 	}
-	if a.current = to; a.program.permission(to) != "" {
-		a.pending = append(a.pending, agent.Event{At: time.Now().UTC(), PermissionMode: a.program.permission(to)})
+	a.mu.Unlock()
+	if wider {
+		a.child.Signal(process.KillGroup)
+	} else if ours := a.program.permission(to); ours != "" {
+		a.tell(agent.Event{PermissionMode: ours})
 	}
 }
 
@@ -411,20 +368,9 @@ func (a *Agent) closeStdin() {
 // End closes its input and ends it, by force after the times of grace.
 func (a *Agent) End(ctx context.Context, g agent.Grace) error {
 	a.CloseInput()
-	within := func(c <-chan struct{}, d time.Duration) bool {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-c:
-			return true
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		return false
-	}
-	if !within(a.idle, g.EOF) || !within(a.life.Done(), 2*exitWithin) {
+	if !process.Within(ctx, a.idle, g.EOF) || !process.Within(ctx, a.life.Done(), 2*exitWithin) {
 		a.child.Signal(process.TermGroup)
-		within(a.life.Done(), g.Term)
+		process.Within(ctx, a.life.Done(), g.Term)
 	}
 	return a.Kill()
 }

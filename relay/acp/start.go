@@ -20,6 +20,7 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
+	"teambridge/relay/pipe"
 	"teambridge/relay/process"
 	"teambridge/relay/wire"
 	"teambridge/teams/atomicfile"
@@ -102,7 +103,7 @@ func (r *Runtime) spawn(ctx context.Context, session string, m mode.Mode) (_ *Ag
 	}
 	a := &Agent{
 		runtime: r, options: o, program: programOf(o.Command, ""), session: session, mode: m, held: unlock, file: o.runningFile(session), mark: rand.Text(),
-		out: process.Tail{Limit: keptStderr}, wake: make(chan struct{}, 1), room: make(chan struct{}, 1), idle: make(chan struct{}), granted: map[string]bool{},
+		out: process.Tail{Limit: keptStderr}, events: pipe.NewStream[agent.Event](maxPending), idle: make(chan struct{}), granted: map[string]bool{},
 	}
 	defer func() {
 		if err != nil {
@@ -137,6 +138,7 @@ func (r *Runtime) spawn(ctx context.Context, session string, m mode.Mode) (_ *Ag
 		return nil, fmt.Errorf("acp: %w", err)
 	}
 	a.life, a.over = context.WithCancel(context.Background())
+	a.alive, a.died = context.WithCancel(a.life)
 	a.conn = &conn{child: child, told: a.notified, asked: a.request, tooLarge: a.tooLarge, calls: map[int]func(json.RawMessage, error){}}
 	go a.run()
 	if err := a.writeFile(running{child.Predecessor, a.mark}); err != nil {
@@ -164,6 +166,7 @@ func (a *Agent) run() {
 	reading.Go(a.read)
 	reading.Go(func() { _, _ = io.Copy(a.out.Tee(a.options.Stderr), a.child.Stderr) })
 	err := a.child.Wait()
+	a.died()
 	a.closeStdin()
 	if !a.resting.Load() {
 		_ = endMarked(a.mark) // else the next one tries
@@ -175,6 +178,7 @@ func (a *Agent) run() {
 	a.record.close()
 	_ = a.held()
 	a.err = a.ended(err)
+	a.events.End()
 	a.over()
 }
 
@@ -272,7 +276,7 @@ func (a *Agent) load(ctx context.Context) (bool, error) {
 			continue
 		}
 		e := entry{Found: id}
-		if a.program.finished != nil && a.program.finished(a.options, r.session, id) {
+		if a.program.finished != nil && !r.stopping[id] && a.program.finished(a.options, r.session, id) {
 			e = entry{Ended: &ending{Message: id, State: agent.Done, Text: seen.answer(id)}}
 		}
 		if err := r.add(e); err != nil {

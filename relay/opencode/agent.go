@@ -229,18 +229,9 @@ func (a *Agent) stop(how func(int) error) {
 // End ends it, by force after the times of grace.
 func (a *Agent) End(ctx context.Context, g agent.Grace) error {
 	a.CloseInput()
-	within := func(c <-chan struct{}, d time.Duration) {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-c:
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-	}
-	within(a.idle, g.EOF)
+	process.Within(ctx, a.idle, g.EOF)
 	a.stop(process.TermGroup)
-	within(a.life.Done(), g.Term)
+	process.Within(ctx, a.life.Done(), g.Term)
 	return a.Kill()
 }
 

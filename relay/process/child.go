@@ -87,11 +87,14 @@ func (c *Child) Signal(do func(group int) error) {
 }
 
 // Within reports whether the program has exited in that time.
-func (c *Child) Within(ctx context.Context, d time.Duration) bool {
+func (c *Child) Within(ctx context.Context, d time.Duration) bool { return Within(ctx, c.gone, d) }
+
+// Within reports whether a channel was closed in that time.
+func Within(ctx context.Context, closed <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-c.gone:
+	case <-closed:
 		return true
 	case <-timer.C:
 	case <-ctx.Done():
