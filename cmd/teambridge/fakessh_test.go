@@ -19,7 +19,7 @@ import (
 //
 //	refused    fails as ssh does
 //	noise      prints something first, as a start file of a shell may do
-//	cut FILE TEXT  ends when something comes from the machine and FILE there has TEXT
+//	cut FILE TEXT  ends as soon as FILE there has TEXT: nothing that the machine says later comes here
 //	mute TEXT  ends when something comes from the machine after it was told TEXT
 //	held FILE  prints nothing until FILE there exists
 //
@@ -52,7 +52,13 @@ func fakeSSH() {
 		case "noise":
 			fmt.Println("Welcome to box.")
 		case "cut":
-			cmd.Stdout = &cutting{filepath.Join(there, mode[1]), mode[2]}
+			c := &cutting{filepath.Join(there, mode[1]), mode[2]}
+			cmd.Stdout = c
+			go func() { // the machine may say nothing more for long
+				for range time.Tick(5 * time.Millisecond) {
+					c.cut()
+				}
+			}()
 		case "mute":
 			told := &told{text: mode[1]}
 			cmd.Stdin, cmd.Stdout = io.TeeReader(os.Stdin, told), told.mute()
@@ -78,10 +84,14 @@ func fakeSSH() {
 type cutting struct{ file, text string }
 
 func (c *cutting) Write(b []byte) (int, error) {
+	c.cut()
+	return os.Stdout.Write(b)
+}
+
+func (c *cutting) cut() {
 	if got, err := os.ReadFile(c.file); err == nil && bytes.Contains(got, []byte(c.text)) {
 		os.Exit(255)
 	}
-	return os.Stdout.Write(b)
 }
 
 // told wraps an input, and cuts its output once a given text has been written.
