@@ -93,7 +93,7 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/dialog", "relay/fleet", "relay/link", "relay/pane", "relay/tmux", "relay/toolcall",
 		"status", "status/api", "status/view", "teams", "teams/lockedfile", "teams/tasks", "teams/transcript",
 	},
-	"status/alert": {"relay/shell", "status/api", "status/plain", "teams/atomicfile", "teams/lockedfile", "teams/rawjson"},
+	"status/alert": {"relay/shell", "status/api", "status/plain", "status/signals", "teams/atomicfile", "teams/lockedfile", "teams/rawjson"},
 	// The rooms of the core, from the inside out. history, links and question know nothing of each other, and none knows an
 	// operation: what one of them needs of one is a function or an interface in its options.
 	"status/signals": {},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -85,7 +84,7 @@ func (a *app) startAlerts(ctx context.Context, o alertOptions, team string) (upd
 		return nil, nil, err
 	}
 	opts := alert.Options{
-		State: a.state, Team: team, LookupEnv: a.lookup,
+		State: a.state, Team: team, Gather: a.gather, LookupEnv: a.lookup,
 		Warn: func(err error) { a.warn("%s", view.Describe(err)) }, Note: func(text string) { a.note("%s", text) },
 	}
 	if o.text {
@@ -99,7 +98,7 @@ func (a *app) startAlerts(ctx context.Context, o alertOptions, team string) (upd
 		opts.Root = root.Path()
 	}
 	var all []*alert.Alerter
-	var running sync.WaitGroup
+	ended := make(chan error)
 	sending, stop := context.WithCancel(ctx)
 	update = func(list []api.Attention) {
 		for _, one := range all {
@@ -108,9 +107,8 @@ func (a *app) startAlerts(ctx context.Context, o alertOptions, team string) (upd
 	}
 	finish = func() (err error) {
 		stop()
-		running.Wait()
-		for _, one := range all {
-			failed := one.Close()
+		for range all {
+			failed := <-ended
 			if failed != nil && ctx.Err() != nil {
 				a.warn("%s; the next start tells what waits then", view.Describe(failed))
 				failed = nil
@@ -128,7 +126,7 @@ func (a *app) startAlerts(ctx context.Context, o alertOptions, team string) (upd
 			return nil, nil, errors.Join(err, finish())
 		}
 		all = append(all, one)
-		running.Go(func() { one.Run(sending) })
+		go func() { ended <- one.Run(sending) }()
 	}
 	return update, finish, nil
 }

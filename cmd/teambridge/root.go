@@ -43,6 +43,7 @@ type host struct {
 	keyboard       bool                       // stdin is a terminal
 	wait           time.Duration              // how long to wait for a lock, a service, or the input of a hook; 0: the default
 	hold           time.Duration              // how long to hold one at most; 0: the default
+	gather         time.Duration              // how long an alert waits for other things; 0: the default
 	settles        time.Duration              // how long a service has been running when it has settled; 0: the default
 	goesOn         bool                       // the process does not end with the command
 

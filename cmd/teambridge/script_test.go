@@ -82,7 +82,7 @@ func underTest(h host) host {
 		d, _ := time.ParseDuration(value)
 		return d
 	}
-	h.wait, h.hold, h.settles = duration("TEST_LOCK_WAIT"), duration("TEST_LOCK_HOLD"), duration("TEST_SETTLES")
+	h.wait, h.hold, h.settles, h.gather = duration("TEST_LOCK_WAIT"), duration("TEST_LOCK_HOLD"), duration("TEST_SETTLES"), duration("TEST_GATHER")
 	supervisor, _ := h.lookup("TEST_SUPERVISOR")
 	h.supervised = simulatedSupervisors[supervisor]
 	return h
@@ -186,6 +186,7 @@ func scripts(dir ...string) testscript.Params {
 			env.Setenv("TEST_LOCK_WAIT", "1m")
 			env.Setenv("TEST_TMUX_WAIT", "1m")
 			env.Setenv("TEST_LOCK_HOLD", "1m")
+			env.Setenv("TEST_GATHER", "10ms")
 			env.Setenv("TZ", "UTC")
 			// The race detector lets each process wait for 1 s before it ends.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")

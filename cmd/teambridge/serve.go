@@ -158,7 +158,7 @@ func runService(ctx context.Context, a *app, o serveOptions) error {
 	if err != nil {
 		return err
 	}
-	alerts := service.Alerts{To: to, LookupEnv: a.lookup}
+	alerts := service.Alerts{To: to, LookupEnv: a.lookup, Gather: a.gather}
 	if o.alerts.text {
 		alerts.Text = textOf
 	}

@@ -27,7 +27,7 @@ func TestRequests(t *testing.T) {
 		path, auth string
 		body       any
 	}{
-		Ntfy:     {"/", "Bearer tk_" + secret, map[string]any{"topic": secret, "title": said, "message": said + "\n" + where}},
+		Ntfy:     {"/", "Bearer tk_" + secret, map[string]any{"topic": secret, "title": said, "message": where}},
 		Slack:    {"/services/T0/B0/" + secret, "", map[string]any{"text": said + "\n" + where, "mrkdwn": false}},
 		Telegram: {"/bot42:" + secret + "/sendMessage", "", map[string]any{"chat_id": "-1001", "text": said + "\n" + where, "link_preview_options": map[string]any{"is_disabled": true}}},
 		Webhook: {"/hook?key=" + secret, "Bearer " + secret, map[string]any{
@@ -39,8 +39,7 @@ func TestRequests(t *testing.T) {
 		bubble(t, kind, func(t *testing.T) {
 			w := newWorld(t, kind)
 			w.begun()
-			w.a.Update([]api.Attention{question("1")})
-			w.pass(time.Minute)
+			w.waits(question("1"))
 			if err := w.closed(); err != nil {
 				t.Error(err)
 			}
@@ -81,13 +80,11 @@ func TestTextIsNotTold(t *testing.T) {
 			w.begun()
 			secretly := question("1")
 			secretly.Question = &api.Question{Tool: "Bash", Input: json.RawMessage(`{"command":"the private text"}`)}
-			w.a.Update([]api.Attention{secretly})
-			w.pass(time.Minute)
+			w.waits(secretly)
 			_ = w.closed()
 			w.opts.Text = func(_ context.Context, w api.Attention) string { return w.What }
 			w.begin()
-			w.a.Update([]api.Attention{secretly, question("2")})
-			w.pass(time.Minute)
+			w.waits(secretly, question("2"))
 			_ = w.closed()
 			all := w.requests()
 			if len(all) != 2 {
@@ -96,7 +93,7 @@ func TestTextIsNotTold(t *testing.T) {
 			if strings.Contains(all[0].body, "private") || strings.Contains(all[0].body, "Bash") {
 				t.Errorf("it tells %s", all[0].body)
 			}
-			if !strings.Contains(all[1].body, "worker@t: asks you a question: the private text") {
+			if text := all[1].text(t); text != "worker@t: asks you a question\nthe private text\n"+where {
 				t.Errorf("asked for the text, it tells %s", all[1].body)
 			}
 		})
@@ -119,8 +116,7 @@ func TestHostile(t *testing.T) {
 			w := newWorld(t, kind)
 			w.opts.Text = func(_ context.Context, w api.Attention) string { return w.What }
 			w.begun()
-			w.a.Update(list)
-			w.pass(time.Minute)
+			w.waits(list...)
 			w.a.Update(list[:1])
 			w.a.Update(append(list[:1:1], api.Attention{ID: "alone", Kind: api.WaitsQuestion, Team: "t", Member: "größe", What: list[1].What}))
 			w.pass(time.Minute)
@@ -165,18 +161,17 @@ func TestHostile(t *testing.T) {
 // What servers show of a text is the text: no markup, no link with other words, and nobody is mentioned.
 func TestMarkup(t *testing.T) {
 	t.Parallel()
-	const hostile = "@channel @here <!channel> *b* _i_ ~s~ `c` [log in](https://evil.example/) <https://evil.example/|log in> ![i](x) a_b me@example.org \\*"
+	const hostile = "@channel @here <!channel> *b* _i_ ~s~ `c` [log in](https://evil.example/) <https://evil.example/|log in> ![i](x) a_b me@example.org x/@@all \\*"
 	for kind, want := range map[string]string{
-		Slack: "@channel @here &lt;!channel&gt; *b* _i_ ~s~ `c` [log in](https://evil.example/) &lt;https://evil.example/|log in&gt; ![i](x) a_b me@example.org \\*",
+		Slack: "@channel @here &lt;!channel&gt; *b* _i_ ~s~ `c` [log in](https://evil.example/) &lt;https://evil.example/|log in&gt; ![i](x) a_b me@example.org x/@@all \\*",
 		Webhook: "@\u200bchannel @\u200bhere &lt;\\!channel&gt; \\*b\\* \\_i\\_ \\~s\\~ \\`c\\` \\[log in\\]\\(https://evil.example/\\) &lt;https://evil.example/\\|log in&gt; " +
-			"\\!\\[i\\]\\(x\\) a_b me@example.org \\\\\\*",
+			"\\!\\[i\\]\\(x\\) a\\_b me@example.org x/@@\u200ball \\\\\\*",
 	} {
 		bubble(t, kind, func(t *testing.T) {
 			w := newWorld(t, kind)
 			w.opts.Text = func(context.Context, api.Attention) string { return hostile }
 			w.begun()
-			w.a.Update([]api.Attention{question("1")})
-			w.pass(time.Minute)
+			w.waits(question("1"))
 			if err := w.closed(); err != nil {
 				t.Error(err)
 			}
@@ -216,12 +211,6 @@ func TestTriedAgain(t *testing.T) {
 			w.WriteHeader(status)
 		}
 	}
-	body := func(status int, text string) func(http.ResponseWriter) {
-		return func(w http.ResponseWriter) {
-			w.WriteHeader(status)
-			_, _ = io.WriteString(w, text)
-		}
-	}
 	for name, c := range map[string]struct {
 		kind        string
 		answer      func(http.ResponseWriter)
@@ -232,9 +221,7 @@ func TestTriedAgain(t *testing.T) {
 			header(429, time.Now().Add(90*time.Second).UTC().Format(http.TimeFormat))(w)
 		}, 89 * time.Second, 91 * time.Second},
 		"429 with nonsense":          {Slack, header(429, "soon"), time.Second / 2, time.Second},
-		"429 of ntfy":                {Ntfy, body(429, `{"code":42901,"http":429,"error":"limit reached: too many requests"}`), time.Second / 2, time.Second},
-		"429 of Telegram":            {Telegram, body(429, `{"ok":false,"error_code":429,"description":"Too Many Requests: retry after 17","parameters":{"retry_after":17}}`), 17 * time.Second, 18 * time.Second},
-		"429 for ever":               {Telegram, body(429, `{"ok":false,"parameters":{"retry_after":9223372036854775807}}`), time.Hour, time.Hour + time.Minute},
+		"429 for ever":               {Slack, header(429, "Fri, 31 Dec 9999 23:59:59 GMT"), time.Hour, time.Hour + time.Minute},
 		"429 with an enormous value": {Slack, header(429, "9223372036854775807"), time.Hour, time.Hour + time.Minute},
 		"429 with a negative one":    {Slack, header(429, "-5"), time.Second / 2, time.Second},
 		"503":                        {Ntfy, header(503, ""), time.Second / 2, time.Second},
@@ -314,8 +301,7 @@ func TestRefused(t *testing.T) {
 			// Once it is mended, the next process tells both.
 			w.answer = nil
 			w.begin()
-			w.a.Update([]api.Attention{question("1"), question("2")})
-			w.pass(time.Minute)
+			w.waits(question("1"), question("2"))
 			if err := w.closed(); err != nil || len(w.requests()) != 3 {
 				t.Errorf("%d requests, %v", len(w.requests()), err)
 			}
@@ -338,7 +324,7 @@ func TestAway(t *testing.T) {
 		w.a.Update([]api.Attention{question("1"), unread("1", 1)})
 		w.pass(time.Hour)
 		w.isAway(false)
-		w.pass(mostWait + gather)
+		w.pass(mostWait + time.Second)
 		all := w.requests()
 		if len(all) != 1 || !strings.HasPrefix(all[0].text(t), "2 things need you\nworker@t: asks you a question\noperator@t: 1 unread message from lead\n") {
 			t.Fatalf("%+v", all)
@@ -403,21 +389,13 @@ func TestOnce(t *testing.T) {
 				list = append(list, question(fmt.Sprint(n)))
 			}
 			for range 3 {
-				w.a.Update(list)
-				w.pass(time.Minute)
+				w.waits(list...)
 			}
 			if told++; len(w.requests()) != told {
 				t.Fatalf("%d requests for %d things", len(w.requests()), told)
 			}
-			if i%2 == 0 {
-				if err := w.closed(); err != nil {
-					t.Fatal(err)
-				}
-			} else { // killed
-				w.end()
-				if err := w.a.release(); err != nil {
-					t.Fatal(err)
-				}
+			if err := w.closed(); err != nil { // which records nothing
+				t.Fatal(err)
 			}
 			w.begin()
 		}
@@ -430,8 +408,7 @@ func TestOnce(t *testing.T) {
 			is   api.Attention
 			told int
 		}{{unread("1", 1), 1}, {unread("2", 2), 2}, {unread("2", 2), 2}, {unread("2", 1), 2}, {unread("3", 1), 3}} {
-			w.a.Update([]api.Attention{c.is})
-			w.pass(time.Minute)
+			w.waits(c.is)
 			if n := len(w.requests()); n != c.told {
 				t.Errorf("step %d: %d alerts, want %d", i, n, c.told)
 			}
@@ -446,8 +423,7 @@ func TestOnce(t *testing.T) {
 				w.a.Update([]api.Attention{unread("2", 2)})
 			}
 		}
-		w.a.Update([]api.Attention{unread("1", 1)})
-		w.pass(time.Minute)
+		w.waits(unread("1", 1))
 		all := w.requests()
 		if err := w.closed(); err != nil || len(all) != 2 || !strings.Contains(all[1].body, "2 unread messages") {
 			t.Errorf("%+v, %v", all, err)
@@ -465,7 +441,7 @@ func TestOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = a.Close()
+		_ = a.release()
 		_ = w.closed()
 	})
 }
@@ -477,14 +453,12 @@ func TestFirst(t *testing.T) {
 		w := newWorld(t, Ntfy)
 		w.isAway(true)
 		w.begin()
-		w.a.Update([]api.Attention{question("1"), question("2")})
-		w.pass(time.Minute)
+		w.waits(question("1"), question("2"))
 		if err := w.closed(); err == nil || !strings.HasSuffix(err.Error(), "the first alert: "+errAway.Error()) {
 			t.Errorf("the error is %v", err)
 		}
 		w.begin()
-		w.a.Update([]api.Attention{question("1"), question("2"), question("3")})
-		w.pass(time.Minute)
+		w.waits(question("1"), question("2"), question("3"))
 		w.a.Update([]api.Attention{question("1"), question("2"), question("3"), question("4")})
 		w.isAway(false)
 		w.pass(mostWait)
@@ -517,7 +491,7 @@ func TestEnd(t *testing.T) {
 				}
 			}
 			w.a.Update([]api.Attention{question("1")})
-			w.pass(gather + time.Millisecond)
+			w.pass(time.Second + time.Millisecond)
 			start := time.Now()
 			err := w.closed()
 			if took := time.Since(start); took > lastWords {
@@ -552,11 +526,9 @@ func TestAddressIsNotTold(t *testing.T) {
 					fmt.Fprint(r, "no ", q.RequestURI, " ", q.Header, " ", secret, addresses[kind])
 				}
 				w.begin()
-				w.a.Update(nil)
-				w.pass(time.Minute)
+				w.waits()
 				w.isAway(true)
-				w.a.Update([]api.Attention{question("1")})
-				w.pass(time.Minute)
+				w.waits(question("1"))
 				all := append(slices.Clone(w.warned), w.closed().Error())
 				files, err := filepath.Glob(filepath.Join(w.opts.State, "alerts", "*"))
 				if err != nil || len(files) != 1 {
@@ -601,16 +573,17 @@ func TestFileChanges(t *testing.T) {
 	})
 }
 
-// What was told and waits no more is forgotten after a time, what waits is not.
+// Of what waits no more, the oldest is forgotten; what waits is not.
 func TestForgotten(t *testing.T) {
 	t.Parallel()
-	bubble(t, "month", func(t *testing.T) {
+	bubble(t, "many", func(t *testing.T) {
 		w := newWorld(t, Webhook)
-		w.begun(question("kept"), question("over"))
-		w.a.Update([]api.Attention{question("kept")})
-		w.pass(keepFor + time.Hour)
-		w.a.Update([]api.Attention{question("kept"), question("new")})
-		w.pass(time.Minute)
+		many := []api.Attention{question("kept")}
+		for i := range keepMost + 500 {
+			many = append(many, question(fmt.Sprint(i)))
+		}
+		w.begun(many...)
+		w.waits(question("kept"), question("new"))
 		if err := w.closed(); err != nil {
 			t.Fatal(err)
 		}
@@ -618,12 +591,13 @@ func TestForgotten(t *testing.T) {
 		if err != nil || len(records) != 1 || records[0].Running {
 			t.Fatalf("%+v, %v", records, err)
 		}
-		var ids []string
-		for id := range records[0].Told {
-			ids = append(ids, strings.TrimPrefix(id, "question/t/worker/"))
+		for _, q := range []api.Attention{question("kept"), question("new")} {
+			if _, known := records[0].Told[q.ID]; !known {
+				t.Errorf("%s is forgotten", q.ID)
+			}
 		}
-		if slices.Sort(ids); !slices.Equal(ids, []string{"kept", "new"}) {
-			t.Errorf("kept %q", ids)
+		if n := len(records[0].Told); n != keepMost+2 {
+			t.Errorf("%d are known, want %d", n, keepMost+2)
 		}
 	})
 }

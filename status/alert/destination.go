@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -46,22 +47,19 @@ type Destination struct {
 // Parse parses KIND=FILE or KIND=env:VARIABLE. It reads neither.
 func Parse(spec string) (d Destination, err error) {
 	kind, source, found := strings.Cut(spec, "=")
-	if !found || !slices.Contains(Kinds, kind) {
-		// The rest may be the address, so it is not repeated.
+	name, isVariable := strings.CutPrefix(source, "env:")
+	switch {
+	case !found || !slices.Contains(Kinds, kind): // the rest may be the address, so it is not repeated
 		return d, fmt.Errorf("an alert is one of %s, then =FILE or =env:VARIABLE, with the address there", strings.Join(Kinds, ", "))
-	}
-	d.Kind = kind
-	if name, ok := strings.CutPrefix(source, "env:"); ok {
-		if d.Variable = name; name == "" || strings.ContainsAny(name, "= \x00") {
-			return d, fmt.Errorf("%s=env: needs the name of a variable", kind)
-		}
-		return d, nil
-	}
-	if source == "" || strings.Contains(source, "://") {
+	case isVariable && (name == "" || strings.ContainsAny(name, "= \x00")):
+		return d, fmt.Errorf("%s=env: needs the name of a variable", kind)
+	case isVariable:
+		return Destination{Kind: kind, Variable: name}, nil
+	case source == "" || strings.Contains(source, "://"):
 		return d, fmt.Errorf("%s= needs the name of a file that has the address: on the command line, others could read it", kind)
 	}
-	d.File, err = filepath.Abs(source)
-	return d, err
+	file, err := filepath.Abs(source)
+	return Destination{Kind: kind, File: file}, err
 }
 
 func (d Destination) String() string {
@@ -80,10 +78,9 @@ func (d Destination) Check(lookup func(string) (string, bool)) error {
 // request is what a destination says. Nothing of it may be in an error or a log.
 type request struct {
 	url, token string
-	to         string // the topic of ntfy, or the chat of Telegram
-	body       string // one of bodies, or the person's own
-
-	secrets []string // to be removed from what servers say
+	to         string         // the topic of ntfy, or the chat of Telegram
+	body       string         // one of bodies, or the person's own
+	secrets    *regexp.Regexp // each word of it but the host
 }
 
 // load reads the address. The errors do not repeat what they are about.
@@ -109,35 +106,24 @@ func parse(kind, text string) (r request, err error) {
 	if r.body = bodies[kind]; found {
 		r.body = "{" + own
 	}
-	fields := strings.Fields(head)
+	fields := append(strings.Fields(head), "")
+	address, rest := fields[0], fields[1:]
 	switch {
-	case kind == Telegram && len(fields) != 2:
+	case kind == Telegram && len(rest) != 2:
 		return r, errors.New("it should have the token of a bot, or https://HOST/botTOKEN/sendMessage, and the id of a chat")
-	case kind == Telegram && !strings.Contains(fields[0], "://"):
-		fields[0] = "https://api.telegram.org/bot" + fields[0] + "/sendMessage"
-	case len(fields) == 0 || len(fields) > 2:
-		return r, errors.New("it should have an https:// address and, if the server wants one, a token; a body of your own begins with { on a line of its own")
+	case kind == Telegram && !strings.Contains(address, "://"):
+		address = "https://api.telegram.org/bot" + address + "/sendMessage"
+	case len(rest) == 0, len(rest) > 2, strings.ContainsFunc(rest[0], func(r rune) bool { return r > '~' || r <= ' ' }):
+		return r, errors.New("it should have an https:// address and, if the server wants one, a token of plain characters; a body of your own begins with { on a line of its own")
 	}
-	u, err := url.Parse(fields[0])
-	switch {
-	case err != nil, u.Host == "", u.Opaque != "":
-		return r, errors.New("the address is not valid; it should begin with https://")
-	case u.User != nil:
-		return r, errors.New("the address has a user; give a token after it instead")
-	case u.Scheme != "https" && !(u.Scheme == "http" && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())): // what is on the way must not read it
-		return r, errors.New("the address does not begin with https:// (http:// is for this machine alone)")
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && !(u.Scheme == "http" && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())) { // what is on the way must not read it
+		return r, errors.New("the address does not begin with https:// and a host; http:// is for this machine alone, and a token stands after the address")
 	}
-	if len(fields) > 1 {
-		r.token = fields[1]
-	}
-	if strings.ContainsFunc(r.token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return r, errors.New("the token has characters that no token has")
-	}
-	r.secrets = strings.FieldsFunc(strings.Replace(text, u.Host, " ", 1), func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
-	})
-	r.secrets = slices.DeleteFunc(r.secrets, func(s string) bool { return len(s) < 4 || s == u.Scheme })
-	slices.SortFunc(r.secrets, func(x, y string) int { return len(y) - len(x) }) // one may be a part of another
+	words := regexp.MustCompile(`[\w-]{4,}`).FindAllString(strings.Replace(text, u.Scheme+"://"+u.Host, "", 1), -1)
+	r.secrets = regexp.MustCompile(strings.Join(append(words, "\x00"), "|")) // of none, nothing would be each place
+	r.secrets.Longest()                                                      // one may be a part of another
+	r.token = rest[0]
 	switch kind {
 	case Ntfy: // JSON goes to the root. Headers could not hold every name.
 		if r.to = strings.Trim(u.Path, "/"); r.to == "" || strings.Contains(r.to, "/") {
@@ -154,48 +140,25 @@ func parse(kind, text string) (r request, err error) {
 
 // render returns the body for an alert. Each $name is a value of it as JSON, so that no text can leave its place.
 func (r request) render(m alert) ([]byte, error) {
-	var faults []error
+	plain := m.Title + "\n" + m.Lines
+	values := map[string]any{
+		"title": m.Title, "lines": m.Lines, "plain": plain, "slack": references.Replace(plain), "text": markdown(plain),
+		"things": m.Things, "more": m.More, "to": r.to,
+	}
+	var faults error
 	body := os.Expand(r.body, func(name string) string {
-		var value any
-		switch name {
-		case "title":
-			value = m.Title
-		case "lines":
-			value = m.Text
-		case "plain":
-			value = m.whole()
-		case "text":
-			value = markdown(m.whole())
-		case "slack":
-			value = references.Replace(m.whole())
-		case "things":
-			value = m.Things
-		case "more":
-			value = m.More
-		case "to":
-			value = r.to
-		default:
-			faults = append(faults, errors.New("a $name in the body is none of $title, $text, $plain, $things and $more")) // it may be a secret
-		}
+		value, known := values[name]
 		data, err := rawjson.Encode(value)
-		faults = append(faults, err)
+		if !known { // it may be a secret
+			err = errors.New("a $name in the body is none of $title, $text, $plain, $things and $more")
+		}
+		faults = errors.Join(faults, err)
 		return string(data)
 	})
-	if err := errors.Join(faults...); err != nil {
-		return nil, err
+	if faults == nil && !json.Valid([]byte(body)) {
+		faults = errors.New("the body is not JSON; a $name in it stands for a text with its quotes")
 	}
-	if !json.Valid([]byte(body)) {
-		return nil, errors.New("the body is not JSON; a $name in it stands for a text with its quotes")
-	}
-	return []byte(body), nil
-}
-
-// redact hides what is secret in a text of a server or of the system: each word of the file but the host.
-func (r request) redact(s string) string {
-	for _, secret := range r.secrets {
-		s = strings.ReplaceAll(s, secret, "[hidden]")
-	}
-	return s
+	return []byte(body), faults
 }
 
 // maxAddress is how long the file may be, in bytes.
@@ -206,10 +169,8 @@ func readPrivate(path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-	case !info.Mode().IsRegular():
-		return "", errors.New("it is not a regular file")
-	case info.Size() > maxAddress:
-		return "", errors.New("that is no address")
+	case !info.Mode().IsRegular() || info.Size() > maxAddress:
+		return "", errors.New("it is not a regular file of 4 KiB at most, so that is no address")
 	case atomicfile.Exposed(info):
 		return "", fmt.Errorf("others can read it (mode %04o); type: chmod 600 %s", info.Mode().Perm(), shell.Quote(path))
 	}

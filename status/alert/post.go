@@ -3,7 +3,6 @@ package alert
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -28,6 +27,11 @@ type answerError struct {
 }
 
 func (e *answerError) Error() string { return e.why }
+
+func refused(err error) bool {
+	e, ok := errors.AsType[*answerError](err)
+	return ok && e.refused
+}
 
 // post sends an alert. The error is an *answerError if there was an answer.
 func (r request) post(ctx context.Context, c *http.Client, m alert) error {
@@ -54,30 +58,21 @@ func (r request) post(ctx context.Context, c *http.Client, m alert) error {
 	}
 	defer answer.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer)) // it only explains the status
-	return r.judge(answer, text)
-}
-
-// judge says what an answer means.
-func (r request) judge(a *http.Response, text []byte) error {
-	code := a.StatusCode
-	if code >= 200 && code < 300 {
+	if answer.StatusCode/100 == 2 {
 		return nil
 	}
-	e := &answerError{why: strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))}
-	if !strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") {
-		if why := short(r.redact(string(text)), 200); why != "" {
-			e.why += ": " + why
-		}
+	return r.judge(answer, string(text))
+}
+
+// judge says what an answer means that is no success.
+func (r request) judge(a *http.Response, text string) error {
+	code := a.StatusCode
+	e := &answerError{why: strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code)), after: retryAfter(a.Header.Get("Retry-After"))}
+	if text = short(r.redact(text), 200); text != "" && !strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") {
+		e.why += ": " + text
 	}
 	switch {
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
-		var telegram struct {
-			Parameters struct {
-				RetryAfter int64 `json:"retry_after"`
-			} `json:"parameters"`
-		}
-		_ = json.Unmarshal(text, &telegram)
-		e.after = retryAfter(a.Header.Get("Retry-After"), telegram.Parameters.RetryAfter)
 		return e
 	case code < 400: // another server would get the token
 		e.why += "; redirects are not followed"
@@ -86,12 +81,15 @@ func (r request) judge(a *http.Response, text []byte) error {
 	return e
 }
 
-// retryAfter returns how long a server wants to be left alone, by a header, which has seconds or a time, and by seconds.
-func retryAfter(header string, seconds int64) (wait time.Duration) {
+// redact hides what is secret in a text of a server or of the system.
+func (r request) redact(s string) string { return r.secrets.ReplaceAllString(s, "[hidden]") }
+
+// retryAfter returns how long a server wants to be left alone, by a header, which has seconds or a time.
+func retryAfter(header string) (wait time.Duration) {
 	if at, err := http.ParseTime(header); err == nil {
 		wait = time.Until(at)
-	} else if n, err := strconv.ParseInt(strings.TrimSpace(header), 10, 64); err == nil {
-		seconds = max(seconds, n)
+	} else if seconds, err := strconv.ParseFloat(header, 64); err == nil {
+		wait = time.Duration(min(seconds, longestWait.Seconds())) * time.Second
 	}
-	return min(max(wait, time.Duration(min(seconds, int64(longestWait/time.Second)))*time.Second), longestWait)
+	return min(wait, longestWait)
 }

@@ -2,7 +2,6 @@ package alert
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,8 +24,7 @@ type Record struct {
 	To      string    `json:"to"` // as [Destination.String]
 	Root    string    `json:"root"`
 	Team    string    `json:"team,omitempty"` // empty: all
-	Since   time.Time `json:"since,omitzero"` // the first alert; zero: none was delivered
-	Last    time.Time `json:"last,omitzero"`  // the last one
+	Last    time.Time `json:"last,omitzero"`  // the last alert that was delivered
 	Problem *Problem  `json:"problem,omitempty"`
 
 	// Told has what was told, by the id of the api.Attention, and what it was then.
@@ -49,17 +47,13 @@ type told struct {
 	refused bool      // it was not told, and this process does not try again
 }
 
-// Limits of what is kept of things that wait no more. One that is not known any more and comes back is
-// told again.
-const (
-	keepFor  = 30 * 24 * time.Hour
-	keepMost = 1000
-)
+// keepMost is how many things are known that wait no more. One that is not known any more and comes back is told again.
+const keepMost = 1000
 
 // name is that of the file with the record of a destination, without its extension.
 func (o *Options) name() string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{o.To.Kind, o.To.File, o.To.Variable, o.Root, o.Team}, "\x00")))
-	return o.To.Kind + "-" + hex.EncodeToString(sum[:6])
+	return fmt.Sprintf("%s-%x", o.To.Kind, sum[:6])
 }
 
 func lockKey(name string) string { return "alerts\n" + name }
@@ -68,33 +62,27 @@ func locks(state string) string { return filepath.Join(state, "locks") }
 
 // Records returns the records in a state directory.
 func Records(state string) (list []Record, err error) {
-	dir := filepath.Join(state, "alerts")
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var faults []error
-	for _, e := range entries {
-		name, ok := strings.CutSuffix(e.Name(), ".json")
-		if !ok || strings.HasPrefix(name, ".") {
-			continue
+	names, err := fs.Glob(os.DirFS(state), "alerts/[^.]*.json")
+	for _, name := range names {
+		name = strings.TrimSuffix(filepath.Base(name), ".json")
+		r, fault := readRecord(state, name)
+		if fault == nil {
+			r.Running, fault = lockedfile.Held(locks(state), lockKey(name))
 		}
-		r, err := readRecord(filepath.Join(dir, e.Name()))
-		if err == nil {
-			r.Running, err = lockedfile.Held(locks(state), lockKey(name))
-		}
-		if faults = append(faults, err); err == nil {
+		if err = errors.Join(err, fault); fault == nil {
 			list = append(list, r)
 		}
 	}
-	return list, errors.Join(append(faults, err)...)
+	return list, err
 }
 
-func readRecord(path string) (r Record, err error) {
-	data, err := os.ReadFile(path)
+func recordPath(state, name string) string { return filepath.Join(state, "alerts", name+".json") }
+
+func readRecord(state, name string) (r Record, err error) {
+	data, err := os.ReadFile(recordPath(state, name))
 	if err == nil {
 		if err = json.Unmarshal(data, &r); err != nil {
-			err = fmt.Errorf("%s: %w", path, err)
+			err = fmt.Errorf("%s: %w", recordPath(state, name), err)
 		}
 	}
 	return r, err
@@ -102,6 +90,9 @@ func readRecord(path string) (r Record, err error) {
 
 // add adds things that were told, or refused.
 func (r *Record) add(list []api.Attention, refused bool) {
+	if r.Told == nil {
+		r.Told = map[string]told{}
+	}
 	for _, w := range list {
 		r.Told[w.ID] = told{w.Message, w.Count, time.Now().UTC(), refused}
 	}
@@ -119,23 +110,21 @@ func (r *Record) look(waiting []api.Attention) {
 	}
 }
 
-// write writes the record, and removes what waits no more if it is too old or too much. So many things wait.
-func (r *Record) write(path string, waiting int) error {
+// write writes the record, and forgets the oldest of what waits no more. So many things wait.
+func (r *Record) write(state, name string, waiting int) error {
 	latest := slices.SortedFunc(maps.Keys(r.Told), func(a, b string) int { return r.Told[b].At.Compare(r.Told[a].At) })
-	for i, id := range latest {
-		if i >= waiting+keepMost || time.Since(r.Told[id].At) > keepFor {
-			delete(r.Told, id)
-		}
+	for _, id := range latest[min(len(latest), waiting+keepMost):] {
+		delete(r.Told, id)
 	}
 	kept := *r
 	kept.Told = maps.Clone(r.Told)
 	maps.DeleteFunc(kept.Told, func(_ string, t told) bool { return t.refused })
 	data, err := json.MarshalIndent(kept, "", "\t")
 	if err == nil {
-		err = os.MkdirAll(filepath.Dir(path), 0o700)
+		err = os.MkdirAll(filepath.Dir(recordPath(state, name)), 0o700)
 	}
 	if err == nil {
-		err = atomicfile.Write(path, append(data, '\n'))
+		err = atomicfile.Write(recordPath(state, name), append(data, '\n'))
 	}
 	return err
 }

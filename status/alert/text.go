@@ -1,10 +1,11 @@
 package alert
 
 import (
+	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
-	"unicode"
 
 	"teambridge/status/api"
 	"teambridge/status/plain"
@@ -26,17 +27,9 @@ const where = "See: teambridge inbox"
 // alert is one message to a destination.
 type alert struct {
 	Title  string
-	Text   string // the other lines; of one thing, all of them
+	Lines  string // below it
 	Things []thing
 	More   int // things that are not in Things
-}
-
-// whole is an alert as one text.
-func (a alert) whole() string {
-	if strings.HasPrefix(a.Text, a.Title) { // of one thing
-		return a.Text
-	}
-	return a.Title + "\n" + a.Text
 }
 
 // thing is one [api.Attention], without its texts.
@@ -79,7 +72,7 @@ func who(w api.Attention) string {
 	return short(w.Member, maxName) + "@" + short(w.Team, maxName)
 }
 
-// what says what a thing is.
+// what says what a thing is, without a word of an agent.
 func what(w api.Attention) string {
 	if w.Kind == api.WaitsUnread {
 		return plain.Plural(max(w.Count, 1), "unread message") + " from " + short(w.From, maxName)
@@ -90,63 +83,50 @@ func what(w api.Attention) string {
 	return "needs you"
 }
 
-// compose makes an alert of things. text returns the text of one; nil: no text is sent. If greet is
-// not negative, alerts begin, and so many things wait already.
-func compose(list []api.Attention, greet int, text func(api.Attention) string) alert {
-	a := alert{Title: fmt.Sprintf("%d things need you", len(list)), Things: []thing{}}
+// compose makes an alert of things. If before is not negative, alerts begin, and so many things wait already.
+func (a *Alerter) compose(ctx context.Context, list []api.Attention, before int) alert {
+	m := alert{Title: fmt.Sprintf("%d things need you", len(list)), Things: []thing{}}
 	var lines []string
-	share := maxShare
-	switch {
-	case greet >= 0:
-		a.Title = "teambridge alerts begin"
-		lines = append(lines, fmt.Sprintf("From now on, what needs you is told here. Waiting already: %d.", greet))
-	case len(list) == 1:
-		a.Title, share = who(list[0])+": "+what(list[0]), maxText
+	alone, share := len(list) == 1 && before < 0, maxShare
+	if before >= 0 {
+		m.Title = "teambridge alerts begin"
+		lines = append(lines, fmt.Sprintf("From now on, what needs you is told here. Waiting already: %d.", before))
+	}
+	if alone {
+		m.Title, share = who(list[0])+": "+what(list[0]), maxText
 	}
 	size := 0
 	for i, w := range list {
-		t := thing{ID: short(w.ID, maxID), Kind: w.Kind, Team: short(w.Team, maxName), Member: short(w.Member, maxName), From: short(w.From, maxName), Count: w.Count, Since: w.Since}
-		line := who(w) + ": " + what(w)
-		if text != nil && i < maxLines {
-			if t.Text = short(text(w), share); t.Text != "" {
-				line += ": " + t.Text
-			}
+		t := thing{short(w.ID, maxID), w.Kind, short(w.Team, maxName), short(w.Member, maxName), short(w.From, maxName), w.Count, w.Since, ""}
+		if a.opts.Text != nil && i < maxLines {
+			t.Text = short(a.opts.Text(ctx, w), share)
+		}
+		line := t.Text
+		if !alone {
+			line = strings.TrimSuffix(who(w)+": "+what(w)+": "+t.Text, ": ")
 		}
 		if size += len(line) + 1; i == maxLines || i > 0 && size > maxBody {
-			a.More = len(list) - i
-			lines = append(lines, fmt.Sprintf("and %d more", a.More))
+			m.More = len(list) - i
+			lines = append(lines, fmt.Sprintf("and %d more", m.More))
 			break
 		}
-		lines, a.Things = append(lines, line), append(a.Things, t)
+		if m.Things = append(m.Things, t); line != "" {
+			lines = append(lines, line)
+		}
 	}
-	a.Text = strings.Join(append(lines, where), "\n")
-	return a
+	m.Lines = strings.Join(append(lines, where), "\n")
+	return m
 }
 
 // references makes text of Slack's markup for links and mentions, which other servers understand as well: <!channel> would
 // notify everybody.
 var references = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// markdown is a text that servers such as Mattermost show as it is: without markup, links with other words, or mentions. It does
-// not change the name of a member, such as my_worker@team, which a person may copy.
+// markdown is a text that servers such as Mattermost show as it is: without markup, links with other words, or mentions. No server
+// takes an @ for one that is followed by a space without width. That of worker@team stays, which a person may copy.
 func markdown(text string) string {
-	var b strings.Builder
-	list := []rune(references.Replace(text))
-	word := func(i int) bool {
-		return i >= 0 && i < len(list) && (unicode.IsLetter(list[i]) || unicode.IsDigit(list[i]) || strings.ContainsRune("_-.", list[i]))
-	}
-	for i, r := range list {
-		switch {
-		case r == '@' && !word(i-1):
-			b.WriteString("@\u200b") // no server takes that for a mention
-			continue
-		case r == '_' && word(i-1) && word(i+1):
-		case strings.ContainsRune("\\`*_[]()#~|!", r):
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
+	text = regexp.MustCompile("[\\\\`*_\\[\\]()#~|!]").ReplaceAllString(references.Replace(text), `\$0`)
+	return regexp.MustCompile(`(^|[^\pL\pN_.-])@+`).ReplaceAllString(text, "$0\u200b")
 }
 
 // short is a text of somebody else on one line, and not longer than so many bytes.

@@ -123,7 +123,7 @@ type world struct {
 	opts Options
 
 	a      *Alerter
-	end    func()
+	closed func() error // ends the process, and returns the error
 	warned []string
 	noted  []string
 }
@@ -170,14 +170,11 @@ func (w *world) begin() {
 		w.t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	ran := make(chan struct{})
-	go func() {
-		defer close(ran)
-		a.Run(ctx)
-	}()
-	w.a, w.end = a, func() {
+	ran := make(chan error)
+	go func() { ran <- a.Run(ctx) }()
+	w.a, w.closed = a, func() error {
 		stop()
-		<-ran
+		return <-ran
 	}
 }
 
@@ -185,8 +182,7 @@ func (w *world) begin() {
 func (w *world) begun(list ...api.Attention) {
 	w.t.Helper()
 	w.begin()
-	w.a.Update(list)
-	w.pass(time.Minute)
+	w.waits(list...)
 	if n := len(w.requests()); n != 1 {
 		w.t.Fatalf("%d alerts at the beginning", n)
 	}
@@ -195,16 +191,16 @@ func (w *world) begun(list ...api.Attention) {
 	w.mu.Unlock()
 }
 
-// closed ends the process, and returns the error.
-func (w *world) closed() error {
-	w.end()
-	return w.a.Close()
-}
-
 // pass lets time pass, and everything happen in it.
 func (w *world) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
+}
+
+// waits says what waits, and lets a minute pass.
+func (w *world) waits(list ...api.Attention) {
+	w.a.Update(list)
+	w.pass(time.Minute)
 }
 
 // bubble runs a test with a time of its own.

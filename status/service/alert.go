@@ -17,6 +17,7 @@ import (
 type Alerts struct {
 	To        []alert.Destination
 	LookupEnv func(string) (string, bool) // for addresses in the environment
+	Gather    time.Duration               // as of [alert.Options]
 	// Text returns what to tell of a thing besides its kind; nil: nothing.
 	Text func(context.Context, api.Bridge, api.Attention) string
 }
@@ -26,8 +27,8 @@ type Alerts struct {
 func (s *Service) alert(ctx context.Context, to alert.Destination) {
 	warn := s.warn("alerting")
 	opts := alert.Options{
-		To: to, State: s.opts.State, Root: s.opts.Root.Path(), LookupEnv: s.opts.Alerts.LookupEnv, Warn: warn,
-		Note: func(text string) { s.log.Info(text) },
+		To: to, State: s.opts.State, Root: s.opts.Root.Path(), LookupEnv: s.opts.Alerts.LookupEnv, Gather: s.opts.Alerts.Gather,
+		Warn: warn, Note: func(text string) { s.log.Info(text) },
 	}
 	if text := s.opts.Alerts.Text; text != nil {
 		opts.Text = func(ctx context.Context, w api.Attention) string { return text(ctx, s.Local, w) }
@@ -47,15 +48,19 @@ func (s *Service) alert(ctx context.Context, to alert.Destination) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(5 * s.opts.Tick):
+		case <-time.After(s.opts.Tick):
 		}
 	}
 	shown, done := s.watchStates()
 	defer done()
-	var running sync.WaitGroup
-	running.Go(func() { a.Run(ctx) })
 	first := make(chan struct{}, 1)
 	signals.Send(first)
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := a.Run(ctx); err != nil {
+			warn(err)
+		}
+	})
 	_ = signals.Loop(ctx, shown, first, time.Minute, func() { // it has no error
 		shot, err := s.states.Snapshot(ctx, "", s.opts.Gather)
 		switch {
@@ -66,7 +71,4 @@ func (s *Service) alert(ctx context.Context, to alert.Destination) {
 		}
 	})
 	running.Wait()
-	if err := a.Close(); err != nil {
-		warn(err)
-	}
 }
