@@ -1,8 +1,6 @@
 package op
 
-import (
-	"teambridge/status/api"
-)
+import "teambridge/status/api"
 
 // Check that the service runs and can read its journal. Needs no token.
 var Health = Op[None, api.Health]{
