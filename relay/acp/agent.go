@@ -223,21 +223,20 @@ func (a *Agent) notified(method string, params json.RawMessage) {
 // modeChanged notes that the agent works in another of its modes. One that widens its permissions by itself is ended.
 func (a *Agent) modeChanged(to string) {
 	a.mu.Lock()
-	from, planned := a.current, a.planned
-	if to == from || to == "" || a.program.modes == nil {
-		a.mu.Unlock()
-		return
-	}
-	wider := a.program.width(to) > a.program.width(from) && !planned
-	if wider {
-		a.widened = &agent.WidenedError{Given: from, Got: to}
-	} else {
+	from := a.current
+	_, before := a.program.find(from)
+	ours, width := a.program.find(to)
+	switch {
+	case to == from, to == "", a.program.modes == nil:
+		ours = ""
+	case width > before && !a.planned:
+		a.widened, ours = &agent.WidenedError{Given: from, Got: to}, ""
+		a.child.Signal(process.KillGroup)
+	default:
 		a.current = to
 	}
 	a.mu.Unlock()
-	if wider {
-		a.child.Signal(process.KillGroup)
-	} else if ours := a.program.permission(to); ours != "" {
+	if ours != "" {
 		a.tell(agent.Event{PermissionMode: ours})
 	}
 }
@@ -287,17 +286,12 @@ func (a *Agent) settle(f *flight) {
 	if a.flight == f {
 		a.flight, a.turn = nil, nil
 	}
-	if a.closing && a.flight == nil {
-		a.rest()
-	}
+	a.rest()
 }
 
 // rest notes that an agent that is to end has no work. a.mu is held.
 func (a *Agent) rest() {
-	select {
-	case <-a.idle:
-	default:
-		a.resting.Store(true)
+	if a.closing && a.flight == nil && !a.resting.Swap(true) {
 		close(a.idle)
 	}
 }
@@ -317,7 +311,7 @@ func (a *Agent) Interrupt(_ context.Context, uuid string) error {
 	a.mu.Lock()
 	f.stopped = true
 	a.mu.Unlock()
-	cancel := func() error { return a.write(message{}, methodCancel, cancelParams{a.record.session}) }
+	cancel := func() error { return a.write(message{}, methodCancel, sessionParams{SessionID: a.record.session}) }
 	if err := cancel(); err != nil {
 		return fmt.Errorf("acp: interrupt: %w", err)
 	}
@@ -340,9 +334,7 @@ func (a *Agent) CloseInput() {
 	a.mu.Lock()
 	first := !a.closing
 	a.closing = true
-	if a.flight == nil {
-		a.rest()
-	}
+	a.rest()
 	a.mu.Unlock()
 	if !first {
 		return

@@ -3,6 +3,7 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -158,17 +159,13 @@ func callEnd(turn, call string) string { return wire.DerivedID("tool-call-end", 
 
 // command is what a shell was to run; empty if the call does not say.
 func (c *toolCall) command() string {
-	var input struct{ Command json.RawMessage }
-	if json.Unmarshal(c.Input, &input) != nil {
-		return ""
-	}
-	var line string
-	var words []string
-	if json.Unmarshal(input.Command, &line) == nil {
-		return line
-	}
-	if json.Unmarshal(input.Command, &words) == nil {
-		return strings.Join(words, " ")
+	var input struct{ Command any }
+	_ = json.Unmarshal(c.Input, &input) // it may have another form
+	switch v := input.Command.(type) {
+	case string:
+		return v
+	case []any:
+		return strings.TrimSpace(fmt.Sprintln(v...))
 	}
 	return ""
 }
@@ -195,23 +192,7 @@ const toolShell = "Bash"
 
 // toolName is Claude Code's name of a kind of tool, so that one list of allowed tools serves all agents.
 func toolName(kind string) string {
-	switch kind {
-	case "execute":
-		return toolShell
-	case "read":
-		return "Read"
-	case "edit":
-		return "Edit"
-	case "search":
-		return "Grep"
-	case "fetch":
-		return "WebFetch"
-	case "delete":
-		return "Delete"
-	case "move":
-		return "Move"
-	case "switch_mode":
-		return "ExitPlanMode"
-	}
-	return "Other"
+	return cmp.Or(map[string]string{
+		"execute": toolShell, "read": "Read", "edit": "Edit", "search": "Grep", "fetch": "WebFetch", "delete": "Delete", "move": "Move", "switch_mode": "ExitPlanMode",
+	}[kind], "Other")
 }

@@ -44,16 +44,17 @@ func (a *Agent) SetMode(ctx context.Context, from, to mode.Mode) (mode.Mode, err
 func (a *Agent) setPermission(ctx context.Context, m mode.Mode) error {
 	asked := permissionOf(m)
 	own, ok := a.program.own(asked)
-	if a.program.name == "opencode" && !ok && asked != "plan" {
-		own, ok = "build", true // the rest is in its configuration
-	}
 	if !ok && a.program.modes == nil {
 		own = asked // of its own
 		if name, _ := m.PermissionMode.Value(); name == "" {
 			return nil
 		}
 	} else if !ok {
-		return fmt.Errorf("acp: %s has no permission mode %.40q; it has %s: %w", a.program.name, asked, strings.Join(a.program.names(), ", "), agent.ErrRefused)
+		var names []string
+		for _, m := range a.program.modes {
+			names = append(names, m.ours)
+		}
+		return fmt.Errorf("acp: %s has no permission mode %.40q; it has %s: %w", a.program.name, asked, strings.Join(names, ", "), agent.ErrRefused)
 	}
 	var list []string
 	option := a.opened.option("mode")
@@ -74,7 +75,7 @@ func (a *Agent) setPermission(ctx context.Context, m mode.Mode) error {
 	a.current, a.planned = own, false
 	a.mu.Unlock()
 	if a.opened.Modes != nil {
-		return a.call(ctx, methodSetMode, setModeParams{a.record.session, own}, nil)
+		return a.call(ctx, methodSetMode, sessionParams{SessionID: a.record.session, ModeID: own}, nil)
 	}
 	return a.setOption(ctx, option, own)
 }
@@ -84,7 +85,7 @@ func (a *Agent) setOption(ctx context.Context, option *configOption, value strin
 	var answer struct {
 		Options []configOption `json:"configOptions"`
 	}
-	if err := a.call(ctx, methodSetOption, setOptionParams{a.record.session, option.ID, value}, &answer); err != nil {
+	if err := a.call(ctx, methodSetOption, sessionParams{SessionID: a.record.session, ConfigID: option.ID, Value: value}, &answer); err != nil {
 		return err
 	}
 	for _, o := range answer.Options {
@@ -118,7 +119,7 @@ func (a *Agent) setModel(ctx context.Context, name string) error {
 		if option != nil {
 			return a.setOption(ctx, option, list[i].Value)
 		}
-		return a.call(ctx, methodSetModel, setModelParams{a.record.session, list[i].Value}, nil)
+		return a.call(ctx, methodSetModel, sessionParams{SessionID: a.record.session, ModelID: list[i].Value}, nil)
 	}
 	var names []string
 	for _, v := range list {

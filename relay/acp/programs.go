@@ -18,8 +18,8 @@ type program struct {
 	env func(Options, string) ([]string, error)
 	// afterMinute says that a session that is loaded in the minute of its making is lost.
 	afterMinute bool
-	// finished proves from the agent's own files that the turn of a message came to its end.
-	finished func(o Options, session, message string) bool
+	// finished proves from the agent's own record that the turn of a message came to its end; nil: nothing proves it.
+	finished func(o Options, session, message string) (answer string, ok bool)
 }
 
 type permissionMode struct{ ours, theirs string }
@@ -27,7 +27,7 @@ type permissionMode struct{ ours, theirs string }
 // programs returns the table.
 func programs() []program {
 	return []program{
-		{name: "opencode", modes: []permissionMode{{"plan", "plan"}, {"default", "build"}}, env: askOpenCode},
+		{name: "opencode", modes: []permissionMode{{"plan", "plan"}, {"default", "build"}, {"acceptEdits", "build"}, {"bypassPermissions", "build"}}, env: askOpenCode}, // what it asks for is in its configuration,
 		{name: "gemini", modes: []permissionMode{{"plan", "plan"}, {"default", "default"}, {"acceptEdits", "autoEdit"}, {"bypassPermissions", "yolo"}}, env: keepGemini, afterMinute: true},
 		{name: "qwen", modes: []permissionMode{{"plan", "plan"}, {"default", "default"}, {"acceptEdits", "auto-edit"}, {"bypassPermissions", "yolo"}}},
 		{name: "codex", modes: []permissionMode{{"default", "read-only"}, {"acceptEdits", "auto"}, {"bypassPermissions", "full-access"}}},
@@ -64,39 +64,20 @@ func programOf(command []string, name string) program {
 }
 
 // own is the program's name of a permission mode.
-func (p program) own(mode string) (string, bool) {
-	for _, m := range p.modes {
-		if m.ours == mode {
-			return m.theirs, true
-		}
+func (p program) own(ours string) (string, bool) {
+	i := slices.IndexFunc(p.modes, func(m permissionMode) bool { return m.ours == ours })
+	if i < 0 {
+		return "", false
 	}
-	return "", false
+	return p.modes[i].theirs, true
 }
 
-// permission is our name of a mode of the program; empty if it has none.
-func (p program) permission(own string) string {
-	for _, m := range p.modes {
-		if m.theirs == own {
-			return m.ours
-		}
+// find returns our name of a mode of the program, empty if it has none, and how much the mode allows beside the others. One that
+// is not known may allow anything.
+func (p program) find(theirs string) (ours string, width int) {
+	i := slices.IndexFunc(p.modes, func(m permissionMode) bool { return m.theirs == theirs })
+	if i < 0 {
+		return "", len(p.modes)
 	}
-	return ""
-}
-
-// width orders the modes by what they allow. A mode that is not known may allow anything.
-func (p program) width(own string) int {
-	for i, m := range p.modes {
-		if m.theirs == own {
-			return i
-		}
-	}
-	return len(p.modes)
-}
-
-// names returns our names of the modes.
-func (p program) names() (list []string) {
-	for _, m := range p.modes {
-		list = append(list, m.ours)
-	}
-	return list
+	return p.modes[i].ours, i
 }

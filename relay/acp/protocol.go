@@ -85,13 +85,9 @@ type initialized struct {
 	AgentInfo implementation `json:"agentInfo"`
 }
 
-type newParams struct {
-	Cwd        string     `json:"cwd"`
-	MCPServers []struct{} `json:"mcpServers"`
-}
-
-type loadParams struct {
-	SessionID  string     `json:"sessionId"`
+// openParams are those of session/new and session/load.
+type openParams struct {
+	SessionID  string     `json:"sessionId,omitempty"` // of session/load
 	Cwd        string     `json:"cwd"`
 	MCPServers []struct{} `json:"mcpServers"`
 }
@@ -161,24 +157,13 @@ const (
 	stopCancelled = "cancelled"
 )
 
-type cancelParams struct {
+// sessionParams are those of all other calls about a session.
+type sessionParams struct {
 	SessionID string `json:"sessionId"`
-}
-
-type setModeParams struct {
-	SessionID string `json:"sessionId"`
-	ModeID    string `json:"modeId"`
-}
-
-type setModelParams struct {
-	SessionID string `json:"sessionId"`
-	ModelID   string `json:"modelId"`
-}
-
-type setOptionParams struct {
-	SessionID string `json:"sessionId"`
-	ConfigID  string `json:"configId"`
-	Value     string `json:"value"`
+	ModeID    string `json:"modeId,omitempty"`   // of session/set_mode
+	ModelID   string `json:"modelId,omitempty"`  // of session/set_model
+	ConfigID  string `json:"configId,omitempty"` // of session/set_config_option
+	Value     string `json:"value,omitempty"`    // of the same
 }
 
 type notification struct {

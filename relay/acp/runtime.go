@@ -172,9 +172,9 @@ func (r *Runtime) start(ctx context.Context, session string, m mode.Mode, look b
 	if err := a.open(opening, look); err != nil {
 		_ = a.Kill()
 		if said := a.said(); said != "" {
-			return nil, fmt.Errorf("acp: %s: %w; %s", r.options.Command[0], err, said)
+			err = fmt.Errorf("%w; %s", err, said)
 		} else if errors.Is(err, errEnded) {
-			return nil, fmt.Errorf("acp: %s: %w", r.options.Command[0], a.err)
+			err = a.err
 		}
 		return nil, fmt.Errorf("acp: %s: %w", r.options.Command[0], err)
 	}

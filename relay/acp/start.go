@@ -217,7 +217,7 @@ func (a *Agent) open(ctx context.Context, look bool) error {
 			return nil
 		}
 		a.opened = opened{}
-		if err := a.call(ctx, methodNew, newParams{a.options.Dir, []struct{}{}}, &a.opened); err != nil {
+		if err := a.call(ctx, methodNew, openParams{Cwd: a.options.Dir, MCPServers: []struct{}{}}, &a.opened); err != nil {
 			return err
 		}
 		if a.opened.SessionID == "" {
@@ -260,7 +260,7 @@ func (a *Agent) load(ctx context.Context) (bool, error) {
 	a.mu.Lock()
 	a.replay = seen
 	a.mu.Unlock()
-	err := a.call(ctx, methodLoad, loadParams{r.session, a.options.Dir, []struct{}{}}, &a.opened)
+	err := a.call(ctx, methodLoad, openParams{r.session, a.options.Dir, []struct{}{}}, &a.opened)
 	a.mu.Lock()
 	a.replay = nil
 	a.mu.Unlock()
@@ -276,8 +276,10 @@ func (a *Agent) load(ctx context.Context) (bool, error) {
 			continue
 		}
 		e := entry{Found: id}
-		if a.program.finished != nil && !r.stopping[id] && a.program.finished(a.options, r.session, id) {
-			e = entry{Ended: &ending{Message: id, State: agent.Done, Text: seen.answer(id)}}
+		if a.program.finished != nil && !r.stopping[id] {
+			if answer, ok := a.program.finished(a.options, r.session, id); ok {
+				e = entry{Ended: &ending{Message: id, State: agent.Done, Text: strings.TrimSpace(answer)}}
+			}
 		}
 		if err := r.add(e); err != nil {
 			return false, err
@@ -367,17 +369,4 @@ func (p *replay) flush() {
 		p.ids[m[1]] = true
 		p.at, p.tail = m[1], nil
 	}
-}
-
-// answer is what the agent said last in the turn of a message, if that is the last one.
-func (p *replay) answer(id string) string {
-	if id != p.at {
-		return ""
-	}
-	f := newFold(id, func(wire.Envelope) {})
-	for _, u := range p.tail {
-		f.update(&u)
-	}
-	f.flush()
-	return f.last
 }
