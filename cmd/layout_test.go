@@ -61,7 +61,7 @@ var mayImport = map[string][]string{
 	"relay/toolcall":           {"relay/wire"},
 	"relay/claude/session":     {"relay/agent", "relay/toolcall", "relay/wire", "teams/transcript"},
 	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "relay/shell", "teams", "teams/atomicfile", "teams/sharedfile", "teams/transcript"},
-	"relay/acp":                {"relay/agent", "relay/mode", "relay/pipe", "relay/process", "relay/toolcall", "relay/wire", "teams/atomicfile", "teams/flock", "teams/rawjson"},
+	"relay/acp":                {"relay/agent", "relay/claude", "relay/codex", "relay/mode", "relay/pipe", "relay/process", "relay/qwen", "relay/toolcall", "relay/wire", "teams", "teams/atomicfile", "teams/flock", "teams/rawjson", "teams/transcript"},
 	"relay/opencode":           {"relay/agent", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/toolcall", "relay/wire", "teams/atomicfile"},
 	"relay/link":               {"inbox/ledger", "teams", "teams/rawjson"},
 	"relay/link/nats":          {"relay/link", "teams/atomicfile"},

@@ -6,8 +6,12 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 
 	"teambridge/relay/acp"
+	"teambridge/relay/agent"
 	"teambridge/relay/mode"
 	"teambridge/relay/relaytest/model"
 	"teambridge/relay/relaytest/standin"
@@ -17,7 +21,7 @@ import (
 func TestRealConformanceQwenByACP(t *testing.T) {
 	t.Parallel()
 	standin.RequireQwen(t)
-	conformsByACP(t, func(t *testing.T) *subject {
+	conformsByACP(t, true, func(t *testing.T) *subject {
 		var chats string
 		s := realACP(t, func(home *standin.Home) []string {
 			chats = filepath.Join(home.Dir, ".qwen", "projects", "*", "chats", "*.jsonl")
@@ -39,7 +43,7 @@ func TestRealConformanceQwenByACP(t *testing.T) {
 func TestRealConformanceOpenCodeByACP(t *testing.T) {
 	t.Parallel()
 	standin.RequireOpenCode(t)
-	conformsByACP(t, func(t *testing.T) *subject {
+	conformsByACP(t, false, func(t *testing.T) *subject {
 		return realACP(t, func(home *standin.Home) []string { return []string{home.OpenCode(t), "acp"} })
 	})
 }
@@ -47,7 +51,7 @@ func TestRealConformanceOpenCodeByACP(t *testing.T) {
 // The real Codex, by ACP.
 func TestRealConformanceCodexByACP(t *testing.T) {
 	t.Parallel()
-	conformsByACP(t, func(t *testing.T) *subject {
+	conformsByACP(t, true, func(t *testing.T) *subject {
 		return realACP(t, func(home *standin.Home) []string { return home.CodexACP(t) })
 	})
 }
@@ -55,13 +59,15 @@ func TestRealConformanceCodexByACP(t *testing.T) {
 // The real Claude Code, by ACP.
 func TestRealConformanceClaudeByACP(t *testing.T) {
 	t.Parallel()
-	conformsByACP(t, func(t *testing.T) *subject {
+	conformsByACP(t, true, func(t *testing.T) *subject {
 		return realACP(t, func(home *standin.Home) []string { return home.ClaudeACP(t) })
 	})
 }
 
-// conformsByACP plays the whole suite if rounds of kills are asked for: a real program takes seconds to start.
-func conformsByACP(t *testing.T, newSubject func(*testing.T) *subject) {
+// conformsByACP plays the whole suite if rounds of kills are asked for: a real program takes seconds to start. proves says that the
+// agent's own record tells that a turn is over.
+func conformsByACP(t *testing.T, proves bool, newSubject func(*testing.T) *subject) {
+	t.Run("its record proves an end", func(t *testing.T) { conformsProof(t, newSubject(t), proves) })
 	if os.Getenv(envRounds) != "" {
 		Conformance(t, newSubject)
 		return
@@ -88,4 +94,32 @@ func realACP(t *testing.T, program func(*standin.Home) []string) *subject {
 	}
 	s.held = func() bool { return s.given("[held]") > 0 }
 	return s
+}
+
+// If this process is killed when the turn of a message is over, and has not heard of that, the agent's own record proves it.
+func conformsProof(t *testing.T, s *subject, proves bool) {
+	runtime, session, id := s.options().Runtime, uuid.NewString(), uuid.NewString()
+	line, err := runtime.Encode(id, "hello [m-1]")
+	must(t, err)
+	a, err := runtime.Start(t.Context(), session, mode.Mode{})
+	must(t, err)
+	t.Cleanup(func() { _ = a.Kill() })
+	must(t, a.Send(t.Context(), line))
+	if got := ending(t, a, id); got != agent.Done {
+		t.Errorf("the message is %v", got)
+	}
+	must(t, a.End(t.Context(), agent.Grace{EOF: time.Minute, Term: time.Minute}))
+
+	record := filepath.Join(s.dir, "state", "acp", session, "record")
+	data, err := os.ReadFile(record)
+	must(t, err)
+	heard, _, found := bytes.Cut(data, []byte(`"t":"turn-end"`))
+	if !found {
+		t.Fatalf("our record does not tell of the end: %s", data)
+	}
+	must(t, os.WriteFile(record, heard[:bytes.LastIndexByte(heard, '\n')+1], 0o600))
+	turn, err := runtime.Turn(t.Context(), session, id)
+	if err != nil || !turn.Stored || turn.Finished != proves || (turn.Text == "") == proves {
+		t.Errorf("the conversation has %+v, %v; proved: %t", turn, err, proves)
+	}
 }

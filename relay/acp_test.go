@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,16 +40,24 @@ func TestACPKilledAtEachPoint(t *testing.T) {
 	for _, tc := range []struct {
 		at           string
 		late         bool
-		read, nudges int // how often the agent read the message, and was told to go on
+		proves       bool // its own record tells that a turn is over
+		read, nudges int  // how often the agent read the message, and was told to go on
 	}{
-		{"taken", false, 2, 0},
-		{"asked", true, 2, 0}, // the model was asked, and nothing was done
-		{"recorded", false, 1, 1},
-		{"said", false, 1, 1},
+		{"taken", false, false, 2, 0},
+		{"asked", true, false, 2, 0}, // the model was asked, and nothing was done
+		{"recorded", false, false, 1, 1},
+		{"said", false, false, 1, 1},
+		{"recorded", false, true, 1, 1},
+		{"answered", false, true, 1, 1},
+		{"said", false, true, 1, 0},
 	} {
-		t.Run(tc.at, func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s, proves=%t", tc.at, tc.proves), func(t *testing.T) {
 			t.Parallel()
-			s := simulatedACP(t, simacp.Script{Late: tc.late, Die: []string{tc.at}, Match: "[m-2]"})
+			script := simacp.Script{Late: tc.late, Die: []string{tc.at}, Match: "[m-2]"}
+			if tc.proves {
+				script.Qwen = t.TempDir()
+			}
+			s := simulatedACP(t, script)
 			s.record()
 			s.send("TOOL:0.01 [m-1]")
 			_, stop := s.relay(s.options())
@@ -80,7 +89,7 @@ func simulatedACP(t *testing.T, script simacp.Script) *subject {
 	s := newStation(t, simchild.Script{})
 	script.State = filepath.Join(s.dir, "sim")
 	must(t, os.Mkdir(script.State, 0o700))
-	s.other = &otherAgent{ACP: &acp.Options{Command: []string{simchild.Program()}, Env: append(os.Environ(), script.Env(), "GORACE=atexit_sleep_ms=0")}}
+	s.other = &otherAgent{ACP: &acp.Options{Command: []string{simchild.Program()}, Env: append(os.Environ(), script.Env(), "QWEN_HOME="+script.Qwen, "GORACE=atexit_sleep_ms=0")}}
 	said := func() (texts []string) {
 		for _, e := range simacp.Log(script.State) {
 			if e.Kind == "work" {

@@ -17,8 +17,8 @@
 // # What is not promised
 //
 // No replay says whether a turn came to its end. So of a turn whose answer did not come because the agent or this
-// process was killed it is known that it was taken, and not whether it is finished, unless a reader of the agent's own
-// files proves it (finished.go). An agent that records a prompt only after the model has it (Qwen Code, some
+// process was killed it is known that it was taken, and not whether it is finished, unless the agent's own record proves
+// it: those of Codex, Claude Code and Qwen Code are read (finished.go). An agent that records a prompt only after the model has it (Qwen Code, some
 // milliseconds) can ask the model twice if it is killed in between; no tool has run by then.
 //
 // Of an agent that was killed alone, processes can outlive it where there is no /proc and they have left its group.

@@ -29,9 +29,9 @@ func programs() []program {
 	return []program{
 		{name: "opencode", modes: []permissionMode{{"plan", "plan"}, {"default", "build"}, {"acceptEdits", "build"}, {"bypassPermissions", "build"}}, env: askOpenCode}, // what it asks for is in its configuration,
 		{name: "gemini", modes: []permissionMode{{"plan", "plan"}, {"default", "default"}, {"acceptEdits", "autoEdit"}, {"bypassPermissions", "yolo"}}, env: keepGemini, afterMinute: true},
-		{name: "qwen", modes: []permissionMode{{"plan", "plan"}, {"default", "default"}, {"acceptEdits", "auto-edit"}, {"bypassPermissions", "yolo"}}},
-		{name: "codex", modes: []permissionMode{{"default", "read-only"}, {"acceptEdits", "auto"}, {"bypassPermissions", "full-access"}}},
-		{name: "claude", modes: []permissionMode{{"plan", "plan"}, {"default", "default"}, {"acceptEdits", "acceptEdits"}, {"bypassPermissions", "bypassPermissions"}}},
+		{name: "qwen", modes: []permissionMode{{"plan", "plan"}, {"default", "default"}, {"acceptEdits", "auto-edit"}, {"bypassPermissions", "yolo"}}, finished: finishedQwen},
+		{name: "codex", modes: []permissionMode{{"default", "read-only"}, {"acceptEdits", "auto"}, {"bypassPermissions", "full-access"}}, finished: finishedCodex},
+		{name: "claude", modes: []permissionMode{{"plan", "plan"}, {"default", "default"}, {"acceptEdits", "acceptEdits"}, {"bypassPermissions", "bypassPermissions"}}, finished: finishedClaude},
 	}
 }
 

@@ -42,7 +42,8 @@ type Script struct {
 	// Finishes brings a turn to its end when the standard input is closed, as Gemini CLI does. Others end at once.
 	Finishes bool
 	// Die are moments at which it kills itself, each once: "taken", before it has recorded a prompt; "recorded", after that;
-	// "said", when the answer is in its record and the prompt is not answered. Only with a text that has Match in it.
+	// "answered", when the answer is in its record, and "said", when the record says that the turn is over, and the prompt is
+	// not answered. Only with a text that has Match in it.
 	Die   []string
 	Match string
 	// Print is printed before anything else.
@@ -50,6 +51,8 @@ type Script struct {
 	// Version is that of the protocol; 0 is 1. NoLoad: it cannot load sessions.
 	Version int
 	NoLoad  bool
+	// Qwen is a directory in which it also keeps the record that Qwen Code keeps, by whose name it then goes.
+	Qwen string
 }
 
 const variable = "SIMACP_SCRIPT"
@@ -223,7 +226,11 @@ func (a *agent) serveOne(m message) {
 		if a.Version != 0 {
 			version = a.Version
 		}
-		answer(object{"protocolVersion": version, "agentCapabilities": object{"loadSession": !a.NoLoad}, "agentInfo": object{"name": "simacp", "version": "1"}})
+		name := "simacp"
+		if a.Qwen != "" {
+			name = "qwen-code"
+		}
+		answer(object{"protocolVersion": version, "agentCapabilities": object{"loadSession": !a.NoLoad}, "agentInfo": object{"name": name, "version": "1"}})
 	case "session/new":
 		// Without a first prompt, nothing is recorded.
 		answer(a.state(object{"sessionId": fmt.Sprintf("s-%d-%d", os.Getpid(), time.Now().UnixNano())}))
@@ -329,6 +336,18 @@ func (a *agent) pause(line *regexp.Regexp, text string) bool {
 	return false
 }
 
+// chat appends to the record of Qwen Code.
+func (a *agent) chat(session string, line object) {
+	if a.Qwen == "" {
+		return
+	}
+	cwd, _ := os.Getwd()
+	folder := filepath.Join(a.Qwen, "projects", regexp.MustCompile(`[^a-zA-Z0-9]`).ReplaceAllString(cwd, "-"), "chats")
+	_ = os.MkdirAll(folder, 0o700) // else the line cannot be written
+	line["timestamp"] = time.Now().UTC()
+	appendLine(filepath.Join(folder, session+".jsonl"), line)
+}
+
 // turn works on a prompt, and returns why it ended; empty: the model failed.
 func (a *agent) turn(session, text string) string {
 	a.log("read", text)
@@ -339,6 +358,7 @@ func (a *agent) turn(session, text string) string {
 		a.die("asked", text)
 	}
 	appendLine(a.file(session), Message{"user", text})
+	a.chat(session, object{"type": "user", "message": object{"parts": []object{{"text": text}}}})
 	a.die("recorded", text)
 	if cancelled {
 		return "cancelled"
@@ -381,6 +401,10 @@ func (a *agent) turn(session, text string) string {
 		a.update(session, chunk("agent_message_chunk", part))
 	}
 	appendLine(a.file(session), Message{"agent", answer})
+	id := strconv.FormatInt(time.Now().UnixNano(), 36)
+	a.chat(session, object{"uuid": id, "type": "assistant", "message": object{"parts": []object{{"text": answer}}}})
+	a.die("answered", text)
+	a.chat(session, object{"type": "system", "subtype": "branch_checkpoint", "systemPayload": object{"assistantRecordUuid": id}})
 	a.log("done", text)
 	a.die("said", text)
 	return "end_turn"

@@ -1,0 +1,115 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"teambridge/relay/claude"
+	"teambridge/relay/codex"
+	"teambridge/relay/process"
+	"teambridge/relay/qwen"
+	"teambridge/teams"
+	"teambridge/teams/transcript"
+)
+
+// The functions of this file prove from an agent's own record, once nobody works on the session, that the turn of a message
+// came to its end, and tell what the agent said last. What a kill kept from the record is not proved.
+
+func (o Options) lookup(name string) (string, bool) { return process.Lookup(o.env(), name) }
+
+// isPrompt reports whether a text that an agent was given is that of a message.
+func isPrompt(text, message string) bool { return strings.HasPrefix(text, Envelope(message)) }
+
+// some reports whether is holds for a line of a record. It gets all before that, in order.
+func some(path string, is func(line []byte) bool) bool {
+	tail := transcript.Tail{Path: path}
+	for line, err := range tail.Lines() {
+		if err != nil {
+			return false
+		}
+		if is(line) {
+			return true
+		}
+	}
+	return false
+}
+
+// finishedCodex: Codex notes that the turn is complete, and what it said last; of one that failed it said nothing last.
+func finishedCodex(o Options, session, message string) (answer string, ok bool) {
+	path, _ := codex.Rollout(codex.Home(o.lookup), session)
+	turn, its := "", ""
+	ok = some(path, func(line []byte) bool {
+		var r struct {
+			Type    string
+			Payload struct {
+				Type, Role string
+				Content    []struct{ Text string }
+			}
+		}
+		if e, ok := codex.Parse(line); ok && e.Kind == codex.Begun {
+			turn = e.Turn
+		} else if ok && e.Kind == codex.Ended {
+			answer = e.Text
+			return its != "" && e.Turn == its && e.Text != ""
+		}
+		if its == "" && json.Unmarshal(line, &r) == nil && r.Type == "response_item" && r.Payload.Role == "user" {
+			for _, c := range r.Payload.Content {
+				if isPrompt(c.Text, message) {
+					its = turn
+				}
+			}
+		}
+		return false
+	})
+	return answer, ok
+}
+
+// finishedQwen: Qwen Code makes a checkpoint that names the answer.
+func finishedQwen(o Options, session, message string) (answer string, ok bool) {
+	path, _ := qwen.Chat(qwen.Home(o.lookup), o.Dir, session)
+	its, last := false, "" // the record of the last answer
+	ok = some(path, func(line []byte) bool {
+		var r struct {
+			UUID, Subtype string
+			Message       struct{ Parts []struct{ Text string } }
+			Payload       struct {
+				Answer string `json:"assistantRecordUuid"`
+			} `json:"systemPayload"`
+		}
+		if json.Unmarshal(line, &r) != nil {
+			return false
+		}
+		if r.Subtype == "branch_checkpoint" {
+			return last != "" && r.Payload.Answer == last
+		}
+		switch e, _ := qwen.Parse(line); e.Kind {
+		case qwen.Begun, qwen.Mail:
+			its, last = len(r.Message.Parts) > 0 && isPrompt(r.Message.Parts[0].Text, message), ""
+		case qwen.Ended:
+			if its {
+				last, answer = r.UUID, e.Text
+			}
+		case qwen.Worked, qwen.Failed:
+			last = ""
+		}
+		return false
+	})
+	return answer, ok
+}
+
+// finishedClaude: the last answer of Claude Code says that its turn ends.
+func finishedClaude(o Options, session, message string) (answer string, ok bool) {
+	root, _ := teams.Find("", o.lookup) // nothing is found in an empty one
+	t := claude.Transcript{Root: root, Dir: o.Dir, Session: session}
+	path, _ := t.Path()
+	var r transcript.Record
+	if !some(path, func(line []byte) (ok bool) {
+		r, ok = transcript.Parse(line)
+		return ok && r.Type == "user" && isPrompt(transcript.Texts(r.Message.Content, ""), message)
+	}) {
+		return "", false
+	}
+	turn, err := t.Turn(context.Background(), r.UUID)
+	return turn.Text, err == nil && turn.Finished
+}
