@@ -476,9 +476,9 @@ func conformsKilledInTurn(t *testing.T, s *subject, victim string) {
 // done twice, no two agents are at work on one session, and each turn that was cut, and no
 // other, is gone on with by one nudge. What counts is what the agent itself wrote down.
 func conformsKills(t *testing.T, s *subject, change ...func(*bridge)) {
-	rounds := 3
+	rounds, each := 3, min(6, s.each)
 	if n, err := strconv.Atoi(os.Getenv(envRounds)); err == nil {
-		rounds = n
+		rounds, each = n, s.each
 	}
 	seed := uint64(time.Now().UnixNano())
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -489,7 +489,7 @@ func conformsKills(t *testing.T, s *subject, change ...func(*bridge)) {
 	person := s.newRelay(s.options())
 	b := s.bridge(change...)
 	for round := range rounds {
-		texts := make([]string, s.each)
+		texts := make([]string, each)
 		for i := range texts {
 			m := fmt.Sprintf("[m-%d-%d]", round, i)
 			markers = append(markers, m)
@@ -498,7 +498,7 @@ func conformsKills(t *testing.T, s *subject, change ...func(*bridge)) {
 		}
 		// A person's words are frames of their own, and acknowledged by uuid also
 		// where a teammate's message is not.
-		words := max(1, s.each/6)
+		words := max(1, each/6)
 		for _, text := range texts[:words] {
 			s.prompt(person, Input{Text: text})
 		}
