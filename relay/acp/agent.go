@@ -41,6 +41,7 @@ type Agent struct {
 	usual   string // the model that it had at the start, by its own name
 	opened  opened
 	record  *record
+	grants  agent.Grants
 	held    func() error // frees the session
 
 	*conn
@@ -57,7 +58,6 @@ type Agent struct {
 	turn    *fold // of the flight, once its prompt is on its way
 	closing bool
 	idle    chan struct{} // closed when closing and nothing is in flight
-	granted map[string]bool
 	widened *agent.WidenedError
 	planned bool // a person let it leave its plan mode
 

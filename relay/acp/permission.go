@@ -2,7 +2,6 @@ package acp
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"slices"
 
@@ -31,60 +30,27 @@ func (a *Agent) request(id json.RawMessage, method string, params json.RawMessag
 	}
 	a.began(f, true)
 	go func() {
-		d, use := a.decide(f.life, &p)
-		if f.life.Err() != nil {
-			a.reply(id, cancelled, nil)
-			return
-		}
+		use := a.use(&p)
+		d := a.grants.Decide(f.life, a.options.Permission, use)
 		kind := rejectOnce
 		if d.Allow {
 			kind = allowOnce
 		}
-		i := slices.IndexFunc(p.Options, func(o permissionOption) bool { return o.Kind == kind })
-		a.mu.Lock()
-		switch {
-		case !d.Allow:
-			f.denied = true
-			turn.denied.Store(p.ToolCall.ID, true)
-		case use.Kind == agent.AsksPlan:
-			a.planned = true
+		answer := cancelled
+		if f.life.Err() == nil {
+			if i := slices.IndexFunc(p.Options, func(o permissionOption) bool { return o.Kind == kind }); i >= 0 {
+				answer = permissionAnswer{outcome{"selected", p.Options[i].ID}}
+			}
+			a.mu.Lock()
+			f.denied = f.denied || !d.Allow
+			a.planned = a.planned || d.Allow && use.Kind == agent.AsksPlan
+			a.mu.Unlock()
+			if !d.Allow {
+				turn.denied.Store(p.ToolCall.ID, true)
+			}
 		}
-		a.mu.Unlock()
-		if i < 0 {
-			a.reply(id, cancelled, nil)
-			return
-		}
-		a.reply(id, permissionAnswer{outcome{"selected", p.Options[i].ID}}, nil)
+		a.reply(id, answer, nil)
 	}()
-}
-
-// decide decides on a use of a tool, until ctx ends. What a person allows until the agent ends is kept here: an agent keeps
-// what it is always allowed for longer, and for more.
-func (a *Agent) decide(ctx context.Context, p *permissionParams) (agent.Decision, agent.Use) {
-	use := a.use(p)
-	rule := ""
-	if len(use.Session) > 0 {
-		rule = use.Session[0]
-	}
-	a.mu.Lock()
-	granted := rule != "" && a.granted[rule]
-	a.mu.Unlock()
-	if granted {
-		return agent.Decision{Allow: true}, use
-	}
-	policy := a.options.Permission
-	d, decided := policy.Decide(use)
-	if !decided {
-		if d = policy.Ask(ctx, use); ctx.Err() != nil || use.Check(d) != nil {
-			d = agent.Decision{}
-		}
-	}
-	if d.Allow && d.Session != "" {
-		a.mu.Lock()
-		a.granted[d.Session] = true
-		a.mu.Unlock()
-	}
-	return d, use
 }
 
 // use is a request in the terms of a policy.

@@ -103,7 +103,7 @@ func (r *Runtime) spawn(ctx context.Context, session string, m mode.Mode) (_ *Ag
 	}
 	a := &Agent{
 		runtime: r, options: o, program: programOf(o.Command, ""), session: session, mode: m, held: unlock, file: o.runningFile(session), mark: rand.Text(),
-		out: process.Tail{Limit: keptStderr}, events: pipe.NewStream[agent.Event](maxPending), idle: make(chan struct{}), granted: map[string]bool{},
+		out: process.Tail{Limit: keptStderr}, events: pipe.NewStream[agent.Event](maxPending), idle: make(chan struct{}),
 	}
 	defer func() {
 		if err != nil {

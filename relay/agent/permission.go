@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Permission answers an agent that asks whether it may use a tool. It asks only about what
@@ -102,6 +103,31 @@ func (p *Permission) Decide(u Use) (d Decision, decided bool) {
 		return Decision{Allow: true}, true
 	}
 	return Decision{}, p.Ask == nil
+}
+
+// Grants are what a person has allowed one agent until it ends. An agent itself would keep that for longer, and for more.
+type Grants struct{ rules sync.Map }
+
+// Decide decides on a use, and asks if nothing else decides. An answer that does not fit the use denies it. What it returns after the end of
+// ctx does not count.
+func (g *Grants) Decide(ctx context.Context, p *Permission, u Use) Decision {
+	for _, rule := range u.Session {
+		if _, granted := g.rules.Load(rule); granted {
+			return Decision{Allow: true}
+		}
+	}
+	d, decided := p.Decide(u)
+	if decided {
+		return d
+	}
+	d = p.Ask(ctx, u)
+	if err := u.Check(d); err != nil {
+		return Decision{Reason: "The answer could not be used: " + err.Error()}
+	}
+	if d.Session != "" && ctx.Err() == nil {
+		g.rules.Store(d.Session, true)
+	}
+	return d
 }
 
 // Denial returns the reason of a denial, for the agent.

@@ -58,7 +58,7 @@ type Agent struct {
 	life context.Context // ends with it
 	over func()          // ends life
 
-	granted map[string]bool // rules that a person allowed until it ends
+	grants agent.Grants
 }
 
 // Session is the id of its conversation, a UUID.

@@ -148,36 +148,15 @@ func (a *Agent) ours(ctx context.Context, session string) (bool, error) {
 // request is still there, and only a person or the end of the turn ends it.
 func (a *Agent) answer(ctx context.Context, r request) {
 	u := a.use(ctx, r)
-	p := a.options.Permission
-	d, decided := p.Decide(u)
-	rule := ""
-	if len(u.Session) > 0 {
-		rule = u.Session[0]
-	}
-	a.mu.Lock()
-	granted := rule != "" && a.granted[rule]
-	a.mu.Unlock()
-	switch {
-	case granted:
-		d = agent.Decision{Allow: true}
-	case !decided:
-		if d = p.Ask(ctx, u); ctx.Err() != nil {
-			return
-		}
-		if err := u.Check(d); err != nil {
-			d = agent.Decision{Reason: "The answer could not be used: " + err.Error()}
-		}
-	}
-	if d.Allow && d.Session != "" {
-		a.mu.Lock()
-		a.granted[d.Session] = true
-		a.mu.Unlock()
+	d := a.grants.Decide(ctx, a.options.Permission, u)
+	if ctx.Err() != nil {
+		return
 	}
 	if !d.Allow {
 		// Without it the call has failed, in what is told of it. The answer does not wait for that.
 		_ = a.options.mark(a.session, deniedCall(cmp.Or(r.Source.MessageID, r.Tool.MessageID), u.ID))
 	}
-	path, body := r.reply(p, d)
+	path, body := r.reply(a.options.Permission, d)
 	for ctx.Err() == nil {
 		err := a.call(ctx, http.MethodPost, path, body, nil)
 		if err == nil || hasStatusAny(err) || pause(ctx, a.server.gone()) != nil {

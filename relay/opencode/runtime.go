@@ -88,7 +88,7 @@ func (r *Runtime) start(ctx context.Context, session string, m mode.Mode) (*Agen
 	}
 	a := &Agent{
 		runtime: r, options: o, session: session, id: SessionID(session), mode: m, wake: make(chan struct{}, 1),
-		idle: make(chan struct{}), heard: time.Now(), granted: map[string]bool{}, adapter: o.adapter(session),
+		idle: make(chan struct{}), heard: time.Now(), adapter: o.adapter(session),
 	}
 	a.life, a.over = context.WithCancel(context.Background())
 	if err := a.connect(ctx); err != nil {
