@@ -13,7 +13,9 @@ import (
 // service is recorded later, and can have a larger seq than the answer to it.
 var Messages = Op[MessagesQuery, api.Page]{
 	Route: Route{Method: "GET", Path: "/v1/teams/{team}/messages", Who: Agents, Large: true, Answers: []Answer{{200, "messages"}}},
-	Do:    func(c ctx, b bridge, q MessagesQuery) (api.Page, error) { return b.Messages(c, q.Team, q.MessageQuery) },
+	Do: func(ctx context.Context, b api.Bridge, q MessagesQuery) (api.Page, error) {
+		return b.Messages(ctx, q.Team, q.MessageQuery)
+	},
 }
 
 // Search the messages of all teams, and what their agents said and did, for words in their sender, summary or text, the
@@ -31,7 +33,9 @@ var Search = Op[SearchQuery, api.Found]{
 // Get what was recorded of all teams, those that have ended included, the newest first; with q, only what /v1/search finds.
 var History = Op[api.SearchQuery, api.Found]{
 	Route: Route{Method: "GET", Path: "/v1/history", Who: Agents, Large: true, Answers: []Answer{{200, "what was recorded"}}},
-	Do:    func(c ctx, b bridge, q api.SearchQuery) (api.Found, error) { return b.History(c, q) },
+	Do: func(ctx context.Context, b api.Bridge, q api.SearchQuery) (api.Found, error) {
+		return b.History(ctx, q)
+	},
 }
 
 // Read what an agent was told, said and did, oldest first: an envelope of the session protocol per line, as long as its
@@ -48,16 +52,16 @@ var SessionTranscript = Op[SessionTranscriptQuery, None]{
 // List the files that an agent and its subagents have changed with their tools, as their transcripts say.
 var Changes = Op[ChangesQuery, []api.FileChanges]{
 	Route: Route{Method: "GET", Path: "/v1/teams/{team}/members/{member}/changes", Large: true, Answers: []Answer{{200, "files, the last changed first"}}, Errors: []int{404}},
-	Do: func(c ctx, b bridge, q ChangesQuery) ([]api.FileChanges, error) {
-		return b.Changes(c, q.Team, q.Member, q.ChangesQuery)
+	Do: func(ctx context.Context, b api.Bridge, q ChangesQuery) ([]api.FileChanges, error) {
+		return b.Changes(ctx, q.Team, q.Member, q.ChangesQuery)
 	},
 }
 
 // List the files that the agent of a session and its subagents have changed with their tools.
 var SessionChanges = Op[SessionChangesQuery, []api.FileChanges]{
 	Route: Route{Method: "GET", Path: "/v1/transcripts/{session}/changes", Large: true, Answers: []Answer{{200, "files, the last changed first"}}, Errors: []int{404}},
-	Do: func(c ctx, b bridge, q SessionChangesQuery) ([]api.FileChanges, error) {
-		return b.Changes(c, "", q.Session, q.ChangesQuery)
+	Do: func(ctx context.Context, b api.Bridge, q SessionChangesQuery) ([]api.FileChanges, error) {
+		return b.Changes(ctx, "", q.Session, q.ChangesQuery)
 	},
 }
 
@@ -65,20 +69,24 @@ var SessionChanges = Op[SessionChangesQuery, []api.FileChanges]{
 // follow, the answer is a line of JSON with all of them, and another one each time that they have changed.
 var Tasks = Op[TasksQuery, api.Tasks]{
 	Route: Route{Method: "GET", Path: "/v1/tasks", Large: true, Media: api.LinesType, Answers: []Answer{{200, "tasks"}}},
-	Do:    func(c ctx, b bridge, q TasksQuery) (api.Tasks, error) { return b.Tasks(c, q.TaskQuery) },
+	Do: func(ctx context.Context, b api.Bridge, q TasksQuery) (api.Tasks, error) {
+		return b.Tasks(ctx, q.TaskQuery)
+	},
 }
 
 // List how tasks have changed, the newest change first. It is recorded while a service runs: what changed while none did is
 // between two times. Who made a change is not known.
 var TaskHistory = Op[api.TaskHistoryQuery, api.TaskHistory]{
 	Route: Route{Method: "GET", Path: "/v1/tasks/history", Answers: []Answer{{200, "changes"}}},
-	Do:    func(c ctx, b bridge, q api.TaskHistoryQuery) (api.TaskHistory, error) { return b.TaskHistory(c, q) },
+	Do: func(ctx context.Context, b api.Bridge, q api.TaskHistoryQuery) (api.TaskHistory, error) {
+		return b.TaskHistory(ctx, q)
+	},
 }
 
 // Count the tokens that agents have used, and what that cost, as far as Claude Code says so.
 var Usage = Op[api.UsageQuery, api.Usage]{
 	Route: Route{Method: "GET", Path: "/v1/usage", Answers: []Answer{{200, "tokens and cost"}}},
-	Do:    func(c ctx, b bridge, q api.UsageQuery) (api.Usage, error) { return b.Usage(c, q) },
+	Do:    func(ctx context.Context, b api.Bridge, q api.UsageQuery) (api.Usage, error) { return b.Usage(ctx, q) },
 }
 
 // Get a stream of server-sent events.

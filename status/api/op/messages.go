@@ -1,6 +1,7 @@
 package op
 
 import (
+	"context"
 	"time"
 
 	"teambridge/status/api"
@@ -26,8 +27,8 @@ import (
 // envelopes, or, if ENABLE_SESSION_PROTOCOL_SEND is 1, true or yes in the environment of the service, the legacy form.
 var Send = Op[SendRequest, api.Sent]{
 	Route: Route{Method: "POST", Path: "/v1/teams/{team}/members/{member}/messages", Who: Agents, Changes: true, Answers: []Answer{{201, "it was sent; SentPayloads for payloads"}, {200, "it was sent before under this key; no payload is new"}}, Errors: []int{404, 409, 422, 423}},
-	Do: func(c ctx, b bridge, q SendRequest) (api.Sent, error) {
-		return b.Send(c, q.Team, q.Member, q.ID, q.Body)
+	Do: func(ctx context.Context, b api.Bridge, q SendRequest) (api.Sent, error) {
+		return b.Send(ctx, q.Team, q.Member, q.ID, q.Body)
 	},
 	Code: func(q SendRequest, s api.Sent) (int, string) {
 		if s.Deduplicated || q.Body.DryRun {
@@ -43,8 +44,8 @@ var SendPayloads = Op[SendPayloadsRequest, api.SentPayloads]{Route: Route{Method
 // Send a message to every agent except the lead. With a key, each message has the id KEY-MEMBER.
 var Broadcast = Op[BroadcastRequest, []api.Sent]{
 	Route: Route{Method: "POST", Path: "/v1/teams/{team}/broadcast", Changes: true, Answers: []Answer{{201, "it was sent to all"}, {207, "it was not sent to some: those have an error"}}},
-	Do: func(c ctx, b bridge, q BroadcastRequest) ([]api.Sent, error) {
-		return b.Broadcast(c, q.Team, q.ID, q.Body)
+	Do: func(ctx context.Context, b api.Bridge, q BroadcastRequest) ([]api.Sent, error) {
+		return b.Broadcast(ctx, q.Team, q.ID, q.Body)
 	},
 	Code: func(_ BroadcastRequest, all []api.Sent) (int, string) {
 		for _, s := range all {
@@ -75,8 +76,8 @@ var Receipt = Op[ReceiptQuery, api.Receipt]{
 // answer, failed or was interrupted, not_found (404) if nobody can answer.
 var Ask = Op[AskRequest, api.Answered]{
 	Route: Route{Method: "POST", Path: "/v1/teams/{team}/members/{member}/ask", Who: Agents, Changes: true, Lasts: "if the message was sent, it stays sent; wait for a later answer with: teambridge wait --for reply", Answers: []Answer{{200, "the message with its answer"}}},
-	Do: func(c ctx, b bridge, q AskRequest) (api.Answered, error) {
-		return b.Ask(c, q.Team, q.Member, q.ID, q.Body)
+	Do: func(ctx context.Context, b api.Bridge, q AskRequest) (api.Answered, error) {
+		return b.Ask(ctx, q.Team, q.Member, q.ID, q.Body)
 	},
 }
 
@@ -87,26 +88,34 @@ var Ask = Op[AskRequest, api.Answered]{
 // usage (400) if several have the id.
 var Reply = Op[ReplyRequest, api.Replied]{
 	Route: Route{Method: "POST", Path: "/v1/reply", Who: Agents, Changes: true, Lasts: Ask.Lasts, Answers: []Answer{{200, "what was answered, and what became of the answer"}}},
-	Do:    func(c ctx, b bridge, q ReplyRequest) (api.Replied, error) { return b.Reply(c, q.ID, q.Body) },
+	Do: func(ctx context.Context, b api.Bridge, q ReplyRequest) (api.Replied, error) {
+		return b.Reply(ctx, q.ID, q.Body)
+	},
 }
 
 // Wait until something happens in a team. The request lasts as a stream of /v1/events does.
 var Wait = Op[WaitQuery, api.Happened]{
 	Route: Route{Method: "GET", Path: "/v1/teams/{team}/wait", Lasts: "wait again", Answers: []Answer{{200, "what has happened"}}},
-	Do:    func(c ctx, b bridge, q WaitQuery) (api.Happened, error) { return b.Wait(c, q.Team, q.Occasion) },
+	Do: func(ctx context.Context, b api.Bridge, q WaitQuery) (api.Happened, error) {
+		return b.Wait(ctx, q.Team, q.Occasion)
+	},
 }
 
 // Read what is in inboxes now, oldest first; of the team tmux, what waits to be typed. What was recorded is at
 // /v1/teams/{team}/messages.
 var Read = Op[ReadQuery, api.Rows]{
 	Route: Route{Method: "GET", Path: "/v1/teams/{team}/inboxes", Who: Agents, Large: true, Answers: []Answer{{200, "the messages"}}},
-	Do:    func(c ctx, b bridge, q ReadQuery) (api.Rows, error) { return b.Read(c, q.Team, q.Reading) },
+	Do: func(ctx context.Context, b api.Bridge, q ReadQuery) (api.Rows, error) {
+		return b.Read(ctx, q.Team, q.Reading)
+	},
 }
 
 // Mark messages in an inbox of the person as read.
 var MarkRead = Op[MarkReadRequest, api.Marked]{
 	Route: Route{Method: "POST", Path: "/v1/teams/{team}/read", Changes: true, Answers: []Answer{{200, "how many were marked"}}},
-	Do:    func(c ctx, b bridge, q MarkReadRequest) (api.Marked, error) { return b.MarkRead(c, q.Team, q.Body) },
+	Do: func(ctx context.Context, b api.Bridge, q MarkReadRequest) (api.Marked, error) {
+		return b.MarkRead(ctx, q.Team, q.Body)
+	},
 }
 
 // The requests of operations of messages.

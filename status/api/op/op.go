@@ -24,12 +24,6 @@ type Op[Q, A any] struct {
 	Code func(q Q, a A) (status int, location string)
 }
 
-// What operations do would have no room on a line with the whole names.
-type (
-	ctx    = context.Context
-	bridge = api.Bridge
-)
-
 // Route is what an operation is over HTTP.
 type Route struct {
 	Method, Path string

@@ -10,7 +10,9 @@ import (
 // "teambridge run", without created. The service cannot control the latter (409).
 var Relays = Op[RelaysQuery, []api.RelayEntry]{
 	Route: Route{Method: "GET", Path: "/v1/relays", Answers: []Answer{{200, "relays"}}},
-	Do:    func(c ctx, b bridge, q RelaysQuery) ([]api.RelayEntry, error) { return b.Relays(c, q.Team) },
+	Do: func(ctx context.Context, b api.Bridge, q RelaysQuery) ([]api.RelayEntry, error) {
+		return b.Relays(ctx, q.Team)
+	},
 }
 
 // Add a relay: the service runs a headless agent as a member of a team, whenever a team with that name exists, and resumes
@@ -20,7 +22,9 @@ var Relays = Op[RelaysQuery, []api.RelayEntry]{
 // The command runs as the user of the service, with the environment of the service.
 var AddRelay = Op[With[api.NewRelay], api.RelayEntry]{
 	Route: Route{Method: "POST", Path: "/v1/relays", Changes: true, Answers: []Answer{{200, "it was added before with the same settings"}, {201, "it was added, and starts when its team exists"}}, Errors: []int{409, 422}},
-	Do:    func(c ctx, b bridge, q With[api.NewRelay]) (api.RelayEntry, error) { return b.AddRelay(c, q.Body) },
+	Do: func(ctx context.Context, b api.Bridge, q With[api.NewRelay]) (api.RelayEntry, error) {
+		return b.AddRelay(ctx, q.Body)
+	},
 	Code: func(_ With[api.NewRelay], e api.RelayEntry) (int, string) {
 		return added(e.Added), "/v1/relays/" + e.ID
 	},
@@ -29,7 +33,9 @@ var AddRelay = Op[With[api.NewRelay], api.RelayEntry]{
 // Get one relay.
 var Relay = Op[RelayQuery, api.RelayEntry]{
 	Route: Route{Method: "GET", Path: "/v1/relays/{relay}", Answers: []Answer{{200, "the relay"}}, Errors: []int{404}},
-	Do:    func(c ctx, b bridge, q RelayQuery) (api.RelayEntry, error) { return b.Relay(c, q.Team, q.Relay) },
+	Do: func(ctx context.Context, b api.Bridge, q RelayQuery) (api.RelayEntry, error) {
+		return b.Relay(ctx, q.Team, q.Relay)
+	},
 }
 
 // Remove a relay. The agent may finish its turn, for 30 s; the answer does not wait for that. Waiting messages stay where
@@ -39,8 +45,8 @@ var Relay = Op[RelayQuery, api.RelayEntry]{
 // relay of teambridge run.
 var RemoveRelay = Op[RemoveRelayRequest, api.RelayEntry]{
 	Route: Route{Method: "DELETE", Path: "/v1/relays/{relay}", Changes: true, Answers: []Answer{{200, "the removed relay"}}, Errors: []int{404, 409}},
-	Do: func(c ctx, b bridge, q RemoveRelayRequest) (api.RelayEntry, error) {
-		return b.RemoveRelay(c, q.Relay, q.DeleteTeam)
+	Do: func(ctx context.Context, b api.Bridge, q RemoveRelayRequest) (api.RelayEntry, error) {
+		return b.RemoveRelay(ctx, q.Relay, q.DeleteTeam)
 	},
 }
 
@@ -48,28 +54,34 @@ var RemoveRelay = Op[RemoveRelayRequest, api.RelayEntry]{
 // running.
 var Interrupt = Op[OfRelay, api.RelayEntry]{
 	Route: Route{Method: "POST", Path: "/v1/relays/{relay}/interrupt", Changes: true, Answers: []Answer{{200, "the relay"}}, Errors: []int{404, 409}},
-	Do:    func(c ctx, b bridge, q OfRelay) (api.RelayEntry, error) { return b.Interrupt(c, q.Relay) },
+	Do: func(ctx context.Context, b api.Bridge, q OfRelay) (api.RelayEntry, error) {
+		return b.Interrupt(ctx, q.Relay)
+	},
 }
 
 // Start an agent again that was given up, or that waits for its next start. 409 conflict if it is running.
 var RetryRelay = Op[OfRelay, api.RelayEntry]{
 	Route: Route{Method: "POST", Path: "/v1/relays/{relay}/retry", Changes: true, Answers: []Answer{{200, "the relay"}}, Errors: []int{404, 409}},
-	Do:    func(c ctx, b bridge, q OfRelay) (api.RelayEntry, error) { return b.RetryRelay(c, q.Relay) },
+	Do: func(ctx context.Context, b api.Bridge, q OfRelay) (api.RelayEntry, error) {
+		return b.RetryRelay(ctx, q.Relay)
+	},
 }
 
 // Hold back what two members write each other, in each direction that a relay delivers, until it is released. What was
 // claimed before is delivered; the rest waits unread, in order.
 var Hold = Op[HoldRequest, []api.Hold]{
 	Route: Route{Method: "POST", Path: "/v1/teams/{team}/members/{member}/hold", Changes: true, Answers: []Answer{{200, "what is held now"}}, Errors: []int{404, 409}},
-	Do:    func(c ctx, b bridge, q HoldRequest) ([]api.Hold, error) { return b.Hold(c, q.Team, q.Member, q.Sender) },
+	Do: func(ctx context.Context, b api.Bridge, q HoldRequest) ([]api.Hold, error) {
+		return b.Hold(ctx, q.Team, q.Member, q.Sender)
+	},
 }
 
 // Release messages that are held back because the member and the sender answered each other too often, or by a person. They
 // are relayed in order, and answers are counted from 0 again.
 var Release = Op[ReleaseRequest, []api.Hold]{
 	Route: Route{Method: "POST", Path: "/v1/teams/{team}/members/{member}/release", Changes: true, Answers: []Answer{{200, "the holds that were released"}}, Errors: []int{404}},
-	Do: func(c ctx, b bridge, q ReleaseRequest) ([]api.Hold, error) {
-		return b.Release(c, q.Team, q.Member, q.Sender)
+	Do: func(ctx context.Context, b api.Bridge, q ReleaseRequest) ([]api.Hold, error) {
+		return b.Release(ctx, q.Team, q.Member, q.Sender)
 	},
 }
 
@@ -89,21 +101,27 @@ var ReleaseRelay = Op[ReleaseRelayRequest, []api.Hold]{
 // what they ask at their terminals be answered elsewhere. 404 not_found if this service runs no agents, and no session asks.
 var Questions = Op[InTeam, []api.Asked]{
 	Route: Route{Method: "GET", Path: "/v1/questions", Answers: []Answer{{200, "open questions"}}, Errors: []int{404}},
-	Do:    func(c ctx, b bridge, q InTeam) ([]api.Asked, error) { return b.Questions(c, q.Team) },
+	Do: func(ctx context.Context, b api.Bridge, q InTeam) ([]api.Asked, error) {
+		return b.Questions(ctx, q.Team)
+	},
 }
 
 // Get one open question. 409 conflict if it was answered, or was withdrawn. It is answered with POST
 // to the same path.
 var Question = Op[QuestionQuery, api.Asked]{
 	Route: Route{Method: "GET", Path: "/v1/questions/{question}", Answers: []Answer{{200, "the question"}}, Errors: []int{404, 409}},
-	Do:    func(c ctx, b bridge, q QuestionQuery) (api.Asked, error) { return b.Question(c, q.Team, q.Question) },
+	Do: func(ctx context.Context, b api.Bridge, q QuestionQuery) (api.Asked, error) {
+		return b.Question(ctx, q.Team, q.Question)
+	},
 }
 
 // Answer a question. 404 not_found if there is no such question; 409 conflict if it was answered before, is withdrawn, or has another
 // digest; 422 invalid if the answer does not fit. Each refusal changes nothing.
 var AnswerQuestion = Op[AnswerRequest, api.Asked]{
 	Route: Route{Method: "POST", Path: "/v1/questions/{question}", Changes: true, Answers: []Answer{{200, "the question, and what became of it"}}, Errors: []int{404, 409}},
-	Do:    func(c ctx, b bridge, q AnswerRequest) (api.Asked, error) { return b.Answer(c, q.Question, q.Body) },
+	Do: func(ctx context.Context, b api.Bridge, q AnswerRequest) (api.Asked, error) {
+		return b.Answer(ctx, q.Question, q.Body)
+	},
 }
 
 // Answer a question of the agent of a relay, as POST /v1/questions/{question} does.
@@ -120,27 +138,33 @@ var Permit = Op[PermitRequest, api.RelayEntry]{
 // List the deliveries to all agents, the newest first.
 var Deliveries = Op[api.DeliveryQuery, []api.Delivery]{
 	Route: Route{Method: "GET", Path: "/v1/deliveries", Large: true, Answers: []Answer{{200, "deliveries"}}},
-	Do:    func(c ctx, b bridge, q api.DeliveryQuery) ([]api.Delivery, error) { return b.Deliveries(c, "", q) },
+	Do: func(ctx context.Context, b api.Bridge, q api.DeliveryQuery) ([]api.Delivery, error) {
+		return b.Deliveries(ctx, "", q)
+	},
 }
 
 // List the deliveries to the member of a relay, the newest first, including those of earlier teams with the same name.
 var RelayDeliveries = Op[RelayDeliveriesQuery, []api.Delivery]{
 	Route: Route{Method: "GET", Path: "/v1/relays/{relay}/deliveries", Answers: []Answer{{200, "deliveries"}}, Errors: []int{404}},
-	Do: func(c ctx, b bridge, q RelayDeliveriesQuery) ([]api.Delivery, error) {
-		return b.Deliveries(c, q.Relay, api.DeliveryQuery{State: q.State, Limit: q.Limit})
+	Do: func(ctx context.Context, b api.Bridge, q RelayDeliveriesQuery) ([]api.Delivery, error) {
+		return b.Deliveries(ctx, q.Relay, api.DeliveryQuery{State: q.State, Limit: q.Limit})
 	},
 }
 
 // Put a failed delivery into the queue again. 409 conflict if it has not failed.
 var RetryDelivery = Op[OfDelivery, api.Delivery]{
 	Route: Route{Method: "POST", Path: "/v1/deliveries/{delivery}/retry", Changes: true, Answers: []Answer{{200, "the delivery"}}, Errors: []int{404, 409}},
-	Do:    func(c ctx, b bridge, q OfDelivery) (api.Delivery, error) { return b.RetryDelivery(c, q.Delivery) },
+	Do: func(ctx context.Context, b api.Bridge, q OfDelivery) (api.Delivery, error) {
+		return b.RetryDelivery(ctx, q.Delivery)
+	},
 }
 
 // Give up a waiting or failed delivery: the agent never gets it. 409 conflict if it is in progress or has ended.
 var DropDelivery = Op[OfDelivery, api.Delivery]{
 	Route: Route{Method: "POST", Path: "/v1/deliveries/{delivery}/drop", Changes: true, Answers: []Answer{{200, "the delivery"}}, Errors: []int{404, 409}},
-	Do:    func(c ctx, b bridge, q OfDelivery) (api.Delivery, error) { return b.DropDelivery(c, q.Delivery) },
+	Do: func(ctx context.Context, b api.Bridge, q OfDelivery) (api.Delivery, error) {
+		return b.DropDelivery(ctx, q.Delivery)
+	},
 }
 
 // List what the agent of a relay said and did, as envelopes of the session protocol, including agents of earlier teams with
@@ -162,7 +186,9 @@ var EnvelopeEvents = Op[EnvelopeEventsQuery, None]{Route: Route{Method: "GET", P
 // the session cannot move: only teambridge run --local can move one.
 var Move = Op[MoveRequest, api.Placed]{
 	Route: Route{Method: "POST", Path: "/v1/teams/{team}/members/{member}/place", Changes: true, Answers: []Answer{{200, "where it is now"}}, Errors: []int{404, 409}},
-	Do:    func(c ctx, b bridge, q MoveRequest) (api.Placed, error) { return b.Move(c, q.Team, q.Member, q.Body) },
+	Do: func(ctx context.Context, b api.Bridge, q MoveRequest) (api.Placed, error) {
+		return b.Move(ctx, q.Team, q.Member, q.Body)
+	},
 }
 
 // The requests of operations of relays.

@@ -1,6 +1,10 @@
 package op
 
-import "teambridge/status/api"
+import (
+	"context"
+
+	"teambridge/status/api"
+)
 
 // Get which team, and which of its members or panes, names mean. Without a team, it is the only living one that has the
 // members, or that of the directory, or the only one.
@@ -8,89 +12,103 @@ import "teambridge/status/api"
 // The error is ambiguous_team if several teams could be meant; nearest has their names.
 var Target = Op[TargetQuery, api.Target]{
 	Route: Route{Method: "GET", Path: "/v1/target", Who: Agents, Answers: []Answer{{200, "what is meant"}}},
-	Do:    func(c ctx, b bridge, q TargetQuery) (api.Target, error) { return b.Target(c, q.Scope, q.Names...) },
+	Do: func(ctx context.Context, b api.Bridge, q TargetQuery) (api.Target, error) {
+		return b.Target(ctx, q.Scope, q.Names...)
+	},
 }
 
 // List the existing teams, sorted by name, with the team tmux while a pane is registered. If a team cannot be read, its
 // problem says why.
 var Teams = Op[None, []api.Team]{
 	Route: Route{Method: "GET", Path: "/v1/teams", Who: Agents, Answers: []Answer{{200, "teams"}}},
-	Do:    func(c ctx, b bridge, _ None) ([]api.Team, error) { return b.Teams(c) },
+	Do:    func(ctx context.Context, b api.Bridge, _ None) ([]api.Team, error) { return b.Teams(ctx) },
 }
 
 // List the teams that were recorded and no longer exist, the one that was heard last first.
 var EndedTeams = Op[None, []api.EndedTeam]{
 	Route: Route{Method: "GET", Path: "/v1/ended-teams", Answers: []Answer{{200, "teams"}}},
-	Do:    func(c ctx, b bridge, _ None) ([]api.EndedTeam, error) { return b.EndedTeams(c) },
+	Do:    func(ctx context.Context, b api.Bridge, _ None) ([]api.EndedTeam, error) { return b.EndedTeams(ctx) },
 }
 
 // Get one team, and the person's names in it.
 var Team = Op[OfTeam, api.TeamDetail]{
 	Route: Route{Method: "GET", Path: "/v1/teams/{team}", Who: Agents, Answers: []Answer{{200, "the team"}}},
-	Do:    func(c ctx, b bridge, q OfTeam) (api.TeamDetail, error) { return b.Team(c, q.Team) },
+	Do:    func(ctx context.Context, b api.Bridge, q OfTeam) (api.TeamDetail, error) { return b.Team(ctx, q.Team) },
 }
 
 // List the members of a team in the order of config.json, then the inboxes without a member.
 var Members = Op[OfTeam, []api.Member]{
 	Route: Route{Method: "GET", Path: "/v1/teams/{team}/members", Who: Agents, Answers: []Answer{{200, "members"}}},
-	Do:    func(c ctx, b bridge, q OfTeam) ([]api.Member, error) { return b.Members(c, q.Team) },
+	Do:    func(ctx context.Context, b api.Bridge, q OfTeam) ([]api.Member, error) { return b.Members(ctx, q.Team) },
 }
 
 // Get what each agent of a team is doing, and the message that this is known from. People who joined have no status.
 var Status = Op[StatusQuery, []api.Status]{
 	Route: Route{Method: "GET", Path: "/v1/teams/{team}/status", Who: Agents, Answers: []Answer{{200, "the status of each agent"}}},
-	Do:    func(c ctx, b bridge, q StatusQuery) ([]api.Status, error) { return b.Status(c, q.Team, q.Members...) },
+	Do: func(ctx context.Context, b api.Bridge, q StatusQuery) ([]api.Status, error) {
+		return b.Status(ctx, q.Team, q.Members...)
+	},
 }
 
 // Join a team under a name that its agents can write to. Joining twice is joining once.
 var Join = Op[JoinRequest, api.Membership]{
 	Route: Route{Method: "POST", Path: "/v1/teams/{team}/join", Changes: true, Answers: []Answer{{200, "the name of the person in the team"}}},
-	Do:    func(c ctx, b bridge, q JoinRequest) (api.Membership, error) { return b.Join(c, q.Team, q.Body) },
+	Do: func(ctx context.Context, b api.Bridge, q JoinRequest) (api.Membership, error) {
+		return b.Join(ctx, q.Team, q.Body)
+	},
 }
 
 // Leave a team that the person has joined. Inboxes stay.
 var Leave = Op[LeaveRequest, []api.Membership]{
 	Route: Route{Method: "POST", Path: "/v1/teams/{team}/leave", Changes: true, Answers: []Answer{{200, "the names that were left"}}},
-	Do:    func(c ctx, b bridge, q LeaveRequest) ([]api.Membership, error) { return b.Leave(c, q.Team, q.Body.As) },
+	Do: func(ctx context.Context, b api.Bridge, q LeaveRequest) ([]api.Membership, error) {
+		return b.Leave(ctx, q.Team, q.Body.As)
+	},
 }
 
 // List the sessions of Claude Code that live on the machine of the service, in teams or not, the oldest process first.
 var Sessions = Op[None, []api.Session]{
 	Route: Route{Method: "GET", Path: "/v1/sessions", Who: Agents, Answers: []Answer{{200, "sessions"}}},
-	Do:    func(c ctx, b bridge, _ None) ([]api.Session, error) { return b.Sessions(c) },
+	Do:    func(ctx context.Context, b api.Bridge, _ None) ([]api.Session, error) { return b.Sessions(ctx) },
 }
 
 // List all agents that live, in teams or not, on the machine of the service and, as far as they are shared, on others: what
 // each does, how a message reaches it, and what that way can promise.
 var AllAgents = Op[None, api.Agents]{
 	Route: Route{Method: "GET", Path: "/v1/agents", Who: Agents, Answers: []Answer{{200, "agents"}}},
-	Do:    func(c ctx, b bridge, _ None) (api.Agents, error) { return b.Agents(c) },
+	Do:    func(ctx context.Context, b api.Bridge, _ None) (api.Agents, error) { return b.Agents(ctx) },
 }
 
 // List everything that waits for a person, the oldest first. Snapshots of /v1/events have the same list.
 var Attention = Op[InTeam, []api.Attention]{
 	Route: Route{Method: "GET", Path: "/v1/attention", Answers: []Answer{{200, "what waits"}}},
-	Do:    func(c ctx, b bridge, q InTeam) ([]api.Attention, error) { return b.Attention(c, q.Team) },
+	Do: func(ctx context.Context, b api.Bridge, q InTeam) ([]api.Attention, error) {
+		return b.Attention(ctx, q.Team)
+	},
 }
 
 // Read everything that needs the person, in all teams or one, with the messages that are unread.
 var Inbox = Op[api.InboxQuery, api.Inbox]{
 	Route: Route{Method: "GET", Path: "/v1/inbox", Large: true, Answers: []Answer{{200, "what needs the person"}}},
-	Do:    func(c ctx, b bridge, q api.InboxQuery) (api.Inbox, error) { return b.Inbox(c, q) },
+	Do:    func(ctx context.Context, b api.Bridge, q api.InboxQuery) (api.Inbox, error) { return b.Inbox(ctx, q) },
 }
 
 // Hide one thing that waits for as long as it waits. When it waits again, it has another id and is shown. What can be
 // answered, read or released cannot be dismissed (422).
 var Dismiss = Op[With[api.Dismiss], api.Attention]{
 	Route: Route{Method: "POST", Path: "/v1/attention/dismiss", Changes: true, Answers: []Answer{{200, "what was dismissed, now or before"}}},
-	Do:    func(c ctx, b bridge, q With[api.Dismiss]) (api.Attention, error) { return b.Dismiss(c, q.Body.ID) },
+	Do: func(ctx context.Context, b api.Bridge, q With[api.Dismiss]) (api.Attention, error) {
+		return b.Dismiss(ctx, q.Body.ID)
+	},
 }
 
 // Find what keeps messages from arriving, and say what to do about it. Nothing is changed. Without team, what is in order
 // is listed too. The service looks at everything again, including the registered panes.
 var Doctor = Op[InTeam, api.Report]{
 	Route: Route{Method: "GET", Path: "/v1/doctor", Large: true, Answers: []Answer{{200, "what was found"}}, Errors: []int{404}},
-	Do:    func(c ctx, b bridge, q InTeam) (api.Report, error) { return b.Findings(c, q.Team, false) },
+	Do: func(ctx context.Context, b api.Bridge, q InTeam) (api.Report, error) {
+		return b.Findings(ctx, q.Team, false)
+	},
 }
 
 // Look as GET /v1/doctor does, and fix what blocks agents and belongs to nobody: what is in the place of a lock and is
@@ -98,7 +116,9 @@ var Doctor = Op[InTeam, api.Report]{
 // never changed.
 var Fix = Op[InTeam, api.Report]{
 	Route: Route{Method: "POST", Path: "/v1/doctor/fix", Changes: true, Large: true, Answers: []Answer{{200, "what was found, and what of it is fixed"}}, Errors: []int{404}},
-	Do:    func(c ctx, b bridge, q InTeam) (api.Report, error) { return b.Findings(c, q.Team, true) },
+	Do: func(ctx context.Context, b api.Bridge, q InTeam) (api.Report, error) {
+		return b.Findings(ctx, q.Team, true)
+	},
 }
 
 // The requests of operations of teams.
