@@ -33,9 +33,7 @@ var Search = Op[SearchQuery, api.Found]{
 // Get what was recorded of all teams, those that have ended included, the newest first; with q, only what /v1/search finds.
 var History = Op[api.SearchQuery, api.Found]{
 	Route: Route{Method: "GET", Path: "/v1/history", Who: Agents, Large: true, Answers: []Answer{{200, "what was recorded"}}},
-	Do: func(ctx context.Context, b api.Bridge, q api.SearchQuery) (api.Found, error) {
-		return b.History(ctx, q)
-	},
+	Do:    query(api.Bridge.History),
 }
 
 // Read what an agent was told, said and did, oldest first: an envelope of the session protocol per line, as long as its
@@ -78,15 +76,13 @@ var Tasks = Op[TasksQuery, api.Tasks]{
 // between two times. Who made a change is not known.
 var TaskHistory = Op[api.TaskHistoryQuery, api.TaskHistory]{
 	Route: Route{Method: "GET", Path: "/v1/tasks/history", Answers: []Answer{{200, "changes"}}},
-	Do: func(ctx context.Context, b api.Bridge, q api.TaskHistoryQuery) (api.TaskHistory, error) {
-		return b.TaskHistory(ctx, q)
-	},
+	Do:    query(api.Bridge.TaskHistory),
 }
 
 // Count the tokens that agents have used, and what that cost, as far as Claude Code says so.
 var Usage = Op[api.UsageQuery, api.Usage]{
 	Route: Route{Method: "GET", Path: "/v1/usage", Answers: []Answer{{200, "tokens and cost"}}},
-	Do:    func(ctx context.Context, b api.Bridge, q api.UsageQuery) (api.Usage, error) { return b.Usage(ctx, q) },
+	Do:    query(api.Bridge.Usage),
 }
 
 // Get a stream of server-sent events.

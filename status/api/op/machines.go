@@ -9,33 +9,27 @@ import (
 // Get what this machine is for others, how the connection with its hub is, and the machines that it has links with.
 var Links = Op[None, api.Links]{
 	Route: Route{Method: "GET", Path: "/v1/links", Answers: []Answer{{200, "links; without a name, there are none"}}},
-	Do:    func(ctx context.Context, b api.Bridge, _ None) (api.Links, error) { return b.Links(ctx) },
+	Do:    none(api.Bridge.Links),
 }
 
 // Name this machine, and say where its hub is. What is not given stays. The first time, the machine gets its keys.
 var SetLink = Op[With[api.NewLink], api.Links]{
 	Route: Route{Method: "PUT", Path: "/v1/links", Changes: true, Answers: []Answer{{200, "the links"}}, Errors: []int{409, 422}},
-	Do: func(ctx context.Context, b api.Bridge, q With[api.NewLink]) (api.Links, error) {
-		return b.SetLink(ctx, q.Body)
-	},
+	Do:    body(api.Bridge.SetLink),
 }
 
 // Make a link with another machine, by its card, which is pinned: 409 conflict if there is a link with another card under
 // that name, unless it is replaced.
 var AddMachine = Op[With[api.NewMachine], api.Machine]{
 	Route: Route{Method: "POST", Path: "/v1/machines", Changes: true, Answers: []Answer{{200, "the machine"}}, Errors: []int{409, 422}},
-	Do: func(ctx context.Context, b api.Bridge, q With[api.NewMachine]) (api.Machine, error) {
-		return b.AddMachine(ctx, q.Body)
-	},
+	Do:    body(api.Bridge.AddMachine),
 }
 
 // End the link with a machine. It can reach nothing here any more, the entries that stand for its members leave their
 // teams, and what it has not confirmed has failed.
 var RemoveMachine = Op[OfMachine, api.Machine]{
 	Route: Route{Method: "DELETE", Path: "/v1/machines/{machine}", Changes: true, Answers: []Answer{{200, "the machine as it was"}}, Errors: []int{404}},
-	Do: func(ctx context.Context, b api.Bridge, q OfMachine) (api.Machine, error) {
-		return b.RemoveMachine(ctx, q.Machine)
-	},
+	Do:    of[OfMachine](api.Bridge.RemoveMachine),
 }
 
 // Let a machine write to a team here, or let it no longer. Then the entries that stand for its members leave the team.

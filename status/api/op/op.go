@@ -24,6 +24,24 @@ type Op[Q, A any] struct {
 	Code func(q Q, a A) (status int, location string)
 }
 
+// A method of the bridge with no argument, or with one that is in the request, is an operation as it is.
+
+func none[A any](do func(api.Bridge, context.Context) (A, error)) func(context.Context, api.Bridge, None) (A, error) {
+	return func(ctx context.Context, b api.Bridge, _ None) (A, error) { return do(b, ctx) }
+}
+
+func query[Q, A any](do func(api.Bridge, context.Context, Q) (A, error)) func(context.Context, api.Bridge, Q) (A, error) {
+	return func(ctx context.Context, b api.Bridge, q Q) (A, error) { return do(b, ctx, q) }
+}
+
+func body[B, A any](do func(api.Bridge, context.Context, B) (A, error)) func(context.Context, api.Bridge, With[B]) (A, error) {
+	return func(ctx context.Context, b api.Bridge, q With[B]) (A, error) { return do(b, ctx, q.Body) }
+}
+
+func of[Q interface{ name() string }, A any](do func(api.Bridge, context.Context, string) (A, error)) func(context.Context, api.Bridge, Q) (A, error) {
+	return func(ctx context.Context, b api.Bridge, q Q) (A, error) { return do(b, ctx, q.name()) }
+}
+
 // Route is what an operation is over HTTP.
 type Route struct {
 	Method, Path string

@@ -69,3 +69,10 @@ func added(now bool) int {
 	}
 	return 200
 }
+
+func (q OfTeam) name() string     { return q.Team }
+func (q OfRelay) name() string    { return q.Relay }
+func (q OfDelivery) name() string { return q.Delivery }
+func (q OfPane) name() string     { return q.Pane }
+func (q OfMachine) name() string  { return q.Machine }
+func (q InTeam) name() string     { return q.Team }

@@ -22,9 +22,7 @@ var Relays = Op[RelaysQuery, []api.RelayEntry]{
 // The command runs as the user of the service, with the environment of the service.
 var AddRelay = Op[With[api.NewRelay], api.RelayEntry]{
 	Route: Route{Method: "POST", Path: "/v1/relays", Changes: true, Answers: []Answer{{200, "it was added before with the same settings"}, {201, "it was added, and starts when its team exists"}}, Errors: []int{409, 422}},
-	Do: func(ctx context.Context, b api.Bridge, q With[api.NewRelay]) (api.RelayEntry, error) {
-		return b.AddRelay(ctx, q.Body)
-	},
+	Do:    body(api.Bridge.AddRelay),
 	Code: func(_ With[api.NewRelay], e api.RelayEntry) (int, string) {
 		return added(e.Added), "/v1/relays/" + e.ID
 	},
@@ -54,17 +52,13 @@ var RemoveRelay = Op[RemoveRelayRequest, api.RelayEntry]{
 // running.
 var Interrupt = Op[OfRelay, api.RelayEntry]{
 	Route: Route{Method: "POST", Path: "/v1/relays/{relay}/interrupt", Changes: true, Answers: []Answer{{200, "the relay"}}, Errors: []int{404, 409}},
-	Do: func(ctx context.Context, b api.Bridge, q OfRelay) (api.RelayEntry, error) {
-		return b.Interrupt(ctx, q.Relay)
-	},
+	Do:    of[OfRelay](api.Bridge.Interrupt),
 }
 
 // Start an agent again that was given up, or that waits for its next start. 409 conflict if it is running.
 var RetryRelay = Op[OfRelay, api.RelayEntry]{
 	Route: Route{Method: "POST", Path: "/v1/relays/{relay}/retry", Changes: true, Answers: []Answer{{200, "the relay"}}, Errors: []int{404, 409}},
-	Do: func(ctx context.Context, b api.Bridge, q OfRelay) (api.RelayEntry, error) {
-		return b.RetryRelay(ctx, q.Relay)
-	},
+	Do:    of[OfRelay](api.Bridge.RetryRelay),
 }
 
 // Hold back what two members write each other, in each direction that a relay delivers, until it is released. What was
@@ -101,9 +95,7 @@ var ReleaseRelay = Op[ReleaseRelayRequest, []api.Hold]{
 // what they ask at their terminals be answered elsewhere. 404 not_found if this service runs no agents, and no session asks.
 var Questions = Op[InTeam, []api.Asked]{
 	Route: Route{Method: "GET", Path: "/v1/questions", Answers: []Answer{{200, "open questions"}}, Errors: []int{404}},
-	Do: func(ctx context.Context, b api.Bridge, q InTeam) ([]api.Asked, error) {
-		return b.Questions(ctx, q.Team)
-	},
+	Do:    of[InTeam](api.Bridge.Questions),
 }
 
 // Get one open question. 409 conflict if it was answered, or was withdrawn. It is answered with POST
@@ -154,17 +146,13 @@ var RelayDeliveries = Op[RelayDeliveriesQuery, []api.Delivery]{
 // Put a failed delivery into the queue again. 409 conflict if it has not failed.
 var RetryDelivery = Op[OfDelivery, api.Delivery]{
 	Route: Route{Method: "POST", Path: "/v1/deliveries/{delivery}/retry", Changes: true, Answers: []Answer{{200, "the delivery"}}, Errors: []int{404, 409}},
-	Do: func(ctx context.Context, b api.Bridge, q OfDelivery) (api.Delivery, error) {
-		return b.RetryDelivery(ctx, q.Delivery)
-	},
+	Do:    of[OfDelivery](api.Bridge.RetryDelivery),
 }
 
 // Give up a waiting or failed delivery: the agent never gets it. 409 conflict if it is in progress or has ended.
 var DropDelivery = Op[OfDelivery, api.Delivery]{
 	Route: Route{Method: "POST", Path: "/v1/deliveries/{delivery}/drop", Changes: true, Answers: []Answer{{200, "the delivery"}}, Errors: []int{404, 409}},
-	Do: func(ctx context.Context, b api.Bridge, q OfDelivery) (api.Delivery, error) {
-		return b.DropDelivery(ctx, q.Delivery)
-	},
+	Do:    of[OfDelivery](api.Bridge.DropDelivery),
 }
 
 // List what the agent of a relay said and did, as envelopes of the session protocol, including agents of earlier teams with

@@ -21,25 +21,25 @@ var Target = Op[TargetQuery, api.Target]{
 // problem says why.
 var Teams = Op[None, []api.Team]{
 	Route: Route{Method: "GET", Path: "/v1/teams", Who: Agents, Answers: []Answer{{200, "teams"}}},
-	Do:    func(ctx context.Context, b api.Bridge, _ None) ([]api.Team, error) { return b.Teams(ctx) },
+	Do:    none(api.Bridge.Teams),
 }
 
 // List the teams that were recorded and no longer exist, the one that was heard last first.
 var EndedTeams = Op[None, []api.EndedTeam]{
 	Route: Route{Method: "GET", Path: "/v1/ended-teams", Answers: []Answer{{200, "teams"}}},
-	Do:    func(ctx context.Context, b api.Bridge, _ None) ([]api.EndedTeam, error) { return b.EndedTeams(ctx) },
+	Do:    none(api.Bridge.EndedTeams),
 }
 
 // Get one team, and the person's names in it.
 var Team = Op[OfTeam, api.TeamDetail]{
 	Route: Route{Method: "GET", Path: "/v1/teams/{team}", Who: Agents, Answers: []Answer{{200, "the team"}}},
-	Do:    func(ctx context.Context, b api.Bridge, q OfTeam) (api.TeamDetail, error) { return b.Team(ctx, q.Team) },
+	Do:    of[OfTeam](api.Bridge.Team),
 }
 
 // List the members of a team in the order of config.json, then the inboxes without a member.
 var Members = Op[OfTeam, []api.Member]{
 	Route: Route{Method: "GET", Path: "/v1/teams/{team}/members", Who: Agents, Answers: []Answer{{200, "members"}}},
-	Do:    func(ctx context.Context, b api.Bridge, q OfTeam) ([]api.Member, error) { return b.Members(ctx, q.Team) },
+	Do:    of[OfTeam](api.Bridge.Members),
 }
 
 // Get what each agent of a team is doing, and the message that this is known from. People who joined have no status.
@@ -69,28 +69,26 @@ var Leave = Op[LeaveRequest, []api.Membership]{
 // List the sessions of Claude Code that live on the machine of the service, in teams or not, the oldest process first.
 var Sessions = Op[None, []api.Session]{
 	Route: Route{Method: "GET", Path: "/v1/sessions", Who: Agents, Answers: []Answer{{200, "sessions"}}},
-	Do:    func(ctx context.Context, b api.Bridge, _ None) ([]api.Session, error) { return b.Sessions(ctx) },
+	Do:    none(api.Bridge.Sessions),
 }
 
 // List all agents that live, in teams or not, on the machine of the service and, as far as they are shared, on others: what
 // each does, how a message reaches it, and what that way can promise.
 var AllAgents = Op[None, api.Agents]{
 	Route: Route{Method: "GET", Path: "/v1/agents", Who: Agents, Answers: []Answer{{200, "agents"}}},
-	Do:    func(ctx context.Context, b api.Bridge, _ None) (api.Agents, error) { return b.Agents(ctx) },
+	Do:    none(api.Bridge.Agents),
 }
 
 // List everything that waits for a person, the oldest first. Snapshots of /v1/events have the same list.
 var Attention = Op[InTeam, []api.Attention]{
 	Route: Route{Method: "GET", Path: "/v1/attention", Answers: []Answer{{200, "what waits"}}},
-	Do: func(ctx context.Context, b api.Bridge, q InTeam) ([]api.Attention, error) {
-		return b.Attention(ctx, q.Team)
-	},
+	Do:    of[InTeam](api.Bridge.Attention),
 }
 
 // Read everything that needs the person, in all teams or one, with the messages that are unread.
 var Inbox = Op[api.InboxQuery, api.Inbox]{
 	Route: Route{Method: "GET", Path: "/v1/inbox", Large: true, Answers: []Answer{{200, "what needs the person"}}},
-	Do:    func(ctx context.Context, b api.Bridge, q api.InboxQuery) (api.Inbox, error) { return b.Inbox(ctx, q) },
+	Do:    query(api.Bridge.Inbox),
 }
 
 // Hide one thing that waits for as long as it waits. When it waits again, it has another id and is shown. What can be
