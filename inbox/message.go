@@ -38,7 +38,7 @@ type Message struct {
 	DefaultFrom bool
 
 	Text    string
-	Summary string    // one line, shown beside the sender
+	Summary string    // one line, shown next to the sender
 	Color   string    // one of [Colors]
 	Time    time.Time // zero: now
 

@@ -109,7 +109,7 @@ func (m *Message) CheckProtocol(c *teams.Config) error {
 	return nil
 }
 
-// isAgent reports whether a sender's name is that of an agent of the team, or of
+// isAgent reports whether a sender's name belongs to an agent of the team, or to
 // Claude Code itself. Guests are people.
 func isAgent(c *teams.Config, name string) bool {
 	is := func(agent string) bool { return strings.EqualFold(strings.TrimSpace(name), agent) }

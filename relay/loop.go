@@ -19,7 +19,7 @@ import (
 type loop struct {
 	*Relay
 
-	session Life // its mode is that of the last frame
+	session Life // with the mode of the last frame
 	agentProcess
 	idler
 

@@ -24,7 +24,7 @@ type Input struct {
 	// with "/" is a command, and always is.
 	Isolated bool
 
-	ID       string // of the message, unique also among those sent into the inbox; empty is that of the delivery
+	ID       string // of the message, unique also among messages sent into the inbox; empty means the id of the delivery
 	Protocol bool   // Text may be an object of Claude Code's own protocol
 
 	// How the history shows it; the agent gets only the text. From empty is

@@ -19,7 +19,7 @@
 //
 // After a crash of this process, of the agent, or of both, the agent's transcript tells
 // whether it had taken the frame. If not, the same bytes are written again, and an agent
-// that knows the uuid runs nothing. If it had, and its turn was cut, the agent is told
+// that knows the uuid runs nothing. If it had, and its turn was cut, a nudge tells the agent
 // once to go on.
 //
 // A frame of several rows with which the agent died twice, and which is not in its

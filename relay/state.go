@@ -69,7 +69,7 @@ func StillRunning(ctx context.Context, d time.Duration, state string, t *teams.T
 }
 
 // Stat returns the state of a member's relay, and whether there ever was one in this
-// instance of its team. A zero Info with Running is that of a relay that has just begun.
+// instance of its team. A relay that has just begun has a zero Info with Running.
 func Stat(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c *teams.Config, member string) (o Info, found bool, err error) {
 	post := inbox.KeyOf(t, c, member)
 	running, err := Running(state, t, member)

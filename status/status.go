@@ -100,7 +100,7 @@ func (t Taken) after(member string, c *claim) bool {
 // not agents. Events may come in any order, repeatedly, and from any inbox of the team.
 //
 // Recorded turns count as events of their member, but do not revive one that has shut down.
-// WordSince and Basis are those of the newest message, for [Known.Decide].
+// WordSince and Basis describe the newest message, for [Known.Decide].
 func Of(now time.Time, config *teams.Config, events []Event, taken Taken, turns map[string]Turn) []api.Status {
 	members := map[string]*history{}
 	of := func(name string) *history {

@@ -221,7 +221,7 @@ func (r *Root) ifThere(name string) (*Team, error) {
 // If the team does not exist, is not f any more ([Config.IsOwned]), or is led by another
 // live process, nothing is changed and adopted is false. If it is unknown whether that
 // process is alive (see [LeadProcess.Liveness]), the caller has to know that it is not. The
-// errors are those of record, a [*CorruptError] and those of [lockedfile.Locker.Transform].
+// errors come from record and [lockedfile.Locker.Transform], or are a [*CorruptError].
 func (r *Root) Adopt(ctx context.Context, l *lockedfile.Locker, f OwnedTeam, record func(OwnedTeam) error) (adopted bool, err error) {
 	t, err := r.ifThere(f.Team)
 	if t == nil {

@@ -46,7 +46,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// environment is that of a process that plays an agent.
+// environment returns the environment of a process that plays an agent.
 func (d *demonstration) environment(part string) []string {
 	return append(os.Environ(), playing+"="+part+" "+d.claude)
 }

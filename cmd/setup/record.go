@@ -84,7 +84,7 @@ func (all *records) find(st *Step) (r record, done bool) {
 	return r, done
 }
 
-// of reports whether two records are those of one step.
+// of reports whether two records belong to the same step.
 func (r record) of(o record) bool { return r.Step == o.Step && r.Target == o.Target }
 
 // users returns the records of other steps than that of r that use a file, which the paths by which they found it lead to.

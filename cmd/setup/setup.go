@@ -141,7 +141,7 @@ func (k *kind) chosen(names []string) bool {
 	return slices.Contains(names, k.name) || !k.named && (len(names) == 0 || slices.Contains(names, k.program))
 }
 
-// step is that of a kind.
+// step returns the step of a kind.
 func (s *Setup) step(k *kind) *Step {
 	st := &Step{Program: k.program, Name: k.name, Target: s.Root, Grants: k.grants, kind: k}
 	st.Path, _ = shell.LookPath(s.Path, k.program) // "" if it is not there

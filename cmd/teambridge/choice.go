@@ -92,7 +92,7 @@ func (c *choice) unheard() error {
 	return api.Decide(api.CodeTimeout, "see what is wrong with it: teambridge doctor", "%w; what agents of the service ask, and why they stopped, is not known", c.why)
 }
 
-// unheard is that of a command about a team, or all teams if the name is empty: nil, too, if the service runs no agent there.
+// unheard returns the error for a command about a team, or about all teams if the name is empty. It is nil if the service runs no agent there.
 func (a *app) unheard(ctx context.Context, team string) error {
 	err := a.bridge(ctx).unheard()
 	if err == nil {

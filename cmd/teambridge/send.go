@@ -146,7 +146,7 @@ locked; 7 the message is lost, or what became of it is unknown (unconfirmed).`,
 	return cmd
 }
 
-// viaFlag is that of send and ask.
+// viaFlag adds --via, which send and ask have.
 func viaFlag(cmd *cobra.Command, via *string) {
 	cmd.Flags().StringVar(via, "via", "", "pane: type it into the tmux pane that config.json has for the member; session: write it to the session of its process; queue: have Codex take it for your own words, in a session that takes no messages")
 	complete(cmd, "via", api.ViaPane, api.ViaSession, api.ViaQueue)

@@ -74,7 +74,7 @@ type Query struct {
 	Newest bool // highest number first, else lowest first
 }
 
-// conditions are those of a query, and their arguments.
+// conditions returns the conditions of a query, and their arguments.
 type conditions struct {
 	terms []string
 	args  []sqlite.Value

@@ -18,7 +18,7 @@ func inboxArgs(k inbox.InboxKey, before ...sqlite.Value) []sqlite.Value {
 	return append(before, k.Root, k.Team, k.CreatedAt, k.Inbox)
 }
 
-// thisInbox is the condition that a row of the table inboxes is that of a key, and
+// thisInbox is the condition that a row of the table inboxes has a key, and
 // thisInboxID the number of that row. It is NULL if there is none.
 const (
 	thisInbox   = "root=? AND team=? AND created_at=? AND inbox=?"

@@ -53,7 +53,7 @@ func (l *Ledger) AddPrompts(ctx context.Context, prompts ...Prompt) ([]AddedProm
 	return added, nil
 }
 
-// key is that of the message.
+// key is the key of the message.
 func (p *Prompt) key() SendKey {
 	return SendKey{InboxKey: p.InboxKey, ID: p.ID}
 }

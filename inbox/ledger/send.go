@@ -37,7 +37,7 @@ func keyArgs(k SendKey, before ...sqlite.Value) []sqlite.Value {
 	return append(inboxArgs(k.InboxKey, before...), k.ID)
 }
 
-// thisSend is the condition that a row of the table sends is that of a key.
+// thisSend is the condition that a row of the table sends has a key.
 const thisSend = thisInbox + " AND id=?"
 
 // Recall returns what is known of a message, and whether anything is.

@@ -109,7 +109,7 @@ func (s *Sender) doubted(ctx context.Context, d Delivered) (inbox.Fate, error) {
 }
 
 // explain returns the error of a message that is lost or unknown, and lets the ledger doubt
-// that it was written, so that it can be sent again. fault is that of its inbox.
+// that it was written, so that it can be sent again. fault is the fault of its inbox.
 func (s *Sender) explain(ctx context.Context, d Delivered, fate inbox.Fate, fault error) error {
 	var why error
 	switch fate {

@@ -132,7 +132,7 @@ func (s *Sender) rows(ctx context.Context, d Delivered, since time.Time) (list [
 }
 
 // seenAt returns when the recipient's model was given a message; zero if that is not
-// sure. rows are those of the inbox.
+// sure. rows are the rows of the inbox.
 func (s *Sender) seenAt(ctx context.Context, d Delivered, rows []journal.Record) (time.Time, error) {
 	row := d.row()
 	var sent []time.Time // of equal messages

@@ -10,7 +10,7 @@ import (
 )
 
 // migrate brings the file up to the newest version, in one transaction that no other process can come between. What it
-// was before is kept beside it: see copies. It does nothing to a file that is newer or of something else.
+// was before is kept next to it: see copies. It does nothing to a file that is newer or of something else.
 func migrate(c *Conn, path string, format Format) error {
 	// The usual case, in two reads and without a transaction. Another process can migrate between
 	// them, so that only what they find here is certain.

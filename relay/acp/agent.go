@@ -22,7 +22,7 @@ const (
 	// settled is how long a prompt is with an agent, at most, before its turn is said to run: an agent tells nothing before the
 	// model does.
 	settled = time.Second
-	// cancelAgain is how soon an agent is told again to stop a turn: one that had not begun it does nothing.
+	// cancelAgain is how soon the order to stop a turn is repeated: an agent that had not begun the turn ignores it.
 	cancelAgain = time.Second
 	// exitWithin is how long an agent without work may take to end when its input is closed. Codex stays.
 	exitWithin = 5 * time.Second

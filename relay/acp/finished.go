@@ -18,7 +18,7 @@ import (
 
 func (o Options) lookup(name string) (string, bool) { return process.Lookup(o.env(), name) }
 
-// isPrompt reports whether a text that an agent was given is that of a message.
+// isPrompt reports whether a text that an agent was given is a message of ours.
 func isPrompt(text, message string) bool { return strings.HasPrefix(text, Envelope(message)) }
 
 // some reports whether is holds for a line of a record. It gets all before that, in order.

@@ -19,7 +19,7 @@ const (
 	methodSetModel   = "session/set_model" // in no published version; Gemini has it in place of an option
 )
 
-// version is that of the protocol.
+// version is the version of the protocol.
 const version = 1
 
 // message is a line: a request, an answer or a notification.
@@ -85,7 +85,7 @@ type initialized struct {
 	AgentInfo implementation `json:"agentInfo"`
 }
 
-// openParams are those of session/new and session/load.
+// openParams are the parameters of session/new and session/load.
 type openParams struct {
 	SessionID  string     `json:"sessionId,omitempty"` // of session/load
 	Cwd        string     `json:"cwd"`
@@ -157,7 +157,7 @@ const (
 	stopCancelled = "cancelled"
 )
 
-// sessionParams are those of all other calls about a session.
+// sessionParams are the parameters of all other calls about a session.
 type sessionParams struct {
 	SessionID string `json:"sessionId"`
 	ModeID    string `json:"modeId,omitempty"`   // of session/set_mode
@@ -210,7 +210,7 @@ const (
 	statusFailed    = "failed"
 )
 
-// text is that of a chunk; empty if it is a picture or the like.
+// text returns the text of a chunk; empty if it is a picture or the like.
 func (u *Update) text() string {
 	var c contentBlock
 	if json.Unmarshal(u.Content, &c) != nil || c.Type != "text" {

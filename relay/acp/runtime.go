@@ -31,7 +31,7 @@ const maxText = 1 << 20
 type Options struct {
 	Command []string // with all arguments
 	Dir     string   // absolute; the directory that the agent works in
-	Env     []string // nil is that of this process
+	Env     []string // nil means the environment of this process
 	State   string   // our state directory
 
 	// Instructions are put in front of the first message of a session.

@@ -105,7 +105,7 @@ type Frame struct {
 	Command bool   // the runtime keeps no record of it, so that the conversation does not tell of it
 }
 
-// State is how far a frame has come. The zero value is that of a frame nobody has sent.
+// State is how far a frame has come. The zero value means that nobody has sent it.
 type State int
 
 const (

@@ -60,7 +60,7 @@ type Use struct {
 // Decision is the answer to a [Use]. The zero value denies.
 type Decision struct {
 	Allow   bool
-	Reason  string            // the reason of a denial; empty is that of the Permission
+	Reason  string            // the reason of a denial; empty means the Permission's
 	Answers map[string]string // if allowed: to [AsksPerson], by question
 	Session string            // if allowed: one of its Session rules, to allow as well; empty is none
 }
@@ -139,7 +139,7 @@ func (p *Permission) Denial(d Decision) string {
 	return cmp.Or(reason, Nobody)
 }
 
-// What an agent is told of a denial for which nobody gave a reason. Versions of Claude Code that do
+// The text for an agent of a denial without a reason. Versions of Claude Code that do
 // not mark denials in their transcripts keep only this text of them.
 const (
 	Nobody     = "Nobody is there to allow this."

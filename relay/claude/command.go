@@ -227,7 +227,7 @@ func (f *flags) remove(name string) {
 
 func (f *flags) has(names ...string) bool { return f.find(names...) >= 0 }
 
-// value is that of a flag that has one, "" if it is missing.
+// value returns the value of a flag, "" if it is missing.
 func (f *flags) value(name string) (value string, there bool) {
 	i := f.find(name)
 	if i < 0 {

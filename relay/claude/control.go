@@ -154,7 +154,7 @@ func (p *Process) control(ctx context.Context, r request, check func() error) (j
 	}
 }
 
-// answer answers a request of the process. It does not wait: what takes time goes on beside.
+// answer answers a request of the process. It does not wait: what takes time goes on in the background.
 func (p *Process) answer(r ControlRequest) {
 	if r.Subtype != "can_use_tool" {
 		p.reply(encodeAnswer(answerBody{Subtype: "error", RequestID: r.ID, Error: fmt.Sprintf("%.80q is not supported here", r.Subtype)}))

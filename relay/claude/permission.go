@@ -170,7 +170,7 @@ func answer(p *agent.Permission, id string, u agent.Use, d agent.Decision) ([]by
 	return data, nil
 }
 
-// decided is what Claude Code is told of a decision; denial is the reason of one that denies.
+// decided returns the decision as Claude Code reads it; denial is the reason for denying.
 func decided(u agent.Use, d agent.Decision, denial string) (any, error) {
 	if !d.Allow {
 		return struct {

@@ -86,7 +86,7 @@ func Start(ctx context.Context, options Options) (*Process, error) {
 	return p, nil
 }
 
-// run does everything that goes on beside the caller, and ends when all of it has.
+// run does everything that happens in the background, and returns when all of it has ended.
 func (p *Process) run(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(p.in.run)

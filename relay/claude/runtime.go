@@ -15,7 +15,7 @@ import (
 )
 
 // Runtime is Claude Code, or a program that speaks the same lines. Root of its Options must be set; Session, Resume
-// and Mode are those of each [Runtime.Start].
+// and Mode are given to each [Runtime.Start].
 type Runtime struct{ Options }
 
 // Command is what is started, for people.

@@ -69,7 +69,7 @@ func (t *Tracker) Interrupted(uuid string) {
 	}
 }
 
-// State is that of the frame, 0 if it was not sent. Of those that have ended, the last 1024 are kept.
+// State is the state of the frame, 0 if it was not sent. Of those that have ended, the last 1024 are kept.
 func (t *Tracker) State(uuid string) agent.State {
 	if f := t.frames[uuid]; f != nil {
 		return f.state

@@ -171,7 +171,7 @@ func Rollout(home, id string) (path string, ok bool) {
 	return "", false
 }
 
-// IsRollout reports whether a path is that of a transcript of Codex.
+// IsRollout reports whether a path is a transcript of Codex.
 func IsRollout(path string) bool { return strings.HasPrefix(filepath.Base(path), "rollout-") }
 
 // escaped is a path for [filepath.Glob].

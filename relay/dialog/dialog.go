@@ -1,9 +1,9 @@
 // Package dialog lets a person answer from elsewhere what a session of Claude Code asks at its terminal.
 //
-// A hook of the session waits with [Ask] beside the dialog at the terminal, which stays and can be answered there: the first answer
+// While the dialog is open at the terminal, a hook of the session waits with [Ask]. The dialog stays and can be answered there: the first answer
 // counts. Others list the questions that are open with [Open], and answer one with [Answer].
 //
-// Each question is a file below the state directory, and open for as long as the hook holds the lock beside it. So a hook that is
+// Each question is a file below the state directory, and open for as long as the hook holds the lock next to it. So a hook that is
 // killed leaves no question. An answer is a file, too, which nobody can write twice. After its end, a hook leaves what became of the
 // question, for an hour.
 package dialog

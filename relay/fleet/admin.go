@@ -168,7 +168,7 @@ func sameMode(a, b []byte) bool {
 //
 // With deleteTeam, the team that was made for the relay is removed as well; later is true
 // if a running fleet does that once the agent has ended. If the team must stay, so does
-// the relay, and the error is that of [TeamOwner.PendingDelete].
+// the relay, and the error comes from [TeamOwner.PendingDelete].
 func (a Admin) Remove(ctx context.Context, r ledger.Relay, deleteTeam bool) (later bool, err error) {
 	var pending *ledger.OwnedTeam
 	var members []ledger.OwnedMember

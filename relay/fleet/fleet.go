@@ -65,7 +65,7 @@ type Options struct {
 
 	// Report, if not nil, gets each change of a relay's status.
 	Report func(Status)
-	// Journal and Envelope are those of [relay.Options]. Either may be nil.
+	// Journal and Envelope are as in [relay.Options]. Either may be nil.
 	Journal  *journal.Journal
 	Envelope func(wire.Envelope)
 	// Events, if not nil, gets everything that the agents print.

@@ -10,7 +10,7 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// Version is that of frames and presences. A machine says in its presence which one it knows.
+// Version is the version of frames and presences. A machine says in its presence which one it knows.
 const Version = 1
 
 // frame is what is published: messages, and how far messages of the other machine have come.

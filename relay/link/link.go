@@ -128,7 +128,7 @@ func (l *Link) wake(machine string) {
 	}
 }
 
-// Run carries messages until ctx ends. The error is that of a ledger that cannot be used any more.
+// Run carries messages until ctx ends. It returns an error if the ledger can no longer be used.
 func (l *Link) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

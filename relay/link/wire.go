@@ -39,7 +39,7 @@ type Wire interface {
 	// listens there, it is lost.
 	Tell(ctx context.Context, peer string, text []byte) error
 
-	// Next returns what comes next. The error is that of ctx.
+	// Next returns what comes next. The error is ctx's.
 	Next(ctx context.Context) (Arrival, error)
 
 	// State says how the wire is now.

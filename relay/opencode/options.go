@@ -12,12 +12,12 @@ import (
 type Options struct {
 	Command []string // ["opencode"] if empty; serve and its flags are added
 
-	// URL is that of a server that runs. If it is empty, one is started. User and
+	// URL is the address of a running server. If it is empty, one is started. User and
 	// Password are for basic authentication; a server that is started gets its own.
 	URL, User, Password string
 
 	Dir   string   // absolute; the directory that the agent works in
-	Env   []string // of a server that is started; nil is that of this process
+	Env   []string // of a server that is started; nil means the environment of this process
 	State string   // our state directory, for the configurations and files of running servers
 
 	// Profile is what the agent is to be; the zero Ref is none. It is read again at each start.

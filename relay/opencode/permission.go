@@ -129,7 +129,7 @@ func (a *Agent) watchPermissions(ctx context.Context) {
 	}
 }
 
-// ours reports whether a session is that of the agent, or of a subagent.
+// ours reports whether a session belongs to the agent or to a subagent.
 func (a *Agent) ours(ctx context.Context, session string) (bool, error) {
 	for range 10 {
 		if session == a.id {
@@ -153,7 +153,7 @@ func (a *Agent) answer(ctx context.Context, r request) {
 		return
 	}
 	if !d.Allow {
-		// Without it the call has failed, in what is told of it. The answer does not wait for that.
+		// Without it the events say that the call has failed. The answer does not wait for that.
 		_ = a.options.mark(a.session, deniedCall(cmp.Or(r.Source.MessageID, r.Tool.MessageID), u.ID))
 	}
 	path, body := r.reply(a.options.Permission, d)

@@ -71,7 +71,7 @@ func (p *Panes) Attend(ctx context.Context) (end func() error) {
 	}
 }
 
-// appear listens beside the sessions that can write to us, and has them list us.
+// appear listens next to the sessions that can write to us, and has them list us.
 func (p *Panes) appear() error {
 	if p.opts.As == "" {
 		return nil

@@ -61,7 +61,7 @@ const Altered = string(ledger.CauseUnknown) + ": " + altered
 
 const altered = "what arrived differs from what was sent"
 
-// Options are those of [New]. Root, Ledger and State are needed.
+// Options are the options of [New]. Root, Ledger and State are needed.
 type Options struct {
 	Root   *teams.Root
 	Ledger *ledger.Ledger

@@ -116,7 +116,7 @@ func (p *Panes) Find(ctx context.Context, name string) (Pane, error) {
 }
 
 // OfMember returns the pane that config.json names for a member of a team, and records it. An
-// empty socket is that of the tmux server that a plain tmux would use. It fails with
+// empty socket means the tmux server that a plain tmux would use. It fails with
 // *[NoPaneError], and as [teams.Team.Resolve] and [tmux.Resolve] do.
 func (p *Panes) OfMember(ctx context.Context, t *teams.Team, member, socket string) (Pane, error) {
 	name, err := t.Resolve(ctx, member)

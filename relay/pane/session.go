@@ -151,7 +151,7 @@ func SessionName(name, id string) string {
 	return id
 }
 
-// SessionError says that a name is that of no session that can be written to, or of several.
+// SessionError says that a name means no session that can be written to, or several.
 type SessionError struct {
 	Name     string
 	Sessions []Pane // all there are, or those that have the name

@@ -151,7 +151,7 @@ func mostTries(of Pane) int {
 }
 
 // notYet is why a message is held that was written so often and of which the session shows nothing: another reason each
-// time, so that the time counts anew.
+// time, so that the time starts again.
 func notYet(tries int) tmux.Reason {
 	if tries < 2 || tries%2 == 1 {
 		return tmux.Unknown

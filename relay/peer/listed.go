@@ -48,7 +48,7 @@ type record struct {
 	Ours      bool   `json:"teambridge"` // for [transcript.Processes], which leaves it out
 }
 
-// List listens beside a session, and has the sessions of a Claude directory list us under a name, so that their agents
+// List listens next to a session's socket, and has the sessions of a Claude directory list us under a name, so that their agents
 // can write to us first. If another process of ours has the name there, it only listens. It may be called again and
 // again, and then makes sure that it is still so. start is when this process started, as sessions say it.
 func (b *Mailbox) List(root, name, start string, beside transcript.Process) error {

@@ -396,7 +396,7 @@ func running(pid int) bool {
 	return !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
-// Listen opens our socket beside that of a session.
+// Listen opens our socket next to a session's.
 func (b *Mailbox) Listen(beside transcript.Process) error {
 	_, err := b.listen(filepath.Dir(beside.Socket))
 	return err

@@ -158,7 +158,7 @@ func (t teamDir) append(to string, r row, hold ...func()) error {
 	}, hold...)
 }
 
-// rows are those of an inbox; ok is false while it cannot be read.
+// rows returns the rows of an inbox; ok is false while it cannot be read.
 func (t teamDir) rows(of string) (rows []row, ok bool) {
 	data, err := os.ReadFile(t.inbox(of))
 	if err != nil || json.Unmarshal(data, &rows) != nil {

@@ -38,7 +38,7 @@ func (p Point) Expected(v teams.Version) Answer {
 // Points are all points, in the order in which they are shown. A function, so that other commands do not build the list.
 func Points() []Point { return append(teamPoints(), headlessPoints()...) }
 
-// teamPoints are those of a session at a terminal and its team.
+// teamPoints are what is measured of a session at a terminal and its team.
 func teamPoints() []Point {
 	return []Point{
 		{Name: "TeamAtStart", Says: "a session at a terminal makes its team when it starts",
@@ -96,7 +96,7 @@ func teamPoints() []Point {
 	}
 }
 
-// headlessPoints are those of headless sessions.
+// headlessPoints are what is measured of headless sessions.
 func headlessPoints() []Point {
 	return []Point{
 		{Name: "NamesSession", Says: "a headless process says which session it has",

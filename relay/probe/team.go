@@ -471,7 +471,7 @@ func (t *lively) hook() error {
 	return nil
 }
 
-// process is that of the session.
+// process is the process of the session.
 func (t *lively) process() (transcript.Process, bool) {
 	all := transcript.Processes(t.home.Root)
 	i := slices.IndexFunc(all, func(p transcript.Process) bool { return p.PID == t.program.PID })

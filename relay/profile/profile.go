@@ -55,7 +55,7 @@ type Profile struct {
 	Tools       []string // that the agent has, as Claude Code names them; nil is all, empty is none
 	Disallowed  []string // tools that it does not have
 	Model       string   // as the file has it; empty is what the runtime uses by itself
-	Prompt      string   // the system prompt; empty is that of the runtime
+	Prompt      string   // the system prompt; empty means the runtime's own
 
 	Path string // of the file
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// value is that of a key of the front matter; nil if the key is missing.
+// value returns the value of a key of the front matter; nil if the key is missing.
 type value []ast.Node
 
 // parseYAML reads a front matter. Nothing is decoded: the values that are looked at are

@@ -71,7 +71,7 @@ func New(options Options) *Client {
 }
 
 // Query asks an agent. The query runs while the returned sequence is ranged over, each time
-// anew. See the package comment for what the sequence has.
+// again. See the package comment for what the sequence has.
 //
 // With in.StreamingInput the agent is given the messages of more, each when the turn of the
 // one before has ended; the query ends when more has ended, and the last turn. more runs in a

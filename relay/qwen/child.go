@@ -63,7 +63,7 @@ func KeepToken(state string, lookup func(string) (string, bool), parents []int) 
 }
 
 // childToken returns the token that the process of a session has given a server of ours, if it is kept. The session drops a message silently if the
-// token is that of another process.
+// token belongs to another process.
 func childToken(state string, s record, start string) string {
 	data, err := os.ReadFile(childFile(state, s.Socket))
 	var c child

@@ -1,7 +1,7 @@
 // Package qwen finds sessions of Qwen Code, and reads what becomes of messages to them.
 //
 // A session that somebody has at a terminal describes itself in a file, and takes messages on a socket: see package peer. The
-// files are those of the program's published protocol, version 1. What its transcripts hold was measured on 0.24.4.
+// files follow the program's published protocol, version 1. What its transcripts hold was measured on 0.24.4.
 package qwen
 
 import (
@@ -178,7 +178,7 @@ func Recent(home, cwd string, since time.Time) (paths []string) {
 	return paths
 }
 
-// IsChat reports whether a path is that of a transcript of Qwen Code.
+// IsChat reports whether a path is a transcript of Qwen Code.
 func IsChat(path string) bool { return filepath.Base(filepath.Dir(path)) == "chats" }
 
 // known is what was read of a transcript, until that changes: a service looks several times a second.

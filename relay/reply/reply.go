@@ -2,7 +2,7 @@
 // agents of Claude Code do with SendMessage. It sends what they answer, and shuts them down
 // when they are asked to.
 //
-// [New] makes a relay, and [Relay.Run] runs it. The rest is that of package relay.
+// [New] makes a relay, and [Relay.Run] runs it. Everything else works as in package relay.
 //
 // # Answers
 //

@@ -31,7 +31,7 @@ func found(real, started string) string {
 	return real
 }
 
-// Same reports whether two paths are those of one program, perhaps by a link.
+// Same reports whether two paths name the same program, perhaps by a link.
 func Same(a, b string) bool {
 	if a == b {
 		return true

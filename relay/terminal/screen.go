@@ -49,7 +49,7 @@ type screen struct {
 type changes struct {
 	private  map[int]bool // private modes, as they were set
 	alt      int          // mode of the alternate screen that is on, or 0
-	pushes   [2]int       // entries of kitty's keyboard stack; 1 is that of the alternate screen
+	pushes   [2]int       // entries of kitty's keyboard stack; 1 is the stack of the alternate screen
 	flags    [2]bool      // its current entry was changed
 	modify   bool         // xterm's modifyOtherKeys
 	insert   bool

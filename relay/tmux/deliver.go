@@ -183,7 +183,7 @@ func (d *delivery) resume(ctx context.Context) (Outcome, error) {
 }
 
 // markOption is where tmux keeps with the pane what the composer shows for a long text: "[Pasted text #3 +12 lines]". Claude Code
-// counts all pastes, so the mark is that of no other.
+// counts all pastes, so no other one has the mark.
 const markOption = "@teambridge_mark"
 
 // remember keeps the mark for [Continue], which may be called by another process.

@@ -4,7 +4,7 @@
 // It serves sessions whose socket for messages is switched off. It can serve others, too: those that ask their person about each
 // message on their socket do not ask about what a hook says.
 //
-//   - A hook with asyncRewake runs beside the session. If it ends with status 2, what it wrote to standard error
+//   - A hook with asyncRewake runs in the background of the session. If it ends with status 2, what it wrote to standard error
 //     is queued in the session at once, as the transcript shows, even if the session works, and the model is given it
 //     at the end of the call of the API or of the tool. An idle session begins a turn with it.
 //   - A turn runs the hook again, at its beginning and at its end. So the next process waits soon.

@@ -135,7 +135,7 @@ type Decided struct {
 	Code Code
 	Hint string
 
-	// Option is that of a request that cannot have it, by its name in JSON, with which the error begins; else "".
+	// Option is the JSON name of an option that the request cannot have, with which the error begins; else "".
 	Option string
 }
 

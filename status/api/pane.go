@@ -80,7 +80,7 @@ const (
 	ViaQueue   = "queue"   // Codex's own queue, for a session of Codex that takes no messages; only for a person
 )
 
-// PaneOptions are those of a message that is typed into a pane: a part of [NewMessage] and
+// PaneOptions are the options of a message that is typed into a pane: a part of [NewMessage] and
 // [NewBroadcast]. From is then the person, a registered pane, or MEMBER@TEAM.
 type PaneOptions struct {
 	// pane: type it into the tmux pane that config.json has for the member; session: write it to the session of the member's

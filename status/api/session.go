@@ -22,7 +22,7 @@ type Session struct {
 	// another one if two had that.
 	As string `json:"as,omitempty"`
 
-	// Team and Member are whose session it is, if it is that of a lead or a teammate.
+	// Team and Member name the lead or teammate whose session it is, if any.
 	Team   string `json:"team,omitempty"`
 	Member string `json:"member,omitempty"`
 

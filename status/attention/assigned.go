@@ -44,7 +44,7 @@ func (c *Cache) lookForTasks() {
 		if e := c.entries[list]; e != nil {
 			e.stale = true
 		}
-		// A list that is of no team is that of a session.
+		// A list that belongs to no team belongs to a session.
 		if e := c.entries[pane.SessionTeam]; e != nil {
 			e.stale = true
 		}

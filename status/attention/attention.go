@@ -65,7 +65,7 @@ type Options struct {
 	// TasksTold says that [Cache.TasksChanged] is called with each list of tasks that changes.
 	TasksTold bool
 
-	Changed func() // is told that a snapshot shows something else; may be nil
+	Changed func() // called when a snapshot has changed; may be nil
 }
 
 // Cache keeps the state of all teams. A team is read again if the journal has news of it, its

@@ -99,7 +99,7 @@ func (w *Watch) relist(ctx context.Context) error {
 		return nil
 	}
 	if processes != w.processes {
-		w.panes.Poke() // to listen beside a new session
+		w.panes.Poke() // to listen next to a new session
 	}
 	around, err := w.panes.Around(ctx)
 	if err != nil {

@@ -4,13 +4,13 @@
 //	to, err := local.Target(ctx, api.Scope{Dir: cwd}, "worker")
 //	sent, err := local.Send(ctx, to.Team, to.Member(), "", api.NewMessage{Text: "hello"})
 //
-// Only target.go decides which team is meant, and whether a name is that of a member or of a pane.
+// Only target.go decides which team is meant, and whether a name means a member or a pane.
 // way.go has what the ways to reach somebody have in common, and each of them is a file: row.go
 // with prompt.go, pane.go, machine.go and person.go. control.go, with what uses it, is what controls agents.
 //
 // A Local embeds what other packages know, none of which imports this one: local opens the files of this machine, history
 // has what was seen and recorded, and links the other machines. A service gives it a [Carrying], and history a
-// [history.Recording]; without them, it is that of a command.
+// [history.Recording]; without them, it serves a command.
 package bridge
 
 import (

@@ -24,10 +24,10 @@ type Carrying struct {
 	Record func(ctx context.Context, sender *mail.Sender, d mail.Delivered)
 	Follow func(sender *mail.Sender, put []mail.Delivered) bool
 
-	alone bool // it is that of a command
+	alone bool // it serves a command
 }
 
-// alone is that of a command, for which nobody waits.
+// alone is the control of a command, for which nobody waits.
 func alone() *Carrying {
 	nothing := func() {}
 	return &Carrying{alone: true, Sent: nothing, Queued: nothing, Moved: func(string) {}, News: func() (<-chan struct{}, func()) { return nil, nothing }}

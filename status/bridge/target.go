@@ -28,7 +28,7 @@ type Targets struct {
 
 // Target is what a scope and names mean: members of a team, or panes. Close it.
 type Target struct {
-	Team    *teams.Team // nil if the names are those of panes
+	Team    *teams.Team // nil if the names are names of panes
 	Members []string    // as they were asked for, without their team; none: all
 	Panes   []pane.Pane // those with these names, or all; or sessions
 
@@ -85,7 +85,7 @@ func (t *Target) Close() error {
 }
 
 // Resolve returns what names such as MEMBER or MEMBER@TEAM mean. The team is the one that the
-// scope or the names give. Otherwise the names are those of panes, if all of them are; or else
+// scope or the names give. Otherwise the names are panes, if all of them are; or else
 // the team is the only living one that has them all; or else they are sessions, if all of them are; or else they are
 // shortened; or else the team is the one that [teams.Root.Choose] chooses. Whether a team has the members is only looked up for that.
 //
@@ -191,7 +191,7 @@ func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (api.T
 }
 
 // meant is [Targets.Resolve] for whoever asks. What an agent calls "user" is the person, under the name that its team can answer, and
-// a name without a team is that of a member of its own, if there is one. detail is [Local.Team].
+// a name without a team means a member of the caller's team, if there is one. detail is [Local.Team].
 func (l *Targets) meant(ctx context.Context, s api.Scope, names []string, detail func(context.Context, string) (api.TeamDetail, error)) (to Target, err error) {
 	if s.From == "" || len(names) != 1 {
 		return l.Resolve(ctx, s, names...)
@@ -226,7 +226,7 @@ func (l *Targets) meant(ctx context.Context, s api.Scope, names []string, detail
 	return to, err
 }
 
-// existing returns the names that the members of a target have, if they are those of members or inboxes. Else it closes the target.
+// existing returns the names of the members of a target if they are members or inboxes. Otherwise it closes the target.
 func (l *Targets) existing(ctx context.Context, t *Target) ([]string, error) {
 	if t.Team == nil {
 		return t.Members, nil

@@ -85,7 +85,7 @@ type Options struct {
 	Agent bool
 }
 
-// A Client talks to one service. Make one with [New] or [Find]. Most of its methods are those of [api.Bridge].
+// A Client talks to one service. Make one with [New] or [Find]. Most of its methods implement [api.Bridge].
 type Client struct {
 	*conn
 	teams

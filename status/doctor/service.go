@@ -71,7 +71,7 @@ func (x *examination) unitGone() bool {
 	return true
 }
 
-// gone reports whether a path is that of a program that is not there any more.
+// gone reports whether a path names a program that no longer exists.
 func gone(program string) bool {
 	_, err := os.Stat(program)
 	return filepath.IsAbs(program) && errors.Is(err, fs.ErrNotExist)

@@ -241,7 +241,7 @@ func (t *tasking) session(list string) string {
 	return t.lead[list]
 }
 
-// isSession reports whether a list is that of a session, by its name.
+// isSession reports, by its name, whether a list belongs to a session.
 func isSession(list string) bool { return len(list) == 36 && uuid.Validate(list) == nil }
 
 // found returns the tasks that are asked for.

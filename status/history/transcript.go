@@ -33,7 +33,7 @@ const (
 	openCodeTick   = time.Second            // how often OpenCode is asked for more
 )
 
-// errEnough ends what is told to somebody who wants no more.
+// errEnough ends an iteration whose caller has stopped.
 var errEnough = errors.New("enough")
 
 // telling is a transcript that somebody wants to see.
@@ -165,7 +165,7 @@ func (t *telling) key(ctx context.Context) (inbox.InboxKey, error) {
 }
 
 // openCode returns the id of a session of OpenCode, and how its server is started; nil if it is none.
-// s is that of the relay, if it was found.
+// s is the relay's session, if it was found.
 func (t *telling) openCode(ctx context.Context, s ledger.Session, found bool) (id string, _ *ledger.Relay, err error) {
 	settings := ledger.Relay{Runtime: runtimes.OpenCode, Dir: t.Dir}
 	if settings.Dir == "" {

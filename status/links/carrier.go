@@ -69,7 +69,7 @@ type Carrier struct {
 	err  error // why none does
 }
 
-// NewCarrier returns a Carrier, which from then on is that of the machines. It starts nothing.
+// NewCarrier returns a Carrier, which the machines use from then on. It starts nothing.
 func NewCarrier(m *Machines, here Here, opts Options) *Carrier {
 	m.carrier = &Carrier{
 		Machines: m, opts: opts, here: here, changed: make(chan struct{}, 1), looked: make(chan struct{}, 1), asked: make(chan struct{}, 1), mu: make(chan struct{}, 1),
@@ -238,7 +238,7 @@ func (r *Carrier) serve(ctx context.Context, self ledger.Link) error {
 				signals.Send(r.looked)
 				continue
 			}
-			signals.Send(r.changed) // begin anew
+			signals.Send(r.changed) // start over
 			stop()
 			return cmp.Or(err, <-done)
 		case <-ctx.Done():

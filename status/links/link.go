@@ -109,8 +109,8 @@ func (l *Machines) SetLink(ctx context.Context, n api.NewLink) (api.Links, error
 	return l.Links(ctx)
 }
 
-// haveKey makes the key of this machine if there is none or, with anew, in place of the one that there
-// is, which is kept beside it.
+// haveKey creates the key of this machine if there is none. With anew it always creates one, and keeps
+// the old key in a file next to it.
 func (l *Machines) haveKey(anew bool) error {
 	path := filepath.Join(l.Opts.State, nats.KeyFile)
 	switch _, err := nats.ReadKey(path); {

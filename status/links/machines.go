@@ -1,5 +1,5 @@
 // Package links has the other machines that there are links with, and carries messages to and from them. What is done here with what
-// comes is that of whoever runs the carrier: see [Here].
+// comes is up to whoever runs the carrier: see [Here].
 package links
 
 import (

@@ -159,7 +159,7 @@ func (l *Files) Look(ctx context.Context, list []pane.Pane) ([]pane.View, error)
 	return panes.LookAll(ctx, list)
 }
 
-// OfSessions reports whether a name is that of the team of the sessions, and of no real one.
+// OfSessions reports whether a name means the team of the sessions, and no real team.
 func (l *Files) OfSessions(team string) (bool, error) { return l.Reserved(team, pane.SessionTeam) }
 
 // Reserved reports whether a name is the reserved one, of the panes or of the sessions, and no real team has it.

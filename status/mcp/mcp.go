@@ -4,7 +4,7 @@
 // An agent sends as the session that started the server, which it does not choose, reads its own messages, and
 // can do nothing that takes a person: it grants no permission, sets no mode and runs no command.
 //
-// The protocol is that of 2025-11-25 or earlier. Claude Code asks for a later one first ("server/discover"), and
+// The protocol version is 2025-11-25 or earlier. Claude Code asks for a later one first ("server/discover"), and
 // waits for 3 s unless it is refused at once.
 package mcp
 
@@ -51,7 +51,7 @@ type Options struct {
 	Rest    func() // called when nothing was asked for a moment: it gives memory back
 }
 
-// versions are those of the protocol that are spoken.
+// versions are the supported versions of the protocol.
 var versions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
 const instructions = `teambridge carries messages between the agents on this machine, and tells what became of each. ` +

@@ -26,7 +26,7 @@ import (
 // Greeting is the line that the program on the other machine prints before the service's bytes.
 const Greeting = "teambridge: connected\n"
 
-// The exit statuses of ssh that say what failed. NoService is that of "teambridge dial-stdio".
+// The exit statuses of ssh that say what failed. "teambridge dial-stdio" exits with NoService.
 const (
 	statusNoService    = 3
 	statusUsage        = 2
@@ -374,7 +374,7 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// address is that of a connection, for both ends.
+// address is the address of both ends of a connection.
 type address struct{ h Host }
 
 func (address) Network() string  { return "ssh" }

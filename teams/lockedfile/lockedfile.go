@@ -87,7 +87,7 @@ import (
 	"time"
 )
 
-// Durations and limits. StaleAfter is that of proper-lockfile and Claude Code; the
+// Durations and limits. StaleAfter is as in proper-lockfile and Claude Code; the
 // others are ours.
 const (
 	StaleAfter  = 10 * time.Second       // age at which a lock directory is taken over

@@ -7,7 +7,7 @@ import (
 )
 
 // AddElement returns data with value spliced in as the last element of the array at in.
-// The style is that of the array's last element or, if the array is empty, that of the
+// The style follows the array's last element or, if the array is empty, the
 // lines of data: indented by two spaces, or not at all if data has no lines.
 //
 // An element of an empty array takes the place of the white space in it.

@@ -5,7 +5,7 @@
 // owner, and a directory cannot be removed: Go does not open with FILE_SHARE_DELETE. The
 // methods of [os.Root] do. A rename over an open file also needs a file system with POSIX
 // semantics, such as NTFS since Windows 10; elsewhere it fails while the file is open. So
-// close each file as soon as it is read. On other systems the functions are those of os.
+// close each file as soon as it is read. On other systems the functions call package os.
 package sharedfile
 
 import (

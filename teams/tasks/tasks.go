@@ -155,7 +155,7 @@ func (l *reading) names() (names []string, err error) {
 		for _, e := range some {
 			id, ok := strings.CutSuffix(e.Name(), ".json")
 			if !ok || strings.HasPrefix(id, ".") {
-				continue // locks, and what Claude Code keeps beside the tasks
+				continue // locks, and other files that Claude Code keeps with the tasks
 			}
 			if err := teams.CheckName("task", id); err != nil {
 				l.problem("", err)
@@ -194,7 +194,7 @@ func (l *reading) unread(name string, err error) {
 	l.problem(name, err)
 }
 
-// file reads the task in the file called name. The error is that of ctx alone.
+// file reads the task in the file called name. The only error is ctx's.
 func (l *reading) file(ctx context.Context, name string) error {
 	for {
 		data, info, err := l.content(name)

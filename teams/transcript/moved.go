@@ -148,7 +148,7 @@ func continued(root, session string) (to string) {
 // IsViewer reports whether a process only shows a session, whose key is Parked.
 func (p Process) IsViewer() bool { return p.Parked != "" }
 
-// records are those of all processes.
+// records are the records of all processes.
 func records(root string) (list []Process) {
 	folder := filepath.Join(root, "sessions")
 	all, err := sharedfile.ReadDir(folder)

@@ -32,7 +32,7 @@ type Record struct {
 
 	// Origin says where the text of a user record comes from.
 	Origin Origin
-	// Message is that of a user or an assistant record.
+	// Message is the message of a user or an assistant record.
 	Message struct {
 		ID      string // each block of a message can be a record of its own
 		Model   string

@@ -169,7 +169,7 @@ func NewMeter(path string, counted *Counted) *Meter {
 // Path is the file.
 func (m *Meter) Path() string { return m.tail.Path }
 
-// Own reports whether the conversation is that of the session itself, not of a subagent.
+// Own reports whether the conversation belongs to the session itself, not to a subagent.
 func (m *Meter) Own() bool { return filepath.Base(m.tail.Path) == m.Session+".jsonl" }
 
 // StatedBefore returns what the session had cost when it was forked then, as the fork knows.

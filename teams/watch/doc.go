@@ -63,7 +63,7 @@
 // each inboxes. Every 5 s each directory is also looked at by stat, and every 30 s each
 // file, which finds what the kernel did not report; when it found something, everything
 // again after 2 s. What Claude Code writes changes a directory: it replaces the file, or
-// makes a lock directory beside it. When the kernel has dropped events, or reading them fails,
+// makes a lock directory next to it. When the kernel has dropped events, or reading them fails,
 // everything is looked at at once. Where there is no watch, because the system's limit
 // is reached, or where three sweeps found something before any event came, as on network
 // file systems, this is done every 250 ms, with one call of [Options.Warn].

@@ -13,7 +13,7 @@ import (
 // file system uses the number of a deleted file again.
 type identity struct{ device, file uint64 }
 
-// stamp tells versions of one file apart. The zero stamp is that of no file.
+// stamp tells versions of one file apart. The zero stamp means that there is no file.
 type stamp struct {
 	id      identity
 	modTime int64 // Unix time in ns

@@ -47,7 +47,7 @@ type Options struct {
 }
 
 // filesEvery is which sweep looks at the files of directories that are unchanged. Files are replaced, or written while
-// there is a lock directory beside them, and both change their directory.
+// there is a lock directory next to them, and both change their directory.
 const filesEvery = 6
 
 // What [Options.Warn] is called with.

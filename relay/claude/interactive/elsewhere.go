@@ -64,7 +64,7 @@ func Obstacle(ctx context.Context, root *teams.Root, own, session string, earlie
 	return "", nil
 }
 
-// obstacle is that of one team.
+// obstacle returns the obstacle in one team.
 func obstacle(ctx context.Context, root *teams.Root, name, session string, earlier []string) (reason string, err error) {
 	team, err := root.Team(name)
 	if err != nil {

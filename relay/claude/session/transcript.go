@@ -70,7 +70,7 @@ func Follow(ctx context.Context, path string, from time.Time, pause time.Duratio
 type reader struct {
 	conversation
 	tail transcript.Tail
-	own  bool // it is that of a subagent, whose records are all marked as such
+	own  bool // it belongs to a subagent, whose records are all marked as such
 
 	held     wire.TurnStatus             // how the turn has ended, unless the agent goes on
 	self     bool                        // the program begins a turn

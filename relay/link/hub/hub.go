@@ -33,7 +33,7 @@ import (
 	"teambridge/teams/flock"
 )
 
-// Options are those of [Open].
+// Options are the options of [Open].
 type Options struct {
 	Dir      string
 	Listen   string // host and port; "" for [Listen]

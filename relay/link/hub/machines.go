@@ -32,7 +32,7 @@ var (
 	ErrNone = errors.New("the hub knows no machine of that name")
 )
 
-// AddOptions are those of [Add].
+// AddOptions are the options of [Add].
 type AddOptions struct {
 	Expires time.Time // zero: never
 	Replace bool      // a machine of that name that has other keys; what waits for it is lost

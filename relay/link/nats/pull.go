@@ -15,7 +15,7 @@ import (
 	"teambridge/relay/link"
 )
 
-// pulled is how many frames a pull asks for. The hub sends one at a time all the same; with
+// pulled is how many frames a pull asks for. The hub sends one at a time anyway; with
 // more in a pull the next one comes with the acknowledgment of the last.
 const pulled = 64
 
@@ -126,7 +126,7 @@ func (r *reader) meet(ctx context.Context) error {
 	return nil
 }
 
-// somebody reports whether somebody else listens to what this machine is told. If nobody does,
+// somebody reports whether anybody else listens to this machine's subjects. If nobody does,
 // the hub says so at once, so that the usual start waits for nothing.
 func (r *reader) somebody(ctx context.Context) (bool, error) {
 	if r.listens != nil {

@@ -15,7 +15,7 @@ const (
 	helloKind kind = 'h' // of a machine to itself: who else has my name?
 )
 
-// sealVersion is that of the header, not of what is in a frame.
+// sealVersion is the version of the header, not of the content of a frame.
 const sealVersion = 1
 
 // header is what is sealed before the body. The box of two machines is the same in both

@@ -23,7 +23,7 @@ import (
 	"teambridge/relay/link"
 )
 
-// Options are those of [Dial].
+// Options are the options of [Dial].
 type Options struct {
 	Name string // of this machine
 	Key  *Key

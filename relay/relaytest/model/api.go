@@ -24,7 +24,7 @@ const maxBody = 256 << 20
 type API struct {
 	// URL is the value for ANTHROPIC_BASE_URL; with /v1 behind it, the baseURL of OpenCode's provider.
 	URL string
-	// Alone says that all calls of a session are those of one agent, Main: a session that is a member of a team in
+	// Alone says that one agent makes all calls of a session, Main: a session that is a member of a team in
 	// one process and not in the next would else be two. It is set before the first call.
 	Alone bool
 
@@ -86,7 +86,7 @@ func (a *API) Close() {
 	_ = a.server.Close()
 }
 
-// Knows tells the API that the calls of a session are those of a teammate that is a process of its own.
+// Knows tells the API that the calls of a session come from a teammate that is a process of its own.
 func (a *API) Knows(session, name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

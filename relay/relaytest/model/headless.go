@@ -37,7 +37,7 @@ type Frame struct {
 	Result      string          `json:"result"`
 	IsReplay    bool            `json:"isReplay"`
 	Timestamp   string          `json:"timestamp"`
-	// PermissionMode is that of system/init.
+	// PermissionMode is the mode in system/init.
 	PermissionMode string `json:"permissionMode"`
 	IsError        bool   `json:"is_error"`
 }

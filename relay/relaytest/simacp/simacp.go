@@ -48,7 +48,7 @@ type Script struct {
 	Match string
 	// Print is printed before anything else.
 	Print string
-	// Version is that of the protocol; 0 is 1. NoLoad: it cannot load sessions.
+	// Version is the version of the protocol; 0 is 1. NoLoad: it cannot load sessions.
 	Version int
 	NoLoad  bool
 	// Qwen is a directory in which it also keeps the record that Qwen Code keeps, by whose name it then goes.

@@ -34,7 +34,7 @@ type Options struct {
 	GiveUp time.Duration
 	Now    func() time.Time // nil: time.Now
 
-	// Report is told what goes wrong while the agent runs, and the agent goes
+	// Report is called with what goes wrong while the agent runs, and the agent goes
 	// on, as the real one does. nil: the first failure ends Run and is returned.
 	// It may be called from two goroutines at a time.
 	Report func(error)

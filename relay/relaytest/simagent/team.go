@@ -276,7 +276,7 @@ func (t *Team) Dir() string { return t.dir }
 // Name returns the team's name.
 func (t *Team) Name() string { return t.opts.Name }
 
-// Agent returns the agent who plays a member, also when it is absent or has
+// Agent returns the agent who plays a member, even if it is absent or has
 // ended, and nil if there never was one of that name.
 func (t *Team) Agent(name string) *Agent {
 	t.mu.Lock()

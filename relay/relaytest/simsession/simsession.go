@@ -124,7 +124,7 @@ func (p *Process) begin() (err error) {
 // End kills its process, if it is there.
 func (p *Process) End() { _, _ = p.cmd.Process.Kill(), p.cmd.Wait() }
 
-// PID is that of its process.
+// PID is the id of its process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Dir is its working directory.
@@ -471,7 +471,7 @@ func (p *program) turn() {
 	p.hook()
 }
 
-// hook runs the hook beside the session, which it wakes if it ends with 2.
+// hook runs the hook in the background. The hook wakes the session if it exits with 2.
 func (p *program) hook() {
 	if !p.Hooked {
 		return

@@ -67,7 +67,7 @@ const killHome = `for e in /proc/[0-9]*/environ; do
 done`
 
 // StartOpenCode starts `opencode serve` in the home, with args behind, waits until it answers for the home's Work, and
-// returns its URL and its process id, which is that of its group. It is killed when the test ends.
+// returns its URL and its process id, which is also the id of its group. It is killed when the test ends.
 func StartOpenCode(t testing.TB, h *Home, args ...string) (address string, pid int) {
 	t.Helper()
 	cmd := exec.Command(h.OpenCode(t), append([]string{"serve", "--hostname", "127.0.0.1", "--port", "0"}, args...)...)

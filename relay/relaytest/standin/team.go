@@ -42,7 +42,7 @@ var (
 
 // Team is a live team of the real program: a lead and the teammate `worker`, both waiting for messages.
 type Team struct {
-	// Version is that of the lead, Root its configuration root, Name the team's name.
+	// Version is the lead's version, Root its configuration root, Name the team's name.
 	Version    teams.Version
 	Root, Name string
 	// Member is the teammate, Worker.

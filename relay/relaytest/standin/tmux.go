@@ -35,7 +35,7 @@ func StartTmux(t testing.TB) *Tmux {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s.Socket = filepath.Join(dir, "tmux")
 
-	// The server is a daemon: it ends when it is told to.
+	// The server is a daemon: it ends only on command.
 	server, err := startGuard(s.env(), `"$0" -S "$1" kill-server 2>/dev/null; :`, s.program, s.Socket)
 	if err != nil {
 		t.Fatalf("standin: guard the tmux server: %v", err)

@@ -139,7 +139,7 @@ func (g *generator) comment(t reflect.Type, index []int, enum bool) string {
 // schema returns a reference to the schema of a type, or the schema if the type has no name.
 func (g *generator) schema(t reflect.Type) *object { return g.value(t, "") }
 
-// value returns the schema of a type; tag is that of the field that has it.
+// value returns the schema of a type; tag is the tag of the field that has the type.
 func (g *generator) value(t reflect.Type, tag reflect.StructTag) *object {
 	if name := tag.Get("schema"); name != "" {
 		return g.named(reflect.TypeFor[Mode](), name)

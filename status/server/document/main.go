@@ -92,7 +92,7 @@ func (o *object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// document returns openapi.json. The working directory is that of package server.
+// document returns openapi.json. The working directory must be the directory of package server.
 func document() ([]byte, error) {
 	g := &generator{comments: map[string]string{}, values: map[string]string{}}
 	for _, dir := range []string{"../api/op", "../api", "document"} {

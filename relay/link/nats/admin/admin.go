@@ -36,7 +36,7 @@ type Admin struct {
 	js jetstream.JetStream
 }
 
-// Dial connects to a server, whose address and key of an administrator are those of o. The server has
+// Dial connects to a server, with the address and the administrator's key in o. The server has
 // to be of version 2.14 or later.
 func Dial(ctx context.Context, o nats.Options) (*Admin, error) {
 	address, opts, err := o.Address(ctx)
@@ -211,5 +211,5 @@ func (a *Admin) Probe(ctx context.Context) error {
 	return nil
 }
 
-// errStoreFailed is the code of an error whose text is that of the store.
+// errStoreFailed is the code of an error whose text comes from the store.
 const errStoreFailed jetstream.ErrorCode = 10077
