@@ -172,7 +172,7 @@ var commands = []commandGroup{
 		{"send", newSend}, {"ask", newAsk}, {"broadcast", newBroadcast}, {"reply", newReply}, {"permit", newPermit}, {"deny", newDeny}, {"join", newJoin}, {"leave", newLeave},
 	}},
 	{"read", "Read", []lazyCommand{
-		{"inbox", newInbox}, {"status", func(a *app) *cobra.Command { return a.overAllTeams(newStatus(a)) }}, {"watch", newWatch}, {"history", newHistory}, {"search", newSearch}, {"read", newRead}, {"wait", newWait}, {"teams", newTeams}, {"members", newMembers}, {"sessions", newSessions}, {"tasks", newTasks}, {"transcript", newTranscript}, {"changes", newChanges}, {"usage", newUsage},
+		{"inbox", newInbox}, {"status", func(a *app) *cobra.Command { return a.overAllTeams(newStatus(a)) }}, {"watch", newWatch}, {"history", newHistory}, {"search", newSearch}, {"read", newRead}, {"wait", newWait}, {"teams", newTeams}, {"members", newMembers}, {"sessions", newSessions}, {"name", newName}, {"tasks", newTasks}, {"transcript", newTranscript}, {"changes", newChanges}, {"usage", newUsage},
 	}},
 	{"agents", "Agents", []lazyCommand{
 		{"run", newRun}, {"relay", newRelay}, {"switch", newSwitch}, {"pane", newPane}, {"hook", newHook}, {"profile", newProfile}, {"query", newQuery}, {"mcp", newMCP}, {"setup", newSetup},

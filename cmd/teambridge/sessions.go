@@ -159,5 +159,8 @@ func sessionRow(s api.Session) []string {
 	if s.Relayed {
 		agent += " (relayed)"
 	}
+	if pane.SessionName(s.Name, "") != "" { // else its address is an id
+		s.Name = cmp.Or(s.As, s.Name)
+	}
 	return []string{cmp.Or(s.Name, "-"), strconv.Itoa(s.PID), word, since, reach, agent, cmp.Or(s.Version, "-"), s.Session, s.Cwd}
 }

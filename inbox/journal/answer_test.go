@@ -83,3 +83,40 @@ func TestNoAnswer(t *testing.T) {
 		}
 	}
 }
+
+// An inbox that is renamed keeps its messages, and those that its owner wrote are from the new name. What another process has
+// recorded under the new name before is joined with them.
+func TestRename(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	k := inbox.Key(root, blue(), "bob")
+	for n, row := range []string{"a", "b"} {
+		_, err := j.CopyEvents(t.Context(), "l", answerTo(int64(n+1), row, "m", "the needle "+row))
+		must(t, err)
+	}
+	must(t, j.Rename(t.Context(), k, "rob"))
+	late := answerTo(3, "c", "m", "the needle c")
+	_, err := j.CopyEvents(t.Context(), "l", late)
+	must(t, err)
+	must(t, j.Rename(t.Context(), k, "rob"))
+	for _, q := range []Query{{Inbox: "rob"}, {From: "rob"}} {
+		var got []string
+		for m, err := range j.Messages(t.Context(), q) {
+			must(t, err)
+			got = append(got, m.From+" in "+m.Inbox+": "+m.Text)
+		}
+		if diff := cmp.Diff([]string{"rob in rob: the needle a", "rob in rob: the needle b", "rob in rob: the needle c"}, got); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", q, diff)
+		}
+	}
+	for h, err := range j.Search(t.Context(), "bob", Query{}) {
+		must(t, err)
+		t.Errorf("under the old name: %+v", h.Record)
+	}
+	for h, err := range j.Search(t.Context(), "needle", Query{From: "rob"}) {
+		must(t, err)
+		if h.Snippet == "" {
+			t.Errorf("%s has no snippet", h.Text)
+		}
+	}
+}

@@ -14,7 +14,8 @@ import (
 )
 
 // A Record is one row of one inbox, from when it was first seen. Raw and the other fields
-// of Row are as they were then, except Read, which is true once the row was seen read.
+// of Row are as they were then, except Read, which is true once the row was seen read, and From,
+// which is what its author is called now.
 type Record struct {
 	inbox.Row
 	inbox.InboxKey
@@ -45,7 +46,7 @@ func (m *Record) set(raw []byte) {
 
 // scanned is what scan reads, and columns that of messages m.
 const scanned = `m.seq, i.root, i.team, i.created_at, i.inbox, m.occurrence, m.first_seen, m.read_at, m.gone_at, m.raw,
-	coalesce((SELECT delivery FROM prompts WHERE message=m.seq), ''), coalesce((SELECT frame FROM answers WHERE message=m.seq), '')`
+	coalesce((SELECT delivery FROM prompts WHERE message=m.seq), ''), coalesce((SELECT frame FROM answers WHERE message=m.seq), ''), m.sender`
 
 const columns = scanned + ` FROM messages m CROSS JOIN inboxes i ON i.id = m.inbox`
 
@@ -54,7 +55,7 @@ func scan(v sqlite.Row) (m Record) {
 	m.Seq, m.InboxKey, m.Occurrence = v.Int(0), scanKey(v, 1), int(v.Int(5))
 	m.FirstSeen, m.ReadAt, m.GoneAt = v.Time(6), v.Time(7), v.Time(8)
 	m.Prompt, m.Answer = v.Text(10), v.Text(11)
-	m.Row.Read = !m.ReadAt.IsZero()
+	m.Row.Read, m.From = !m.ReadAt.IsZero(), v.Text(12) // who has another name by now: see [Journal.Rename]
 	return m
 }
 

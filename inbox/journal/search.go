@@ -66,7 +66,7 @@ func (j *Journal) Search(ctx context.Context, words string, q Query) iter.Seq2[H
 			return sqlite.Select(ctx, j.db, "search", func(v sqlite.Row) Hit {
 				h := Hit{Record: scan(v)}
 				if match != "" {
-					h.Excerpt = unmark(v.Text(12))
+					h.Excerpt = unmark(v.Text(13))
 				}
 				return h
 			}, query, args...)

@@ -282,7 +282,6 @@ func (l *Ledger) AddPaneMessage(ctx context.Context, m PaneMessage, digest [32]b
 	if !m.Person || m.Notify && m.NotifyTo != (inbox.InboxKey{}) && checkInbox(m.NotifyTo) != nil {
 		return PaneMessage{}, false, invalid("message", "is no person's input, or is to notify nobody")
 	}
-	uuid := m.UUID
 	err = l.write(ctx, "add pane message", durable, func(c *sqlite.Conn) error {
 		inboxID, err := addInbox(c, m.InboxKey)
 		if err != nil {
@@ -318,7 +317,7 @@ func (l *Ledger) AddPaneMessage(ctx context.Context, m PaneMessage, digest [32]b
 	if err != nil {
 		return PaneMessage{}, false, err
 	}
-	m, _, err = l.PaneMessage(ctx, uuid)
+	m, _, err = l.PaneMessage(ctx, p.UUID)
 	return m, again, err
 }
 

@@ -529,3 +529,49 @@ func TestPaneErrorsSayWhat(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A session that is renamed keeps what was sent to it and what it said, and the id of a message still sends it once.
+func TestRenameSession(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	session := func(name, id string, pid int) Pane {
+		p, err := l.AddSession(t.Context(), Pane{InboxKey: inbox.InboxKey{Root: paneRoot, Inbox: name}, ID: id, PID: pid, Start: "1", Profile: "session", At: monday})
+		must(t, err)
+		return p
+	}
+	web, api := session("web", "s-1", 1), session("api", "s-2", 2)
+	m := aPaneMessage(web.InboxKey, "a", "queued")
+	put(t, l, m)
+	you := inbox.InboxKey{Root: paneRoot, Team: SessionTeam, CreatedAt: SessionTeamCreated, Inbox: "user"}
+	for _, from := range []string{"web", "api"} {
+		_, err := l.AddSaid(t.Context(), you, from, "said-"+from, "hello", "")
+		must(t, err)
+	}
+	if err := l.RenameSession(t.Context(), web.InboxKey, "shop"); !errors.Is(err, ErrConflict) {
+		t.Errorf("renamed while a message is on its way: %v", err)
+	}
+	must(t, l.PasteFrame(t.Context(), paneFrame(web.InboxKey, "f"), "a"))
+	must(t, l.ConfirmFrame(t.Context(), "f", "", TaskArmed, ""))
+	if err := l.RenameSession(t.Context(), web.InboxKey, api.Inbox); !errors.Is(err, ErrConflict) {
+		t.Errorf("two have a name: %v", err)
+	}
+	must(t, l.RenameSession(t.Context(), web.InboxKey, "shop"))
+	if err := l.RenameSession(t.Context(), web.InboxKey, "shop"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("nobody has the old name: %v", err)
+	}
+	// The process is another one, and the id the same: it was resumed.
+	if again := session("web", "s-1", 7); again.Inbox != "shop" {
+		t.Errorf("resumed, it is %s", again.Inbox)
+	}
+	if got := mustPaneMessage(t, l, "a"); got.Inbox != "shop" {
+		t.Errorf("the message is one to %s", got.Inbox)
+	}
+	m.Inbox, m.UUID = "shop", "b"
+	if got, again, err := l.AddPaneMessage(t.Context(), m, [32]byte{1}); err != nil || !again || got.UUID != "a" {
+		t.Errorf("sent again under its id: %s, again %t, %v", got.UUID, again, err)
+	}
+	said, err := l.Said(t.Context(), paneRoot)
+	if err != nil || len(said) != 2 || said[0].From != "shop" || said[1].From != "api" {
+		t.Errorf("said %v, %v", said, err)
+	}
+}

@@ -60,11 +60,16 @@ func (p *Prompt) key() SendKey {
 
 func addPrompt(c *sqlite.Conn, p *Prompt) (added AddedPrompt, err error) {
 	key := p.key()
-	_, there, err := delivery(c, p.UUID)
+	d, there, err := delivery(c, p.UUID)
+	if !there && err == nil && p.Team == SessionTeam { // it may have been renamed since, and the UUID be derived from its name
+		d, there, err = sqlite.One(c, scanDelivery, "SELECT "+deliveryColumns+" FROM deliveries JOIN inboxes USING (inbox_id) WHERE "+thisInbox+" AND id=?", keyArgs(key)...)
+	}
 	if err != nil {
 		return added, err
 	}
-	added.Again = there
+	if added.Again = there; there {
+		p.UUID = d.UUID
+	}
 	sent, known, err := lookup(c, key)
 	switch {
 	case err != nil:

@@ -33,6 +33,10 @@ type Bridge interface {
 	// oldest process first.
 	Sessions(ctx context.Context) ([]Session, error)
 
+	// Rename gives a session in no team a name of its own, or takes it away. The error is [CodeConflict] if somebody else has
+	// the name or a message to the session is on its way, and [CodeInvalid] if the name cannot be one.
+	Rename(ctx context.Context, team, member string, n NewName) (Renamed, error)
+
 	// Agents returns all agents that live, on this machine and on others, those that can be written to first.
 	Agents(ctx context.Context) (Agents, error)
 

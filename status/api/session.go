@@ -19,7 +19,7 @@ type Session struct {
 	WordSince *time.Time `json:"wordSince,omitempty"`                              // nil if it is not known
 
 	// As is its name in messages, once something was sent to it or by it: that which it had then, and
-	// another one if two had that.
+	// another one if two had that; or the name that it was given since.
 	As string `json:"as,omitempty"`
 
 	// Team and Member name the lead or teammate whose session it is, if any.
@@ -35,6 +35,19 @@ type Session struct {
 	Way string `json:"way,omitempty" enum:"inbox,session,hook,codex"`
 
 	Program string `json:"program,omitempty" enum:"codex,qwen"` // whose session it is, if it is not Claude Code's. Several sessions of Codex can be in one process
+}
+
+// NewName is a name for a session.
+type NewName struct {
+	Name string `json:"name"` // as an address has it; empty: what Claude Code calls it
+}
+
+// Renamed is a session with its new name.
+type Renamed struct {
+	Team    string `json:"team"`    // sessions
+	Member  string `json:"member"`  // what it is called from now on
+	Was     string `json:"was"`     // what it was called before
+	Session string `json:"session"` // its id
 }
 
 // The programs other than Claude Code.

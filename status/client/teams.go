@@ -55,6 +55,11 @@ func (c teams) Sessions(ctx context.Context) ([]api.Session, error) {
 	return call(ctx, c.conn, &op.Sessions, op.None{})
 }
 
+// Rename gives a session a name of its own; see [api.Bridge].
+func (c teams) Rename(ctx context.Context, team, member string, n api.NewName) (api.Renamed, error) {
+	return call(ctx, c.conn, &op.Rename, op.RenameRequest{OfMember: op.Of(team, member), With: op.With[api.NewName]{Body: n}})
+}
+
 // Agents returns all agents; see [api.Bridge].
 func (c teams) Agents(ctx context.Context) (api.Agents, error) {
 	return call(ctx, c.conn, &op.AllAgents, op.None{})

@@ -169,7 +169,7 @@ func TestDocumentHasTheFields(t *testing.T) {
 	t.Parallel()
 	doc := read(t)
 	types := []any{
-		api.Health{}, api.SignIn{}, api.ServiceVersion{}, api.Team{}, api.TeamDetail{}, api.Target{}, api.EndedTeam{}, api.Session{}, api.Agents{}, api.Agent{}, api.UnknownTeam{}, api.Inbox{}, api.Member{}, api.Status{}, api.Evidence{}, api.Record{}, api.Relay{}, api.Fate{},
+		api.Health{}, api.SignIn{}, api.ServiceVersion{}, api.Team{}, api.TeamDetail{}, api.Target{}, api.EndedTeam{}, api.Session{}, api.NewName{}, api.Renamed{}, api.Agents{}, api.Agent{}, api.UnknownTeam{}, api.Inbox{}, api.Member{}, api.Status{}, api.Evidence{}, api.Record{}, api.Relay{}, api.Fate{},
 		api.Receipt{}, api.Page{}, api.Found{}, api.Hit{}, api.Answer{}, api.Piece{}, api.Work{}, api.Envelope{}, api.Envelopes{},
 		api.NewMessage{}, api.NewBroadcast{}, api.Report{}, api.Finding{}, api.Sent{}, api.SentPayloads{}, api.PayloadResult{},
 		api.RelayEntry{}, api.Place{}, api.NewPlace{}, api.Placed{}, api.Question{}, api.Asked{}, api.Hold{}, api.NewRelay{}, api.Permit{}, api.Delivery{}, api.RelayEvent{},

@@ -3,7 +3,7 @@ package op
 // All returns all operations.
 func All() []Operation {
 	return []Operation{
-		&Health, &Document, &Version, &Target, &Teams, &EndedTeams, &Team, &Members, &Status, &Join, &Leave, &Sessions,
+		&Health, &Document, &Version, &Target, &Teams, &EndedTeams, &Team, &Members, &Status, &Join, &Leave, &Sessions, &Rename,
 		&AllAgents, &Send, &SendPayloads, &Broadcast, &Await, &Receipt, &Ask, &Reply, &Wait, &Read, &MarkRead, &Messages, &Search, &History,
 		&Transcript, &SessionTranscript, &Changes, &SessionChanges, &Tasks, &TaskHistory, &Usage, &Events, &Attention,
 		&Inbox, &Dismiss, &Doctor, &Fix, &Relays, &AddRelay, &Relay, &RemoveRelay, &Interrupt, &RetryRelay, &Hold,

@@ -72,6 +72,16 @@ var Sessions = Op[None, []api.Session]{
 	Do:    none(api.Bridge.Sessions),
 }
 
+// Give a session in no team a name of its own, or take it away. It keeps the name when it is resumed with its id.
+//
+// What was said under the old name is under the new one in the history. The person's /rename in Claude Code does not change it.
+var Rename = Op[RenameRequest, api.Renamed]{
+	Route: Route{Method: "PUT", Path: "/v1/teams/{team}/members/{member}/name", Changes: true, Answers: []Answer{{200, "the session with its new name"}}, Errors: []int{404, 409, 422}},
+	Do: func(ctx context.Context, b api.Bridge, q RenameRequest) (api.Renamed, error) {
+		return b.Rename(ctx, q.Team, q.Member, q.Body)
+	},
+}
+
 // List all agents that live, in teams or not, on the machine of the service and, as far as they are shared, on others: what
 // each does, how a message reaches it, and what that way can promise.
 var AllAgents = Op[None, api.Agents]{
@@ -132,6 +142,10 @@ type (
 	JoinRequest struct {
 		OfTeam
 		With[api.NewJoin]
+	}
+	RenameRequest struct {
+		OfMember
+		With[api.NewName]
 	}
 	LeaveRequest struct {
 		OfTeam

@@ -496,6 +496,58 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/teams/{team}/members/{member}/name": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Give a session in no team a name of its own, or take it away. It keeps the name when it is resumed with its id.
+         * @description What was said under the old name is under the new one in the history. The person's /rename in Claude Code does not change it.
+         */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description the name of a team */
+                    team: string;
+                    /** @description a name, or lead */
+                    member: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NewName"];
+                };
+            };
+            responses: {
+                /** @description the session with its new name */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Renamed"];
+                    };
+                };
+                404: components["responses"]["Problem"];
+                409: components["responses"]["Problem"];
+                422: components["responses"]["Problem"];
+                default: components["responses"]["Problem"];
+            };
+        };
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/agents": {
         parameters: {
             query?: never;
@@ -3664,6 +3716,11 @@ export interface components {
             /** @description Wait is the state that Await will be asked to wait for, if it is another one than Next. The message is refused if that can never be known of it. */
             wait?: string;
         };
+        /** @description NewName is a name for a session. */
+        NewName: {
+            /** @description as an address has it; empty: what Claude Code calls it */
+            name: string;
+        };
         /** @description NewPane is the request to register a pane. Member and Target are needed. */
         NewPane: {
             /** @description the name to register it under */
@@ -4275,6 +4332,17 @@ export interface components {
             /** @description of the agent */
             session?: string;
         };
+        /** @description Renamed is a session with its new name. */
+        Renamed: {
+            /** @description sessions */
+            team: string;
+            /** @description what it is called from now on */
+            member: string;
+            /** @description what it was called before */
+            was: string;
+            /** @description its id */
+            session: string;
+        };
         /** @description Replied is an answer to a message that was sent. */
         Replied: {
             /** @description what it answers */
@@ -4389,7 +4457,7 @@ export interface components {
              * @description nil if it is not known
              */
             wordSince?: string;
-            /** @description As is its name in messages, once something was sent to it or by it: that which it had then, and another one if two had that. */
+            /** @description As is its name in messages, once something was sent to it or by it: that which it had then, and another one if two had that; or the name that it was given since. */
             as?: string;
             /** @description Team and Member are whose session it is, if it is that of a lead or a teammate. */
             team?: string;

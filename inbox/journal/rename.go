@@ -1,0 +1,34 @@
+package journal
+
+import (
+	"context"
+
+	"teambridge/inbox"
+	"teambridge/inbox/sqlite"
+)
+
+// Rename gives an inbox another name, which who wrote from it has in the other inboxes of its team, too. What somebody has written
+// stays as it is, in [Record.Raw]. What is in an inbox that has the name already is joined with it.
+func (j *Journal) Rename(ctx context.Context, k inbox.InboxKey, name string) error {
+	return j.db.Do(ctx, "rename", func(c *sqlite.Conn) error {
+		clear(j.views)
+		j.held = 0
+		args := inboxArgs(k, name)
+		const team = " WHERE root=?2 AND team=?3 AND created_at=?4"
+		const written = "sender=?5 AND inbox IN (SELECT id FROM inboxes" + team + ")"
+		const move = " SET inbox=(SELECT id FROM inboxes" + team + " AND inbox=?1) WHERE inbox=(SELECT id FROM inboxes" + team + " AND inbox=?5)"
+		for _, change := range []string{
+			"UPDATE OR IGNORE inboxes SET inbox=?1" + team + " AND inbox=?5", "UPDATE OR IGNORE messages" + move, "UPDATE OR IGNORE envelopes" + move,
+			"UPDATE OR IGNORE receipts SET inbox=?1" + team + " AND inbox=?5",
+			"UPDATE relay_events SET inbox=?1" + team + " AND inbox=?5",
+			"UPDATE relay_events SET sender=?1" + team + " AND sender=?5",
+			"UPDATE words SET sender=?1 WHERE rowid IN (SELECT seq FROM messages WHERE " + written + ")",
+			"UPDATE messages SET sender=?1 WHERE " + written,
+		} {
+			if _, err := c.Exec(change, args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
