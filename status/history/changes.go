@@ -68,7 +68,7 @@ func patch(c transcript.Change) api.Patch {
 // transcripts returns the transcripts of an agent and of its subagents, but not of teammates in its
 // process.
 func (l *Transcripts) transcripts(ctx context.Context, team, who string) ([]string, error) {
-	t := &telling{Archive: l.Archive, team: team, who: who}
+	t := &transcriptReader{Archive: l.Archive, team: team, who: who}
 	if err := t.settle(ctx); err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ func (l *TaskLists) TaskHistory(ctx context.Context, q api.TaskHistoryQuery) (h 
 	}
 	who := q.Who
 	q.Who = "" // who had a task need not have one now
-	t, missing := l.tasking(ctx, q.TaskQuery)
+	t, missing := l.readTasks(ctx, q.TaskQuery)
 	if missing != nil && view.Explain(missing).Code != api.CodeNotFound {
 		return h, missing
 	}
@@ -62,7 +62,7 @@ func (l *TaskLists) TaskHistory(ctx context.Context, q api.TaskHistoryQuery) (h 
 	}
 	if query.Who = q.Who; q.Who != "" && t != nil {
 		t.q.Who, t.name = q.Who, q.Who
-		missing = t.known(ctx) // also finds how the name is spelled
+		missing = t.check(ctx) // also finds how the name is spelled
 		query.Who = t.name
 	}
 	changes, more, err := j.TaskChanges(ctx, query)

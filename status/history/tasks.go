@@ -25,8 +25,8 @@ import (
 // shortSession is how much of the id of a session is enough: it is in the names of teams, too.
 const shortSession = 8
 
-// tasking is what somebody wants to know of tasks.
-type tasking struct {
+// taskReader answers a query for tasks.
+type taskReader struct {
 	q    api.TaskQuery
 	root *teams.Root
 
@@ -37,7 +37,7 @@ type tasking struct {
 
 // Tasks returns tasks of Claude Code; see [api.Bridge].
 func (l *TaskLists) Tasks(ctx context.Context, q api.TaskQuery) (api.Tasks, error) {
-	t, err := l.tasking(ctx, q)
+	t, err := l.readTasks(ctx, q)
 	if err != nil {
 		return api.Tasks{}, err
 	}
@@ -54,7 +54,7 @@ func (l *TaskLists) FollowTasks(ctx context.Context, q api.TaskQuery) iter.Seq2[
 }
 
 func (l *TaskLists) followTasks(ctx context.Context, q api.TaskQuery, tell func(api.Tasks) bool) (err error) {
-	t, err := l.tasking(ctx, q)
+	t, err := l.readTasks(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -95,14 +95,14 @@ func (l *TaskLists) followTasks(ctx context.Context, q api.TaskQuery, tell func(
 	return errEnough
 }
 
-// tasking reads the lists that are asked for.
-func (l *TaskLists) tasking(ctx context.Context, q api.TaskQuery) (*tasking, error) {
+// readTasks reads the lists that are asked for.
+func (l *TaskLists) readTasks(ctx context.Context, q api.TaskQuery) (*taskReader, error) {
 	root, err := l.Opts.Root()
 	if err != nil {
 		return nil, err
 	}
 	q.Who = strings.TrimPrefix(q.Who, "#")
-	t := &tasking{q: q, root: root, all: map[string]tasks.List{}, lead: map[string]string{}, name: q.Who}
+	t := &taskReader{q: q, root: root, all: map[string]tasks.List{}, lead: map[string]string{}, name: q.Who}
 	switch {
 	case q.Team != "" && q.Session != "":
 		return nil, api.Decide(api.CodeUsage, "omit one of them", "a team and a session were given")
@@ -124,7 +124,7 @@ func (l *TaskLists) tasking(ctx context.Context, q api.TaskQuery) (*tasking, err
 			}
 		}
 	}
-	if err := t.known(ctx); err != nil {
+	if err := t.check(ctx); err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -146,10 +146,10 @@ func (l *TaskLists) ofSessions(ctx context.Context, q api.TaskQuery) (api.TaskQu
 }
 
 // watches reports whether a list could be one that is asked for.
-func (t *tasking) watches(list string) bool { return t.q.Team == "" || t.q.Team == list }
+func (t *taskReader) watches(list string) bool { return t.q.Team == "" || t.q.Team == list }
 
 // read reads a list, and whose it is.
-func (t *tasking) read(ctx context.Context, name string) error {
+func (t *taskReader) read(ctx context.Context, name string) error {
 	delete(t.all, name)
 	var total int64
 	for _, l := range t.all {
@@ -179,8 +179,8 @@ func (t *tasking) read(ctx context.Context, name string) error {
 	return nil
 }
 
-// known returns an error if there is no such team or session, or nobody and nothing of that name.
-func (t *tasking) known(ctx context.Context) error {
+// check returns an error if there is no such team or session, or no owner or task of that name.
+func (t *taskReader) check(ctx context.Context) error {
 	if _, ok := t.all[t.q.Team]; t.q.Team != "" && !ok {
 		team, err := t.root.Team(t.q.Team)
 		if err != nil {
@@ -224,7 +224,7 @@ func (t *tasking) known(ctx context.Context) error {
 }
 
 // lists returns the lists that are asked for, sorted by name.
-func (t *tasking) lists() (lists []tasks.List) {
+func (t *taskReader) lists() (lists []tasks.List) {
 	for _, name := range slices.Sorted(maps.Keys(t.all)) {
 		if t.watches(name) && (t.q.Session == "" || strings.HasPrefix(t.session(name), t.q.Session)) {
 			lists = append(lists, t.all[name])
@@ -234,7 +234,7 @@ func (t *tasking) lists() (lists []tasks.List) {
 }
 
 // session returns whose list one is, or the session that leads the team that it is of; "" if neither is known.
-func (t *tasking) session(list string) string {
+func (t *taskReader) session(list string) string {
 	if isSession(list) {
 		return list
 	}
@@ -245,7 +245,7 @@ func (t *tasking) session(list string) string {
 func isSession(list string) bool { return len(list) == 36 && uuid.Validate(list) == nil }
 
 // found returns the tasks that are asked for.
-func (t *tasking) found() api.Tasks {
+func (t *taskReader) found() api.Tasks {
 	found := api.Tasks{Tasks: []api.Task{}}
 	for _, list := range t.lists() {
 		for _, p := range list.Problems {

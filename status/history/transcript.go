@@ -36,8 +36,8 @@ const (
 // errEnough ends an iteration whose caller has stopped.
 var errEnough = errors.New("enough")
 
-// telling is a transcript that somebody wants to see.
-type telling struct {
+// transcriptReader yields one transcript.
+type transcriptReader struct {
 	*Archive
 	api.TranscriptQuery
 	team, who string
@@ -48,14 +48,14 @@ type telling struct {
 // Transcript yields what an agent was told, said and did; see [api.Bridge].
 func (l *Transcripts) Transcript(ctx context.Context, team, who string, q api.TranscriptQuery) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
-		t := &telling{Archive: l.Archive, TranscriptQuery: q, team: team, who: who, tell: yield, told: map[string]bool{}}
+		t := &transcriptReader{Archive: l.Archive, TranscriptQuery: q, team: team, who: who, tell: yield, told: map[string]bool{}}
 		if err := t.run(ctx); err != nil && err != errEnough {
 			yield(nil, err)
 		}
 	}
 }
 
-func (t *telling) run(ctx context.Context) error {
+func (t *transcriptReader) run(ctx context.Context) error {
 	if err := t.settle(ctx); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (t *telling) run(ctx context.Context) error {
 }
 
 // settle finds out who is meant: then team is "", and who is a session, or the team has that member.
-func (t *telling) settle(ctx context.Context) error {
+func (t *transcriptReader) settle(ctx context.Context) error {
 	if t.team == pane.SessionTeam {
 		if some, err := t.FindSessions(ctx, []string{t.who}); err == nil {
 			t.team, t.who = "", some[0].Ref.ID
@@ -108,7 +108,7 @@ func (t *telling) settle(ctx context.Context) error {
 }
 
 // all tells a conversation.
-func (t *telling) all(ctx context.Context, conversation iter.Seq2[wire.Envelope, error]) error {
+func (t *transcriptReader) all(ctx context.Context, conversation iter.Seq2[wire.Envelope, error]) error {
 	for e, err := range conversation {
 		var line []byte
 		if err == nil {
@@ -131,7 +131,7 @@ func (t *telling) all(ctx context.Context, conversation iter.Seq2[wire.Envelope,
 }
 
 // relayed finds the session that a relay runs, by its id or by the member.
-func (t *telling) relayed(ctx context.Context) (s ledger.Session, found bool, err error) {
+func (t *transcriptReader) relayed(ctx context.Context) (s ledger.Session, found bool, err error) {
 	lg, err := t.Ledger(ctx)
 	if err != nil || lg == nil {
 		return s, false, err
@@ -155,7 +155,7 @@ func (t *telling) relayed(ctx context.Context) (s ledger.Session, found bool, er
 }
 
 // key is the inbox of the member.
-func (t *telling) key(ctx context.Context) (inbox.InboxKey, error) {
+func (t *transcriptReader) key(ctx context.Context) (inbox.InboxKey, error) {
 	team, err := t.Open(ctx, api.Scope{Team: t.team})
 	if err != nil {
 		return inbox.InboxKey{}, err
@@ -166,7 +166,7 @@ func (t *telling) key(ctx context.Context) (inbox.InboxKey, error) {
 
 // openCode returns the id of a session of OpenCode, and how its server is started; nil if it is none.
 // s is the relay's session, if it was found.
-func (t *telling) openCode(ctx context.Context, s ledger.Session, found bool) (id string, _ *ledger.Relay, err error) {
+func (t *transcriptReader) openCode(ctx context.Context, s ledger.Session, found bool) (id string, _ *ledger.Relay, err error) {
 	settings := ledger.Relay{Runtime: runtimes.OpenCode, Dir: t.Dir}
 	if settings.Dir == "" {
 		if settings.Dir, err = os.Getwd(); err != nil {
@@ -186,7 +186,7 @@ func (t *telling) openCode(ctx context.Context, s ledger.Session, found bool) (i
 }
 
 // openCodeSettings finds how the agent of a session was started, if it is one of OpenCode.
-func (t *telling) openCodeSettings(ctx context.Context, s ledger.Session, settings *ledger.Relay) (found bool, err error) {
+func (t *transcriptReader) openCodeSettings(ctx context.Context, s ledger.Session, settings *ledger.Relay) (found bool, err error) {
 	lg, err := t.Ledger(ctx)
 	if err != nil {
 		return false, err
@@ -209,7 +209,7 @@ func (t *telling) openCodeSettings(ctx context.Context, s ledger.Session, settin
 }
 
 // openCodeSession tells a session of OpenCode.
-func (t *telling) openCodeSession(ctx context.Context, id string, settings ledger.Relay) (err error) {
+func (t *transcriptReader) openCodeSession(ctx context.Context, id string, settings ledger.Relay) (err error) {
 	l := runtimes.Launch{Settings: settings, State: t.Opts.State, Env: t.Opts.Env}
 	runtime, err := l.Runtime(ctx)
 	if errors.As(err, new(*runtimes.ProgramError)) {
@@ -252,7 +252,7 @@ func (t *telling) openCodeSession(ctx context.Context, id string, settings ledge
 
 // follow tells what is added to a transcript, until ctx ends or the agent has gone on to the next
 // one: /clear begins another session.
-func (t *telling) follow(ctx context.Context, path string) (next string, err error) {
+func (t *transcriptReader) follow(ctx context.Context, path string) (next string, err error) {
 	looks := 0
 	err = t.all(ctx, session.Follow(ctx, path, time.Time{}, transcriptTick, func() bool {
 		if looks++; looks%4 != 0 {
@@ -268,7 +268,7 @@ func (t *telling) follow(ctx context.Context, path string) (next string, err err
 }
 
 // path finds the transcript of a session, or of a member.
-func (t *telling) path(ctx context.Context) (string, error) {
+func (t *transcriptReader) path(ctx context.Context) (string, error) {
 	root, err := t.Opts.Root()
 	if err != nil {
 		return "", err

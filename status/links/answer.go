@@ -73,7 +73,7 @@ func (r *Carrier) answerOne(ctx context.Context, in ledger.Incoming) error {
 	switch {
 	case ctx.Err() != nil:
 		return nil
-	case err != nil && (refusal(err) || errors.Is(err, api.CodeNoAnswer) || errors.Is(err, api.CodeUnknown)), err == nil && a.Via != api.ViaResult:
+	case err != nil && (permanent(err) || errors.Is(err, api.CodeNoAnswer) || errors.Is(err, api.CodeUnknown)), err == nil && a.Via != api.ViaResult:
 		return errors.Join(err, r.opts.Ledger.GotAnswer(ctx, in))
 	case err != nil: // such as a full disk
 		return err

@@ -99,7 +99,7 @@ func (l *Machines) SetLink(ctx context.Context, n api.NewLink) (api.Links, error
 			return api.Links{}, err
 		}
 	}
-	if err := l.haveKey(n.NewKey); err != nil {
+	if err := l.ensureKey(n.NewKey); err != nil {
 		return api.Links{}, err
 	}
 	if err := lg.SetLink(ctx, self); err != nil {
@@ -109,15 +109,24 @@ func (l *Machines) SetLink(ctx context.Context, n api.NewLink) (api.Links, error
 	return l.Links(ctx)
 }
 
-// haveKey creates the key of this machine if there is none. With anew it always creates one, and keeps
-// the old key in a file next to it.
-func (l *Machines) haveKey(anew bool) error {
+// ensureKey creates the key of this machine if there is none. With replace it always creates one, and
+// keeps the old key in a file next to it. If it fails, the key is as it was.
+func (l *Machines) ensureKey(replace bool) error {
 	path := filepath.Join(l.Opts.State, nats.KeyFile)
+	target := path
 	switch _, err := nats.ReadKey(path); {
-	case err == nil && !anew:
+	case err == nil && !replace:
 		return nil
 	case err == nil:
-		if err := os.Rename(path, path+".old"); err != nil {
+		old, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(path+".old", old, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+		target = path + ".new"
+		if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	case !errors.Is(err, fs.ErrNotExist):
@@ -125,12 +134,15 @@ func (l *Machines) haveKey(anew bool) error {
 	}
 	key, err := nats.NewKey()
 	if err == nil {
-		err = nats.WriteKey(path, key)
+		err = nats.WriteKey(target, key)
 	}
-	if errors.Is(err, fs.ErrExist) { // another process has made it
-		err = nil
+	switch {
+	case target == path && errors.Is(err, fs.ErrExist): // another process has made it
+		return nil
+	case err != nil || target == path:
+		return err
 	}
-	return err
+	return os.Rename(target, path)
 }
 
 // checkHub returns an error unless there can be a hub at the address, trusted so.

@@ -31,7 +31,7 @@ func (r *Carrier) deliver(ctx context.Context, m link.Message) (ledger.Incoming,
 	case err == nil:
 		out.Stage, out.Reach, out.Root, out.Recipient, out.Delivery = ledger.StageVerified, reach, r.opts.Root.Path(), to.Member, to.Delivery
 		return out, nil
-	case refusal(err):
+	case permanent(err):
 		out.Stage, out.Reason = ledger.StageRefused, view.Describe(err)
 		return out, nil
 	case errors.Is(err, inbox.ErrUnknown):
@@ -41,8 +41,8 @@ func (r *Carrier) deliver(ctx context.Context, m link.Message) (ledger.Incoming,
 	return out, err
 }
 
-// refusal reports whether an error stays as it is, however often one tries.
-func refusal(err error) bool {
+// permanent reports whether an error remains however often the operation is tried.
+func permanent(err error) bool {
 	switch view.Explain(err).Code {
 	case api.CodeNotFound, api.CodeGone, api.CodeInvalid, api.CodeRefused, api.CodeForbidden, api.CodeConflict, api.CodeUsage, api.CodeAmbiguousTeam:
 		return true

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -622,6 +623,15 @@ func TestNewKey(t *testing.T) {
 	build.open()
 	before, err := build.Links(t.Context())
 	must(t, err)
+	inTheWay := filepath.Join(build.State, nats.KeyFile+".new", "x")
+	must(t, os.MkdirAll(inTheWay, 0o700))
+	if _, err := build.SetLink(t.Context(), api.NewLink{NewKey: true}); err == nil {
+		t.Error("a key was written where it cannot be")
+	}
+	if links, err := build.Links(t.Context()); err != nil || links.Card != before.Card {
+		t.Errorf("a key that could not be written replaced the old one: %+v, %v", links, err)
+	}
+	must(t, os.RemoveAll(filepath.Dir(inTheWay)))
 	links, err := build.SetLink(t.Context(), api.NewLink{NewKey: true})
 	if err != nil || links.Card == before.Card {
 		t.Fatalf("%+v, %v", links, err)
