@@ -150,7 +150,7 @@ func setDefaults(cmd *cobra.Command) {
 }
 
 // newHelp is cobra's help command, but an unknown topic is an error.
-func newHelp(a *app) *cobra.Command {
+func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Explain a command",

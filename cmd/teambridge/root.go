@@ -229,7 +229,7 @@ func newRoot(a *app, only string) *cobra.Command {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.SetHelpCommand(newHelp(a))
+	root.SetHelpCommand(newHelp())
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.claudeDir, "claude-dir", "", "Claude Code's directory (default $CLAUDE_CONFIG_DIR, else ~/.claude)")

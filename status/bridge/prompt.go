@@ -96,14 +96,14 @@ func (r *row) prompt(ctx context.Context, member string, m mail.Message, opts pr
 	case err != nil:
 		return sent, "", err
 	}
-	sent = r.prompted(ctx, member)
+	sent = r.prompted(member)
 	sent.ID, sent.Deduplicated, sent.Delivery = results[0].ID, results[0].Again, results[0].Delivery
 	sent.WaitedMs = time.Since(start).Milliseconds()
 	return sent, "", nil
 }
 
 // prompted is the part of an answer that is the same for all prompts to a member.
-func (r *row) prompted(ctx context.Context, member string) api.Sent {
+func (r *row) prompted(member string) api.Sent {
 	sent := api.Sent{Team: r.to.Name(), Member: member, State: api.Verified, Recorded: true}
 	reach := r.sender.Reach(member)
 	if reach == teams.AtTerminal {
@@ -168,7 +168,7 @@ func (l *Local) SendPayloads(ctx context.Context, team, member string, lines []P
 	case err != nil:
 		return answer, err
 	}
-	sent := r.prompted(ctx, member)
+	sent := r.prompted(member)
 	answer.Results = make([]api.PayloadResult, 0, len(lines))
 	for _, p := range lines {
 		result := api.PayloadResult{Line: p.Line}

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/inbox/journal"
 	"teambridge/status/api"
 	"teambridge/teams/teamstest"
 )
@@ -278,12 +276,6 @@ func (e *events) until(name string, wanted func(event) bool) event {
 	}
 }
 
-func (e *events) close() {
-	if err := e.body.Close(); err != nil && !errors.Is(err, context.Canceled) {
-		e.t.Error(err)
-	}
-}
-
 // as reads the data of an event.
 func as[T any](t testing.TB, e event) T {
 	t.Helper()
@@ -292,15 +284,6 @@ func as[T any](t testing.TB, e event) T {
 		t.Fatalf("%v: %s", err, e.data)
 	}
 	return v
-}
-
-func number(t testing.TB, e event) int64 {
-	t.Helper()
-	at, ok := journal.ParsePosition(e.id)
-	if !ok {
-		t.Fatalf("id %q", e.id)
-	}
-	return at.Seq
 }
 
 func must(t testing.TB, err error) {
