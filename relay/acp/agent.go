@@ -316,12 +316,11 @@ func (a *Agent) Interrupt(_ context.Context, uuid string) error {
 		return fmt.Errorf("acp: interrupt: %w", err)
 	}
 	go func() {
-		for again := time.NewTicker(cancelAgain); ; {
+		for again := time.Tick(cancelAgain); ; {
 			select {
-			case <-again.C:
+			case <-again:
 				_ = cancel()
 			case <-f.life.Done():
-				again.Stop()
 				return
 			}
 		}

@@ -82,15 +82,12 @@ func (c *conn) take(line []byte) {
 	case m.Method != "":
 		c.told(m.Method, m.Params)
 	default:
-		id, err := strconv.Atoi(string(m.ID))
-		if err != nil {
-			return
-		}
+		var refused error
 		if m.Error != nil {
-			c.answer(id, nil, m.Error)
-		} else {
-			c.answer(id, m.Result, nil)
+			refused = m.Error
 		}
+		id, _ := strconv.Atoi(string(m.ID)) // 0 is no call
+		c.answer(id, m.Result, refused)
 	}
 }
 
@@ -131,7 +128,7 @@ func (c *conn) start(method string, params any, answer func(json.RawMessage, err
 func (c *conn) call(ctx context.Context, method string, params, result any) error {
 	done := make(chan error, 1)
 	err := c.start(method, params, func(data json.RawMessage, err error) {
-		if err == nil && result != nil {
+		if err == nil && result != nil && len(data) > 0 {
 			if err = json.Unmarshal(data, result); err != nil {
 				err = fmt.Errorf("its answer cannot be read: %w", err)
 			}

@@ -56,111 +56,102 @@ func (a *Agent) setPermission(ctx context.Context, m mode.Mode) error {
 		}
 		return fmt.Errorf("acp: %s has no permission mode %.40q; it has %s: %w", a.program.name, asked, strings.Join(names, ", "), agent.ErrRefused)
 	}
-	var list []string
-	option := a.opened.option("mode")
-	switch {
-	case a.opened.Modes != nil:
-		for _, m := range a.opened.Modes.Available {
-			list = append(list, m.ID)
-		}
-	case option != nil:
-		for _, v := range option.values() {
-			list = append(list, v.Value)
-		}
-	}
-	if !slices.Contains(list, own) {
-		return fmt.Errorf("acp: the agent has no mode %.40q, which is what %.40q is called; it has %q: %w", own, asked, list, agent.ErrRefused)
+	modes := a.opened.choice("mode")
+	if !slices.ContainsFunc(modes.values, func(v configValue) bool { return v.Value == own }) {
+		return fmt.Errorf("acp: the agent has no mode %.40q, which is what %.40q is called; it has %q: %w", own, asked, modes.names(), agent.ErrRefused)
 	}
 	a.mu.Lock()
 	a.current, a.planned = own, false
 	a.mu.Unlock()
-	if a.opened.Modes != nil {
-		return a.call(ctx, methodSetMode, sessionParams{SessionID: a.record.session, ModeID: own}, nil)
-	}
-	return a.setOption(ctx, option, own)
-}
-
-// setOption sets an option, and looks whether it is set.
-func (a *Agent) setOption(ctx context.Context, option *configOption, value string) error {
-	var answer struct {
-		Options []configOption `json:"configOptions"`
-	}
-	if err := a.call(ctx, methodSetOption, sessionParams{SessionID: a.record.session, ConfigID: option.ID, Value: value}, &answer); err != nil {
-		return err
-	}
-	for _, o := range answer.Options {
-		if o.ID == option.ID && o.current() != value {
-			return fmt.Errorf("acp: the agent has %s %.60q after it was set to %.60q", o.ID, o.current(), value)
-		}
-	}
-	return nil
+	return a.set(ctx, modes, own)
 }
 
 // setModel has the agent use a model, by its id, the end of that behind a slash, or its name.
 func (a *Agent) setModel(ctx context.Context, name string) error {
-	option := a.opened.option("model")
-	var list []configValue
-	if option != nil {
-		list = option.values()
-	} else if a.opened.Models != nil {
-		for _, m := range a.opened.Models.Available {
-			list = append(list, configValue{Value: m.ID, Name: m.Name})
-		}
-	}
+	models := a.opened.choice("model")
 	for _, matches := range []func(configValue) bool{
 		func(v configValue) bool { return v.Value == name },
 		func(v configValue) bool { return strings.HasSuffix(v.Value, "/"+name) },
 		func(v configValue) bool { return strings.EqualFold(v.Name, name) },
 	} {
-		i := slices.IndexFunc(list, matches)
-		if i < 0 {
+		if i := slices.IndexFunc(models.values, matches); i >= 0 {
+			return a.set(ctx, models, models.values[i].Value)
+		}
+	}
+	return fmt.Errorf("acp: the agent has no model %.80q; it has %.400q: %w", name, models.names(), agent.ErrRefused)
+}
+
+// choice is what can be set of a session, the mode or the model, and how. Agents tell it in three ways.
+type choice struct {
+	method  string
+	option  string // of methodSetOption, its id
+	current string // empty if the agent does not say
+	values  []configValue
+}
+
+func (o opened) choice(category string) (c choice) {
+	if category == "mode" && o.Modes != nil {
+		c = choice{method: methodSetMode, current: o.Modes.Current}
+		for _, m := range o.Modes.Available {
+			c.values = append(c.values, configValue{Value: m.ID})
+		}
+		return c
+	}
+	for _, p := range o.Options {
+		if p.Category != category && (p.Category != "" || p.ID != category) {
 			continue
 		}
-		if option != nil {
-			return a.setOption(ctx, option, list[i].Value)
+		c = choice{method: methodSetOption, option: p.ID, current: p.current()}
+		for _, v := range p.Options {
+			if len(v.Options) == 0 {
+				v.Options = []configValue{v}
+			}
+			c.values = append(c.values, v.Options...) // of a group, or itself
 		}
-		return a.call(ctx, methodSetModel, sessionParams{SessionID: a.record.session, ModelID: list[i].Value}, nil)
+		return c
 	}
-	var names []string
-	for _, v := range list {
-		names = append(names, v.Value)
-	}
-	return fmt.Errorf("acp: the agent has no model %.80q; it has %.400q: %w", name, names, agent.ErrRefused)
-}
-
-// option finds an option by its category, or by its id.
-func (o opened) option(category string) *configOption {
-	for i := range o.Options {
-		if c := &o.Options[i]; c.Category == category || c.Category == "" && c.ID == category {
-			return c
+	if category == "model" && o.Models != nil {
+		c = choice{method: methodSetModel, current: o.Models.Current}
+		for _, m := range o.Models.Available {
+			c.values = append(c.values, configValue{Value: m.ID, Name: m.Name})
 		}
 	}
-	return nil
+	return c
 }
 
-// model is the one that the session has; empty if the agent does not say.
-func (o opened) model() string {
-	if option := o.option("model"); option != nil {
-		return option.current()
-	} else if o.Models != nil {
-		return o.Models.Current
+func (c choice) names() (list []string) {
+	for _, v := range c.values {
+		list = append(list, v.Value)
 	}
-	return ""
+	return list
 }
 
-func (o *configOption) current() (value string) {
+func (o configOption) current() (value string) {
 	_ = json.Unmarshal(o.Current, &value) // of a switch it is no text
 	return value
 }
 
-// values are those that it can have, without their groups.
-func (o *configOption) values() (list []configValue) {
-	for _, v := range o.Options {
-		if len(v.Options) > 0 {
-			list = append(list, v.Options...)
-		} else {
-			list = append(list, v)
+// set sets one of the values. Of an option it looks whether it is set.
+func (a *Agent) set(ctx context.Context, c choice, value string) error {
+	p := sessionParams{SessionID: a.record.session}
+	switch c.method {
+	case methodSetMode:
+		p.ModeID = value
+	case methodSetModel:
+		p.ModelID = value
+	default:
+		p.ConfigID, p.Value = c.option, value
+	}
+	var answer struct {
+		Options []configOption `json:"configOptions"`
+	}
+	if err := a.call(ctx, c.method, p, &answer); err != nil {
+		return err
+	}
+	for _, o := range answer.Options {
+		if o.ID == p.ConfigID && o.current() != value {
+			return fmt.Errorf("acp: the agent has %s %.60q after it was set to %.60q", o.ID, o.current(), value)
 		}
 	}
-	return list
+	return nil
 }

@@ -42,6 +42,7 @@ type record struct {
 
 	mu       sync.Mutex
 	file     *os.File        // nil: it is only read
+	torn     bool            // its last line is, by a kill
 	session  string          // of the agent; empty: there is none
 	created  time.Time       // when the agent made it
 	begun    []string        // messages whose prompts were begun in it, in order
@@ -61,6 +62,7 @@ func readRecord(path string, each func(wire.Envelope) bool) (*record, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("acp: %w", err)
 	}
+	r.torn = len(data) > 0 && data[len(data)-1] != '\n'
 	for line := range bytes.Lines(data) {
 		var e entry
 		if json.Unmarshal(line, &e) != nil {
@@ -82,14 +84,6 @@ func openRecord(path string) (*record, error) {
 	}
 	if r.file, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return nil, fmt.Errorf("acp: %w", err)
-	}
-	last := make([]byte, 1)
-	if info, err := r.file.Stat(); err == nil && info.Size() > 0 {
-		if _, err := r.file.ReadAt(last, info.Size()-1); err == nil && last[0] != '\n' {
-			if _, err := r.file.WriteString("\n"); err != nil { // behind a torn line
-				return nil, errors.Join(fmt.Errorf("acp: %w", err), r.file.Close())
-			}
-		}
 	}
 	return r, syncDir(filepath.Dir(path))
 }
@@ -122,8 +116,12 @@ func (r *record) add(e entry) error {
 	}
 	e.At = time.Now().UTC()
 	line, err := json.Marshal(e)
+	if r.torn {
+		line = append([]byte("\n"), line...)
+	}
 	if err == nil {
 		_, err = r.file.Write(append(line, '\n'))
+		r.torn = err != nil // the next one begins a line, too
 	}
 	if err == nil && e.Envelope == nil {
 		err = r.file.Sync()
@@ -188,18 +186,6 @@ func (r *record) hasTold(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.told[id]
-}
-
-// used reports whether the agent has anything in its session for certain.
-func (r *record) used() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, id := range r.begun {
-		if _, ended := r.ended[id]; ended || r.found[id] {
-			return true
-		}
-	}
-	return false
 }
 
 // answer is what the record tells of a message; known is false if only the agent can tell.

@@ -230,9 +230,7 @@ func (a *Agent) open(ctx context.Context, look bool) error {
 	if look {
 		return nil
 	}
-	if a.usual = a.opened.model(); a.usual == "" {
-		a.usual = "default"
-	}
+	a.usual = cmp.Or(a.opened.choice("model").current, "default")
 	if err := a.setPermission(ctx, a.mode); err != nil {
 		return err
 	}
@@ -264,7 +262,7 @@ func (a *Agent) load(ctx context.Context) (bool, error) {
 	a.mu.Lock()
 	a.replay = nil
 	a.mu.Unlock()
-	if unknownSession(err) && !r.used() {
+	if unknownSession(err) && len(r.open()) == len(r.begun) { // it has nothing in it for certain
 		return false, nil
 	}
 	if err = cmp.Or(err, seen.failed); err != nil {
