@@ -15,8 +15,7 @@ const (
 	// How much may be unread. The longest line of an agent has 16 MiB, so a reader who keeps up gets every line whole.
 	maxUnread = 32 << 20
 
-	// How long Drain waits for the reader after its context has ended.
-	drainWithin = 3 * time.Second
+	patience = 3 * time.Second
 
 	// How many bytes are written at a time, and so how exactly it is known what was read.
 	writeStep = 64 << 10
@@ -28,7 +27,9 @@ const (
 // When the queue is full, new writes are dropped until all of it is written. One notice takes their place, so that a slow
 // reader misses one piece and not every other line.
 type Queue struct {
-	MaxBytes int // how much may be unread; to be set before the first write
+	// To be set before the first write.
+	MaxBytes int           // how much may be unread
+	Patience time.Duration // how long Drain waits for the reader after its context has ended
 
 	w      io.Writer
 	notice func(Missing) []byte // its result is written in the place of dropped writes; it must not write to the queue
@@ -62,7 +63,7 @@ func (m *Missing) add(data []byte) {
 // NewQueue returns a queue in front of w and starts its goroutine, which calls notice
 // and failed, and which [Queue.Drain] ends.
 func NewQueue(w io.Writer, notice func(Missing) []byte, failed func(error)) *Queue {
-	q := &Queue{w: w, notice: notice, failed: failed, MaxBytes: maxUnread, ended: make(chan struct{})}
+	q := &Queue{w: w, notice: notice, failed: failed, MaxBytes: maxUnread, Patience: patience, ended: make(chan struct{})}
 	q.more.L = &q.mu
 	go q.run()
 	return q
@@ -128,7 +129,7 @@ func (q *Queue) next() []byte {
 }
 
 // Drain stops accepting writes, waits until the queue is written, and returns what was not.
-// Until ctx ends it waits without a limit, then for drainWithin.
+// Until ctx ends it waits without a limit, then for Patience.
 func (q *Queue) Drain(ctx context.Context) (lost Missing) {
 	q.mu.Lock()
 	q.closed = true
@@ -142,7 +143,7 @@ func (q *Queue) Drain(ctx context.Context) (lost Missing) {
 	select {
 	case <-q.ended:
 		return Missing{}
-	case <-time.After(drainWithin):
+	case <-time.After(q.Patience):
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -683,7 +683,7 @@ func typing(ts *testscript.TestScript, neg bool, args []string) {
 func teambridge(ts *testscript.TestScript, ctx context.Context, args []string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "teambridge", args...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "TEAMBRIDGE_STATE", "TEST_LOCK_WAIT", "TEST_LOCK_HOLD", "TEST_TMUX_WAIT", "TEST_GATHER", "GORACE", "PATH", "TEAMBRIDGE_HOST", "TEST_SSH", "TEST_SSH_THERE", "NOTIFY_SOCKET", "ENABLE_SESSION_PROTOCOL_SEND", "HOOK"} {
+	for _, name := range []string{"HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "TEAMBRIDGE_STATE", "TEST_LOCK_WAIT", "TEST_LOCK_HOLD", "TEST_TMUX_WAIT", "TEST_GATHER", "TEST_PATIENCE", "GORACE", "PATH", "TEAMBRIDGE_HOST", "TEST_SSH", "TEST_SSH_THERE", "NOTIFY_SOCKET", "ENABLE_SESSION_PROTOCOL_SEND", "HOOK"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	if tmp := ts.Getenv("TMPDIR"); tmp == ts.MkAbs("tmp") { // of the script, not of testscript, which is too long for sockets

@@ -118,6 +118,7 @@ func (a *app) queueErrors() *stdio.Queue {
 	q := stdio.NewQueue(a.stderr, func(m stdio.Missing) []byte {
 		return a.warning(fmt.Sprintf("%s were dropped here, since nobody read them", m))
 	}, func(error) {}) // it cannot be reported
+	q.Patience = cmp.Or(a.patience, q.Patience)
 	a.stderr = q
 	a.drain = func(ctx context.Context) { q.Drain(ctx) }
 	return q
@@ -127,6 +128,7 @@ func (a *app) queueErrors() *stdio.Queue {
 // until it is read.
 func (a *app) queueOutput(leftOut func(stdio.Missing) []byte, failed func(error)) (q *stdio.Queue, drain func(context.Context)) {
 	q = stdio.NewQueue(a.stdout, leftOut, func(err error) { failed(fmt.Errorf("write the answer: %w", err)) })
+	q.Patience = cmp.Or(a.patience, q.Patience)
 	a.stdout = q
 	return q, func(ctx context.Context) {
 		if lost := q.Drain(ctx); lost != (stdio.Missing{}) {

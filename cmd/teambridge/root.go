@@ -45,6 +45,7 @@ type host struct {
 	hold           time.Duration              // how long to hold one at most; 0: the default
 	gather         time.Duration              // how long an alert waits for other things; 0: the default
 	settles        time.Duration              // how long a service has been running when it has settled; 0: the default
+	patience       time.Duration              // how long the reader of a queued output has once the command has been told to end; 0: the default
 	goesOn         bool                       // the process does not end with the command
 
 	supervised func(*app) (supervisor.Job, error) // for tests; nil: that of this system

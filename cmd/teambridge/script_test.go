@@ -83,6 +83,7 @@ func underTest(h host) host {
 		return d
 	}
 	h.wait, h.hold, h.settles, h.gather = duration("TEST_LOCK_WAIT"), duration("TEST_LOCK_HOLD"), duration("TEST_SETTLES"), duration("TEST_GATHER")
+	h.patience = duration("TEST_PATIENCE")
 	supervisor, _ := h.lookup("TEST_SUPERVISOR")
 	h.supervised = simulatedSupervisors[supervisor]
 	return h
