@@ -13,23 +13,6 @@ import (
 	"teambridge/status/view"
 )
 
-// waitGroups is what "inbox" shows, by kind of [api.Attention], in this order.
-var waitGroups = []struct {
-	title string
-	kinds []string
-}{
-	{"Waiting for your answer", []string{api.WaitsPermission, api.WaitsPlan, api.WaitsQuestion}},
-	{"Waiting for their lead", []string{api.WaitsLead}},
-	{"Waiting at their terminal", []string{api.WaitsTerminal}},
-	{"Unread messages", []string{api.WaitsUnread}},
-	{"Agents that are stuck", []string{api.WaitsSilent, api.WaitsLoop}},
-	{"Agents that failed or stopped", []string{api.WaitsFailed, api.WaitsStopped}},
-	{"Messages that failed, or may not have been delivered", []string{api.WaitsLost, api.WaitsUnknown}},
-	{"Messages held back", []string{api.WaitsHeld, api.WaitsDraft}},
-	{"Finished tasks", []string{api.WaitsDone}},
-	{"Teams", []string{api.WaitsEnded, api.WaitsIdle}},
-}
-
 // waits returns what waits for the person, in one team or all, even with an error.
 func (a *app) waits(ctx context.Context, team string) (list []api.Attention, err error) {
 	b := a.bridge(ctx)
@@ -143,17 +126,21 @@ func (a *app) showWait(w api.Attention, p *program) error {
 	return a.print([]byte(b.String()))
 }
 
-// printWaits prints what waits for the person, by group.
+// printWaits prints what waits for the person, by title.
 func (a *app) printWaits(in api.Inbox) error {
-	between := ""
-	for _, g := range waitGroups {
+	title, between := "", ""
+	for _, kind := range api.Waits {
+		if kind.Title == title {
+			continue
+		}
+		title = kind.Title
 		var b strings.Builder
 		for _, w := range in.Items {
-			if slices.Contains(g.kinds, w.Kind) && w.Kind != api.WaitsUnread {
+			if w.Title == title && w.Kind != api.WaitsUnread {
 				a.writeWait(&b, w)
 			}
 		}
-		if slices.Contains(g.kinds, api.WaitsUnread) {
+		if kind.Kind == api.WaitsUnread {
 			team := ""
 			for _, m := range in.Messages() {
 				if m.Team != team {
@@ -166,7 +153,7 @@ func (a *app) printWaits(in api.Inbox) error {
 		if b.Len() == 0 {
 			continue
 		}
-		if err := a.printf("%s%s\n%s", between, a.paint(yellow, g.title), b.String()); err != nil {
+		if err := a.printf("%s%s\n%s", between, a.paint(yellow, title), b.String()); err != nil {
 			return err
 		}
 		between = "\n"

@@ -44,26 +44,6 @@ type thing struct {
 	Text   string     `json:"text,omitempty"` // only if it was asked for
 }
 
-// kinds says what a thing is, without a word of an agent.
-var kinds = map[string]string{
-	api.WaitsPermission: "asks for permission",
-	api.WaitsPlan:       "asks you to approve its plan",
-	api.WaitsQuestion:   "asks you a question",
-	api.WaitsLead:       "asks its lead for permission",
-	api.WaitsTerminal:   "waits at its terminal",
-	api.WaitsFailed:     "its last turn failed",
-	api.WaitsEnded:      "the lead of the team is not running",
-	api.WaitsStopped:    "its agent or its relay has stopped",
-	api.WaitsLost:       "a message to it is lost",
-	api.WaitsUnknown:    "a message may not have reached it",
-	api.WaitsHeld:       "messages to it are held back",
-	api.WaitsIdle:       "all agents are idle",
-	api.WaitsDraft:      "messages wait for what is typed at its prompt",
-	api.WaitsDone:       "has finished a task",
-	api.WaitsSilent:     "works, and nothing new comes from it",
-	api.WaitsLoop:       "it and another agent only answer each other",
-}
-
 // who is the agent that a thing is about, or the team.
 func who(w api.Attention) string {
 	if w.Member == "" {
@@ -77,10 +57,7 @@ func what(w api.Attention) string {
 	if w.Kind == api.WaitsUnread {
 		return plain.Plural(max(w.Count, 1), "unread message") + " from " + short(w.From, maxName)
 	}
-	if s, ok := kinds[w.Kind]; ok {
-		return s
-	}
-	return "needs you"
+	return api.WaitOf(w.Kind).Words
 }
 
 // compose makes an alert of things. If before is not negative, alerts begin, and so many things wait already.

@@ -1,6 +1,9 @@
 package api
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // The kinds of [Attention].
 const (
@@ -23,6 +26,44 @@ const (
 	WaitsLoop       = "loop"         // two agents only answer each other
 )
 
+// Wait says what a kind of [Attention] is.
+type Wait struct {
+	Kind    string
+	Title   string // what it is listed under, with kinds that are alike
+	Words   string // what the agent does, or what is with it; without a word of an agent, and of [WaitsUnread] without the number
+	Section string // in which its agent is listed because of it; empty: it concerns a whole team
+	Dismiss bool   // a person can dismiss it; the others are answered, read or released instead
+}
+
+// Waits has all kinds, in the order in which they are listed.
+var Waits = []Wait{
+	{WaitsPermission, "Waiting for your answer", "asks for permission", SectionNeedsYou, false},
+	{WaitsPlan, "Waiting for your answer", "asks you to approve its plan", SectionNeedsYou, false},
+	{WaitsQuestion, "Waiting for your answer", "asks you a question", SectionNeedsYou, false},
+	{WaitsLead, "Waiting for their lead", "asks its lead for permission", SectionNeedsYou, false},
+	{WaitsTerminal, "Waiting at their terminal", "waits at its terminal", SectionNeedsYou, false},
+	{WaitsUnread, "Unread messages", "has unread messages", SectionNeedsYou, false},
+	{WaitsSilent, "Agents that are stuck", "works, and nothing new comes from it", SectionStuck, true},
+	{WaitsLoop, "Agents that are stuck", "it and another agent only answer each other", SectionStuck, true},
+	{WaitsFailed, "Agents that failed or stopped", "its last turn failed", SectionStuck, true},
+	{WaitsStopped, "Agents that failed or stopped", "its agent or its relay has stopped", SectionStuck, true},
+	{WaitsLost, "Messages that failed, or may not have been delivered", "a message to it is lost", SectionStuck, true},
+	{WaitsUnknown, "Messages that failed, or may not have been delivered", "a message may not have reached it", SectionStuck, true},
+	{WaitsHeld, "Messages held back", "messages to it are held back", SectionNeedsYou, false},
+	{WaitsDraft, "Messages held back", "messages wait for what is typed at its prompt", SectionNeedsYou, false},
+	{WaitsDone, "Finished tasks", "has finished a task", SectionNeedsYou, true},
+	{WaitsEnded, "Teams", "the lead of the team is not running", "", true},
+	{WaitsIdle, "Teams", "all agents are idle", "", true},
+}
+
+// WaitOf returns the entry of a kind in [Waits], or for another one what can be said of any.
+func WaitOf(kind string) Wait {
+	if i := slices.IndexFunc(Waits, func(w Wait) bool { return w.Kind == kind }); i >= 0 {
+		return Waits[i]
+	}
+	return Wait{Kind: kind, Title: "Other", Words: "needs you"}
+}
+
 // Attention is one thing that waits for a person.
 type Attention struct {
 	ID string `json:"id"` // the same as long as it waits, and another when it waits again
@@ -31,6 +72,7 @@ type Attention struct {
 	// terminal; terminal: an interactive agent waits for its person, who answers at its terminal; draft: messages to a pane
 	// wait because somebody has typed something there; done: the agent of a pane has finished the task of a message
 	Kind   string     `json:"kind" enum:"permission,plan,question,lead,terminal,unread,failed,ended,stopped,lost,unknown,held,idle,draft,done,silent,loop"`
+	Title  string     `json:"title"` // what it is listed under, with kinds that are alike
 	Team   string     `json:"team"`
 	Member string     `json:"member"`          // the agent, or the inbox of the person; empty for a whole team
 	Since  *time.Time `json:"since,omitempty"` // missing if unknown

@@ -501,7 +501,7 @@ func (c *Cache) readRelays(ctx context.Context, e *cachedTeam, t *teams.Team, no
 		return c.answerable(e, of, since, now, there)
 	}
 	e.waits = slices.Concat(e.messageWaits, waits, typed, e.stateWaits(c.opts.Root.Path(), now, served, asks), silent, e.loopWaits())
-	markDismissable(e.waits)
+	describe(e.waits)
 	return nil
 }
 

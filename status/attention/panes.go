@@ -95,7 +95,7 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 		}
 		return now // not known
 	}), e.loopWaits())
-	markDismissable(e.waits)
+	describe(e.waits)
 	return e, true, nil
 }
 
@@ -133,7 +133,7 @@ func (c *Cache) readMachines(ctx context.Context) (list []*cachedTeam, err error
 		e := &cachedTeam{team: view.MachineTeam(m, t), createdAt: ledger.MachineTeamCreated, states: states}
 		e.waits = unread[e.team.Team]
 		delete(unread, e.team.Team)
-		markDismissable(e.waits)
+		describe(e.waits)
 		list = append(list, e)
 	}
 	for _, m := range machines {
@@ -347,9 +347,11 @@ func (c *Cache) Seen(ctx context.Context, list []pane.Pane) ([]pane.View, error)
 	return views, nil
 }
 
-func markDismissable(list []api.Attention) {
+// describe adds to what waits what its kind says.
+func describe(list []api.Attention) {
 	for i, a := range list {
-		list[i].Dismissable = slices.Contains(dismissable, a.Kind)
+		kind := api.WaitOf(a.Kind)
+		list[i].Title, list[i].Dismissable = kind.Title, kind.Dismiss
 	}
 }
 

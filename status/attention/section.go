@@ -13,15 +13,6 @@ import (
 	"teambridge/teams"
 )
 
-// sections are the sections in which an agent is listed because of what waits, by its kind. What concerns a whole team is not here.
-var sections = map[string]string{
-	api.WaitsPermission: api.SectionNeedsYou, api.WaitsPlan: api.SectionNeedsYou, api.WaitsQuestion: api.SectionNeedsYou, api.WaitsLead: api.SectionNeedsYou,
-	api.WaitsTerminal: api.SectionNeedsYou, api.WaitsHeld: api.SectionNeedsYou, api.WaitsDraft: api.SectionNeedsYou, api.WaitsUnread: api.SectionNeedsYou,
-	api.WaitsDone:    api.SectionNeedsYou,
-	api.WaitsStopped: api.SectionStuck, api.WaitsLost: api.SectionStuck, api.WaitsUnknown: api.SectionStuck, api.WaitsFailed: api.SectionStuck,
-	api.WaitsSilent: api.SectionStuck, api.WaitsLoop: api.SectionStuck,
-}
-
 // Place says of statuses of a team where an overview lists them, and what the agents are at, as the
 // snapshot has it.
 func (c *Cache) Place(ctx context.Context, team string, list []api.Status) error {
@@ -45,7 +36,7 @@ func (c *Cache) place(e *cachedTeam, list []api.Status) {
 		s := &list[i]
 		elsewhere := s.Overview // of a member on another machine: what that one says
 		s.Overview = api.Overview{Cwd: e.dirs[s.Member]}
-		if name := sections[elsewhere.SectionKind]; s.Basis == api.BasisMachine && name != "" {
+		if name := api.WaitOf(elsewhere.SectionKind).Section; s.Basis == api.BasisMachine && name != "" {
 			s.Overview = elsewhere
 			s.Section = name
 			continue
@@ -73,12 +64,13 @@ func section(s *api.Status, open []api.Attention) {
 		if a.Kind == api.WaitsUnread {
 			member = a.From // the inbox is the person's
 		}
-		n := slices.Index(api.Sections, sections[a.Kind])
+		kind := api.WaitOf(a.Kind)
+		n := slices.Index(api.Sections, kind.Section)
 		if member != s.Member && !strings.HasPrefix(member, s.Member+"@") || n < 0 || n > at || n == at && !sooner(a.Since, s.SectionSince) {
 			continue
 		}
 		at = n
-		s.Section, s.SectionWhy, s.SectionSince, s.SectionKind = sections[a.Kind], a.What, a.Since, a.Kind
+		s.Section, s.SectionWhy, s.SectionSince, s.SectionKind = kind.Section, a.What, a.Since, a.Kind
 	}
 	if s.Section != "" {
 		return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -53,11 +54,16 @@ func TestSection(t *testing.T) {
 			t.Errorf("%s, %+v: %q, want %q", test.word, test.open, got, test.want)
 		}
 	}
-	for _, kind := range []string{api.WaitsPermission, api.WaitsPlan, api.WaitsQuestion, api.WaitsLead, api.WaitsTerminal, api.WaitsUnread, api.WaitsFailed, api.WaitsStopped,
-		api.WaitsLost, api.WaitsUnknown, api.WaitsHeld, api.WaitsDraft, api.WaitsDone, api.WaitsSilent, api.WaitsLoop} {
-		if !slices.Contains(api.Sections, sections[kind]) {
-			t.Errorf("%s is in no section", kind)
+	field, _ := reflect.TypeFor[api.Attention]().FieldByName("Kind")
+	var kinds []string
+	for _, w := range api.Waits {
+		kinds = append(kinds, w.Kind)
+		if w.Words == "" || w.Title == "" || (w.Section != "") != slices.Contains(api.Sections, w.Section) {
+			t.Errorf("%+v", w)
 		}
+	}
+	if want := slices.Sorted(strings.SplitSeq(field.Tag.Get("enum"), ",")); !slices.Equal(slices.Sorted(slices.Values(kinds)), want) {
+		t.Errorf("words for %q, want %q", kinds, want)
 	}
 }
 

@@ -20,10 +20,6 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// dismissable lists the kinds that a person can dismiss. The others are answered, read or
-// released instead.
-var dismissable = []string{api.WaitsFailed, api.WaitsEnded, api.WaitsStopped, api.WaitsLost, api.WaitsUnknown, api.WaitsIdle, api.WaitsDone, api.WaitsSilent, api.WaitsLoop}
-
 // attentionID returns the id of something of a kind that began to wait at a time, which
 // tells it from the same thing later. A zero time is unknown.
 func attentionID(kind string, at time.Time, parts ...string) string {

@@ -102,7 +102,7 @@ func withMessages(list []api.Attention, all []api.Message) []api.Attention {
 		if i < 0 { // confirmations, or it has just come
 			i = len(found)
 			found = append(found, api.Attention{
-				ID: strings.Join([]string{api.WaitsUnread, m.Team, m.Inbox, m.From, m.ID}, "/"), Kind: api.WaitsUnread, Team: m.Team, Member: m.Inbox, From: m.From,
+				ID: strings.Join([]string{api.WaitsUnread, m.Team, m.Inbox, m.From, m.ID}, "/"), Kind: api.WaitsUnread, Title: api.WaitOf(api.WaitsUnread).Title, Team: m.Team, Member: m.Inbox, From: m.From,
 				Do: "teambridge inbox --mark-read",
 			})
 		}

@@ -3206,6 +3206,8 @@ export interface components {
              * @enum {string}
              */
             kind: "permission" | "plan" | "question" | "lead" | "terminal" | "unread" | "failed" | "ended" | "stopped" | "lost" | "unknown" | "held" | "idle" | "draft" | "done" | "silent" | "loop";
+            /** @description what it is listed under, with kinds that are alike */
+            title: string;
             team: string;
             /** @description the agent, or the inbox of the person; empty for a whole team */
             member: string;

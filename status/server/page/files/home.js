@@ -13,15 +13,6 @@ import { capital, cut, flat, gist, short, since, wholeTime } from "./text.js";
 
 const loadUsage = later(() => import("./usage.js"), "usage.css");
 
-const asks = new Set(["permission", "plan", "question"]);
-const groups = [
-  { title: "At a terminal", of: (a) => a.kind === "lead" || a.kind === "terminal" || a.kind === "draft" || asks.has(a.kind) },
-  { title: "Messages to you", of: (a) => a.kind === "unread" },
-  { title: "Finished", of: (a) => a.kind === "done" },
-  { title: "Trouble", of: (a) => a.kind !== "idle" && a.kind !== "ended" },
-  { title: "Idle teams, and teams without a lead", of: () => true },
-];
-
 // bare returns a row that cannot be drawn as it should: who it is from, and its text.
 const bare = (key, href, from, text) => h("li", { class: "need", "data-key": key, "data-kind": "trouble" }, h("a", { href },
   h("span", { class: "need-head" }, h("b", null, short(from, 100)), h("span", { class: "in" }, "⚠ cannot be shown as it should")),
@@ -113,9 +104,8 @@ export class Home {
     this.#agents.show();
     this.#post.show();
     this.#usage?.refresh();
-    const grouped = groupBy(rest, (a) => groups.find(({ of }) => of(a)).title);
-    morph(p.rows, h("div", { class: "needs" }, groups.filter(({ title }) => grouped.has(title)).map(({ title }) =>
-      h("section", { "data-key": title }, h("h2", null, title), h("ul", null, grouped.get(title).map((a) => this.#drawn(a)))))));
+    morph(p.rows, h("div", { class: "needs" }, [...groupBy(rest, (a) => a.title)].map(([title, list]) =>
+      h("section", { "data-key": title }, h("h2", null, title), h("ul", null, list.map((a) => this.#drawn(a)))))));
     morph(p.quiet, h("div", { class: "quiet-note" }, agents.size === 0
       ? h("div", { class: "all-quiet" }, h("h2", null, "No agents yet"), h("p", null, "Run ", h("code", null, "claude"), " in any terminal: it appears here, and you can write to it."),
         h("p", null, "To see simulated agents first, run ", h("code", null, "teambridge demo --keep"), "."))
