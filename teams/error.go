@@ -65,7 +65,7 @@ func (e *NotFoundError) Error() string {
 		text = fmt.Sprintf("teams: no team %q", e.Query)
 	}
 	if len(e.Nearest) > 0 {
-		text += "; there is " + quoted(e.Nearest)
+		text += "; " + map[bool]string{true: "there is ", false: "there are "}[len(e.Nearest) == 1] + quoted(e.Nearest)
 	}
 	return text
 }

@@ -90,7 +90,7 @@ func (d *decoder) query(r *http.Request) (url.Values, error) {
 		case !many && !slices.Contains(d.known, name) && len(d.known) == 0:
 			return nil, invalid("unknown parameter %s; there is none", name)
 		case !many && !slices.Contains(d.known, name):
-			return nil, invalid("unknown parameter %s; there is %s", name, strings.Join(d.known, ", "))
+			return nil, invalid("unknown parameter %s; the parameters are %s", name, strings.Join(d.known, ", "))
 		case !many && len(values) > 1:
 			return nil, invalid("%s is given twice", name)
 		case slices.ContainsFunc(values, func(v string) bool { return !utf8.ValidString(v) }):
