@@ -20,8 +20,21 @@ import (
 	"teambridge/teams"
 )
 
-// waits are the values of --wait.
-var waits = []string{api.Verified, api.Consumed, api.Seen, api.Stored, api.Received}
+// waits are the values of --wait: words of the page, and for another machine that the hub has stored it. The states of the API that
+// they mean are taken, too.
+var waits = []string{"sent", api.Received, api.Seen, api.Stored}
+
+// awaits is the state that a value of --wait means for a message to a target. That of one to a session or pane is final once it was
+// received. To another machine, received is a state of its own.
+func (o *sendOptions) awaits(to api.Target) string {
+	switch direct := to.Way != api.WayInbox || o.via != ""; {
+	case o.wait == "sent", o.wait == api.Received && direct && to.Way != api.WayMachine:
+		return api.Verified
+	case o.wait == api.Received && !direct:
+		return api.Consumed
+	}
+	return o.wait
+}
 
 type sendOptions struct {
 	from    string
@@ -56,7 +69,7 @@ other name begins so, "lead" for the lead, or NAME@TEAM. The message comes from
 --from, else from the name under which you joined the team, else from "user".
 
 "verified" means that the message was read back from the inbox. With --wait
-consumed, the command waits until the agent has taken it, and fails if another
+received, the command waits until the agent has taken it, and fails if another
 program overwrote it or if nothing tells what became of it, as when the inbox is
 deleted, or emptied while the agent does not run. Nothing is sent again
 automatically, because an agent works twice on a message that comes twice. To
@@ -136,8 +149,8 @@ locked; 7 the message is lost, or what became of it is unknown (unconfirmed).`,
 	viaFlag(cmd, &o.via)
 	cmd.Flags().StringVar(&o.id, "id", "", "id under which sending twice is sending once")
 	forceFlag(cmd, &o.force, "create an inbox for an unknown member; send even if this id may have been sent before, or nothing can be recorded")
-	cmd.Flags().StringVar(&o.wait, "wait", api.Verified, "state to wait for: "+strings.Join(waits, ", "))
-	timeoutFlag(cmd, &o.timeout, 30*time.Second, "how long to wait for consumed, seen or confirmed")
+	cmd.Flags().StringVar(&o.wait, "wait", waits[0], "state to wait for: "+strings.Join(waits, ", "))
+	timeoutFlag(cmd, &o.timeout, 30*time.Second, "how long to wait until it is received or seen")
 	must(cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions(waits, cobra.ShellCompDirectiveNoFileComp)))
 	modeFlag(cmd, &o.mode, "how the agent works from this message on")
 	cmd.Flags().BoolVar(&o.isolated, "isolated", false, "do not join the message with others; for agents that the service runs")
@@ -160,7 +173,7 @@ func sendFlags(cmd *cobra.Command, o *sendOptions) {
 }
 
 func (a *app) send(ctx context.Context, address, text string, o sendOptions) error {
-	if err := oneOfThese("wait", o.wait, waits...); err != nil {
+	if err := oneOfThese("wait", o.wait, waits...); err != nil && o.wait != api.Verified && o.wait != api.Consumed {
 		return err
 	}
 	if o.mode != "" {
@@ -176,6 +189,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	if err != nil {
 		return err
 	}
+	o.wait = o.awaits(to)
 	m := o.message(body)
 	if o.via != "" {
 		m.Tmux, _ = a.socket("") // of the environment, which has no error
