@@ -34,7 +34,7 @@ func TestRequests(t *testing.T) {
 			"title": said, "text": said + "\n" + where, "more": 0.0,
 			"things": []any{map[string]any{"id": "question/t/worker/1", "kind": "question", "team": "t", "member": "worker"}},
 		}},
-		own: {"/hook", "", map[string]any{"text": said + "\n" + where, "key": secret}},
+		own: {"/hook", "", map[string]any{"text": said + "\n" + where, "part": secret[:4], "key": secret}},
 	} {
 		bubble(t, kind, func(t *testing.T) {
 			w := newWorld(t, kind)
@@ -471,6 +471,20 @@ func TestFirst(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	})
+	bubble(t, "refused", func(t *testing.T) {
+		w := newWorld(t, Ntfy)
+		w.answer = func(_ int, r http.ResponseWriter, _ *http.Request) { r.WriteHeader(403) }
+		w.begin()
+		w.waits()
+		w.waits()
+		if n := len(w.requests()); n != 1 || len(w.warned) != 1 {
+			t.Errorf("%d requests, warned %q", n, w.warned)
+		}
+		w.waits(question("1"))
+		if err := w.closed(); err == nil || len(w.requests()) != 2 {
+			t.Errorf("%d requests after something new, %v", len(w.requests()), err)
+		}
+	})
 }
 
 // At the end, an alert that is on its way has a moment.
@@ -539,7 +553,7 @@ func TestAddressIsNotTold(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, s := range append(all, string(data), files[0]) {
-					if strings.Contains(s, secret) {
+					if strings.Contains(s, secret[4:]) { // the rest of one that begins as another
 						t.Errorf("told: %s", s)
 					}
 				}

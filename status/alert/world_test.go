@@ -136,7 +136,7 @@ var addresses = map[string]string{
 	Slack:    "http://127.0.0.1/services/T0/B0/" + secret,
 	Telegram: "http://127.0.0.1/bot42:" + secret + "/sendMessage -1001",
 	Webhook:  "http://127.0.0.1/hook?key=" + secret + " " + secret,
-	own:      "http://127.0.0.1/hook\n{\"text\": $plain, \"key\": \"" + secret + "\"}",
+	own:      "http://127.0.0.1/hook\n{\"text\": $plain, \"part\": \"" + secret[:4] + "\", \"key\": \"" + secret + "\"}",
 }
 
 // own is a webhook with a body of its own.
