@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"teambridge/teams/excerpt"
 )
 
 // MaxName is the maximum length of a name, in characters. In bytes it is 200, which leaves
@@ -20,11 +22,7 @@ const maxNameBytes = 200
 // space; or be a device name or no local path on Windows. kind is for the error.
 func CheckName(kind, name string) error {
 	if why := badName(name); why != "" {
-		shown := name
-		if len(shown) > maxNameBytes {
-			shown = strings.ToValidUTF8(shown[:maxNameBytes], "") + "…"
-		}
-		return fmt.Errorf("teams: %s %q %s: %w", kind, shown, why, ErrBadName)
+		return fmt.Errorf("teams: %s %q %s: %w", kind, excerpt.Bytes(name, maxNameBytes), why, ErrBadName)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"teambridge/inbox/sqlite"
 	"teambridge/teams"
+	"teambridge/teams/excerpt"
 )
 
 // What can change about a task: [TaskChange.What].
@@ -220,21 +221,14 @@ const (
 	mostBlockedBy = 1000
 )
 
-func cutTask(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
-}
-
 // task records one task that was found.
 func (o *taskObservation) task(t Task) error {
 	if teams.CheckName("task", t.ID) != nil {
 		return nil // it is no name of a file
 	}
 	now := seenTask{
-		subject: cutTask(t.Subject, mostTaskText), status: cutTask(t.Status, mostTaskText), owner: cutTask(t.Owner, mostTaskText),
-		blockedBy: cutTask(strings.Join(t.BlockedBy, ", "), mostBlockedBy), changed: t.Changed.UnixMicro(),
+		subject: excerpt.Bytes(t.Subject, mostTaskText), status: excerpt.Bytes(t.Status, mostTaskText), owner: excerpt.Bytes(t.Owner, mostTaskText),
+		blockedBy: excerpt.Bytes(strings.Join(t.BlockedBy, ", "), mostBlockedBy), changed: t.Changed.UnixMicro(),
 	}
 	was, known := o.known[t.ID]
 	delete(o.known, t.ID)

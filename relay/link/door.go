@@ -13,6 +13,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/teams"
+	"teambridge/teams/excerpt"
 	"teambridge/teams/rawjson"
 )
 
@@ -254,15 +255,12 @@ func label(text string, blank bool) bool {
 
 // words returns what of a text is shown to a person: in one line, and not too long.
 func words(text string) string {
-	if len(text) > maxWords {
-		text = strings.ToValidUTF8(text[:maxWords], "") + "…"
-	}
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
-	}, text)
+	}, excerpt.Bytes(text, maxWords))
 }
 
 // sane returns a time that any clock may show, and that JSON has in any zone.

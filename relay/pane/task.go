@@ -14,6 +14,7 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/relay/tmux"
 	"teambridge/teams"
+	"teambridge/teams/excerpt"
 	"teambridge/teams/transcript"
 )
 
@@ -427,24 +428,15 @@ func (p *Panes) Notices(ctx context.Context) (list []Notice, err error) {
 }
 
 func noticeOf(m ledger.PaneMessage) Notice {
-	text := fmt.Sprintf("%s has ended the task of message %s (%s).", m.Inbox, Nonce(m.UUID), gist(string(m.Raw), 60))
+	text := fmt.Sprintf("%s has ended the task of message %s (%s).", m.Inbox, Nonce(m.UUID), excerpt.Line(string(m.Raw), 60))
 	var answer struct{ Text string }
 	switch {
 	case m.Lost != "":
-		text = fmt.Sprintf("%s did not end the task of message %s (%s), as far as can be seen: %s.", m.Inbox, Nonce(m.UUID), gist(string(m.Raw), 60), m.Lost)
+		text = fmt.Sprintf("%s did not end the task of message %s (%s), as far as can be seen: %s.", m.Inbox, Nonce(m.UUID), excerpt.Line(string(m.Raw), 60), m.Lost)
 	case json.Unmarshal(m.Answer, &answer) == nil && answer.Text != "":
-		text += " It said: " + gist(answer.Text, 1000)
+		text += " It said: " + excerpt.Line(answer.Text, 1000)
 	}
 	return Notice{ID: m.UUID, At: m.TaskAt, Lost: m.Lost, Text: text, PaneMessage: m}
-}
-
-// gist is the beginning of a text in one line.
-func gist(text string, most int) string {
-	list := []rune(strings.Join(strings.Fields(text), " "))
-	if len(list) > most {
-		return string(list[:most]) + "…"
-	}
-	return string(list)
 }
 
 // notify notifies the agents that asked for it and have not got it. One whose notification
@@ -507,7 +499,7 @@ func (p *Panes) notifyAgent(ctx context.Context, m ledger.PaneMessage) error {
 			err = &NotFoundError{Name: m.NotifyTo.Inbox}
 		}
 		if err == nil {
-			_, _, err = p.Put(ctx, to, Message{ID: id, From: m.Inbox, Text: gist(n.Text, 1500), Summary: summary})
+			_, _, err = p.Put(ctx, to, Message{ID: id, From: m.Inbox, Text: excerpt.Line(n.Text, 1500), Summary: summary})
 		}
 		return err
 	}

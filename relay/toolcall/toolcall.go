@@ -8,10 +8,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"teambridge/relay/wire"
+	"teambridge/teams/excerpt"
 )
 
 // Limit bounds a text, and an argument of a tool call, in bytes. Without it a program that writes
@@ -175,16 +175,7 @@ func short(s string, limit int) string {
 }
 
 // Line is s on one line, cut to the length of a title.
-func Line(s string) string {
-	if len(s) > 16*TitleLimit {
-		s = s[:16*TitleLimit]
-	}
-	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
-	if runes := []rune(s); len(runes) > TitleLimit {
-		return string(runes[:TitleLimit-1]) + "…"
-	}
-	return s
-}
+func Line(s string) string { return excerpt.Line(s, TitleLimit) }
 
 // Base is the last element of a path of either kind.
 func Base(path string) string {

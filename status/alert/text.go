@@ -9,6 +9,7 @@ import (
 
 	"teambridge/status/api"
 	"teambridge/status/plain"
+	"teambridge/teams/excerpt"
 )
 
 // Limits of an alert, in bytes of UTF-8 but for the first. ntfy takes 4096 bytes, and Telegram 4096 characters.
@@ -113,7 +114,7 @@ func short(s string, most int) string {
 	}
 	s = plain.Escape(strings.Join(strings.Fields(s), " "), false)
 	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most-len("…")], "") + "…"
+		s = excerpt.Bytes(s, most-len("…"))
 	}
 	return s
 }

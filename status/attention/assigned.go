@@ -10,6 +10,7 @@ import (
 	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/teams"
+	"teambridge/teams/excerpt"
 	"teambridge/teams/tasks"
 )
 
@@ -74,7 +75,7 @@ func (c *Cache) tasksIn(ctx context.Context, name string) (l taskList, err error
 		if what == "" {
 			what = t.Subject
 		}
-		l.inProgress[owner] = assigned{t.ID, beginning(what), t.Changed}
+		l.inProgress[owner] = assigned{t.ID, excerpt.Line(what, maxTask), t.Changed}
 	}
 	if c.opts.TasksTold {
 		if c.lists == nil {

@@ -20,6 +20,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
+	"teambridge/teams/excerpt"
 	"teambridge/teams/transcript"
 )
 
@@ -296,7 +297,7 @@ func (e *cachedTeam) whatWaits(why string, since, now time.Time, asked func() (t
 		what += ": " + why
 	}
 	if call, ok := asked(); ok {
-		what += ", to " + beginning(toolcall.Describe(call.Name, call.Input).Title)
+		what += ", to " + excerpt.Line(toolcall.Describe(call.Name, call.Input).Title, maxTask)
 	} else if now.Before(since.Add(lag)) {
 		e.dueAt(since.Add(lag))
 	}
@@ -316,12 +317,7 @@ func whereToAnswer(p transcript.Process) string {
 
 // about returns the beginning of a message, to tell it from others.
 func about(m ledger.PaneMessage) string {
-	const most = 60
-	text := []rune(strings.Join(strings.Fields(cmp.Or(m.Summary, string(m.Raw))), " "))
-	if len(text) > most {
-		text = append(text[:most-1], '…')
-	}
-	return fmt.Sprintf(": %q", string(text))
+	return fmt.Sprintf(": %q", excerpt.Line(cmp.Or(m.Summary, string(m.Raw)), 60))
 }
 
 // Seen returns what is known of panes, with what was seen of each at the last look. It does not

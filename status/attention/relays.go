@@ -12,6 +12,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
+	"teambridge/teams/excerpt"
 )
 
 // RelaysOf returns the relays of a team's members as [view.Relays] does, why those of this
@@ -149,7 +150,7 @@ func asksFor(q api.Question) api.Attention {
 	default:
 		a.What = "wants to use " + toolWords(q.Tool)
 	}
-	a.What = cutWhat(a.What)
+	a.What = excerpt.Bytes(a.What, maxWhat)
 	size := len(q.Input) + len(q.Plan)
 	for _, s := range q.Suggestions {
 		size += len(s)
@@ -174,13 +175,6 @@ func toolWords(tool string) string {
 // maxWhat is how much of what an agent says is in a line about what waits, in bytes. Its question
 // has all of it.
 const maxWhat = 1 << 10
-
-func cutWhat(what string) string {
-	if len(what) <= maxWhat {
-		return what
-	}
-	return strings.ToValidUTF8(what[:maxWhat], "") + "…"
-}
 
 // stoppedRelay returns what to do about a relay that stopped; empty if nothing. A relay
 // that waits for its team to be made has not stopped.

@@ -11,6 +11,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
+	"teambridge/teams/excerpt"
 )
 
 // Place says of statuses of a team where an overview lists them, and what the agents are at, as the
@@ -178,6 +179,6 @@ func (e *cachedTeam) called(call journal.Envelope) (noted bool) {
 	if what == "" || e.tools == nil {
 		return false
 	}
-	e.tools[call.Inbox] = task{what: beginning(what), at: call.At}
+	e.tools[call.Inbox] = task{what: excerpt.Line(what, maxTask), at: call.At}
 	return true
 }

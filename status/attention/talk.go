@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
 	"teambridge/status/view"
+	"teambridge/teams/excerpt"
 )
 
 // lately is how many of the last messages of a team are looked through.
@@ -211,21 +212,9 @@ func tasksOf(talk []journal.Record) map[string]task {
 			_ = json.Unmarshal([]byte(m.Text), &assigned) // its kind was read from it
 			text = assigned.Subject
 		}
-		if text = beginning(text); text != "" {
+		if text = excerpt.Line(text, maxTask); text != "" {
 			list[m.Inbox] = task{text, m.From, m.FirstSeen}
 		}
 	}
 	return list
-}
-
-// beginning is the beginning of a text, on one line.
-func beginning(text string) string {
-	if len(text) > 8*maxTask { // of which characters are made below
-		text = text[:8*maxTask]
-	}
-	line := []rune(strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), ""))
-	if len(line) > maxTask {
-		line = append(line[:maxTask-1], '…')
-	}
-	return string(line)
 }
