@@ -520,7 +520,8 @@ func testQuiet(t *testing.T, browser context.Context) {
 	a.picture("home-quiet-narrow")
 }
 
-// Home has a box to write to any agent: whom, with the names that there are, and the text.
+// Home has a box to write to any agent: whom, with the names that there are, and the text. What is in it outlives a reload until it is
+// sent.
 func testWrite(t *testing.T, browser context.Context) {
 	a := newAsker(t, browser, simchild.Script{})
 	a.until(`document.querySelectorAll("#post-offers option").values().map(o => o.value).toArray().sort().join() === "reviewer · lighthouse,team-lead · lighthouse,worker · lighthouse"`)
@@ -532,10 +533,16 @@ func testWrite(t *testing.T, browser context.Context) {
 	a.run(do(`document.activeElement.select()`), chromedp.KeyEvent("worker\r"))
 	a.focused(`e.matches(".post-text")`)
 	a.picture("home-write")
-	a.run(chromedp.KeyEvent("Polish the lens."), chromedp.KeyEvent("\r", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
+	a.run(chromedp.KeyEvent("Polish the lens."), chromedp.Reload())
+	a.until(`document.querySelector(".post-to")?.value === "worker" && document.querySelector(".post-text").value === "Polish the lens."`)
+	a.until(`document.querySelectorAll("#post-offers option").length === 3`)
+	a.run(do(`document.querySelector(".post-text").focus()`), chromedp.KeyEvent("\r", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
 	a.until(`location.hash === "#/team/lighthouse/worker" && ` + own("Polish the lens") + `?.textContent.startsWith("✓ sent")`)
 	a.run(do(`location.hash = "#/"`))
-	a.until(`document.querySelector(".post-to")?.value === "" && document.querySelector(".post-text").value === ""`)
+	empty := `document.querySelector(".post-to")?.value === "" && document.querySelector(".post-text").value === ""`
+	a.until(empty)
+	a.run(chromedp.Reload())
+	a.until(empty)
 }
 
 // stub takes the place of the notifications of the browser, which has no desktop.

@@ -1,6 +1,7 @@
 // The box of Home: to whom, and the text.
 
 import { h, setText } from "./dom.js";
+import { draftOf, keepDraft } from "./outbox.js";
 import { places } from "./places.js";
 import { instance } from "./reader.js";
 import { pathTo } from "./route.js";
@@ -25,6 +26,10 @@ export class Post {
 
   constructor(page) {
     this.#page = page;
+    for (const field of [this.#to, this.#text]) { // kept as the drafts of conversations are, which have teams
+      field.value = draftOf("", 0, field.className);
+      field.addEventListener("input", () => keepDraft("", 0, field.className, field.value));
+    }
     this.#text.addEventListener("keydown", (e) => {
       if (e.key !== "Enter" || !(e.ctrlKey || e.metaKey) || e.isComposing) return;
       e.preventDefault();
@@ -48,7 +53,7 @@ export class Post {
     setText(this.#note, !one ? (this.#to.value.trim() ? "No agent is called that." : "Say to whom.") : another ? `There are several: ${one.offer}, ${another.offer}` : "");
     if (!one || another) return this.#to.focus();
     if (!text.trim()) return this.#text.focus();
-    this.#to.value = this.#text.value = "";
+    for (const field of [this.#to, this.#text]) keepDraft("", 0, field.className, field.value = "");
     const { team, member } = one.status;
     const createdAt = instance(this.#page.snapshot.teams.find((t) => t.team === team));
     const sent = this.#page.outbox.post({ team, createdAt, member, text });
