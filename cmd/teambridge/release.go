@@ -24,37 +24,8 @@ Exit status: 0; 3 no such team or member, or nothing is held.`,
 		Example:           `  teambridge relay release lead@myteam worker`,
 		Args:              between(1, 2),
 		ValidArgsFunction: a.completeMembers(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return releaseHeld(cmd.Context(), a, args[0], strings.Join(args[1:], ""))
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return changeHolds(cmd.Context(), a, args, true) },
 	}
-}
-
-func releaseHeld(ctx context.Context, a *app, address, sender string) error {
-	to, err := a.target(ctx, address)
-	if err != nil {
-		return err
-	}
-	list, err := a.bridge(ctx).Release(ctx, to.Team, to.Members[0], sender)
-	if err != nil {
-		return err
-	}
-	if len(list) == 0 {
-		from := ""
-		if sender != "" {
-			from = " from " + sender
-		}
-		return notFound("see it with: teambridge relay list", "no messages%s are held for %s@%s", from, to.Members[0], to.Team)
-	}
-	if a.json {
-		return a.printJSON(list)
-	}
-	for _, h := range list {
-		if err := a.printf("released  %s@%s  what %s writes\n", escape(h.Member, false), escape(h.Team, false), escape(h.Sender, false)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func newRelayHold(a *app) *cobra.Command {
@@ -76,24 +47,35 @@ delivers to either of them: each reads its own inbox, or is typed its messages.`
 		Example:           `  teambridge relay hold lead@myteam worker`,
 		Args:              between(2, 2),
 		ValidArgsFunction: a.completeMembers(2),
-		RunE:              func(cmd *cobra.Command, args []string) error { return holdBack(cmd.Context(), a, args[0], args[1]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return changeHolds(cmd.Context(), a, args, false) },
 	}
 }
 
-func holdBack(ctx context.Context, a *app, address, sender string) error {
-	to, err := a.target(ctx, address)
+// changeHolds holds or releases what a sender, or everybody, writes to a member, and prints it.
+func changeHolds(ctx context.Context, a *app, args []string, release bool) error {
+	to, err := a.target(ctx, args[0])
 	if err != nil {
 		return err
 	}
-	list, err := a.bridge(ctx).Hold(ctx, to.Team, to.Members[0], sender)
-	if err != nil {
-		return err
+	do, word := a.bridge(ctx).Hold, "held"
+	if release {
+		do, word = a.bridge(ctx).Release, "released"
 	}
-	if a.json {
+	list, err := do(ctx, to.Team, to.Members[0], strings.Join(args[1:], ""))
+	switch {
+	case err != nil:
+		return err
+	case release && len(list) == 0:
+		return notFound("see it with: teambridge relay list", "no messages%s are held for %s@%s", strings.Join(append([]string{""}, args[1:]...), " from "), to.Members[0], to.Team)
+	case a.json:
 		return a.printJSON(list)
 	}
 	for _, h := range list {
-		if err := a.printf("held  %s@%s  what %s writes: %s\n", escape(h.Member, false), escape(h.Team, false), escape(h.Sender, false), escape(h.Reason, false)); err != nil {
+		why := ""
+		if !release {
+			why = ": " + escape(h.Reason, false)
+		}
+		if err := a.printf("%s  %s@%s  what %s writes%s\n", word, escape(h.Member, false), escape(h.Team, false), escape(h.Sender, false), why); err != nil {
 			return err
 		}
 	}
