@@ -63,7 +63,12 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 	if err != nil {
 		return err
 	}
-	to, err := a.targetVia(ctx, address, o.via)
+	if err := oneWay(o.via); err != nil {
+		return err
+	}
+	s := a.scope()
+	s.Via = o.via
+	to, err := a.targetIn(ctx, s, address) // what is told while it waits says so
 	if err != nil {
 		return err
 	}

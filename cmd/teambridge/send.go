@@ -24,16 +24,22 @@ import (
 // they mean are taken, too.
 var waits = []string{"sent", api.Received, api.Seen, api.Stored}
 
-// awaits is the state that a value of --wait means for a message to a target. That of one to a session or pane is final once it was
-// received. To another machine, received is a state of its own.
-func (o *sendOptions) awaits(to api.Target) string {
-	switch direct := to.Way != api.WayInbox || o.via != ""; {
-	case o.wait == "sent", o.wait == api.Received && direct && to.Way != api.WayMachine:
-		return api.Verified
-	case o.wait == api.Received && !direct:
-		return api.Consumed
+// awaits returns the state that the value of --wait means for a message to an address. A message to a session or pane is in its last
+// state once it was received. To another machine, received is a state of its own.
+func (a *app) awaits(ctx context.Context, address string, o sendOptions) (string, error) {
+	if o.wait != api.Received {
+		return cmp.Or(map[string]string{"sent": api.Verified}[o.wait], o.wait), nil
 	}
-	return o.wait
+	s := a.scope()
+	s.Via = o.via
+	to, err := a.targetIn(ctx, s, address)
+	switch {
+	case err != nil || to.Way == api.WayMachine:
+		return o.wait, err
+	case to.Way != api.WayInbox || o.via != "":
+		return api.Verified, nil
+	}
+	return api.Consumed, nil
 }
 
 type sendOptions struct {
@@ -185,37 +191,35 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	if err != nil {
 		return err
 	}
-	to, err := a.targetVia(ctx, address, o.via)
-	if err != nil {
+	if err := oneWay(o.via); err != nil {
 		return err
 	}
-	o.wait = o.awaits(to)
+	if o.wait, err = a.awaits(ctx, address, o); err != nil {
+		return err
+	}
 	m := o.message(body)
-	if o.via != "" {
+	if m.Scope = new(a.scope()); o.via != "" {
 		m.Tmux, _ = a.socket("") // of the environment, which has no error
 	}
 	ctx = bridge.WithPerson(ctx)
 	return a.sendTo(ctx, m, o, func(b api.Bridge, id string) (api.Sent, error) {
-		return b.Send(ctx, to.Team, to.Member(), id, m)
+		return b.Send(ctx, api.AnyTeam, address, id, m)
 	})
 }
 
-// targetVia is target for a message with --via.
-func (a *app) targetVia(ctx context.Context, address, via string) (api.Target, error) {
-	s := a.scope()
-	if s.Via = via; via != "" {
-		if err := oneOfThese("via", via, api.ViaPane, api.ViaSession, api.ViaQueue); err != nil {
-			return api.Target{}, err
-		}
-		a.debug("with --via, the way is the %s", via)
+// oneWay refuses a --via that is none.
+func oneWay(via string) error {
+	if via == "" {
+		return nil
 	}
-	return a.targetIn(ctx, s, address)
+	return oneOfThese("via", via, api.ViaPane, api.ViaSession, api.ViaQueue)
 }
 
 // sendTo has send send a message under an id, and prints what became of it.
 func (a *app) sendTo(ctx context.Context, m api.NewMessage, o sendOptions, send func(b api.Bridge, id string) (api.Sent, error)) error {
 	a.leaveOpen = true
 	sent, err := a.deliver(ctx, m, o, send)
+	a.chosen = cmp.Or(sent.Team, a.chosen)
 	if err != nil && !sent.Typed() {
 		if sent.ID != "" && o.id == "" && !o.dryRun && !nothingSent(err) {
 			a.note("the id of the message was %s", sent.ID)
@@ -239,7 +243,7 @@ func (a *app) sendTo(ctx context.Context, m api.NewMessage, o sendOptions, send 
 // nothingSent reports whether an error says for certain that a message never went anywhere, so that its id is of no use.
 func nothingSent(err error) bool {
 	switch view.Explain(err).Code {
-	case api.CodeNotFound, api.CodeInvalid, api.CodeUsage:
+	case api.CodeNotFound, api.CodeInvalid, api.CodeUsage, api.CodeAmbiguousTeam:
 		return true
 	}
 	return false

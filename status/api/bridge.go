@@ -68,8 +68,8 @@ type Bridge interface {
 	// or ran: of teams of one name, or of all if team is "".
 	Relays(ctx context.Context, team string) ([]RelayEntry, error)
 
-	// Send sends a message to a member; "lead" is the lead. Sending again under the same id is
-	// sending once. If id is "", it gets a new one.
+	// Send sends a message to a member; "lead" is the lead. With [NewMessage.Scope], team does not count, and
+	// member is an address. Sending again under the same id is sending once. If id is "", it gets a new one.
 	Send(ctx context.Context, team, member, id string, m NewMessage) (Sent, error)
 	// Broadcast sends a message to every agent of a team. A result has an Error if that message
 	// could not be sent. If id is not "", each message has the id ID-MEMBER.
@@ -241,15 +241,17 @@ type Membership struct {
 
 // Scope is what flags, the environment and the directory say about the team that is meant.
 type Scope struct {
-	Team    string `query:"team"`    // the team, if one is given
-	Default string `query:"default"` // the team if none is given, as in the environment
-	Dir     string `query:"dir"`     // where it is asked: of several teams, the one whose lead runs there
+	Team    string `query:"team" json:"team,omitempty"`       // the team, if one is given
+	Default string `query:"default" json:"default,omitempty"` // the team if none is given, as in the environment
+	Dir     string `query:"dir" json:"dir,omitempty"`         // where it is asked: of several teams, the one whose lead runs there
 
-	ToRead   bool   `query:"toRead"`   // where no team lives, and nobody is named, the sessions are meant
-	Via      string `query:"via"`      // as in a message to the target
-	From     string `query:"from"`     // the agent that asks: members of its team are meant first, "user" is the person, and it is not meant itself
-	Existing bool   `query:"existing"` // the names must be those of members or inboxes; members has the names that these have
+	ToRead   bool   `query:"toRead" json:"-"`   // where no team lives, and nobody is named, the sessions are meant
+	Via      string `query:"via" json:"-"`      // as in a message to the target
+	Existing bool   `query:"existing" json:"-"` // the names must be those of members or inboxes; members has the names that these have
 }
+
+// AnyTeam is the team of a message with [NewMessage.Scope].
+const AnyTeam = "-"
 
 // AnyTeam reports whether no team is given.
 func (s Scope) AnyTeam() bool { return s.Team == "" && s.Default == "" }
@@ -406,7 +408,7 @@ type SearchQuery struct {
 	CreatedAt int64     `query:"createdAt"`                            // only of teams created at this time, in milliseconds
 	Inbox     string    `query:"inbox"`                                // only to this inbox
 	From      string    `query:"from"`                                 // only from this sender
-	With      string    `query:"with"`                                 // only from this sender or to this inbox; not with from or inbox
+	With      string    `query:"with"`                                 // only from this sender or to this inbox; of NAME@TEAM, without team, also what it wrote to other teams; not with from or inbox
 	Since     time.Time `query:"since"`                                // only recorded at this time or later
 	Until     time.Time `query:"until"`                                // only recorded before this time
 	After     string    `query:"after"`                                // only after the message with this id, or with the only one that begins so

@@ -172,6 +172,10 @@ type NewMessage struct {
 
 	PaneOptions // if it is typed into a pane
 
+	// Scope has the member looked up in it, as [Bridge.Target] does: the member is NAME, NAME@TEAM, or the beginning of a name,
+	// and the team in the path does not count. Of an agent, "user" is the person, and members of its own team are meant first.
+	Scope *Scope `json:"scope,omitempty"`
+
 	// Wait is the state that [Bridge.Await] will be asked to wait for, if it is another one than [Sent.Next]. The message is
 	// refused if that can never be known of it.
 	Wait string `json:"wait,omitempty"`
@@ -238,7 +242,7 @@ type ServiceVersion struct {
 
 // Operations grows with what [Bridge] has. A client can ask a service with the same number, or a
 // larger one, for all that it knows.
-const Operations = 3
+const Operations = 4
 
 // AgentHeader marks a request of an agent, with any value. It has less authority than a person: it may read, and write in
 // its own name; see openapi.json.

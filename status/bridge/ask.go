@@ -22,10 +22,11 @@ import (
 // Ask sends a message to a member and waits for the answer; see [api.Bridge]. If there is an
 // error, what is known is returned even then.
 func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuestion) (a api.Answered, err error) {
+	var to Target
 	defer func() {
 		if err = overdue(ctx, err); err != nil && a.Joined != "" { // an error is all that comes over HTTP
 			f := view.Explain(err)
-			hint := fmt.Sprintf("you have joined %s as %s, so that agents can answer; \"teambridge leave\" undoes it", team, a.Joined)
+			hint := fmt.Sprintf("you have joined %s as %s, so that agents can answer; \"teambridge leave\" undoes it", to.Name(), a.Joined)
 			if f.Hint != "" {
 				hint = f.Hint + "; " + hint
 			}
@@ -41,7 +42,7 @@ func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuest
 	if n.DryRun {
 		return a, api.Decide(api.CodeInvalid, "nothing was sent; send it with dryRun", "a question has no dry run")
 	}
-	to, w, err := l.reach(ctx, team, member, n.Via)
+	to, w, err := l.reach(ctx, team, member, &n.NewMessage)
 	if err != nil {
 		return a, err
 	}

@@ -31,7 +31,7 @@ func (l *Local) Reply(ctx context.Context, id string, r api.NewReply) (done api.
 	if r.Ask && done.To.From == mail.User {
 		return done, api.Decide(api.CodeInvalid, "send it without wait: the answer comes as a message", "a person reads it when they look, and cannot be waited for")
 	}
-	if !r.Ask {
+	if r.Scope = nil; !r.Ask {
 		done.Sent, err = l.Send(ctx, team, member, id, r.NewMessage)
 		return done, err
 	}

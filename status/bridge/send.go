@@ -31,7 +31,7 @@ func (m *message) mail() mail.Message {
 // [Local.Await]. If there is an error, what is known is returned even then, and nothing was
 // sent if the state is empty.
 func (l *Local) Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error) {
-	to, w, err := l.reach(ctx, team, member, m.Via)
+	to, w, err := l.reach(ctx, team, member, &m)
 	if err != nil {
 		return api.Sent{}, err
 	}

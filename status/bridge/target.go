@@ -92,7 +92,12 @@ func (t *Target) Close() error {
 // The errors are those of [teams.Root.Team], [teams.Root.Choose] and [history.Archive.Open],
 // *[pane.NotFoundError], *[pane.SessionError], [api.CodeUsage] for names of two teams, and [api.CodeAmbiguousTeam]
 // for a pane whose name a member has too.
-func (l *Targets) Resolve(ctx context.Context, s api.Scope, names ...string) (Target, error) {
+func (l *Targets) Resolve(ctx context.Context, s api.Scope, names ...string) (to Target, err error) {
+	defer func() {
+		if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && nf.Query != "" {
+			err = l.OrEnded(ctx, nf.Query, err) // which [history.Archive.Open] does only in a command
+		}
+	}()
 	shared := ""
 	members := make([]string, len(names))
 	for i, name := range names {
@@ -165,14 +170,11 @@ func (l *Targets) Resolve(ctx context.Context, s api.Scope, names ...string) (Ta
 // Target returns what a scope and names mean; see [api.Bridge].
 func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
 	if s.Via == api.ViaQueue && len(names) == 1 { // its sessions are not among those that take messages
-		if name, team := teams.Split(names[0]); cmp.Or(team, s.Team, pane.SessionTeam) == pane.SessionTeam {
-			return api.Target{Team: pane.SessionTeam, Members: []string{name}, Way: api.WaySession, Queued: true}, nil
+		if name, team := queueOf(s.Team, names[0]); team == pane.SessionTeam {
+			return api.Target{Team: team, Members: []string{name}, Way: api.WaySession, Queued: true}, nil
 		}
 	}
-	t, err := l.meant(ctx, s, names, l.Team)
-	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && nf.Query != "" {
-		err = l.OrEnded(ctx, nf.Query, err) // which [history.Archive.Open] does only in a command
-	}
+	t, err := l.Resolve(ctx, s, names...)
 	if s.ToRead && s.AnyTeam() && len(names) == 0 && err != nil && view.Explain(err).Code == api.CodeNotFound {
 		if some, none := l.In(ctx, pane.SessionTeam); none == nil {
 			t, err = some, nil
@@ -190,14 +192,28 @@ func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (api.T
 	return to, err
 }
 
-// meant is [Targets.Resolve] for whoever asks. What an agent calls "user" is the person, under the name that its team can answer, and
-// a name without a team means a member of the caller's team, if there is one. detail is [Local.Team].
-func (l *Targets) meant(ctx context.Context, s api.Scope, names []string, detail func(context.Context, string) (api.TeamDetail, error)) (to Target, err error) {
-	if s.From == "" || len(names) != 1 {
-		return l.Resolve(ctx, s, names...)
+// queueOf returns whom an address means to whom a message goes through Codex's queue: a session, unless a team is named.
+func queueOf(team, address string) (string, string) {
+	name, of := teams.Split(address)
+	return name, cmp.Or(of, team, pane.SessionTeam)
+}
+
+// addressed returns whom a message to a name is for. An agent, from, writes only to those that are there. What it calls "user" is the
+// person, under the name that its team can answer, and a name without a team means a member of its own, if there is one. detail is
+// [Local.Team].
+func (l *Targets) addressed(ctx context.Context, s api.Scope, from, name string, detail func(context.Context, string) (api.TeamDetail, error)) (to Target, err error) {
+	if !Agent(ctx) {
+		return l.Resolve(ctx, s, name)
 	}
-	name := names[0]
-	who, team := teams.Split(s.From)
+	defer func() {
+		if err == nil {
+			to.Members, err = l.existing(ctx, &to)
+		}
+		if err != nil && view.Explain(err).Code == api.CodeNotFound {
+			err = api.Decide(api.CodeNotFound, "nothing was sent; see whom you can write to with list_agents", "there is no agent %.100q to write to", name)
+		}
+	}()
+	who, team := teams.Split(from)
 	alone, err := l.OfSessions(cmp.Or(team, pane.SessionTeam))
 	switch {
 	case err != nil:

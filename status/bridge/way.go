@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,18 +102,31 @@ func (l *Local) at(ctx context.Context, team string, members ...string) (to Targ
 	return to, l.by(&to), err
 }
 
-// reach is at for a message with [api.PaneOptions.Via].
-func (l *Local) reach(ctx context.Context, team, member, via string) (to Target, w way, err error) {
-	if via == api.ViaQueue {
+// reach returns whom a message is for, and the way to them. Close the target.
+func (l *Local) reach(ctx context.Context, team, member string, m *api.NewMessage) (to Target, w way, err error) {
+	name := member
+	if m.Scope != nil {
+		name, team = queueOf(m.Scope.Team, member)
+	}
+	if m.Via == api.ViaQueue {
 		if of, err := l.OfSessions(team); err != nil {
 			return to, nil, err
 		} else if of { // other names than those of sessions that take messages
-			to, err = paneWay{l}.queued(ctx, member)
+			to, err = paneWay{l}.queued(ctx, name)
 			return to, paneWay{l}, err
 		}
 	}
-	if to, w, err = l.at(ctx, team, member); via != "" && to.Team != nil {
+	if m.Scope == nil {
+		to, err = l.In(ctx, team, member)
+	} else {
+		to, err = l.addressed(ctx, *m.Scope, m.From, member, l.Team)
+	}
+	if w = l.by(&to); m.Via != "" && to.Team != nil {
 		w = paneWay{l}
+	}
+	if m.Scope != nil && err == nil {
+		l.Opts.Debug("team %s", to.Name())
+		l.Opts.Debug("the way is %s", cmp.Or(m.Via, w.says(&to).How))
 	}
 	return to, w, err
 }

@@ -18,8 +18,7 @@ type (
 	SearchQuery  = api.SearchQuery
 )
 
-// Messages returns recorded messages of a team, and what its agents said and did, oldest
-// first. The team may have ended.
+// Messages returns recorded messages of a team; see [api.Bridge].
 func (c history) Messages(ctx context.Context, team string, q MessageQuery) (api.Page, error) {
 	return call(ctx, c.conn, &op.Messages, op.MessagesQuery{OfTeam: op.OfTeam{Team: team}, MessageQuery: q})
 }

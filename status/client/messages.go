@@ -11,8 +11,7 @@ import (
 // messages are the operations that send and read messages.
 type messages struct{ *conn }
 
-// Send sends a message to a member; "lead" is the lead. Sending again under the same id
-// is sending once. If id is "", the service makes a new one.
+// Send sends a message to a member; see [api.Bridge].
 func (c messages) Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error) {
 	return call(ctx, c.conn, &op.Send, op.SendRequest{OfMember: op.Of(team, member), Key: op.Key{ID: id}, With: op.With[api.NewMessage]{Body: m}})
 }
@@ -24,8 +23,7 @@ func (c messages) SendPayloads(ctx context.Context, team, member string, lines [
 	return call(ctx, c.conn, &op.SendPayloads, op.SendPayloadsRequest{OfMember: op.Of(team, member), Lines: lines})
 }
 
-// Broadcast sends a message to every agent of a team. A result has an Error if that
-// message could not be sent. If id is not "", each message has the id ID-MEMBER.
+// Broadcast sends a message to every agent of a team; see [api.Bridge].
 func (c messages) Broadcast(ctx context.Context, team, id string, m api.NewBroadcast) ([]api.Sent, error) {
 	return call(ctx, c.conn, &op.Broadcast, op.BroadcastRequest{OfTeam: op.OfTeam{Team: team}, Key: op.Key{ID: id}, With: op.With[api.NewBroadcast]{Body: m}})
 }

@@ -25,15 +25,13 @@ func (c panes) TestPane(ctx context.Context, name, policy string) (api.PaneTest,
 	return call(ctx, c.conn, &op.TestPane, op.TestPaneQuery{OfPane: op.OfPane{Pane: name}, Policy: policy})
 }
 
-// AddPane registers a tmux pane under a name. The error is [api.CodeConflict] if the name or
-// the pane is registered otherwise.
+// AddPane registers a tmux pane under a name; see [api.Bridge].
 func (c panes) AddPane(ctx context.Context, n api.NewPane) (p api.Pane, err error) {
 	p, p.Added, err = added(ctx, c.conn, &op.AddPane, op.With[api.NewPane]{Body: n})
 	return p, err
 }
 
-// RemovePane removes a registered pane, and drops the messages that wait for it. It returns
-// the pane as it was.
+// RemovePane removes a registered pane; see [api.Bridge].
 func (c panes) RemovePane(ctx context.Context, name string) (api.Pane, error) {
 	return call(ctx, c.conn, &op.RemovePane, op.OfPane{Pane: name})
 }

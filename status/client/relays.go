@@ -20,9 +20,7 @@ func (c relays) Relay(ctx context.Context, team, name string) (api.RelayEntry, e
 	return call(ctx, c.conn, &op.Relay, op.RelayQuery{OfRelay: op.OfRelay{Relay: name}, Team: team})
 }
 
-// AddRelay makes the service run a program, with the rights of its user, as a headless
-// member of a team. The error is [api.CodeConflict] if the member has a relay with other
-// settings.
+// AddRelay makes the service run an agent; see [api.Bridge].
 func (c relays) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry, err error) {
 	e, e.Added, err = added(ctx, c.conn, &op.AddRelay, op.With[api.NewRelay]{Body: n})
 	return e, err
@@ -33,8 +31,7 @@ func (c relays) RemoveRelay(ctx context.Context, id string, deleteTeam bool) (ap
 	return call(ctx, c.conn, &op.RemoveRelay, op.RemoveRelayRequest{OfRelay: op.OfRelay{Relay: id}, DeleteTeam: deleteTeam})
 }
 
-// Interrupt stops the current turn of a relay's agent and cancels its messages. The
-// error is [api.CodeNotInFlight] if no turn is running.
+// Interrupt stops the current turn of a relay's agent; see [api.Bridge].
 func (c relays) Interrupt(ctx context.Context, id string) (api.RelayEntry, error) {
 	return call(ctx, c.conn, &op.Interrupt, op.OfRelay{Relay: id})
 }
@@ -69,19 +66,13 @@ func (c relays) Answer(ctx context.Context, id string, p api.Permit) (api.Asked,
 	return call(ctx, c.conn, &op.AnswerQuestion, op.AnswerRequest{Question: id, With: op.With[api.Permit]{Body: p}})
 }
 
-// Move asks for the session of a member to be moved, and returns where it is. It does not
-// wait for the move: [Client.Status] and snapshots say how that goes on. The error is
-// [api.CodeConflict] if the session cannot move.
+// Move asks for the session of a member to be moved; see [api.Bridge].
 func (c relays) Move(ctx context.Context, team, member string, n api.NewPlace) (api.Placed, error) {
 	return call(ctx, c.conn, &op.Move, op.MoveRequest{OfMember: op.Of(team, member), With: op.With[api.NewPlace]{Body: n}})
 }
 
-// DeliveryQuery is the query of [Client.Deliveries].
-type DeliveryQuery = api.DeliveryQuery
-
-// Deliveries returns the deliveries to the member of a relay or, if it is "", to all agents,
-// the newest first.
-func (c relays) Deliveries(ctx context.Context, id string, q DeliveryQuery) ([]api.Delivery, error) {
+// Deliveries returns the deliveries to the member of a relay or all agents; see [api.Bridge].
+func (c relays) Deliveries(ctx context.Context, id string, q api.DeliveryQuery) ([]api.Delivery, error) {
 	if id == "" {
 		return call(ctx, c.conn, &op.Deliveries, q)
 	}
@@ -94,8 +85,7 @@ func (c relays) Envelopes(ctx context.Context, id string, q MessageQuery) (api.E
 	return call(ctx, c.conn, &op.Envelopes, op.EnvelopesQuery{OfRelay: op.OfRelay{Relay: id}, After: q.After, Forward: q.Forward, Before: q.Before, Limit: q.Limit})
 }
 
-// RetryDelivery delivers a failed message again. The first attempt may already be in
-// the conversation of the agent.
+// RetryDelivery delivers a failed message again; see [api.Bridge].
 func (c relays) RetryDelivery(ctx context.Context, id string) (api.Delivery, error) {
 	return call(ctx, c.conn, &op.RetryDelivery, op.OfDelivery{Delivery: id})
 }

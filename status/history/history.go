@@ -36,8 +36,17 @@ func (l *Archive) find(ctx context.Context, j *journal.Journal, all journal.Quer
 	}
 	queries := []journal.Query{all}
 	if s.With != "" {
-		queries = []journal.Query{all, all}
-		queries[0].From, queries[1].Inbox = s.With, s.With
+		with := func(q journal.Query, name string) []journal.Query {
+			from, to := q, q
+			from.From, to.Inbox = name, name
+			return []journal.Query{from, to}
+		}
+		queries = with(all, s.With)
+		if name, team := teams.Split(s.With); team != "" && all.Team == "" { // other teams know it by its address
+			own := all
+			own.Team = team
+			queries = append(with(own, name), queries...)
+		}
 	}
 	var found []iter.Seq2[api.Hit, error]
 	show := func(m journal.Record, x *journal.Excerpt) (*api.Hit, error) {
@@ -234,7 +243,11 @@ func (l *Archive) selection(ctx context.Context, q *api.SearchQuery) (j *journal
 	if j, err = l.Journal(ctx); err != nil || j == nil {
 		return nil, all, err
 	}
-	l.MemberNames(ctx, q.Team, &q.Inbox, &q.From, &q.With)
+	names := []*string{&q.Inbox, &q.From, &q.With}
+	if _, team := teams.Split(q.With); team != "" && q.Team == "" { // an address, see find
+		names = names[:2]
+	}
+	l.MemberNames(ctx, q.Team, names...)
 	all = journal.Query{
 		Root: all.Root, Team: q.Team, CreatedAt: q.CreatedAt, Inbox: q.Inbox, From: q.From, Since: q.Since, Until: q.Until, Before: q.Before, Newest: true,
 	}

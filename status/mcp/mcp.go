@@ -30,7 +30,6 @@ import (
 
 // Bridge is what agents may do of [api.Bridge].
 type Bridge interface {
-	Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error)
 	Sessions(ctx context.Context) ([]api.Session, error)
 	Agents(ctx context.Context) (api.Agents, error)
 	Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error)
@@ -157,9 +156,6 @@ type caller struct {
 	session string
 }
 
-// sessionTeam is the team of the sessions that are in no other team.
-const sessionTeam = api.TeamSessions
-
 // caller tells who calls: the agent whose process has started this one. What the agent says about that does not count. A process of Codex
 // has several, and tells with each call which one it is.
 func (t *tools) caller(ctx context.Context, c *call, b Bridge) (caller, error) {
@@ -175,7 +171,7 @@ func (t *tools) caller(ctx context.Context, c *call, b Bridge) (caller, error) {
 			case s.Member != "":
 				return caller{s.Member + "@" + s.Team, s.Member, s.Team, s.Session}, nil
 			default:
-				return caller{s.Session + "@" + sessionTeam, s.As, sessionTeam, s.Session}, nil
+				return caller{s.Session + "@" + api.TeamSessions, s.As, api.TeamSessions, s.Session}, nil
 			}
 		}
 	}
@@ -326,22 +322,21 @@ func (t *tools) send(ctx context.Context, c *call, in sending) (s Sent, err erro
 		if err != nil {
 			return err
 		}
-		to, err := t.target(ctx, b, who, in.To)
-		if err != nil {
-			return err
-		}
-		if s = (Sent{ID: in.ID, To: to.Member() + "@" + to.Team}); in.To == user {
-			if s.To = user; in.Wait == "answer" {
-				return api.Decide(api.CodeInvalid, "send it without wait: the answer comes as a message", "a person reads it when they look, and cannot be waited for")
-			}
+		if s = (Sent{ID: in.ID, To: in.To}); in.To == user && in.Wait == "answer" {
+			return api.Decide(api.CodeInvalid, "send it without wait: the answer comes as a message", "a person reads it when they look, and cannot be waited for")
 		}
 		return t.deliver(ctx, c, b, &s, in.waitFor, func(q api.NewQuestion, ask bool) (api.Sent, *api.Answered, error) {
-			q.Text, q.From = in.Text, who.address
-			if !ask {
-				sent, err := b.Send(ctx, to.Team, to.Member(), in.ID, q.NewMessage)
-				return sent, nil, err
+			q.Text, q.From, q.Scope = in.Text, who.address, &api.Scope{Dir: t.Dir}
+			var a api.Answered
+			var err error
+			if ask {
+				a, err = b.Ask(ctx, api.AnyTeam, in.To, in.ID, q)
+			} else {
+				a.Sent, err = b.Send(ctx, api.AnyTeam, in.To, in.ID, q.NewMessage)
 			}
-			a, err := b.Ask(ctx, to.Team, to.Member(), in.ID, q)
+			if in.To != user && a.Sent.Member != "" {
+				s.To = a.Sent.Member + "@" + a.Sent.Team
+			}
 			return a.Sent, &a, err
 		})
 	})
@@ -428,15 +423,6 @@ const arrivesWithin = 3 * time.Second
 // user is the person, as agents call them.
 const user = "user"
 
-// target returns whom an agent means.
-func (t *tools) target(ctx context.Context, b Bridge, who caller, name string) (api.Target, error) {
-	to, err := b.Target(ctx, api.Scope{Dir: t.Dir, From: who.address, Existing: true}, name)
-	if err != nil && errors.Is(view.Explain(err).Code, api.CodeNotFound) {
-		err = api.Decide(api.CodeNotFound, "nothing was sent; see whom you can write to with list_agents", "there is no agent %.100q to write to", name)
-	}
-	return to, err
-}
-
 type replying struct {
 	ID   string `json:"id" jsonschema:"the message-id of the message that you answer"`
 	Text string `json:"text"`
@@ -501,14 +487,8 @@ type reading struct {
 	Limit int `json:"limit,omitempty" jsonschema:"how many, at most 50; default 10"`
 }
 
-func (t *tools) read(ctx context.Context, c *call, in reading) (l Messages, err error) {
-	return l, t.Once(ctx, "", func(b Bridge) error {
-		who, err := t.caller(ctx, c, b)
-		if err == nil {
-			l, err = t.own(ctx, b, who, api.SearchQuery{Limit: in.Limit})
-		}
-		return err
-	})
+func (t *tools) read(ctx context.Context, c *call, in reading) (Messages, error) {
+	return t.found(ctx, c, api.SearchQuery{Limit: in.Limit})
 }
 
 type searching struct {
@@ -516,14 +496,19 @@ type searching struct {
 	Limit int    `json:"limit,omitempty" jsonschema:"how many, at most 50; default 10"`
 }
 
-func (t *tools) search(ctx context.Context, c *call, in searching) (l Messages, err error) {
+func (t *tools) search(ctx context.Context, c *call, in searching) (Messages, error) {
 	if strings.TrimSpace(in.Words) == "" {
-		return l, api.Decide(api.CodeInvalid, "", "there are no words to search for")
+		return Messages{}, api.Decide(api.CodeInvalid, "", "there are no words to search for")
 	}
+	return t.found(ctx, c, api.SearchQuery{Words: in.Words, Limit: in.Limit})
+}
+
+// found returns messages to and from whoever calls.
+func (t *tools) found(ctx context.Context, c *call, q api.SearchQuery) (l Messages, err error) {
 	return l, t.Once(ctx, "", func(b Bridge) error {
 		who, err := t.caller(ctx, c, b)
 		if err == nil {
-			l, err = t.own(ctx, b, who, api.SearchQuery{Words: in.Words, Limit: in.Limit})
+			l, err = t.own(ctx, b, who, q)
 		}
 		return err
 	})
@@ -550,21 +535,15 @@ func (t *tools) own(ctx context.Context, b Bridge, who caller, q api.SearchQuery
 	}
 	q.Limit = cmp.Or(q.Limit, 10)
 	q.MessagesOnly = true
-	inTeam, elsewhere := q, q
-	inTeam.Team, inTeam.With = who.team, who.name
-	elsewhere.From = address(who.name, who.team) // as other teams know it
-	var hits []api.Hit
-	for _, q := range []api.SearchQuery{inTeam, elsewhere} {
-		found, err := b.History(ctx, q)
-		if err != nil {
-			return l, err
-		}
-		l.More = l.More || found.More
-		hits = append(hits, found.Hits...)
+	all := q
+	all.With, all.Limit = who.name+"@"+who.team, 2*q.Limit // some were recorded later than newer ones
+	found, err := b.History(ctx, all)
+	if err != nil {
+		return l, err
 	}
-	hits = newestFirst(hits)
-	if len(hits) > q.Limit {
-		l.More, hits = true, hits[:q.Limit]
+	hits := newestFirst(found.Hits)
+	if l.More = found.More || len(hits) > q.Limit; l.More {
+		hits = hits[:min(q.Limit, len(hits))]
 	}
 	if hits, err = t.answers(ctx, b, who, hits, q); err != nil {
 		return l, err

@@ -242,13 +242,13 @@ func TestAgentsWriteToOneAnother(t *testing.T) {
 	if sent.State != api.Verified || sent.To != "user" {
 		t.Errorf("sent to the person: %+v", sent)
 	}
-	rows, err := m.local.Read(t.Context(), sessionTeam, api.Reading{Own: true})
+	rows, err := m.local.Read(t.Context(), api.TeamSessions, api.Reading{Own: true})
 	if err != nil || len(rows.Messages) != 1 || rows.Messages[0].Text != "done" || !strings.HasPrefix(rows.Messages[0].From, "work") || rows.Messages[0].Read {
 		t.Errorf("the person has %+v, %v", rows, err)
 	}
 	came := make(chan error, 1)
 	go func() {
-		h, err := m.local.Wait(t.Context(), sessionTeam, api.Occasion{For: api.ForMessage, Member: mail.User, Timeout: time.Minute})
+		h, err := m.local.Wait(t.Context(), api.TeamSessions, api.Occasion{For: api.ForMessage, Member: mail.User, Timeout: time.Minute})
 		if err == nil && (h.Message == nil || h.Message.Inbox != mail.User || h.Message.Text != "more") {
 			err = fmt.Errorf("it ended with %+v", h.Message)
 		}
@@ -347,7 +347,7 @@ func TestRefused(t *testing.T) {
 	if err := nobody.call("read_messages", args{}, &struct{}{}); err == nil {
 		t.Error("somebody unknown reads messages")
 	}
-	found, err := m.local.History(t.Context(), api.SearchQuery{Team: sessionTeam, MessagesOnly: true})
+	found, err := m.local.History(t.Context(), api.SearchQuery{Team: api.TeamSessions, MessagesOnly: true})
 	if err != nil || !slices.ContainsFunc(found.Hits, func(h api.Hit) bool { return h.Text == "who am I?" && h.From == api.Unverified }) {
 		t.Errorf("the history has %+v, %v", found.Hits, err)
 	}
@@ -371,7 +371,7 @@ func TestOwnInAllTeams(t *testing.T) {
 			for _, one := range read.Messages {
 				switch name, team, _ := strings.Cut(one.To, "@"); {
 				case one.Answer:
-				case team == sessionTeam && strings.HasPrefix(name, "work"): // all are called so
+				case team == api.TeamSessions && strings.HasPrefix(name, "work"): // all are called so
 					to = append(to, "ben")
 				default:
 					to = append(to, one.To)
@@ -457,8 +457,8 @@ func TestRowOfASession(t *testing.T) {
 	}
 	ctx := bridge.WithAgent(t.Context())
 	for _, from := range []string{"", mail.User, api.Guest} {
-		for _, team := range []string{"crew", sessionTeam} {
-			member := map[string]string{"crew": "worker", sessionTeam: m.ben.ID}[team]
+		for _, team := range []string{"crew", api.TeamSessions} {
+			member := map[string]string{"crew": "worker", api.TeamSessions: m.ben.ID}[team]
 			if _, err := m.local.Send(ctx, team, member, "", api.NewMessage{Text: "x", From: from}); !errors.Is(err, api.CodeRefused) {
 				t.Errorf("sent to %s as %q: %v", member, from, err)
 			}

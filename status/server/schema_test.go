@@ -171,7 +171,7 @@ func TestDocumentHasTheFields(t *testing.T) {
 	types := []any{
 		api.Health{}, api.SignIn{}, api.ServiceVersion{}, api.Team{}, api.TeamDetail{}, api.Target{}, api.EndedTeam{}, api.Session{}, api.NewName{}, api.Renamed{}, api.Agents{}, api.Agent{}, api.UnknownTeam{}, api.Inbox{}, api.Member{}, api.Status{}, api.Evidence{}, api.Record{}, api.Relay{}, api.Fate{},
 		api.Receipt{}, api.Page{}, api.Found{}, api.Hit{}, api.Answer{}, api.Piece{}, api.Work{}, api.Envelope{}, api.Envelopes{},
-		api.NewMessage{}, api.NewBroadcast{}, api.Report{}, api.Finding{}, api.Sent{}, api.SentPayloads{}, api.PayloadResult{},
+		api.NewMessage{}, api.Scope{}, api.NewBroadcast{}, api.Report{}, api.Finding{}, api.Sent{}, api.SentPayloads{}, api.PayloadResult{},
 		api.RelayEntry{}, api.Place{}, api.NewPlace{}, api.Placed{}, api.Question{}, api.Asked{}, api.Hold{}, api.NewRelay{}, api.Permit{}, api.Delivery{}, api.RelayEvent{},
 		api.Pane{}, api.PaneLook{}, api.PaneTest{}, api.NewPane{}, api.Error{}, api.MarkRead{}, api.Marked{}, api.Rows{}, api.NewQuestion{}, api.NewReply{}, api.Replied{}, api.Answered{}, api.Message{}, api.Happened{}, api.LineError{}, api.NewJoin{}, api.Links{}, api.Machine{}, api.NewLink{}, api.NewMachine{}, api.NewShare{}, api.Leave{}, api.Membership{}, api.Snapshot{}, api.Attention{}, api.Dismiss{}, api.MessageEvent{}, api.Reset{}, api.Problem{},
 		api.Tasks{}, api.Task{}, api.TaskHistory{}, api.TaskChange{}, api.FileChanges{}, api.Patch{}, api.Usage{}, api.UsageRow{},

@@ -446,6 +446,12 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			if err != nil || len(later.Hits) != len(all.Hits)-1 {
 				w.Errorf("after %s: %+v, %v", first.ID, later, err)
 			}
+			_, err = w.b.Send(w.Context(), older, "worker", "", api.NewMessage{Text: "x", From: "worker@" + newer})
+			w.must(err)
+			every, err := w.b.History(w.Context(), api.SearchQuery{With: "worker@" + newer, MessagesOnly: true})
+			if err != nil || len(every.Hits) != len(all.Hits)+1 || every.Hits[0].Team != older {
+				w.Errorf("with its address: %+v, %v", every, err)
+			}
 			found, err := w.b.History(w.Context(), api.SearchQuery{Words: "zebra"})
 			if err != nil || len(found.Hits) != 2 {
 				w.Errorf("with words: %+v, %v", found, err)
@@ -474,6 +480,22 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 				if to, err := w.b.Target(w.Context(), c.scope, c.names...); err != nil || to.Team != c.want.Team || to.Way != c.want.Way || !slices.Equal(to.Members, c.want.Members) {
 					w.Errorf("%+v %q: %+v, %v; want %+v", c.scope, c.names, to, err, c.want)
 				}
+				if len(c.names) != 1 {
+					continue
+				}
+				if s, err := w.b.Send(w.Context(), api.AnyTeam, c.names[0], "", api.NewMessage{Text: "x", Scope: &c.scope}); err != nil || s.Team != c.want.Team || s.Member != c.want.Members[0] {
+					w.Errorf("to %+v %q it sends %+v, %v", c.scope, c.names, s, err)
+				}
+			}
+			for scope, code := range map[api.Scope]api.Code{{Team: older}: api.CodeUsage, {Team: "nosuch"}: api.CodeNotFound, {}: api.CodeAmbiguousTeam} {
+				name := "nobody"
+				if scope.Team == older {
+					name = "worker@" + newer
+				}
+				_, err := w.b.Send(w.Context(), newer, name, "", api.NewMessage{Text: "x", Scope: &scope})
+				w.fails(err, code)
+				_, err = w.b.Ask(w.Context(), newer, name, "", api.NewQuestion{NewMessage: api.NewMessage{Text: "x", Scope: &scope}})
+				w.fails(err, code)
 			}
 			_, err := w.b.Target(w.Context(), api.Scope{Team: older}, "worker@"+newer)
 			w.fails(err, api.CodeUsage)

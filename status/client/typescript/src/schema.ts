@@ -141,8 +141,6 @@ export interface paths {
                     toRead?: boolean;
                     /** @description as in a message to the target */
                     via?: string;
-                    /** @description the agent that asks: members of its team are meant first, "user" is the person, and it is not meant itself */
-                    from?: string;
                     /** @description the names must be those of members or inboxes; members has the names that these have */
                     existing?: boolean;
                     /** @description MEMBER or MEMBER@TEAM; may be repeated */
@@ -1137,7 +1135,7 @@ export interface paths {
                     inbox?: string;
                     /** @description only from this sender */
                     from?: string;
-                    /** @description only from this sender or to this inbox; not with from or inbox */
+                    /** @description only from this sender or to this inbox; of NAME@TEAM, without team, also what it wrote to other teams; not with from or inbox */
                     with?: string;
                     /** @description only recorded at this time or later */
                     since?: string;
@@ -1203,7 +1201,7 @@ export interface paths {
                     inbox?: string;
                     /** @description only from this sender */
                     from?: string;
-                    /** @description only from this sender or to this inbox; not with from or inbox */
+                    /** @description only from this sender or to this inbox; of NAME@TEAM, without team, also what it wrote to other teams; not with from or inbox */
                     with?: string;
                     /** @description only recorded at this time or later */
                     since?: string;
@@ -3715,6 +3713,8 @@ export interface components {
             tmux?: string;
             /** @description refuse the message if the pane is gone or no agent is in it. Without it, the message waits */
             requireAgent?: boolean;
+            /** @description Scope has the member looked up in it, as Target does: the member is NAME, NAME@TEAM, or the beginning of a name, and the team in the path does not count. Of an agent, "user" is the person, and members of its own team are meant first. */
+            scope?: components["schemas"]["Scope"];
             /** @description Wait is the state that Await will be asked to wait for, if it is another one than Next. The message is refused if that can never be known of it. */
             wait?: string;
         };
@@ -3787,6 +3787,8 @@ export interface components {
             tmux?: string;
             /** @description refuse the message if the pane is gone or no agent is in it. Without it, the message waits */
             requireAgent?: boolean;
+            /** @description Scope has the member looked up in it, as Target does: the member is NAME, NAME@TEAM, or the beginning of a name, and the team in the path does not count. Of an agent, "user" is the person, and members of its own team are meant first. */
+            scope?: components["schemas"]["Scope"];
             /** @description Wait is the state that Await will be asked to wait for, if it is another one than Next. The message is refused if that can never be known of it. */
             wait?: string;
             /** @description how long to wait for the answer, such as 5m; default: forever */
@@ -3880,6 +3882,8 @@ export interface components {
             tmux?: string;
             /** @description refuse the message if the pane is gone or no agent is in it. Without it, the message waits */
             requireAgent?: boolean;
+            /** @description Scope has the member looked up in it, as Target does: the member is NAME, NAME@TEAM, or the beginning of a name, and the team in the path does not count. Of an agent, "user" is the person, and members of its own team are meant first. */
+            scope?: components["schemas"]["Scope"];
             /** @description Wait is the state that Await will be asked to wait for, if it is another one than Next. The message is refused if that can never be known of it. */
             wait?: string;
             /** @description how long to wait for the answer, such as 5m; default: forever */
@@ -4375,6 +4379,15 @@ export interface components {
             problems?: components["schemas"]["Error"][];
             /** @description what else may be missing */
             notes?: string[];
+        };
+        /** @description Scope is what flags, the environment and the directory say about the team that is meant. */
+        Scope: {
+            /** @description the team, if one is given */
+            team?: string;
+            /** @description the team if none is given, as in the environment */
+            default?: string;
+            /** @description where it is asked: of several teams, the one whose lead runs there */
+            dir?: string;
         };
         /** @description Sent is the result of sending a message. */
         Sent: {
