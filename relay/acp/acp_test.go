@@ -353,3 +353,19 @@ func TestUnknownSession(t *testing.T) {
 		t.Error("the code does not count, or another error does")
 	}
 }
+
+// A line that a kill has torn takes none of those that follow with it.
+func TestTornRecord(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "record")
+	must(t, os.WriteFile(path, []byte(`{"session":"s"}`+"\n"+`{"begun":"m-`), 0o600))
+	for range 2 {
+		r, err := openRecord(path)
+		must(t, err)
+		must(t, r.add(entry{Begun: "m-1"}))
+		r.close()
+		if r, err = readRecord(path, nil); err != nil || r.session != "s" || !slices.Equal(r.open(), []string{"m-1"}) {
+			t.Errorf("the record has %q in session %q, %v", r.open(), r.session, err)
+		}
+	}
+}
