@@ -18,9 +18,9 @@ import (
 const maxBody = 256 << 20
 
 // API is a stand-in for the model API on 127.0.0.1, for any number of agents at once. It answers POST /v1/messages, as
-// Claude Code calls it, and, with ServeOthers, POST /v1/chat/completions, as OpenCode does, and POST /v1/responses, as Codex does, by its Responder, POST
-// /v1/messages/count_tokens with 10, HEAD with 200 and all else with 404, and records every call of the first three
-// kinds. Safe for concurrent use.
+// Claude Code calls it, and, with ServeOthers, POST /v1/chat/completions, as OpenCode does, POST /v1/responses, as Codex does, and POST /v1beta/models/, as
+// Gemini CLI does, by its Responder, POST /v1/messages/count_tokens with 10, HEAD with 200 and all else with 404, and records every
+// call of the first four kinds. Safe for concurrent use.
 type API struct {
 	// URL is the value for ANTHROPIC_BASE_URL; with /v1 behind it, the baseURL of OpenCode's provider.
 	URL string
@@ -78,6 +78,7 @@ func Start(respond Responder) (*API, error) {
 func (a *API) ServeOthers() {
 	a.mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { a.call(w, r, parseChat, writeChat) })
 	a.mux.HandleFunc("POST /v1/responses", func(w http.ResponseWriter, r *http.Request) { a.call(w, r, parseResponses, writeResponses) })
+	a.mux.HandleFunc("POST /v1beta/models/{call}", a.callGemini)
 }
 
 // Close ends delays and waiting responders, and all connections.
@@ -93,7 +94,7 @@ func (a *API) Knows(session, name string) {
 	a.sessions[session] = name
 }
 
-// call answers a call of one of the three APIs, which parse reads and write answers.
+// call answers a call of one of the APIs, which parse reads and write answers.
 func (a *API) call(
 	w http.ResponseWriter, hr *http.Request,
 	parse func([]byte, http.Header) (r Request, history []string, old int, err error),

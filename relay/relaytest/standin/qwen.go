@@ -2,6 +2,7 @@ package standin
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -31,19 +32,22 @@ func (h *Home) Qwen(t testing.TB, settings map[string]any) []string {
 	for name, value := range settings {
 		all[name] = value
 	}
-	data, err := json.Marshal(all)
+	h.writeSettings(t, ".qwen", all)
+	h.Extra = append(h.Extra, "OPENAI_API_KEY="+model.Key, "OPENAI_BASE_URL="+h.API.URL+"/v1", "OPENAI_MODEL=standin", "NO_PROXY=127.0.0.1", "NODE_NO_WARNINGS=1")
+	return command
+}
+
+// writeSettings writes the settings.json of a directory of the home.
+func (h *Home) writeSettings(t testing.TB, name string, settings object) {
+	t.Helper()
+	data, err := json.Marshal(settings)
+	dir := filepath.Join(h.Dir, name)
+	if err = errors.Join(err, os.Mkdir(dir, 0o700)); err == nil {
+		err = os.WriteFile(filepath.Join(dir, "settings.json"), data, 0o600)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(h.Dir, ".qwen")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "settings.json"), data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	h.Extra = append(h.Extra, "OPENAI_API_KEY="+model.Key, "OPENAI_BASE_URL="+h.API.URL+"/v1", "OPENAI_MODEL=standin", "NO_PROXY=127.0.0.1", "NODE_NO_WARNINGS=1")
-	return command
 }
 
 // StartQwen starts a command of [Home.Qwen] with args, and returns when a prompt can be typed.
