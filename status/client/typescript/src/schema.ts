@@ -4474,7 +4474,7 @@ export interface components {
             wordSince?: string;
             /** @description As is its name in messages, once something was sent to it or by it: that which it had then, and another one if two had that; or the name that it was given since. */
             as?: string;
-            /** @description Team and Member are whose session it is, if it is that of a lead or a teammate. */
+            /** @description Team and Member name the lead or teammate whose session it is, if any. */
             team?: string;
             member?: string;
             /** @description teambridge runs it */
