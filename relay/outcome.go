@@ -127,7 +127,7 @@ func afterTurn(f facts) outcome {
 	case f.turn.Interrupted:
 		return outcome{do: finish, state: ledger.Cancelled, reason: "interrupted"}
 	case f.turn.Failed:
-		return failed("its turn failed")
+		return failed(cmp.Or(f.turn.Failure, "its turn failed"))
 	case f.subject == nil:
 		return outcome{do: readSubject}
 	case f.onCut == ReportCut || f.subject.Kind == ledger.FrameCommand:

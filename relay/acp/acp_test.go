@@ -225,6 +225,26 @@ func TestTurnIsLookedUp(t *testing.T) {
 	}
 }
 
+// What a program that forgets messages does not show is not given to it again, and its person learns why.
+func TestForgotten(t *testing.T) {
+	t.Parallel()
+	r, _ := simulated(t, simacp.Script{Die: []string{"taken"}, Match: "dies"})
+	session := uuid.NewString()
+	a := start(t, r, session, mode.Mode{})
+	endOf(t, a, send(t, r, a, "hello"))
+	id := send(t, r, a, "dies")
+	for range a.Events(t.Context()) {
+	}
+	next := start(t, r, session, mode.Mode{}).(*Agent)
+	if turn, err := r.Turn(t.Context(), session, id); err != nil || turn.Stored {
+		t.Errorf("of one that forgets nothing: %+v, %v", turn, err)
+	}
+	next.program = program{name: "gemini", forgets: true}
+	if turn, err := r.Turn(t.Context(), session, id); err != nil || !turn.Stored || !turn.Failed || !strings.Contains(turn.Failure, "gemini forgets messages") {
+		t.Errorf("of one that forgets: %+v, %v", turn, err)
+	}
+}
+
 // Permission is given once, never for good; a person's rule is kept here. What is asked when the turn is stopped is withdrawn.
 func TestPermission(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"teambridge/relay/agent"
 )
 
 // program is what is known of an agent beyond the protocol. All of it was measured; of an agent that is not in the table
@@ -18,6 +20,8 @@ type program struct {
 	env func(Options, string) ([]string, error)
 	// afterMinute says that a session that is loaded in the minute of its making is lost.
 	afterMinute bool
+	// forgets says that it may have taken a message that it does not show when its session is loaded.
+	forgets bool
 	// finished proves from the agent's own record that the turn of a message came to its end; nil: nothing proves it.
 	finished func(o Options, session, message string) (answer string, ok bool)
 }
@@ -28,7 +32,7 @@ type permissionMode struct{ ours, theirs string }
 func programs() []program {
 	return []program{
 		{name: "opencode", modes: []permissionMode{{"plan", "plan"}, {"default", "build"}, {"acceptEdits", "build"}, {"bypassPermissions", "build"}}, env: askOpenCode}, // what it asks for is in its configuration,
-		{name: "gemini", modes: []permissionMode{{"plan", "plan"}, {"default", "default"}, {"acceptEdits", "autoEdit"}, {"bypassPermissions", "yolo"}}, env: keepGemini, afterMinute: true},
+		{name: "gemini", modes: []permissionMode{{"plan", "plan"}, {"default", "default"}, {"acceptEdits", "autoEdit"}, {"bypassPermissions", "yolo"}}, env: keepGemini, afterMinute: true, forgets: true},
 		{name: "qwen", modes: []permissionMode{{"plan", "plan"}, {"default", "default"}, {"acceptEdits", "auto-edit"}, {"bypassPermissions", "yolo"}}, finished: finishedQwen},
 		{name: "codex", modes: []permissionMode{{"default", "read-only"}, {"acceptEdits", "auto"}, {"bypassPermissions", "full-access"}}, finished: finishedCodex},
 		{name: "claude", modes: []permissionMode{{"plan", "plan"}, {"default", "default"}, {"acceptEdits", "acceptEdits"}, {"bypassPermissions", "bypassPermissions"}}, finished: finishedClaude},
@@ -61,6 +65,15 @@ func programOf(command []string, name string) program {
 		}
 	}
 	return program{}
+}
+
+// absent is the turn of a message that was begun, and that the program does not show. It is given again only if the program
+// cannot have taken it.
+func (p program) absent() agent.Turn {
+	if p.forgets {
+		return agent.Turn{Stored: true, Failed: true, Failure: "nobody knows whether the agent has taken it: " + p.name + " forgets messages; send it again if it is still needed"}
+	}
+	return agent.Turn{}
 }
 
 // own is the program's name of a permission mode.

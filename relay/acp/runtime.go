@@ -200,13 +200,19 @@ func (r *Runtime) Turn(ctx context.Context, session, id string) (agent.Turn, err
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		// It has loaded the session, and noted what was there.
-		return agent.Turn{Unknown: a.flight != nil && a.flight.uuid == id}, nil
+		if a.flight != nil && a.flight.uuid == id {
+			return agent.Turn{Unknown: true}, nil
+		}
+		return a.program.absent(), nil
 	}
 	a, err := r.start(ctx, session, mode.Mode{}, true)
 	if err != nil {
 		return agent.Turn{}, err
 	}
-	turn, _ := a.record.answer(id)
+	turn, known := a.record.answer(id)
+	if !known {
+		turn = a.program.absent()
+	}
 	a.CloseInput()
 	<-a.life.Done() // the end of ctx kills it; however it exits is no error
 	return turn, nil

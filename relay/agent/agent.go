@@ -147,6 +147,7 @@ type Turn struct {
 	Finished    bool   // the agent said something last
 	Interrupted bool   // somebody stopped it; it is not Finished
 	Failed      bool   // the model API stopped it; it is not Finished
+	Failure     string // why it Failed, if that is known
 	Stop        string // why the model last stopped, as it says itself: "tool_use" if cut while a tool ran; empty if it said nothing
 	Text        string // what the agent said last, if its turn is Finished
 	Unknown     bool   // there is no record of the conversation, and the agent may have taken the frame even so
