@@ -34,18 +34,20 @@ func (l *Archive) find(ctx context.Context, j *journal.Journal, all journal.Quer
 		l.Opts.Warn(fmt.Errorf("%w; relays are not shown", err))
 		lg = nil
 	}
-	queries := []journal.Query{all}
-	if s.With != "" {
-		with := func(q journal.Query, name string) []journal.Query {
-			from, to := q, q
-			from.From, to.Inbox = name, name
-			return []journal.Query{from, to}
+	of := func(q journal.Query, name string) []journal.Query {
+		from, to := q, q
+		if from.From, to.Inbox = name, name; s.With == "" {
+			return []journal.Query{from}
 		}
-		queries = with(all, s.With)
-		if name, team := teams.Split(s.With); team != "" && all.Team == "" { // other teams know it by its address
+		return []journal.Query{from, to}
+	}
+	queries := []journal.Query{all}
+	if member := cmp.Or(s.With, s.From); member != "" {
+		queries = of(all, member)
+		if name, team := teams.Split(member); team != "" && all.Team == "" { // other teams know it by its address
 			own := all
 			own.Team = team
-			queries = append(with(own, name), queries...)
+			queries = append(of(own, name), queries...)
 		}
 	}
 	var found []iter.Seq2[api.Hit, error]
@@ -224,6 +226,9 @@ func (l *Archive) Export(ctx context.Context, w io.Writer, q api.SearchQuery) er
 	if err != nil || j == nil {
 		return err
 	}
+	if name, team := teams.Split(all.From); team != "" && all.Team == "" {
+		all.Team, all.From = team, name
+	}
 	all.Newest = false
 	return j.Export(ctx, w, all)
 }
@@ -243,11 +248,10 @@ func (l *Archive) selection(ctx context.Context, q *api.SearchQuery) (j *journal
 	if j, err = l.Journal(ctx); err != nil || j == nil {
 		return nil, all, err
 	}
-	names := []*string{&q.Inbox, &q.From, &q.With}
-	if _, team := teams.Split(q.With); team != "" && q.Team == "" { // an address, see find
-		names = names[:2]
+	l.MemberNames(ctx, q.Team, &q.Inbox)
+	if _, team := teams.Split(cmp.Or(q.With, q.From)); team == "" || q.Team != "" { // else an address, see find
+		l.MemberNames(ctx, q.Team, &q.From, &q.With)
 	}
-	l.MemberNames(ctx, q.Team, names...)
 	all = journal.Query{
 		Root: all.Root, Team: q.Team, CreatedAt: q.CreatedAt, Inbox: q.Inbox, From: q.From, Since: q.Since, Until: q.Until, Before: q.Before, Newest: true,
 	}

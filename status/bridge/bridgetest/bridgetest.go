@@ -452,6 +452,16 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			if err != nil || len(every.Hits) != len(all.Hits)+1 || every.Hits[0].Team != older {
 				w.Errorf("with its address: %+v, %v", every, err)
 			}
+			for _, team := range []string{older, newer} { // another's worker is not meant
+				_, err := w.b.Send(w.Context(), team, "team-lead", "", api.NewMessage{Text: "x", From: "worker"})
+				w.must(err)
+			}
+			wrote, err := w.b.History(w.Context(), api.SearchQuery{From: "worker@" + newer, MessagesOnly: true})
+			if err != nil || len(wrote.Hits) < 2 || slices.ContainsFunc(wrote.Hits, func(h api.Hit) bool {
+				return h.From != "worker@"+newer && (h.From != "worker" || h.Team != newer)
+			}) {
+				w.Errorf("from its address: %+v, %v", wrote, err)
+			}
 			found, err := w.b.History(w.Context(), api.SearchQuery{Words: "zebra"})
 			if err != nil || len(found.Hits) != 2 {
 				w.Errorf("with words: %+v, %v", found, err)
