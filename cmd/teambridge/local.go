@@ -157,6 +157,9 @@ func (l *localRun) serveLocal(ctx context.Context, opts relay.Options) (err erro
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
+	if ctx.Err() != nil {
+		stop(context.Cause(ctx)) // it was told so before anything listened to signals here
+	}
 	go func() {
 		select {
 		case s := <-signals:

@@ -446,6 +446,9 @@ func (r *agentRun) serve(ctx context.Context) error {
 	notifyHangUp(signals)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
+	if ctx.Err() != nil {
+		stop() // it was told so before anything listened to signals here
+	}
 	go r.signals(running, signals)
 	go r.input(running)
 	err := r.relay.Run(running)

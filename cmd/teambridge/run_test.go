@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,10 +13,14 @@ import (
 	"testing/synctest"
 
 	"teambridge/cmd/stdio"
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/fleet"
 	"teambridge/relay/relaytest/simchild"
+	"teambridge/relay/reply"
+	"teambridge/teams/teamstest"
 )
 
 // running is a run with a simulated agent, whose input and output are pipes.
@@ -316,5 +321,29 @@ func TestParseLine(t *testing.T) {
 		if l, err := parseLine([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40s: %+v, %v; want an error with %q", in, l, err, want)
 		}
+	}
+}
+
+// A run that is told to end while it starts does not begin to relay.
+func TestRunIsEndedWhileItStarts(t *testing.T) {
+	t.Parallel()
+	f := teamstest.Captured(t, teamstest.NewerVersion)
+	l, err := ledger.Open(t.Context(), filepath.Join(f.State, "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	r := &agentRun{app: &app{host: host{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}, out: &stdio.Output{}}, ledger: l, opts: runOptions{input: inLines, output: outText}}
+	r.prompter = fleet.NewPermissionPrompter(r.asked)
+	r.relay, err = reply.New(t.Context(), relay.Options{
+		Team: f.Team(teamstest.Newer), Member: "worker", State: f.State, Locker: f.Locker, Ledger: l, Runtime: claude.Runtime{Options: claude.Options{Command: []string{"nothing-there"}}}, Warn: func(error) {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.serve(ctx); err != nil {
+		t.Error(err)
 	}
 }
