@@ -149,7 +149,15 @@ func Rests(s api.Status) bool {
 // Silent reports whether a member was at work, and nothing was heard from it for [IdleAfter] or more.
 // A member that never said anything is not silent.
 func Silent(s api.Status, now time.Time) bool {
-	return s.Word == api.WordUnknown && s.Why == notHeard || s.Word == api.WordWorking && now.Sub(s.Heard) >= IdleAfter
+	return s.Word == api.WordUnknown && s.Why == notHeard || s.Word == api.WordWorking && now.Sub(LastSign(s)) >= IdleAfter
+}
+
+// LastSign returns when a member was last heard, or its agent was started.
+func LastSign(s api.Status) time.Time {
+	if s.Relay != nil && s.Relay.Started != nil {
+		return latest(s.Heard, *s.Relay.Started)
+	}
+	return s.Heard
 }
 
 // LeadGone reports whether nothing will come from a member, since the process that led its

@@ -107,6 +107,7 @@ func (e *cachedTeam) silentWaits(now time.Time, written func(i int) time.Time) (
 		if s.Basis == api.BasisPane || s.Basis == api.BasisProcess && e.team.Sessions {
 			s.Heard = s.WordSince // else it is the time of the last look
 		}
+		s.Heard = status.LastSign(s)
 		switch {
 		case s.Word == api.WordWorking && !status.Silent(s, now):
 			e.dueAt(s.Heard.Add(status.IdleAfter))

@@ -83,6 +83,7 @@ func TestSilent(t *testing.T) {
 		basis   string
 		lead    teams.Liveness
 		written time.Duration // how long ago its transcript was written; 0: not known
+		started time.Duration // how long ago its relay started it; 0: it has none
 		process *teams.AgentProcess
 		others  []*teams.AgentProcess
 		stuck   time.Duration // since when; 0: it is not
@@ -91,6 +92,8 @@ func TestSilent(t *testing.T) {
 		{what: "just under", word: api.WordWorking, heard: status.IdleAfter - 1, due: 1},
 		{what: "five minutes", word: api.WordWorking, heard: status.IdleAfter, stuck: status.IdleAfter, due: silentInterval},
 		{what: "idle", word: api.WordIdle, heard: time.Hour},
+		{what: "was just started", word: api.WordWorking, heard: time.Hour, started: time.Minute, due: status.IdleAfter - time.Minute},
+		{what: "was started, and says nothing", word: api.WordWorking, heard: time.Hour, started: 10 * time.Minute, stuck: 10 * time.Minute, due: silentInterval},
 		{what: "its transcript grows", word: api.WordWorking, heard: time.Hour, written: time.Minute, due: status.IdleAfter - time.Minute},
 		{what: "its transcript has stopped, too", word: api.WordWorking, heard: time.Hour, written: 20 * time.Minute, stuck: 20 * time.Minute, due: silentInterval},
 		{what: "a lead with teammates in its process", word: api.WordWorking, heard: time.Hour, process: own, others: []*teams.AgentProcess{shared}},
@@ -103,6 +106,9 @@ func TestSilent(t *testing.T) {
 		s := api.Status{Member: "worker", Word: test.word, Heard: ago(test.heard), WordSince: ago(test.since), Basis: test.basis}
 		if test.word == api.WordUnknown {
 			s.Why = unheard.Why
+		}
+		if test.started > 0 {
+			s.Relay = &api.Relay{Started: new(ago(test.started))}
 		}
 		e := &cachedTeam{team: api.Team{Team: "t", LeadState: test.lead.String()}, states: []api.Status{s}}
 		for _, p := range append([]*teams.AgentProcess{test.process}, test.others...) {
