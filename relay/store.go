@@ -41,7 +41,7 @@ type store interface {
 	Finish(ctx context.Context, uuid string, state ledger.DeliveryState, reason, answer string) error
 }
 
-// lastTries is how long [ledgerWriter.insist] goes on after the relay was told to end. What it
+// lastTries is how long [ledgerWriter.insist] keeps trying after the relay was told to end. What it
 // could not record the next relay finds out from the transcript.
 const lastTries = 10 * time.Second
 

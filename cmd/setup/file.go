@@ -58,7 +58,7 @@ func readIfAny(path string) ([]byte, error) {
 	return data, err
 }
 
-// replace writes a file of which old was read, or removes it if data is nil, unless another program has changed it since. The
+// replace writes a file whose content was old when it was read, or removes it if data is nil, unless another program has changed it since. The
 // path is not that of a link.
 func replace(path string, old, data []byte) error {
 	now, err := readIfAny(path)
@@ -89,7 +89,7 @@ func invalid(path string, err error) error {
 // addition changes the content of a settings file, given what an earlier call has made in it, and returns what is made in it now.
 type addition func(data []byte, was []rawjson.Made) ([]byte, []rawjson.Made, error)
 
-// add has a step add something to a settings file. ours says that it was there before in another form, of which there is no record: then
+// add has a step add something to a settings file. ours says that it was there before in another form, without a record: then
 // it is changed, and remains without one.
 func (s *Setup) add(st *Step, path string, ours bool, change addition) error {
 	file, err := resolve(path)
@@ -150,7 +150,7 @@ func orEmpty(data []byte) []byte {
 	return data
 }
 
-// removal takes what a step has added out of a file of which old was read, and returns what it has left in it.
+// removal takes what a step has added out of a file whose content was old when it was read, and returns what is left.
 type removal func(file string, old []byte, r record) ([]byte, error)
 
 // edit is the removal that changes the content of a settings file, given what was made in it.

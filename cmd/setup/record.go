@@ -104,7 +104,7 @@ func (all *records) sharing(file string, r record) []record {
 	return slices.DeleteFunc(all.users(file, r), func(o record) bool { return o.Step != r.Step })
 }
 
-// begin adds the record of a step, and keeps a copy of each of its files of which there is none yet.
+// begin adds the record of a step, and keeps a copy of each of its files that has none yet.
 func (s *Setup) begin(all *records, r record) error {
 	if err := os.MkdirAll(s.dir(), 0o700); err != nil {
 		return err

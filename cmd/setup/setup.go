@@ -168,7 +168,7 @@ func (s *Setup) Look(ctx context.Context, names ...string) (list []*Step) {
 }
 
 // Made returns the steps that [Setup.Do] has done, or those of [Names] alone, to be undone in this order: the last one comes first.
-// Of steps that are named, it also returns those of which there is no record, if what they do can be told from what others do.
+// Of steps that are named, it also returns those without a record, if their effect can be told from that of others.
 func (s *Setup) Made(ctx context.Context, names ...string) (list []*Step, err error) {
 	all, err := s.records()
 	if err != nil {

@@ -15,7 +15,7 @@ const MaxLine = 1 << 20
 // ErrLongLine is the error of a line that is longer than the limit.
 var ErrLongLine = fmt.Errorf("it is longer than %d bytes", MaxLine)
 
-// Lines reads lines of bounded length. Unlike a [bufio.Scanner] it goes on after a
+// Lines reads lines of bounded length. Unlike a [bufio.Scanner] it continues after a
 // line that is too long.
 type Lines struct {
 	Number int // of the line that Next returned last, from 1

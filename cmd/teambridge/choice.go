@@ -19,7 +19,7 @@ import (
 // may change things, or else the files.
 //
 // A service knows more: what its agents ask, and why one of them stopped. If one runs and is not asked, the files are used, and a
-// command that shows such things fails at its end with [choice.unheard]: status 4. One that goes on, as watch does, warns.
+// command that shows such things fails at its end with [choice.unheard]: status 4. One that runs until it is ended, as watch does, warns.
 type choice struct {
 	api.Bridge
 	service *client.Client // nil: the files
@@ -106,7 +106,7 @@ func (a *app) unheard(ctx context.Context, team string) error {
 	return err
 }
 
-// warnUnheard warns of that, in a command that goes on.
+// warnUnheard warns of that, in a command that keeps running.
 func (a *app) warnUnheard(ctx context.Context, team string) {
 	if err := a.unheard(ctx, team); err != nil {
 		a.warn("%s", view.Describe(err))

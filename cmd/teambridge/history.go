@@ -181,7 +181,7 @@ func printRecorded(ctx context.Context, a *app, words []string, o historyOptions
 }
 
 // recorded returns the last records that q selects, oldest first: at most limit, if that is not
-// 0, of which a run of noise is one with fold. hidden is the number of confirmations that were left out.
+// 0; with fold, a run of noise counts as one. hidden is the number of confirmations that were left out.
 func (a *app) recorded(ctx context.Context, q api.SearchQuery, limit int, fold bool) (found []api.Record, hidden int, err error) {
 	found = []api.Record{}
 	n, folded := 0, false // how many were found, and whether the next one may be of the same run

@@ -169,7 +169,7 @@ func (r *record) tell(e wire.Envelope) {
 	}
 }
 
-// open are the messages of which it is not known whether the agent has them: their prompts were begun and have not ended.
+// open are the messages that the agent may or may not have: their prompts were begun and have not ended.
 func (r *record) open() (list []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -147,7 +147,7 @@ func (r *Runtime) Frame(data []byte) (agent.Frame, error) {
 	return agent.Frame{UUID: l.ID, Line: data}, err
 }
 
-// Start starts an agent that begins a conversation, or goes on with it if there is one. The end of ctx kills it.
+// Start starts an agent that begins a conversation, or continues it if there is one. The end of ctx kills it.
 func (r *Runtime) Start(ctx context.Context, session string, m mode.Mode) (agent.Agent, error) {
 	a, err := r.start(ctx, session, m, false)
 	if err != nil {

@@ -30,7 +30,7 @@ type Runtime interface {
 	// Frame returns what is known of a line that Encode made.
 	Frame(line []byte) (Frame, error)
 
-	// Start starts an agent that begins a conversation, or goes on with it if there is
+	// Start starts an agent that begins a conversation, or continues it if there is
 	// one. With [ErrUnusable] the relay chooses another id. The end of ctx kills it.
 	Start(ctx context.Context, session string, mode mode.Mode) (Agent, error)
 	// Predecessor finds the process of an agent that an earlier relay started.
@@ -45,7 +45,7 @@ type Runtime interface {
 
 // Movable is a [Runtime] whose conversations can be moved to a process that no relay has started.
 type Movable interface {
-	// Moved returns the id under which a conversation goes on, and, if a process has it that is not ours, who that is and what ends
+	// Moved returns the id under which a conversation continues, and, if a process has it that is not ours, who that is and what ends
 	// it, for a person. Until then no agent may be started: there would be two branches of the conversation.
 	Moved(session string) (now, holder string)
 }

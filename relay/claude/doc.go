@@ -24,7 +24,7 @@
 // This holds if three rules are kept:
 //
 //   - One frame at a time. Frames that wait are joined into one turn, and only the last uuid is remembered.
-//   - One process at a time. A process whose bridge was killed goes on; see [process.Predecessor] before resuming.
+//   - One process at a time. A process whose bridge was killed keeps running; see [process.Predecessor] before resuming.
 //   - Resume what has a transcript, start what has none ([Transcript.Exists]). The transcript is about 0.1 s late: a frame
 //     that was Done stays done, even if it is not stored.
 //

@@ -44,7 +44,7 @@ func NewFrame(id, text string) (agent.Frame, error) {
 // ParseFrame takes a line of [NewFrame] again, so that a second try writes the same bytes. A line that could do anything
 // but hand one user's message to the agent is refused with [ErrInvalid].
 //
-// Claude Code takes a text with "/" in front as a command, of which it may keep no record under this id.
+// Claude Code takes a text with "/" in front as a command, and may keep no record of it under this id.
 func ParseFrame(line []byte) (agent.Frame, error) {
 	fail := func(format string, args ...any) (agent.Frame, error) {
 		return agent.Frame{}, fmt.Errorf("claude: frame: %w: %s", ErrInvalid, fmt.Sprintf(format, args...))

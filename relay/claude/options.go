@@ -26,7 +26,7 @@ type Options struct {
 
 	// Session is the id of the conversation, a UUID. Empty: what Command names, or a new one.
 	Session string
-	// Resume goes on with that conversation. Its transcript must exist ([Transcript.Exists]), and no other process may
+	// Resume continues that conversation. Its transcript must exist ([Transcript.Exists]), and no other process may
 	// have it ([process.Predecessor]).
 	Resume bool
 	// Mode is what the process starts with. A default gets a flag only where a resumed conversation has another value.

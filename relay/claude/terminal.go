@@ -23,7 +23,7 @@ import (
 // [Options.Argv].
 //
 // Refused with [ErrInvalid] is what Argv refuses about the session, and what leaves the terminal: --print, its formats,
-// --background; two --settings, of which only one would count; and a prompt or a subcommand,
+// --background; two --settings, since only one would count; and a prompt or a subcommand,
 // since a prompt would run again whenever the session is resumed. A prompt behind a flag that is not known counts as
 // the value of that.
 func (o Options) Terminal(prefill string, settings func(own string) (string, error)) (argv []string, session string, err error) {

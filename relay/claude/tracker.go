@@ -55,7 +55,7 @@ func (t *Tracker) Sent(f agent.Frame) {
 	t.order = append(t.order, f.UUID)
 }
 
-// Unsent takes back a Sent of which nothing was written.
+// Unsent takes back a Sent after which nothing was written.
 func (t *Tracker) Unsent(uuid string) {
 	if t.State(uuid) == agent.Written {
 		t.forget(uuid)

@@ -210,7 +210,7 @@ type Event struct {
 
 // Parse reads a line of a transcript; ok is false if it tells nothing of interest. Measured on 0.169.0.
 //
-// A message is in two lines, the first of which puts it into the conversation. A server that is killed can leave the first one alone.
+// A message is two lines, and the first puts it into the conversation. A server that is killed can leave the first without the second.
 func Parse(line []byte) (e Event, ok bool) {
 	if !bytes.Contains(line, []byte(`"event_msg"`)) && !bytes.Contains(line, []byte(`"token_usage_record"`)) &&
 		!bytes.Contains(line, []byte(`"`+namespace+`"`)) && !bytes.Contains(line, []byte(queuedMark)) {

@@ -20,7 +20,7 @@ type frame struct {
 	For      string           `json:"for,omitempty"`      // that of the recipient's, as the sender knows it
 	Messages []message        `json:"messages,omitempty"` // in order
 	Receipts []ledger.Receipt `json:"receipts,omitempty"`
-	Query    []string         `json:"query,omitempty"` // ids of messages of which the sender wants to know more
+	Query    []string         `json:"query,omitempty"` // ids of messages about which the sender wants to know more
 }
 
 // Limits of a frame, so that it fits into the largest message of a hub, which is 1 MiB.

@@ -73,7 +73,7 @@ func (b *Mailbox) SendQwen(ctx context.Context, to QwenSession, m Message) error
 	return b.put(ctx, to.PID, to.Socket, m.ID, lines...)
 }
 
-// qwenStatus is what a session of Qwen Code says of a message of which it has said was before, if it says anything new. What it says can
+// qwenStatus is what a session of Qwen Code says of a message after it has said was, if it says anything new. What it says can
 // come in another order.
 func qwenStatus(was, now Status) (Status, bool) {
 	if now == "misaddressed" || now == Expired && was != Held { // as it ended

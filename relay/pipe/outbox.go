@@ -17,7 +17,7 @@ type OutboxOptions[T any] struct {
 	Send func(ctx context.Context, item T) error
 
 	// Skipped records an item that was given up, with the error of its last try.
-	// It is called by [Outbox.Run], which then goes on with the next item.
+	// It is called by [Outbox.Run], which then takes the next item.
 	Skipped func(item T, err error)
 
 	// Tries is how often an item is sent before it is skipped. The first wait
@@ -157,7 +157,7 @@ func (o *Outbox[T]) Len() int {
 
 // Run sends the items, until the outbox is closed and empty, or until ctx is
 // done, whose error it returns. What was not sent by then stays in the outbox,
-// and another Run goes on with it. If ctx ended while an item was being sent,
+// and another Run continues with it. If ctx ended while an item was being sent,
 // that item is sent again, unless Send returned nil. Only one Run can be active;
 // another one returns [ErrBusy].
 func (o *Outbox[T]) Run(ctx context.Context) error {

@@ -124,7 +124,7 @@ func (s *Stream[T]) Next(ctx context.Context) (T, error) {
 
 // All returns the values for a loop, which ends after the last one when the
 // stream has ended; otherwise with a zero value and the error of [Stream.Next].
-// After a loop that is left early, another one goes on.
+// After a loop that is left early, another one continues where it stopped.
 func (s *Stream[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		if err := s.claim(); err != nil {

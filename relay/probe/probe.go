@@ -75,7 +75,7 @@ func (r Result) Changed() []Found {
 	return slices.DeleteFunc(slices.Clone(r.Points), func(f Found) bool { return !f.Changed() })
 }
 
-// Unmeasured are the points of which something is expected, and nothing was found.
+// Unmeasured are the points for which something is expected and nothing was found.
 func (r Result) Unmeasured() []Found {
 	return slices.DeleteFunc(slices.Clone(r.Points), func(f Found) bool { return !f.Unmeasured() })
 }

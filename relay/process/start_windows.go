@@ -36,7 +36,7 @@ func Ticks(int) string { return "" }
 // Parent is 0: which process started another is not looked for here.
 func Parent(int) int { return 0 }
 
-// Identify is a child that has just been started, of which its parent still has a handle.
+// Identify identifies a child that has just been started, and whose parent still has a handle.
 func Identify(pid int) Predecessor {
 	start, _ := started(pid)
 	if start == "" {

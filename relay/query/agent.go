@@ -27,7 +27,7 @@ func (in Input) config() (string, error) {
 	return string(data), err
 }
 
-// start starts an agent that begins a session, or goes on with the one that the input names.
+// start starts an agent that begins a session, or continues the one that the input names.
 func (q *query) start(ctx context.Context, id, config string) (_ *running, err error) {
 	dir, err := q.in.dir()
 	if err != nil {

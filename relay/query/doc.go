@@ -23,7 +23,7 @@
 // # Sessions
 //
 // The result names the session. A later [Input] with that SessionID, in the same directory,
-// goes on with it, in this process or another one. Two processes, or two clients, must not
+// continues it, in this process or another one. Two processes, or two clients, must not
 // use a session at the same time; a client uses it until it is closed. Two queries of one
 // [Client] wait for each other.
 //

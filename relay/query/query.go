@@ -267,7 +267,7 @@ func (q *query) progress(id string, e agent.Event) (over bool, err error) {
 	return false, nil
 }
 
-// take tells what an event has. It reports whether the loop goes on.
+// take yields what an event has. It reports whether to continue.
 func (q *query) take(e agent.Event) bool {
 	if e.Start != nil && e.Start.Session != "" {
 		q.result.SessionID = e.Start.Session
@@ -292,7 +292,7 @@ func (q *query) tell(e wire.Envelope) bool {
 	return q.emit(Event{Envelope: &e})
 }
 
-// emit reports whether the loop goes on.
+// emit reports whether to continue.
 func (q *query) emit(e Event) bool {
 	if !q.left && !q.yield(e, nil) {
 		q.left, q.cut = true, true

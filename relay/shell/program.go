@@ -44,7 +44,7 @@ func Same(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// LookPath is [exec.LookPath] with path in place of $PATH, of which only absolute directories count.
+// LookPath is [exec.LookPath] with path in place of $PATH; only its absolute directories count.
 func LookPath(path, name string) (string, error) {
 	for _, dir := range filepath.SplitList(path) {
 		if filepath.IsAbs(dir) {

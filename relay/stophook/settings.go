@@ -39,7 +39,7 @@ func installed(claudeDir, dir string, h hook) bool {
 	return PluginEnabled(claudeDir, dir)
 }
 
-// PluginEnabled reports whether our plugin is on by the settings files that apply in a directory, of which the last one that names it says so.
+// PluginEnabled reports whether our plugin is on by the settings files that apply in a directory, where the last one that names it decides.
 func PluginEnabled(claudeDir, dir string) (on bool) {
 	for _, path := range Files(claudeDir, dir) {
 		var s struct {

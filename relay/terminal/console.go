@@ -288,7 +288,7 @@ func (c *Console) show(b []byte, p *Program) {
 		}
 		p.pastes.Store(c.screen.private[2004])
 	}
-	_ = c.send(out) // without a terminal the program goes on until it is hung up
+	_ = c.send(out) // without a terminal the program runs until it is hung up
 }
 
 // reset undoes what the program left behind.

@@ -127,7 +127,7 @@ type scanner struct {
 // soon, release is to be called: a lone ESC is a key.
 func (s *scanner) pending() bool { return s.sent < len(s.seq) || s.state == inString }
 
-// release emits what is held back. A paste goes on.
+// release emits what is held back. A paste continues.
 func (s *scanner) release(emit func(tokenKind, []byte)) {
 	if s.sent < len(s.seq) {
 		emit(sequence, s.seq[s.sent:])

@@ -6,7 +6,7 @@ type Agents struct {
 	Unknown []UnknownTeam `json:"unknown,omitempty"` // teams whose agents are not all in Agents
 }
 
-// UnknownTeam is a team of which it is not known who is in it, or what they do.
+// UnknownTeam is a team whose members, or what they do, are not known.
 type UnknownTeam struct {
 	Team string `json:"team"`
 	Why  string `json:"why"`

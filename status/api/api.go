@@ -210,7 +210,7 @@ func (s *Sent) Typed() bool {
 	return s.Next() == Confirmed || s.State == Confirmed
 }
 
-// Unverified is the sender of a message of which nobody knows who wrote it.
+// Unverified is the sender of a message whose author is not known.
 const Unverified = "unverified"
 
 // Version is the version of a teambridge binary.

@@ -12,7 +12,7 @@
 // What waits comes from relays (open questions, held messages, deliveries that failed), from inboxes of the person, from
 // the journal (messages that are lost or unknown, questions of members to their lead), from status words (an agent that
 // waits at its terminal, a failed turn, a lead that is gone, a team that is idle), from panes (dialogs, drafts that hold a
-// message for 2 minutes, finished tasks), and from what does not go on: agents that work and of which nothing new comes,
+// message for 2 minutes, finished tasks), and from what has stopped: agents that work without a sign of progress,
 // and pairs that only answer each other.
 //
 // The id of each contains what it is about and when it began, so it stays the same while the same thing waits. What was

@@ -67,7 +67,7 @@ type teamRelays struct {
 // toolInterval is how often it is shown which tools the agents of a team call: each snapshot goes to each stream.
 const toolInterval = time.Second
 
-// leadInterval is how often a team is read of which no event tells that its lead, or
+// leadInterval is how often a team is read if no event would tell that its lead, or
 // another process, ends.
 const leadInterval = time.Minute
 
@@ -300,7 +300,7 @@ func (c *Cache) lookForProcesses() {
 	}
 }
 
-// lookForRelays finds the teams whose relays have changed, or of which something was dismissed: by
+// lookForRelays finds the teams whose relays have changed, or in which something was dismissed: by
 // what relays reported and by the ledger. Not every change that the ledger records is in the journal.
 func (c *Cache) lookForRelays(ctx context.Context) error {
 	c.reporting.Lock()

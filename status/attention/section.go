@@ -96,7 +96,7 @@ func sooner(a, b *time.Time) bool { return a != nil && (b == nil || a.Before(*b)
 // silentInterval is how often it is looked whether a silent agent has written its transcript again, which nothing tells.
 const silentInterval = 30 * time.Second
 
-// abandoned is when an agent of which nobody knows whether it still works does not count as stuck any more.
+// abandoned is the time after which an agent that may or may not still work no longer counts as stuck.
 const abandoned = 24 * time.Hour
 
 // silentWaits returns what waits because agents work, and nothing new has come from them for [status.IdleAfter]. written
@@ -149,7 +149,7 @@ func (e *cachedTeam) shares(i int) bool {
 	})
 }
 
-// readTools finds out the last tool calls of the members of a team that work, of which nothing is known yet; what they
+// readTools finds the last tool calls of working members of a team whose calls are not known yet; what they
 // call later comes with the changes of the journal.
 func (c *Cache) readTools(ctx context.Context, e *cachedTeam, was *cachedTeam) error {
 	if e.tools = map[string]task{}; was != nil && was.createdAt == e.createdAt && was.tools != nil {

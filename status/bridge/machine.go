@@ -397,7 +397,7 @@ func (l machineWay) await(_, ctx context.Context, s api.Sent, until string, time
 	}
 }
 
-// notThere is the error for a message that did not arrive, or of which that is not known.
+// notThere returns the error for a message that did not arrive, or may not have.
 func (l machineWay) notThere(o ledger.Outgoing) error {
 	again := "to send it again: teambridge relay retry " + o.UUID
 	_, why := ledger.SplitReason(o.Reason)

@@ -147,7 +147,7 @@ func (x *examination) machine(m ledger.Machine) {
 		"they wait for 8 days; see: teambridge link list")
 }
 
-// failed returns the messages that could not be delivered, and those to other machines of which nobody
+// failed returns the messages that could not be delivered, and those to other machines about which nobody
 // knows whether they arrived, both the newest first.
 func (x *examination) failed(ctx context.Context, l *ledger.Ledger) (failed []ledger.Delivery, unknown []ledger.Outgoing, err error) {
 	all, err := l.Deliveries(ctx, ledger.DeliveryQuery{Root: x.Root.Path(), States: []ledger.DeliveryState{ledger.Failed}})
@@ -165,7 +165,7 @@ func (x *examination) failed(ctx context.Context, l *ledger.Ledger) (failed []le
 	return failed, unknown, err
 }
 
-// unknown reports messages to other machines of which nobody knows whether they arrived.
+// unknown reports messages to other machines that may not have arrived.
 func (x *examination) unknown(ctx context.Context, l *ledger.Ledger) error {
 	_, list, err := x.failed(ctx, l)
 	if err == nil && len(list) > 0 {

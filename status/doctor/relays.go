@@ -140,7 +140,7 @@ func (x *examination) relay(ctx context.Context, l *ledger.Ledger, s ledger.Sess
 	return nil
 }
 
-// runAgain is the command that goes on with what a run has left. With own the team, which run made, is taken back as well: else it
+// runAgain is the command that takes up what a run has left. With own the team, which run made, is taken back as well: else it
 // still names the process that is gone as its lead.
 func runAgain(s ledger.Session, own bool) string {
 	create := ""

@@ -80,7 +80,7 @@ func gone(program string) bool {
 // MovedDatabases returns the process of the service, and which databases in the state
 // directory it does not have open, as "ledger.db was"; "" if it has all, or if the system does
 // not tell. A service of this version ends when that happens, and one of an earlier version
-// goes on recording where nobody looks.
+// keeps recording where nobody looks.
 func MovedDatabases(state, root string) (pid int, moved string) {
 	card, err := api.ReadCard(state, root)
 	if err != nil {

@@ -43,7 +43,7 @@ type Archive struct {
 
 	opts   Options
 	rec    Recording // of a command: one that has nothing
-	always bool      // it goes on all the time
+	always bool      // it records all the time
 
 	mu        sync.Mutex
 	recorders int              // that run

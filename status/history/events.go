@@ -281,7 +281,7 @@ func (s *Stream) snapshot(ctx context.Context) error {
 	s.checked = time.Now()
 	var shot api.Snapshot
 	var err error
-	if lg := s.rec.Ledger(ctx); lg == nil { // of which it has warned
+	if lg := s.rec.Ledger(ctx); lg == nil { // it has warned of that
 		shot, err = s.l.opts.WithoutLedger(ctx, s.q.Team)
 	} else if states, failed := s.l.Cache(ctx, lg, s.q.Team); failed != nil {
 		return failed
@@ -306,7 +306,7 @@ func (s *Stream) show(shot api.Snapshot) error {
 	return s.sink.Event(e)
 }
 
-// reset tells the client to read everything again, and goes on from the end of the journal.
+// reset tells the client to read everything again, and continues at the end of the journal.
 func (s *Stream) reset(ctx context.Context) error {
 	last, err := s.rec.journal.Last(ctx)
 	if err != nil {

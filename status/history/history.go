@@ -21,7 +21,7 @@ import (
 )
 
 // AnswerBytes is about how much the texts of a page of records have; a single one may have more.
-// Whoever asked goes on after the last one, as after the largest number.
+// The next page begins after the last one, as after the largest number.
 const AnswerBytes = 4 << 20
 
 // find yields the records that all and s select of a journal, in the order of all, with their

@@ -212,7 +212,7 @@ func (r *Recorder) useTemporary(ctx context.Context, make bool) (used bool, err 
 	return true, nil
 }
 
-// begin copies the ledger's messages into the journal, and goes on with that and with a tap in
+// begin copies the ledger's messages into the journal, and keeps doing so, with a tap, in
 // the background. It returns when the present content is recorded. If it fails, r is closed.
 func (r *Recorder) begin(ctx context.Context) error {
 	running, stop := context.WithCancel(ctx)
@@ -275,7 +275,7 @@ func broken(failure error) error {
 	return fmt.Errorf("what comes is not seen any more: %w", failure)
 }
 
-// Ledger returns the ledger; nil if it cannot be opened, of which it warns once.
+// Ledger returns the ledger; nil if it cannot be opened; it warns of that once.
 func (r *Recorder) Ledger(ctx context.Context) *ledger.Ledger {
 	l, err := r.l.Opts.Ledger(ctx)
 	if err != nil && !r.warned && ctx.Err() == nil {

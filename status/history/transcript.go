@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	transcriptTick = 250 * time.Millisecond // how often a transcript is looked at that is followed
+	transcriptTick = 250 * time.Millisecond // how often a followed transcript is read
 	openCodeTick   = time.Second            // how often OpenCode is asked for more
 )
 

@@ -15,7 +15,7 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// lines is the input of a server, of which some lines are answered and left out: those that are no message, for which the
+// lines is the input of a server. Some lines are answered here and left out: those that are no message, for which the
 // implementation of the protocol would end the server, and with it all tools; and those that decoding would change (see
 // [rawjson.Exact]), of which it would take the changed ones.
 type lines struct {

@@ -514,7 +514,7 @@ func (t *tools) found(ctx context.Context, c *call, q api.SearchQuery) (l Messag
 	})
 }
 
-// What an answer of messages has at most: a program puts a longer one into a file, of which the model sees the beginning.
+// The limits of an answer with messages: a program puts a longer one into a file, and the model sees only its beginning.
 const (
 	maxListed = 50
 	maxText   = 4000  // of one message, in bytes
@@ -571,7 +571,7 @@ func (c caller) wrote(m *api.Record) bool {
 	return m.From == c.name && m.Team == c.team || m.From == address(c.name, c.team)
 }
 
-// newestFirst sorts messages, each of which it leaves there once.
+// newestFirst sorts messages and removes duplicates.
 func newestFirst(hits []api.Hit) []api.Hit {
 	slices.SortStableFunc(hits, func(a, b api.Hit) int { return cmp.Or(b.FirstSeen.Compare(a.FirstSeen), cmp.Compare(b.Seq, a.Seq)) })
 	return slices.CompactFunc(hits, func(a, b api.Hit) bool { return a.Seq == b.Seq })

@@ -107,7 +107,7 @@ type Options struct {
 	Log      *slog.Logger
 	Lock     lockedfile.Options // all but Dir
 	Payloads relay.Payloads     // how payloads of the session protocol are taken
-	// KeepTranscripts names the teams of which the transcripts of interactive agents are
+	// KeepTranscripts names the teams whose transcripts of interactive agents are
 	// recorded. They can hold secrets.
 	KeepTranscripts []string
 

@@ -48,7 +48,7 @@ type Options struct {
 	As       string             // as in [pane.Options]
 	Log      *slog.Logger
 
-	KeepTranscripts []string      // the teams of which the transcripts of interactive agents are recorded
+	KeepTranscripts []string      // the teams whose transcripts of interactive agents are recorded
 	KeepWork        time.Duration // how long what agents said and did while they worked is kept
 
 	Alerts Alerts // what waits is told there

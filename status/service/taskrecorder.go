@@ -24,7 +24,7 @@ type taskRecorder struct {
 	mu    sync.Mutex // from a look at lists until it is recorded
 	began bool       // what was there at the start is recorded
 
-	partial map[string]bool // lists of which the last look did not find all
+	partial map[string]bool // lists that the last look could not read completely
 }
 
 // run records after begin until ctx ends. The watcher tells first of what is there, so nothing is missed in between.

@@ -337,7 +337,7 @@ func (c *conn) Write(b []byte) (int, error) {
 // endsWithin is how long a process may take to end that has closed its stdout.
 const endsWithin = 2 * time.Second
 
-// lost is the error of a connection of which a read or a write failed with err.
+// lost returns the error of a connection on which a read or a write failed with err.
 func (c *conn) lost(err error) error {
 	if errors.Is(err, os.ErrClosed) {
 		return net.ErrClosed // by us

@@ -33,7 +33,7 @@ type Options struct {
 	State string
 	// Session is the id of the session, a UUID. Empty: what Command names, or a new one.
 	Session string
-	// Resume goes on with that session, which must have a transcript. No other process may have it: see [Elsewhere].
+	// Resume continues that session, which must have a transcript. No other process may have it: see [Elsewhere].
 	Resume bool
 	// Prefill is put at the prompt and not run, without spaces at its ends and control characters.
 	Prefill string

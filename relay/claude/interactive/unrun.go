@@ -214,7 +214,7 @@ func holds(record, entered string) bool {
 	return record == "Unknown command: /"+name || record == "Unknown skill: "+name || same(record, entered)
 }
 
-// same compares texts without white space, of which a record can have more, and without what is put around pastes.
+// same compares texts without white space, since a record can have more of it, and without what is put around pastes.
 // A paste whose text is gone can be anything.
 func same(record, entered string) bool {
 	record = bare(pasteTags().ReplaceAllString(record, ""))

@@ -39,7 +39,7 @@ type call struct {
 	start          string  // the id of its tool-call-start
 	parent         *string // the subagent whose call it is
 	agent          *string // the subagent that it began
-	background     bool    // the call has ended, and its subagent goes on
+	background     bool    // the call has ended, and its subagent keeps running
 	file           string  // in the result, the id of the subagent in its transcript
 	path           string  // of the file that it writes
 	size           float64
@@ -212,7 +212,7 @@ func (c *conversation) results(r *record) {
 	}
 }
 
-// launched returns the id of the subagent in a result, and whether it goes on in the background.
+// launched returns the id of the subagent in a result, and whether it keeps running in the background.
 func launched(r *record) (id string, background bool) {
 	for _, raw := range []json.RawMessage{r.ToolResult, r.LiveResult} {
 		var result struct {

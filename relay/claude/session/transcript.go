@@ -72,7 +72,7 @@ type reader struct {
 	tail transcript.Tail
 	own  bool // it belongs to a subagent, whose records are all marked as such
 
-	held     wire.TurnStatus             // how the turn has ended, unless the agent goes on
+	held     wire.TurnStatus             // how the turn has ended, unless the agent continues it
 	self     bool                        // the program begins a turn
 	waiting  *record                     // a command, until it is known whether it begins a turn
 	boundary *record                     // a compaction, until it is known which turn it belongs to

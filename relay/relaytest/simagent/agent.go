@@ -52,7 +52,7 @@ type Agent struct {
 	// would stop the clock of testing/synctest.
 	turning chan struct{}
 
-	// Only Run uses these. They outlive it, so that a second Run goes on.
+	// Only Run uses these. They outlive it, so that a second Run can continue.
 	handled  int // of the rows of the log; changed while turning is held
 	prompted bool
 }
@@ -89,7 +89,7 @@ func (a *Agent) Inbox() string { return inboxPath(a.opts.Dir, a.opts.Name) }
 
 // Run polls the inbox and runs turns until ctx ends or the agent has approved a
 // shutdown; both return nil. Without [Options.Report] the first failure ends it.
-// One Run at a time; a later one goes on where the last stopped.
+// One Run at a time; a later one continues where the last stopped.
 func (a *Agent) Run(ctx context.Context) error {
 	select {
 	case <-a.log.ended:

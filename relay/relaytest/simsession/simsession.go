@@ -195,7 +195,7 @@ func HookOf() (root string, pid int, ok bool) {
 	return os.Getenv(envRoot), pid, err == nil
 }
 
-// Start starts its process again, which goes on with the session.
+// Start starts its process again, which continues the session.
 func (s *Session) Start() {
 	s.t.Helper()
 	if err := s.begin(); err != nil {

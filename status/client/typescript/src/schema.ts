@@ -4743,7 +4743,7 @@ export interface components {
             /** @description agents can write to that name */
             answerable: boolean;
         };
-        /** @description UnknownTeam is a team of which it is not known who is in it, or what they do. */
+        /** @description UnknownTeam is a team whose members, or what they do, are not known. */
         UnknownTeam: {
             team: string;
             why: string;
