@@ -68,7 +68,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 	}
 	s := a.scope()
 	s.Via = o.via
-	to, err := a.targetIn(ctx, s, address) // what is told while it waits says so
+	to, err := a.targetIn(ctx, s, address) // for the notes while it waits
 	if err != nil {
 		return err
 	}

@@ -158,7 +158,7 @@ func (l *localRun) serveLocal(ctx context.Context, opts relay.Options) (err erro
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	if ctx.Err() != nil {
-		stop(context.Cause(ctx)) // it was told so before anything listened to signals here
+		stop(context.Cause(ctx)) // the signal came before this channel existed
 	}
 	go func() {
 		select {

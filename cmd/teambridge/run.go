@@ -447,7 +447,7 @@ func (r *agentRun) serve(ctx context.Context) error {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	if ctx.Err() != nil {
-		stop() // it was told so before anything listened to signals here
+		stop() // the signal came before this channel existed
 	}
 	go r.signals(running, signals)
 	go r.input(running)

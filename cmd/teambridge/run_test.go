@@ -324,7 +324,7 @@ func TestParseLine(t *testing.T) {
 	}
 }
 
-// A run that is told to end while it starts does not begin to relay.
+// A run that is signalled during its start ends, and relays nothing.
 func TestRunIsEndedWhileItStarts(t *testing.T) {
 	t.Parallel()
 	f := teamstest.Captured(t, teamstest.NewerVersion)

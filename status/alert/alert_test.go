@@ -466,7 +466,7 @@ func TestFirst(t *testing.T) {
 		if err := w.closed(); err != nil || len(all) != 1 {
 			t.Fatalf("%+v, %v", all, err)
 		}
-		want := "teambridge alerts begin\nFrom now on, what needs you is told here. Waiting already: 3.\nworker@t: asks you a question\n" + where
+		want := "teambridge alerts begin\nFrom now on, what needs you is sent here. Already waiting: 3.\nworker@t: asks you a question\n" + where
 		if got := all[0].text(t); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

@@ -47,10 +47,10 @@ type told struct {
 	refused bool      // it was not told, and this process does not try again
 }
 
-// keepMost is how many things are known that wait no more. One that is not known any more and comes back is told again.
+// keepMost is how many things that no longer wait are remembered. A forgotten one that comes back is alerted again.
 const keepMost = 1000
 
-// name is that of the file with the record of a destination, without its extension.
+// name returns the name of the file with the record of a destination, without its extension.
 func (o *Options) name() string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{o.To.Kind, o.To.File, o.To.Variable, o.Root, o.Team}, "\x00")))
 	return fmt.Sprintf("%s-%x", o.To.Kind, sum[:6])

@@ -61,14 +61,14 @@ func what(w api.Attention) string {
 	return api.WaitOf(w.Kind).Words
 }
 
-// compose makes an alert of things. If before is not negative, alerts begin, and so many things wait already.
+// compose makes an alert about things. If before is not negative, this is the first alert, and before things were waiting already.
 func (a *Alerter) compose(ctx context.Context, list []api.Attention, before int) alert {
 	m := alert{Title: fmt.Sprintf("%d things need you", len(list)), Things: []thing{}}
 	var lines []string
 	alone, share := len(list) == 1 && before < 0, maxShare
 	if before >= 0 {
 		m.Title = "teambridge alerts begin"
-		lines = append(lines, fmt.Sprintf("From now on, what needs you is told here. Waiting already: %d.", before))
+		lines = append(lines, fmt.Sprintf("From now on, what needs you is sent here. Already waiting: %d.", before))
 	}
 	if alone {
 		m.Title, share = who(list[0])+": "+what(list[0]), maxText
