@@ -504,7 +504,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 				}
 				_, err := w.b.Send(w.Context(), newer, name, "", api.NewMessage{Text: "x", Scope: &scope})
 				w.fails(err, code)
-				_, err = w.b.Ask(w.Context(), newer, name, "", api.NewQuestion{NewMessage: api.NewMessage{Text: "x", Scope: &scope}})
+				_, err = w.b.Ask(w.Context(), newer, name, "", api.NewQuestion{Timeout: "1s", NewMessage: api.NewMessage{Text: "x", Scope: &scope}})
 				w.fails(err, code)
 			}
 			_, err := w.b.Target(w.Context(), api.Scope{Team: older}, "worker@"+newer)
