@@ -17,6 +17,7 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/relaytest/simchild"
+	"teambridge/teams/teamstest"
 )
 
 // sender writes to an inbox as Claude Code does, and nothing of ours with
@@ -124,16 +125,11 @@ func BenchmarkLatency(b *testing.B) {
 			sender.write("[warm]")
 			<-done
 			at := map[string]time.Time{}
-			var bare []time.Duration
-			log, err := os.Create(filepath.Join(s.dir, "log"))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer log.Close()
+			disk := teamstest.NewDisk(b)
 			n := 0
 			for b.Loop() {
 				n++
-				bare = append(bare, disk(b, log, sender.path))
+				disk.Commit(sender.path)
 				m := fmt.Sprintf("[m-%d]", n)
 				at[m] = sender.write(m)
 				<-done
@@ -152,42 +148,10 @@ func BenchmarkLatency(b *testing.B) {
 			if len(times) != n {
 				b.Fatalf("%d of %d frames were read", len(times), n)
 			}
-			slices.Sort(times)
-			slices.Sort(bare)
-			b.ReportMetric(float64(times[n/2].Microseconds())/1000, "p50-ms")
-			b.ReportMetric(float64(times[n*99/100].Microseconds())/1000, "p99-ms")
-			b.ReportMetric(float64(bare[n/2].Microseconds())/1000, "disk-p50-ms")
-			b.ReportMetric(float64(bare[n*99/100].Microseconds())/1000, "disk-p99-ms")
+			teamstest.ReportTimes(b, "", times)
+			disk.Report(b)
 		})
 	}
-}
-
-// disk does what no relay that keeps its word can do without: a record, a copy of
-// the inbox, and a record again, each flushed.
-func disk(b *testing.B, log *os.File, inbox string) time.Duration {
-	data, err := os.ReadFile(inbox)
-	if err != nil {
-		b.Fatal(err)
-	}
-	start := time.Now()
-	flushed := func(f *os.File, data []byte) error {
-		_, err := f.Write(data)
-		return errors.Join(err, f.Sync())
-	}
-	err = flushed(log, make([]byte, 8<<10))
-	if err == nil {
-		var f *os.File
-		if f, err = os.Create(log.Name() + ".copy"); err == nil {
-			err = errors.Join(flushed(f, data), f.Close(), os.Rename(f.Name(), log.Name()+".inbox"))
-		}
-	}
-	if err == nil {
-		err = flushed(log, make([]byte, 8<<10))
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	return time.Since(start)
 }
 
 // BenchmarkBacklog measures a relay that finds as many rows as it has

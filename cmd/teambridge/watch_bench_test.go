@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/relay/relaytest/simagent"
 	"teambridge/teams"
+	"teambridge/teams/teamstest"
 )
 
 // BenchmarkChanges measures from the renaming of an inbox to the change that a
@@ -40,6 +40,7 @@ func BenchmarkChanges(b *testing.B) {
 	defer tap.Close()
 	path := team.Agent("worker").Inbox()
 	var took []time.Duration
+	disk := teamstest.NewDisk(b)
 	for b.Loop() {
 		rows, err := json.Marshal([]map[string]any{{"from": "user", "text": fmt.Sprint("message ", len(took)), "timestamp": time.Now().UTC().Format(inbox.TimestampLayout)}})
 		if err != nil {
@@ -56,8 +57,8 @@ func BenchmarkChanges(b *testing.B) {
 			b.Fatalf("%d changes, %v", len(list), err)
 		}
 		took = append(took, time.Since(start))
+		disk.Commit(path)
 	}
-	slices.Sort(took)
-	b.ReportMetric(milliseconds(took[len(took)/2]), "p50-ms")
-	b.ReportMetric(milliseconds(took[len(took)*99/100]), "p99-ms")
+	teamstest.ReportTimes(b, "", took)
+	disk.Report(b)
 }

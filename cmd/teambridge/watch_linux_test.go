@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -88,12 +89,14 @@ func idle(b *testing.B, inboxes int, ready string, end syscall.Signal, status in
 	for range 2 * settles / time.Second { // what the start leaves behind
 		<-second.C
 	}
-	before := processorTime(b, cmd.Process.Pid)
+	before, slept := processorTime(b, cmd.Process.Pid), wakeups(b, cmd.Process.Pid)
 	start := time.Now()
 	for b.Loop() {
 		<-second.C
 	}
-	cpu := (processorTime(b, cmd.Process.Pid) - before).Seconds() / time.Since(start).Seconds()
+	took := time.Since(start)
+	cpu := (processorTime(b, cmd.Process.Pid) - before).Seconds() / took.Seconds()
+	b.ReportMetric(float64(wakeups(b, cmd.Process.Pid)-slept)/took.Minutes(), "wakeups/min")
 	b.ReportMetric(memory(b, cmd.Process.Pid, "VmRSS"), "MiB")
 	b.ReportMetric(memory(b, cmd.Process.Pid, "VmHWM"), "peak-MiB")
 	b.ReportMetric(100*cpu, "%core")
@@ -116,6 +119,66 @@ func processorTime(b *testing.B, pid int) time.Duration {
 		b.Fatalf("the processor time of process %d is not known: %v", pid, err)
 	}
 	return time.Duration(t.Nano())
+}
+
+// wakeups returns how often the threads of a process have begun to wait.
+func wakeups(b *testing.B, pid int) (n int) {
+	b.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, thread := range threads {
+		status, err := os.ReadFile(thread)
+		if err != nil {
+			continue // it has ended
+		}
+		_, text, _ := strings.Cut(string(status), "\nvoluntary_ctxt_switches:")
+		k, err := strconv.Atoi(strings.Fields(text + " -")[0])
+		if err != nil {
+			b.Fatal(err)
+		}
+		n += k
+	}
+	return n
+}
+
+// BenchmarkFaults counts the page faults of commands, as whole processes, and the bytes of the binary: neither depends on how
+// busy the machine is.
+//
+//	go test -run '^$' -bench Faults -benchtime 20x ./cmd/teambridge
+func BenchmarkFaults(b *testing.B) {
+	binary := builtBinary(b)
+	info, err := os.Stat(binary)
+	if err != nil {
+		b.Fatal(err)
+	}
+	root := filepath.Join(b.TempDir(), "claude")
+	if err := os.CopyFS(filepath.Join(root, "teams"), os.DirFS(filepath.Join("..", "..", "testdata", "claude-2.1.80", "teams"))); err != nil {
+		b.Fatal(err)
+	}
+	env := append(os.Environ(), "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+filepath.Join(b.TempDir(), "state"))
+	faults := func(args ...string) int64 {
+		cmd := exec.Command(binary, args...)
+		cmd.Env = env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("%s: %v\n%s", args, err, out)
+		}
+		return cmd.ProcessState.SysUsage().(*syscall.Rusage).Minflt
+	}
+	for _, args := range [][]string{{"version"}, {"send", "worker", "please review task 12"}, {"status"}} {
+		b.Run(args[0], func(b *testing.B) {
+			faults(args...) // makes the state directory, and brings the binary into memory
+			var all []int64
+			for b.Loop() {
+				all = append(all, faults(args...))
+			}
+			slices.Sort(all)
+			b.ReportMetric(float64(all[len(all)/2]), "faults")
+			b.ReportMetric(float64(info.Size()), "bytes")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
 }
 
 // memory returns what /proc/PID/status says of the memory of a process, in MiB.

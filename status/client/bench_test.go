@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 
 // BenchmarkPost measures sending a message through the service over its unix socket,
 // from the question to the answer that it is verified: the ledger, the inbox and the
-// receipt are written then.
+// receipt are written then. "disk" is what the disk alone takes, measured in turn with it.
 //
 //	go test -run '^$' -bench Post -benchtime 1000x ./status/client
 func BenchmarkPost(b *testing.B) {
@@ -24,6 +23,7 @@ func BenchmarkPost(b *testing.B) {
 	c := w.find()
 	box := w.Inbox(newer, "worker")
 	var took []time.Duration
+	disk := teamstest.NewDisk(b)
 	n := 0
 	for b.Loop() {
 		start := time.Now()
@@ -31,13 +31,15 @@ func BenchmarkPost(b *testing.B) {
 			b.Fatal(err)
 		}
 		took = append(took, time.Since(start))
+		disk.Commit(box.Path())
 		if n++; n%20 == 0 { // as an agent does
 			if _, err := teamstest.Take(b.Context(), box, teamstest.All); err != nil {
 				b.Fatal(err)
 			}
 		}
 	}
-	report(b, took)
+	teamstest.ReportTimes(b, "", took)
+	disk.Report(b)
 }
 
 // BenchmarkEvent measures how long after another program has renamed an inbox with a
@@ -73,6 +75,7 @@ func BenchmarkEvent(b *testing.B) {
 	}()
 	<-ready
 	var took []time.Duration
+	disk := teamstest.NewDisk(b)
 	n := 0
 	for b.Loop() {
 		text := fmt.Sprintf("message %d", n)
@@ -84,18 +87,12 @@ func BenchmarkEvent(b *testing.B) {
 		for <-seen != text {
 		}
 		took = append(took, time.Since(start))
+		disk.Commit(path)
 	}
 	stop()
 	if err := <-ended; err != nil {
 		b.Error(err)
 	}
-	report(b, took)
-}
-
-func report(b *testing.B, took []time.Duration) {
-	b.Helper()
-	slices.Sort(took)
-	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	b.ReportMetric(ms(took[len(took)/2]), "p50-ms")
-	b.ReportMetric(ms(took[len(took)*99/100]), "p99-ms")
+	teamstest.ReportTimes(b, "", took)
+	disk.Report(b)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"teambridge/relay/link"
 	"teambridge/relay/link/hub"
 	"teambridge/relay/link/nats"
+	"teambridge/teams/teamstest"
 )
 
 // pair is a hub and the machines a and b, all in this process.
@@ -101,27 +103,25 @@ func (p *pair) send(i int) {
 	p.links["a"].Poke()
 }
 
-// percentiles reports the latencies of messages.
-func percentiles(b *testing.B, list []time.Duration) {
-	slices.Sort(list)
-	for name, p := range map[string]float64{"p50-ms": 0.5, "p99-ms": 0.99} {
-		b.ReportMetric(float64(list[int(p*float64(len(list)-1))])/1e6, name)
-	}
-	b.ReportMetric(0, "ns/op")
-}
-
 // From the call that sends a message until it is recorded in the ledger of the other machine, and
 // handed over there.
 func BenchmarkLatency(b *testing.B) {
 	p := newPair(b)
 	var list []time.Duration
+	disk, inbox := teamstest.NewDisk(b), filepath.Join(b.TempDir(), "empty")
+	if err := os.WriteFile(inbox, nil, 0o600); err != nil {
+		b.Fatal(err)
+	}
 	for i := 1; b.Loop(); i++ {
 		begun := time.Now()
 		p.send(i)
 		<-p.arrived
 		list = append(list, time.Since(begun))
+		disk.Commit(inbox)
 	}
-	percentiles(b, list)
+	teamstest.ReportTimes(b, "", list)
+	disk.Report(b)
+	b.ReportMetric(0, "ns/op")
 }
 
 // Messages that are put into the outbox at once: how many a second are recorded in the ledger of the
@@ -203,7 +203,8 @@ func BenchmarkLatencyBetweenNetworks(b *testing.B) {
 		sent += 100
 		bed.confirmed("a", sent)
 	}
-	percentiles(b, bed.count("b", sent).latency)
+	teamstest.ReportTimes(b, "", bed.count("b", sent).latency)
+	b.ReportMetric(0, "ns/op")
 }
 
 // From the end of a cut of 12 seconds, in which the connection was given up, until the next message
