@@ -20,7 +20,7 @@ func TestLimits(t *testing.T) {
 	}{
 		{"lines of teams", product.lines("teams"), 9_780},
 		{"lines of inbox", product.lines("inbox"), 12_760},
-		{"lines of relay", product.lines("relay"), 41_064},
+		{"lines of relay", product.lines("relay"), 41_146},
 		{"lines of status", product.lines("status"), 28_429},
 		{"lines of cmd", product.lines("cmd", "plugin"), 16_180},
 		{"lines of tests", tests, 110_037},
@@ -28,7 +28,7 @@ func TestLimits(t *testing.T) {
 		{"methods of the widest type of the core", product.widest("status/local", "status/history", "status/links", "status/question", "status/bridge", "status/service"), 34},
 		{"methods of inbox/ledger.Ledger", product.methods("inbox/ledger", "Ledger"), 163},
 		{"methods of cmd/teambridge.app", product.methods("cmd/teambridge", "app"), 135},
-		{"methods of relay/pane.Panes", product.methods("relay/pane", "Panes"), 110},
+		{"methods of the widest type of relay/pane", product.widest("relay/pane"), 22},
 		{"methods of status/client.Client", product.methods("status/client", "Client"), 10},
 		{"words for the state of a message", product.stateWords(), 128},
 		{"routes of the API", routesOfTheAPI(t), 69},

@@ -247,5 +247,5 @@ func recordStop(ctx context.Context, a *app) error {
 	inside, _ := a.lookup("TMUX")
 	s.Socket, s.Server = insideTmux(inside)
 	s.PaneID, _ = a.lookup("TMUX_PANE")
-	return panes.Stopped(ctx, s)
+	return panes.Tasks.Stopped(ctx, s)
 }

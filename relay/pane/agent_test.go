@@ -357,7 +357,7 @@ func newBench(t testing.TB) *bench {
 	a := &simagent{t: t, ref: tmux.Ref{Socket: "/tmp/s", Server: 7, ID: "%1", PID: 4000}, dir: t.TempDir()}
 	b := &bench{Fixture: f, t: t, agent: a, state: state}
 	b.Panes = b.another(l)
-	if b.pane, _, err = b.Add(t.Context(), Registration{Name: "worker", Target: "%1"}); err != nil {
+	if b.pane, _, err = b.Registry.Add(t.Context(), Registration{Name: "worker", Target: "%1"}); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -405,7 +405,7 @@ func (b *bench) put(text string, change ...func(*Message)) ledger.PaneMessage {
 	for _, c := range change {
 		c(&m)
 	}
-	got, again, err := b.Put(b.t.Context(), b.pane, m)
+	got, again, err := b.Queue.Put(b.t.Context(), b.pane, m)
 	if err != nil || again {
 		b.t.Fatalf("put %q: again %t, %v", text, again, err)
 	}
@@ -419,7 +419,7 @@ func notify(m *Message) { m.Notify = true }
 // do works for the pane once.
 func (b *bench) do() {
 	b.t.Helper()
-	if _, err := b.work(b.t.Context(), b.pane.InboxKey, false); err != nil {
+	if _, err := b.Queue.work(b.t.Context(), b.pane.InboxKey, false); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -427,7 +427,7 @@ func (b *bench) do() {
 // see wants a message to be in a state now.
 func (b *bench) want(m ledger.PaneMessage, state ledger.DeliveryState, task ledger.Task) ledger.PaneMessage {
 	b.t.Helper()
-	got, err := b.Message(b.t.Context(), m.UUID)
+	got, err := b.Queue.Message(b.t.Context(), m.UUID)
 	must(b.t, err)
 	if got.State != state || got.Task != task {
 		b.t.Errorf("%q is %s (%s), its task %q; want %s, %q", got.Raw, got.State, got.Reason, got.Task, state, task)
@@ -450,14 +450,14 @@ func (b *bench) hookWithin(limit time.Duration) {
 	s := Stop{Transcript: b.agent.record, Socket: b.agent.ref.Socket, Server: b.agent.ref.Server, PaneID: b.agent.ref.ID}
 	ctx, cancel := context.WithTimeout(b.t.Context(), limit)
 	defer cancel()
-	if err := b.Stopped(ctx, s); err != nil {
+	if err := b.Tasks.Stopped(ctx, s); err != nil {
 		b.t.Error(err)
 	}
 }
 
 func (b *bench) notices(want ...ledger.PaneMessage) {
 	b.t.Helper()
-	list, err := b.Notices(b.t.Context())
+	list, err := b.Tasks.Notices(b.t.Context())
 	var got, ids []string
 	for _, n := range list {
 		got = append(got, n.ID)

@@ -41,18 +41,18 @@ func unseen(m ledger.PaneMessage) string {
 	return "the session does not show it yet"
 }
 
-// QueueSession returns the session of Codex with a name, as [Panes.FindSession] does, among those that take no messages, or why nothing may be put into
+// FindForQueue returns the session of Codex with a name, as [Sessions.Find] does, among those that take no messages, or why nothing may be put into
 // its queue.
-func (p *Panes) QueueSession(ctx context.Context, name string) (of Pane, refused string, err error) {
-	known, err := p.KnownSessions(ctx)
+func (ss *Sessions) FindForQueue(ctx context.Context, name string) (of Pane, refused string, err error) {
+	known, err := ss.Known(ctx)
 	if err != nil {
 		return Pane{}, "", err
 	}
 	var list []Pane
 	all := map[string]transcript.Process{}
-	for _, s := range p.opts.Homes.Processes() {
+	for _, s := range ss.opts.Homes.Processes() {
 		if ProgramOf(s) == Codex {
-			list = append(list, sessionAmong(known, p.opts.Root.Path(), s))
+			list = append(list, sessionAmong(known, ss.opts.Root.Path(), s))
 			all[s.Session] = s
 		}
 	}
@@ -98,7 +98,7 @@ func (codexIn) takes(s transcript.Process) string {
 }
 
 // has: a message is recorded when the model is given it.
-func (codexIn) has(_ *Panes, s transcript.Process, _ string, _ int) string {
+func (codexIn) has(_ *carrier, s transcript.Process, _ string, _ int) string {
 	if s.Status == transcript.ProcessIdle {
 		return ""
 	}
@@ -128,10 +128,10 @@ func (codexIn) check(m Message) error {
 	return nil
 }
 
-func (home codexIn) write(ctx context.Context, p *Panes, to transcript.Process, _ string, m ledger.PaneMessage) error {
+func (home codexIn) write(ctx context.Context, c *carrier, to transcript.Process, _ string, m ledger.PaneMessage) error {
 	text := codexText(m.UUID, m.From, string(m.Raw))
 	if queues(to, m) {
-		proof := p.proof(sessionPane(p.opts.Root.Path(), to), m)
+		proof := c.transcripts.proof(sessionPane(c.opts.Root.Path(), to), m)
 		return codex.Enqueue(ctx, string(home), to.PID, to.Session, m.UUID, text, func() bool { return proof.holds(ctx) })
 	}
 	return codex.Send(ctx, string(home), to.Session, text)

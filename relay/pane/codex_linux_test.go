@@ -39,7 +39,7 @@ func newThreads(t *testing.T) *threads {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(s.mailbox.Close(), s.ledger.Close()); err != nil {
+		if err := errors.Join(s.Incoming.mailbox.Close(), s.ledger.Close()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -64,9 +64,9 @@ func (s *threads) answers(text string) { s.codex.Answer(s.id, s.codex.Record(s.i
 
 func (s *threads) putThere(text string) ledger.PaneMessage {
 	s.t.Helper()
-	to, err := s.FindSession(s.t.Context(), s.id)
+	to, err := s.Sessions.Find(s.t.Context(), s.id)
 	must(s.t, err)
-	m, _, err := s.Put(s.t.Context(), to, Message{Text: text})
+	m, _, err := s.Queue.Put(s.t.Context(), to, Message{Text: text})
 	must(s.t, err)
 	return m
 }
@@ -148,7 +148,7 @@ func TestCodexIsInterruptedAfterTheRecord(t *testing.T) {
 func TestCodexRefuses(t *testing.T) {
 	t.Parallel()
 	s := newThreads(t)
-	to, err := s.FindSession(t.Context(), s.id)
+	to, err := s.Sessions.Find(t.Context(), s.id)
 	must(t, err)
 	fits := codex.MaxText - len(codexText("00000000-0000-0000-0000-000000000000", "ann", ""))
 	if err := Check(to, Message{From: "ann", Text: strings.Repeat("x", fits)}); err != nil {
@@ -159,10 +159,10 @@ func TestCodexRefuses(t *testing.T) {
 	}
 	s.codex.Kill()
 	s.codex.Hold(s.id)
-	if held, why, err := s.Held(t.Context(), to, tmux.Queued); held != tmux.NotAgent || !strings.Contains(why, "shared server") || err != nil {
+	if held, why, err := s.Queue.Held(t.Context(), to, tmux.Queued); held != tmux.NotAgent || !strings.Contains(why, "shared server") || err != nil {
 		t.Errorf("without a server: %s, %s, %v", held, why, err)
 	}
-	if _, err := s.FindSession(t.Context(), s.id); !errors.As(err, new(*SessionError)) {
+	if _, err := s.Sessions.Find(t.Context(), s.id); !errors.As(err, new(*SessionError)) {
 		t.Errorf("found: %v", err)
 	}
 }
@@ -170,11 +170,11 @@ func TestCodexRefuses(t *testing.T) {
 // enqueue puts a message for the queue of a session.
 func (s *threads) enqueue(text string) ledger.PaneMessage {
 	s.t.Helper()
-	to, refused, err := s.QueueSession(s.t.Context(), s.id)
+	to, refused, err := s.Sessions.FindForQueue(s.t.Context(), s.id)
 	if err != nil || refused != "" {
 		s.t.Fatal(err, refused)
 	}
-	m, _, err := s.Put(s.t.Context(), to, Message{Text: text, Policy: ByQueue})
+	m, _, err := s.Queue.Put(s.t.Context(), to, Message{Text: text, Policy: ByQueue})
 	must(s.t, err)
 	return m
 }
@@ -248,14 +248,14 @@ func TestCodexQueueRefuses(t *testing.T) {
 	s := newThreads(t)
 	exec := s.codex.Thread("exec") // in the same process
 	for id, want := range map[string]string{s.id: "omit --via", exec: "codex exec"} {
-		if _, refused, err := s.QueueSession(t.Context(), id); err != nil || !strings.Contains(refused, want) {
+		if _, refused, err := s.Sessions.FindForQueue(t.Context(), id); err != nil || !strings.Contains(refused, want) {
 			t.Errorf("%s: %q, %v", id, refused, err)
 		}
 	}
-	if list, err := s.Sessions(t.Context()); err != nil || len(list) != 1 || list[0].Ref.ID != s.id {
+	if list, err := s.Sessions.List(t.Context()); err != nil || len(list) != 1 || list[0].Ref.ID != s.id {
 		t.Errorf("the sessions are %+v, %v", list, err)
 	}
-	if _, _, err := s.QueueSession(t.Context(), "nobody"); !errors.As(err, new(*SessionError)) {
+	if _, _, err := s.Sessions.FindForQueue(t.Context(), "nobody"); !errors.As(err, new(*SessionError)) {
 		t.Errorf("nobody: %v", err)
 	}
 }

@@ -57,7 +57,7 @@ func ReachOf(state string, s transcript.Process) Reach {
 	return Nowhere
 }
 
-func (p *Panes) reach(s transcript.Process) Reach { return ReachOf(p.opts.State, s) }
+func (s *shared) reach(of transcript.Process) Reach { return ReachOf(s.opts.State, of) }
 
 // CheckVersion returns a [*teams.OutdatedError] if the session of a process is one of a Claude Code that is known to be older
 // than [teams.Oldest]. Versions of other programs are not compared. Who names the session in the error.
@@ -71,11 +71,11 @@ func CheckVersion(s transcript.Process, who string) error {
 
 // Outdated returns a [*teams.OutdatedError] if the program of a pane or session is a Claude Code that is known to be older than
 // [teams.Oldest]. Nothing is put into its queue then; what is in it waits until a current one goes on.
-func (p *Panes) Outdated(ctx context.Context, of Pane) error {
-	s := p.agent(of)
+func (vs *Views) Outdated(ctx context.Context, of Pane) error {
+	s := vs.agent(of)
 	if of.IsSession() {
 		var err error
-		if s, err = p.processOf(ctx, &of); err != nil {
+		if s, err = vs.sessions.process(ctx, &of); err != nil {
 			return err
 		}
 	}
@@ -83,19 +83,19 @@ func (p *Panes) Outdated(ctx context.Context, of Pane) error {
 }
 
 // agent returns the process of Claude Code in a pane, as far as it is known.
-func (p *Panes) agent(of Pane) transcript.Process {
+func (vs *Views) agent(of Pane) transcript.Process {
 	if of.Profile != tmux.Claude {
 		return transcript.Process{}
 	}
-	return p.process(of.Ref.PID)
+	return vs.process(of.Ref.PID)
 }
 
 // together returns the messages that are written to a session at once, given the first: those that a hook hands over make one turn.
-func (p *Panes) together(ctx context.Context, s transcript.Process, first ledger.PaneMessage) ([]ledger.PaneMessage, error) {
-	if p.reach(s) != ByHook {
+func (c *carrier) together(ctx context.Context, s transcript.Process, first ledger.PaneMessage) ([]ledger.PaneMessage, error) {
+	if c.reach(s) != ByHook {
 		return []ledger.PaneMessage{first}, nil
 	}
-	all, err := p.opts.Ledger.PaneMessages(ctx, first.InboxKey)
+	all, err := c.opts.Ledger.PaneMessages(ctx, first.InboxKey)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (p *Panes) together(ctx context.Context, s transcript.Process, first ledger
 			continue
 		case m.Frame != first.Frame, m.State.Ended():
 			continue
-		case first.Frame == "" && (m.State != ledger.Claimed || p.expired(m) || m.Policy == string(tmux.WhenIdle) && s.Status != transcript.ProcessIdle):
+		case first.Frame == "" && (m.State != ledger.Claimed || c.queue.expired(m) || m.Policy == string(tmux.WhenIdle) && s.Status != transcript.ProcessIdle):
 			continue
 		}
 		if size += len(m.Raw); first.Frame == "" && size > peer.MaxText {
@@ -129,24 +129,24 @@ func uuids(messages []ledger.PaneMessage) (list []string) {
 
 // write writes messages of a frame to a session, those to a socket for the try-th time. The error is a
 // [*delivery.UnsentError] if they certainly did not come there.
-func (p *Panes) write(ctx context.Context, root string, to transcript.Process, frame string, messages []ledger.PaneMessage, try int) error {
-	if program := p.opts.Homes.of(ProgramOf(to)); program != nil {
-		return program.write(ctx, p, to, frame, messages[0])
+func (c *carrier) write(ctx context.Context, root string, to transcript.Process, frame string, messages []ledger.PaneMessage, try int) error {
+	if program := c.opts.Homes.of(ProgramOf(to)); program != nil {
+		return program.write(ctx, c, to, frame, messages[0])
 	}
-	if to.Socket != "" && p.reach(to) != ByHook {
-		return p.mailbox.Send(ctx, root, to, messageOf(messages[0], try))
+	if to.Socket != "" && c.reach(to) != ByHook {
+		return c.incoming.mailbox.Send(ctx, root, to, messageOf(messages[0], try))
 	}
 	var list []wake.Message
 	for _, m := range messages {
 		list = append(list, wake.Message{ID: m.UUID, From: m.From, Text: string(m.Raw)})
 	}
-	return wake.Hand(ctx, p.opts.State, to.PID, wake.Text(list))
+	return wake.Hand(ctx, c.opts.State, to.PID, wake.Text(list))
 }
 
 // wakes says why nothing can be handed to the hook of a session now; "" if it waits, or the session has no hook.
-func (p *Panes) wakes(s transcript.Process) (tmux.Reason, string) {
+func (c *carrier) wakes(s transcript.Process) (tmux.Reason, string) {
 	switch {
-	case s.PID == 0 || p.reach(s) != ByHook || wake.Waits(p.opts.State, s.PID):
+	case s.PID == 0 || c.reach(s) != ByHook || wake.Waits(c.opts.State, s.PID):
 		return "", ""
 	case s.Status == transcript.ProcessWaiting:
 		return tmux.Dialog, whyBusy(s)
@@ -155,13 +155,13 @@ func (p *Panes) wakes(s transcript.Process) (tmux.Reason, string) {
 }
 
 // again is when to look again at a message that was not written. A hook is back soon.
-func (p *Panes) again(s transcript.Process, m ledger.PaneMessage) time.Time {
-	if why, _ := p.wakes(s); why == "" {
-		return p.nextTry(m)
+func (c *carrier) again(s transcript.Process, m ledger.PaneMessage) time.Time {
+	if why, _ := c.wakes(s); why == "" {
+		return c.nextTry(m)
 	}
 	since := time.Duration(0)
 	if !m.HeldSince.IsZero() {
 		since = time.Since(m.HeldSince)
 	}
-	return time.Now().Add(min(since/8+p.timing.look/2, 2*time.Second))
+	return time.Now().Add(min(since/8+c.timing.look/2, 2*time.Second))
 }

@@ -14,33 +14,33 @@ import (
 
 // Look tells what the program in a pane does now, and which messages are not worked off. A
 // pane that is gone is no error. It takes two readings of the screen.
-func (p *Panes) Look(ctx context.Context, of Pane) (View, error) {
-	v, err := p.see(ctx, of)
-	if err != nil || p.opts.Ledger == nil { // nothing was sent
+func (vs *Views) Look(ctx context.Context, of Pane) (View, error) {
+	v, err := vs.see(ctx, of)
+	if err != nil || vs.opts.Ledger == nil { // nothing was sent
 		return v, err
 	}
-	v.Messages, err = p.opts.Ledger.PaneMessages(ctx, of.InboxKey)
+	v.Messages, err = vs.opts.Ledger.PaneMessages(ctx, of.InboxKey)
 	return v, err
 }
 
-// LookAll looks at panes, all at the same time, as [Panes.Look] does at one.
-func (p *Panes) LookAll(ctx context.Context, list []Pane) ([]View, error) {
+// LookAll looks at panes, all at the same time, as [Views.Look] does at one.
+func (vs *Views) LookAll(ctx context.Context, list []Pane) ([]View, error) {
 	views, errs := make([]View, len(list)), make([]error, len(list))
 	var looks sync.WaitGroup
 	for i, of := range list {
-		looks.Go(func() { views[i], errs[i] = p.Look(ctx, of) })
+		looks.Go(func() { views[i], errs[i] = vs.Look(ctx, of) })
 	}
 	looks.Wait()
 	return views, errors.Join(errs...)
 }
 
-func (p *Panes) see(ctx context.Context, of Pane) (View, error) {
+func (vs *Views) see(ctx context.Context, of Pane) (View, error) {
 	if of.IsSession() {
-		return p.seeSession(ctx, of)
+		return vs.seeSession(ctx, of)
 	}
 	v := View{Pane: of, At: time.Now().UTC(), Basis: OnPane, PID: of.Ref.PID}
 	var err error
-	if v.Terminal, err = p.tmux.look(ctx, of.Ref); errors.Is(err, tmux.ErrGone) {
+	if v.Terminal, err = vs.tmux.look(ctx, of.Ref); errors.Is(err, tmux.ErrGone) {
 		v.State, v.Why = tmux.StateGone, "the pane is gone"
 		return v, nil
 	} else if err != nil {
@@ -50,13 +50,13 @@ func (p *Panes) see(ctx context.Context, of Pane) (View, error) {
 		v.State, v.Why = tmux.StateGone, "the program in the pane has ended"
 		return v, nil
 	}
-	v.Process = p.process(of.Ref.PID)
+	v.Process = vs.process(of.Ref.PID)
 	v.PID = cmp.Or(v.Process.PID, v.PID)
 	if old := CheckVersion(v.Process, "it"); old != nil && of.Profile == tmux.Claude {
 		v.State, v.Why, v.Basis = tmux.StateUnknown, old.Error(), OnProcess
 		return v, nil
 	}
-	if v.Composer, err = p.tmux.composer(ctx, of.Ref, of.Profile); errors.Is(err, tmux.ErrGone) {
+	if v.Composer, err = vs.tmux.composer(ctx, of.Ref, of.Profile); errors.Is(err, tmux.ErrGone) {
 		v.State, v.Why = tmux.StateGone, "the pane is gone"
 		return v, nil
 	} else if err != nil {
@@ -70,7 +70,7 @@ func (p *Panes) see(ctx context.Context, of Pane) (View, error) {
 	case tmux.StateDraft:
 		v.Why = "somebody has typed at the prompt"
 	case tmux.StateUnknown:
-		reason, detail, err := p.tmux.held(ctx, of.Ref, of.Profile, tmux.Queued)
+		reason, detail, err := vs.tmux.held(ctx, of.Ref, of.Profile, tmux.Queued)
 		if err != nil {
 			return v, err
 		}
@@ -96,16 +96,16 @@ func (p *Panes) see(ctx context.Context, of Pane) (View, error) {
 
 // atWork says what the program in a pane does, or why that is not known; "" if two looks
 // show that it is idle. typing says whether a person's draft makes it idle, too.
-func (p *Panes) atWork(ctx context.Context, of Pane, typing bool) (why string, err error) {
+func (vs *Views) atWork(ctx context.Context, of Pane, typing bool) (why string, err error) {
 	for n := range 2 {
 		if n > 0 {
 			select {
 			case <-ctx.Done():
 				return "", ctx.Err()
-			case <-time.After(p.timing.look):
+			case <-time.After(vs.timing.look):
 			}
 		}
-		v, err := p.see(ctx, of)
+		v, err := vs.see(ctx, of)
 		if err != nil {
 			return "", err
 		}
@@ -120,23 +120,23 @@ func (p *Panes) atWork(ctx context.Context, of Pane, typing bool) (why string, e
 // message of ours waits, is being delivered, or its task has not ended. It is "" if two
 // looks show an idle program with an empty composer, and there is no such message. So it is
 // never "" in the moment between two tasks.
-func (p *Panes) Busy(ctx context.Context, of Pane) (why string, err error) {
-	if why, err = p.unfinished(ctx, of); err != nil || why != "" {
+func (t *Tasks) Busy(ctx context.Context, of Pane) (why string, err error) {
+	if why, err = t.unfinished(ctx, of); err != nil || why != "" {
 		return why, err
 	}
-	if why, err = p.atWork(ctx, of, false); why == saysNothing && p.saysIdle(ctx, of) {
+	if why, err = t.views.atWork(ctx, of, false); why == saysNothing && t.views.saysIdle(ctx, of) {
 		why = ""
 	}
 	if err != nil || why != "" {
 		return why, err
 	}
 	// It may have been given something while it was looked at.
-	return p.unfinished(ctx, of)
+	return t.unfinished(ctx, of)
 }
 
 // unfinished says which of the messages to a pane is not worked off.
-func (p *Panes) unfinished(ctx context.Context, of Pane) (why string, err error) {
-	messages, err := p.opts.Ledger.PaneMessages(ctx, of.InboxKey)
+func (t *Tasks) unfinished(ctx context.Context, of Pane) (why string, err error) {
+	messages, err := t.opts.Ledger.PaneMessages(ctx, of.InboxKey)
 	if err != nil || len(messages) == 0 {
 		return "", err
 	}
@@ -147,7 +147,7 @@ func (p *Panes) unfinished(ctx context.Context, of Pane) (why string, err error)
 		why = "a message is being delivered" + because(m.Detail)
 	default:
 		// There may be no service that follows it.
-		why, err = "the task of message "+Nonce(m.UUID)+" has not ended", p.follow(ctx, of, messages)
+		why, err = "the task of message "+Nonce(m.UUID)+" has not ended", t.follow(ctx, of, messages)
 	}
 	return why, err
 }

@@ -33,14 +33,14 @@ func typed(m ledger.PaneMessage) tmux.Input {
 
 // Put records a message for a pane, and returns its record; again is true if it was put
 // before. It is on the disk when Put returns. The errors are those of
-// [Check], [Panes.Outdated] and [ledger.Ledger.AddPaneMessage]: [ledger.ErrConflict] if the id
+// [Check], [Views.Outdated] and [ledger.Ledger.AddPaneMessage]: [ledger.ErrConflict] if the id
 // belongs to another message.
-func (p *Panes) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessage, again bool, err error) {
+func (q *Queue) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessage, again bool, err error) {
 	if err := Check(to, m); err != nil {
 		return ledger.PaneMessage{}, false, err
 	}
 	if to.IsSession() {
-		if to, err = p.recordSession(ctx, to); err != nil {
+		if to, err = q.sessions.record(ctx, to); err != nil {
 			return ledger.PaneMessage{}, false, err
 		}
 	}
@@ -56,29 +56,29 @@ func (p *Panes) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessa
 		record.ID = record.UUID
 	} else {
 		record.UUID = ledger.DeriveID(ledger.PaneIDs, "pane", to.Identity(), m.ID)
-		if _, known, err = p.opts.Ledger.PaneMessage(ctx, record.UUID); err != nil {
+		if _, known, err = q.opts.Ledger.PaneMessage(ctx, record.UUID); err != nil {
 			return ledger.PaneMessage{}, false, err
 		}
 	}
 	if !known {
-		if err := p.Outdated(ctx, to); err != nil {
+		if err := q.views.Outdated(ctx, to); err != nil {
 			return ledger.PaneMessage{}, false, err
 		}
 	}
 	plain := inbox.Message{From: m.From, Text: m.Text, Summary: m.Summary}
 	digest := sha256.Sum256(fmt.Appendf(nil, "%x %s %t %t %+v", plain.Digest(), record.Policy, m.SaveDraft, m.Notify, m.NotifyTo))
-	record, again, err = p.opts.Ledger.AddPaneMessage(ctx, record, digest)
+	record, again, err = q.opts.Ledger.AddPaneMessage(ctx, record, digest)
 	if err != nil {
 		return ledger.PaneMessage{}, false, err
 	}
-	p.changed(to.InboxKey)
-	p.Poke()
+	q.changed(to.InboxKey)
+	q.Poke()
 	return record, again, nil
 }
 
 // Message returns the record of a message, by the uuid of its delivery. [ErrUnknown].
-func (p *Panes) Message(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
-	m, found, err := p.opts.Ledger.PaneMessage(ctx, uuid)
+func (q *Queue) Message(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
+	m, found, err := q.opts.Ledger.PaneMessage(ctx, uuid)
 	if err == nil && !found {
 		err = fmt.Errorf("pane: message %s: %w", uuid, ErrUnknown)
 	}
@@ -86,11 +86,11 @@ func (p *Panes) Message(ctx context.Context, uuid string) (ledger.PaneMessage, e
 }
 
 // Waits says why a message waits, in one sentence: what holds it, or what holds the one before it.
-func (p *Panes) Waits(ctx context.Context, m ledger.PaneMessage) (why string, err error) {
+func (q *Queue) Waits(ctx context.Context, m ledger.PaneMessage) (why string, err error) {
 	if why = cmp.Or(m.Detail, m.Held); why != "" {
 		return why, nil
 	}
-	all, err := p.opts.Ledger.PaneMessages(ctx, m.InboxKey)
+	all, err := q.opts.Ledger.PaneMessages(ctx, m.InboxKey)
 	for _, other := range all {
 		if other.State.Ended() || other.UUID == m.UUID {
 			continue
@@ -101,34 +101,34 @@ func (p *Panes) Waits(ctx context.Context, m ledger.PaneMessage) (why string, er
 }
 
 // Expiry is how long a message waits before it has failed as not sent.
-func (p *Panes) Expiry(m ledger.PaneMessage) time.Duration {
+func (q *Queue) Expiry(m ledger.PaneMessage) time.Duration {
 	if m.Team == SessionTeam {
 		return SessionExpire
 	}
-	return p.timing.expire
+	return q.timing.expire
 }
 
 // Await waits until a message has an outcome: it is done, failed or dropped. It also returns
 // if the message waits for a session to be resumed that has ended. The caller
 // knows that a service runs the queue. If ctx ends first, Await returns the record as it is,
 // and the error of ctx.
-func (p *Panes) Await(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
-	return p.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) {
+func (q *Queue) Await(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
+	return q.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) {
 		if m.State.Ended() || m.Team != SessionTeam {
 			return m.State.Ended(), nil
 		}
-		all, err := p.opts.Ledger.PaneMessages(ctx, m.InboxKey)
+		all, err := q.opts.Ledger.PaneMessages(ctx, m.InboxKey)
 		return slices.ContainsFunc(all, func(of ledger.PaneMessage) bool { return !of.State.Ended() && of.Held == string(tmux.Gone) }), err
 	})
 }
 
 // until looks at a message again and again until done.
-func (p *Panes) until(ctx context.Context, uuid string, done func(ledger.PaneMessage) (bool, error)) (ledger.PaneMessage, error) {
-	tick := time.NewTicker(p.timing.look)
+func (q *Queue) until(ctx context.Context, uuid string, done func(ledger.PaneMessage) (bool, error)) (ledger.PaneMessage, error) {
+	tick := time.NewTicker(q.timing.look)
 	defer tick.Stop()
 	for {
 		// The record is wanted even if ctx has ended.
-		m, err := p.Message(context.WithoutCancel(ctx), uuid)
+		m, err := q.Message(context.WithoutCancel(ctx), uuid)
 		if err != nil {
 			return m, err
 		}
@@ -146,48 +146,48 @@ func (p *Panes) until(ctx context.Context, uuid string, done func(ledger.PaneMes
 // Deliver runs the queue of a message's pane until the message has an outcome. If ctx ends
 // first and nothing was sent, the message has failed as not sent, and a nil error is
 // returned: it does not come as a surprise later.
-func (p *Panes) Deliver(ctx context.Context, uuid string) (_ ledger.PaneMessage, err error) {
-	end := p.useMailbox()
+func (q *Queue) Deliver(ctx context.Context, uuid string) (_ ledger.PaneMessage, err error) {
+	end := q.incoming.use()
 	defer func() { err = errors.Join(err, end()) }()
 	for keep := context.WithoutCancel(ctx); ; {
-		m, err := p.Message(keep, uuid)
+		m, err := q.Message(keep, uuid)
 		if err == nil && m.Notify && m.Task.Open() {
-			err = p.followOne(ctx, m) // its turn may have ended, and the hook come, before it was confirmed
+			err = q.tasks.followOne(ctx, m) // its turn may have ended, and the hook come, before it was confirmed
 			return m, err
 		}
 		if err != nil || m.State.Ended() {
 			return m, err
 		}
 		if ctx.Err() != nil {
-			return p.abandon(keep, uuid)
+			return q.abandon(keep, uuid)
 		}
-		next, err := p.work(ctx, m.InboxKey, true)
+		next, err := q.work(ctx, m.InboxKey, true)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrBusy) {
-			m, aerr := p.abandon(keep, uuid)
+			m, aerr := q.abandon(keep, uuid)
 			return m, errors.Join(err, aerr)
 		}
 		// Another process may work for the pane, or send something more urgent.
 		select {
 		case <-ctx.Done():
-		case <-time.After(min(max(time.Until(next), 0), p.timing.every)):
+		case <-time.After(min(max(time.Until(next), 0), q.timing.every)):
 		}
 	}
 }
 
 // abandon ends a message for which nobody waits any more, unless another process is
 // delivering it.
-func (p *Panes) abandon(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
-	m, err := p.Message(ctx, uuid)
+func (q *Queue) abandon(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
+	m, err := q.Message(ctx, uuid)
 	switch {
 	case err != nil:
 	case m.State == ledger.Claimed:
-		err = p.end(ctx, m, ledger.Failed, ledger.CauseNotSent.Reason(cmp.Or(m.Detail, "it was not its turn in time")))
+		err = q.end(ctx, m, ledger.Failed, ledger.CauseNotSent.Reason(cmp.Or(m.Detail, "it was not its turn in time")))
 	case !m.State.Ended():
-		if record, found, lerr := p.opts.Ledger.Pane(ctx, m.InboxKey); lerr != nil || !found {
+		if record, found, lerr := q.opts.Ledger.Pane(ctx, m.InboxKey); lerr != nil || !found {
 			err = lerr
-		} else if release, lerr := p.lock(ctx, paneOf(record), 1); lerr == nil {
-			err = errors.Join(p.opts.Ledger.Advance(ctx, m.Frame, ledger.Failed, ledger.CauseUnknown.Reason(cmp.Or(m.Detail, brokenOff(m)))), release())
-			p.changed(m.InboxKey)
+		} else if release, lerr := q.lock(ctx, paneOf(record), 1); lerr == nil {
+			err = errors.Join(q.opts.Ledger.Advance(ctx, m.Frame, ledger.Failed, ledger.CauseUnknown.Reason(cmp.Or(m.Detail, brokenOff(m)))), release())
+			q.changed(m.InboxKey)
 		} else if !errors.Is(lerr, ErrBusy) {
 			err = lerr
 		}
@@ -198,7 +198,7 @@ func (p *Panes) abandon(ctx context.Context, uuid string) (ledger.PaneMessage, e
 	if err != nil {
 		return m, err
 	}
-	return p.Message(ctx, uuid)
+	return q.Message(ctx, uuid)
 }
 
 // brokenOff is what is known of a message whose delivery was broken off.
@@ -210,10 +210,10 @@ func brokenOff(m ledger.PaneMessage) string {
 }
 
 // end ends a message that is in no frame.
-func (p *Panes) end(ctx context.Context, m ledger.PaneMessage, state ledger.DeliveryState, reason string) error {
-	err := p.opts.Ledger.EndDeliveries(ctx, state, reason, m.UUID)
+func (q *Queue) end(ctx context.Context, m ledger.PaneMessage, state ledger.DeliveryState, reason string) error {
+	err := q.opts.Ledger.EndDeliveries(ctx, state, reason, m.UUID)
 	if err == nil {
-		p.changed(m.InboxKey)
+		q.changed(m.InboxKey)
 	}
 	return err
 }

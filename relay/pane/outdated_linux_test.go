@@ -39,15 +39,15 @@ func TestOutdatedSession(t *testing.T) {
 			s := newSessionsWith(t, start)
 			s.again(outdatedVersion)
 			of := s.session()
-			_, _, err := s.Put(t.Context(), of, Message{Text: "hello"})
+			_, _, err := s.Queue.Put(t.Context(), of, Message{Text: "hello"})
 			wantRefused(t, "Put", err, "work@sessions")
-			wantRefused(t, "Outdated", s.Outdated(t.Context(), of), "work@sessions")
+			wantRefused(t, "Outdated", s.Views.Outdated(t.Context(), of), "work@sessions")
 			for _, policy := range []tmux.Policy{tmux.Queued, tmux.WhenIdle} {
-				if held, why, err := s.Held(t.Context(), of, policy); err != nil || held != tmux.Outdated || !held.Lasting() || !strings.Contains(why, refused) {
+				if held, why, err := s.Queue.Held(t.Context(), of, policy); err != nil || held != tmux.Outdated || !held.Lasting() || !strings.Contains(why, refused) {
 					t.Errorf("%s: held as %q: %q, %v", policy, held, why, err)
 				}
 			}
-			if v, err := s.Look(t.Context(), of); err != nil || v.State != tmux.StateUnknown || !strings.Contains(v.Why, refused) || len(v.Messages) > 0 {
+			if v, err := s.Views.Look(t.Context(), of); err != nil || v.State != tmux.StateUnknown || !strings.Contains(v.Why, refused) || len(v.Messages) > 0 {
 				t.Errorf("it is %s: %q with %d messages, %v", v.State, v.Why, len(v.Messages), err)
 			}
 			s.again(teams.Version{}.String())
@@ -84,7 +84,7 @@ func TestResumedByAnOutdatedProgram(t *testing.T) {
 			of := s.session()
 			s.Kill()
 			later := Message{ID: "5a3b", Text: "later"}
-			put, _, err := s.Put(t.Context(), of, later)
+			put, _, err := s.Queue.Put(t.Context(), of, later)
 			must(t, err)
 			s.Version = outdatedVersion
 			s.Start()
@@ -94,10 +94,10 @@ func TestResumedByAnOutdatedProgram(t *testing.T) {
 			s.until(queued, "of an outdated program", func(m ledger.PaneMessage) bool {
 				return m.State == ledger.Claimed && m.Held == string(tmux.Outdated) && strings.Contains(m.Detail, refused)
 			})
-			if m, again, err := s.Put(t.Context(), of, later); err != nil || !again || m.UUID != put.UUID {
+			if m, again, err := s.Queue.Put(t.Context(), of, later); err != nil || !again || m.UUID != put.UUID {
 				t.Errorf("what waits, put again: %s, %t, %v", m.State, again, err)
 			}
-			_, _, err = s.Put(t.Context(), of, Message{Text: "too late"})
+			_, _, err = s.Queue.Put(t.Context(), of, Message{Text: "too late"})
 			wantRefused(t, "Put", err, "work@sessions")
 			s.wants()
 			s.again("")
@@ -127,7 +127,7 @@ func TestNotWrittenAgainToAnOutdatedProgram(t *testing.T) {
 
 // step does what can be done for the session of a message now.
 func (s *sessions) step(m ledger.PaneMessage) error {
-	_, err := s.work(s.t.Context(), m.InboxKey, true)
+	_, err := s.Queue.work(s.t.Context(), m.InboxKey, true)
 	return err
 }
 
@@ -138,7 +138,7 @@ func TestOutdatedPane(t *testing.T) {
 		b.records()
 		waits := b.put("waits")
 		b.is(outdatedVersion, "")
-		_, _, err := b.Put(t.Context(), b.pane, Message{Text: "refused"})
+		_, _, err := b.Queue.Put(t.Context(), b.pane, Message{Text: "refused"})
 		wantRefused(t, "Put", err, "worker@tmux")
 		end := b.run()
 		defer func() { end() }()
@@ -146,7 +146,7 @@ func TestOutdatedPane(t *testing.T) {
 		if m := b.want(waits, ledger.Claimed, ledger.TaskNone); m.Held != string(tmux.Outdated) || !strings.Contains(m.Detail, refused) {
 			t.Errorf("it is held as %q: %q", m.Held, m.Detail)
 		}
-		if v, err := b.Look(t.Context(), b.pane); err != nil || v.State != tmux.StateUnknown || !strings.Contains(v.Why, refused) {
+		if v, err := b.Views.Look(t.Context(), b.pane); err != nil || v.State != tmux.StateUnknown || !strings.Contains(v.Why, refused) {
 			t.Errorf("it is %s: %q, %v", v.State, v.Why, err)
 		}
 		b.wantGiven()
@@ -166,7 +166,7 @@ func TestOutdatedPane(t *testing.T) {
 		b.Panes = b.another(b.opts.Ledger)
 		end = b.run()
 		time.Sleep(Expire / 2)
-		if m, err := b.Message(t.Context(), pasted.UUID); err != nil || m.State.Ended() || m.Held != string(tmux.Outdated) {
+		if m, err := b.Queue.Message(t.Context(), pasted.UUID); err != nil || m.State.Ended() || m.Held != string(tmux.Outdated) {
 			t.Errorf("before it has waited for %s it is %s, held as %q, %v", Expire, m.State, m.Held, err)
 		}
 		time.Sleep(Expire)

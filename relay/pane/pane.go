@@ -1,11 +1,11 @@
 // Package pane sends messages to agents in terminal panes that have no inbox.
 //
-// A pane is registered under a name ([Panes.Add]). The registered panes of a Claude root
+// A pane is registered under a name ([Registry.Add]). The registered panes of a Claude root
 // form the team [Team], which has no directory. The pane of a member of another team can be
-// used without registration ([Panes.Member]).
+// used without registration ([Registry.Member]).
 //
-// The ledger is the queue. [Panes.Put] records a message; [Panes.Run] in a service, or
-// [Panes.Deliver] in a command, types it into the pane as package tmux does: one at a
+// The ledger is the queue. [Queue.Put] records a message; [Panes.Run] in a service, or
+// [Queue.Deliver] in a command, types it into the pane as package tmux does: one at a
 // time for each pane, over all processes, important and urgent messages first and otherwise
 // in the order of the ledger.
 //
@@ -24,7 +24,7 @@
 //
 // If the transcript of the agent's program has the message, it also shows when the agent was
 // given it, and the next end of a turn after that ends its task. Otherwise ends of turns are
-// counted, as the Stop hook tells of them ([Panes.Stopped]): a message that was sent to a
+// counted, as the Stop hook tells of them ([Tasks.Stopped]): a message that was sent to a
 // busy agent is staged, the next end of a turn arms it, and the one after that ends it. One
 // that was sent to an idle agent is armed at once. A pane has one armed message; the others
 // are staged.
@@ -90,8 +90,87 @@ type Options struct {
 	Warn func(error)
 }
 
-// Panes are the terminal panes of a Claude root. It may be used by several goroutines.
+// Panes are the terminal panes and the sessions of a Claude root. It may be used by several goroutines.
 type Panes struct {
+	*shared
+	transcripts *transcripts
+
+	Registry *Registry
+	Sessions *Sessions
+	Views    *Views
+	Queue    *Queue
+	Tasks    *Tasks
+	Incoming *Incoming
+}
+
+// Registry are the panes that are registered under a name, or recorded for a member of a team.
+type Registry struct {
+	*shared
+	sessions *Sessions
+	tasks    *Tasks
+}
+
+// Sessions are the agents that are in no team, by name and by process.
+type Sessions struct{ *shared }
+
+// Views tell what the programs in panes and sessions do now.
+type Views struct {
+	*shared
+	sessions *Sessions
+	incoming *Incoming
+}
+
+// Queue has the messages that wait for a pane or a session, and those that are being delivered.
+type Queue struct {
+	*shared
+	sessions *Sessions
+	views    *Views
+	carrier  *carrier
+	tasks    *Tasks
+	incoming *Incoming
+}
+
+// carrier delivers one message at a time.
+type carrier struct {
+	*shared
+	sessions    *Sessions
+	views       *Views
+	transcripts *transcripts
+	queue       *Queue
+	incoming    *Incoming
+}
+
+// Tasks are what agents do about the messages that they have, until their turns end.
+type Tasks struct {
+	*shared
+	registry    *Registry
+	sessions    *Sessions
+	views       *Views
+	transcripts *transcripts
+	queue       *Queue
+
+	idle map[string]time.Time // messages whose turns seem to be broken off, since when
+}
+
+// Incoming is what the agents of sessions write to the person.
+type Incoming struct {
+	*shared
+	registry *Registry
+	sessions *Sessions
+
+	mailbox *peer.Mailbox // in which sessions also say what became of messages
+	open    int           // how many use it
+}
+
+// transcripts are the conversations that are followed.
+type transcripts struct {
+	*shared
+	views *Views
+	files map[string]*conversation // by path
+}
+
+// shared is what all of them use.
+type shared struct {
 	opts   Options
 	timing timing
 	tmux   actions
@@ -99,13 +178,8 @@ type Panes struct {
 
 	respawn func(ctx context.Context, root, job string) error
 
-	mailbox *peer.Mailbox // in which sessions say what became of messages, and their agents write to the person
-
-	mu     sync.Mutex
-	files  map[string]*conversation // by path: the transcripts that are followed
-	warned map[string]bool          // messages about which Warn was told
-	idle   map[string]time.Time     // messages whose turns seem to be broken off, since when
-	open   int                      // how many use the mailbox
+	mu     sync.Mutex      // for this and what follows, also in the others
+	warned map[string]bool // messages about which Warn was told
 }
 
 // timing is how long things take, or are waited for.
@@ -140,9 +214,18 @@ func New(opts Options) *Panes {
 	if opts.Warn == nil {
 		opts.Warn = func(error) {}
 	}
-	p := &Panes{opts: opts, timing: usual, tmux: real, respawn: respawn, wake: make(chan struct{}, 1), files: map[string]*conversation{}, warned: map[string]bool{}, idle: map[string]time.Time{}}
-	p.mailbox = peer.Open(opts.State, p.take)
-	return p
+	s := &shared{opts: opts, timing: usual, tmux: real, respawn: respawn, wake: make(chan struct{}, 1), warned: map[string]bool{}}
+	sessions := &Sessions{shared: s}
+	registry := &Registry{shared: s, sessions: sessions}
+	incoming := &Incoming{shared: s, registry: registry, sessions: sessions}
+	incoming.mailbox = peer.Open(opts.State, incoming.take)
+	views := &Views{shared: s, sessions: sessions, incoming: incoming}
+	files := &transcripts{shared: s, views: views, files: map[string]*conversation{}}
+	queue := &Queue{shared: s, sessions: sessions, views: views, incoming: incoming}
+	queue.carrier = &carrier{shared: s, sessions: sessions, views: views, transcripts: files, queue: queue, incoming: incoming}
+	tasks := &Tasks{shared: s, registry: registry, sessions: sessions, views: views, transcripts: files, queue: queue, idle: map[string]time.Time{}}
+	queue.tasks, registry.tasks = tasks, tasks
+	return &Panes{shared: s, transcripts: files, Registry: registry, Sessions: sessions, Views: views, Queue: queue, Tasks: tasks, Incoming: incoming}
 }
 
 // actions are what is done with tmux, and what is asked about processes.
@@ -236,7 +319,7 @@ func (e *ProfileError) Error() string {
 	return fmt.Sprintf("there is no profile %q; there are %s and %s", e.Profile, tmux.Claude, tmux.Generic)
 }
 
-// Registration is what [Panes.Add] registers. Name and Target are needed.
+// Registration is what [Registry.Add] registers. Name and Target are needed.
 type Registration struct {
 	Name    string
 	Socket  string // of the tmux server; "" for the one a plain tmux would use

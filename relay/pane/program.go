@@ -31,9 +31,9 @@ type program interface {
 	check(m Message) error
 	// has says why a message that was written, tries times, may be in a session although its transcript does not show it; "" if
 	// that is not to be expected.
-	has(p *Panes, s transcript.Process, frame string, tries int) string
-	// write is [Panes.write] for one message.
-	write(ctx context.Context, p *Panes, to transcript.Process, frame string, m ledger.PaneMessage) error
+	has(c *carrier, s transcript.Process, frame string, tries int) string
+	// write is [carrier.write] for one message.
+	write(ctx context.Context, c *carrier, to transcript.Process, frame string, m ledger.PaneMessage) error
 	// transcripts are the files in which a session may record what it was sent since a time.
 	transcripts(of Pane, since time.Time) []string
 }
@@ -70,8 +70,8 @@ func ProgramOf(s transcript.Process) tmux.Profile {
 	return Session
 }
 
-// processIn is processOf for a session of one of these programs.
-func (p *Panes) processIn(ctx context.Context, program program, of *Pane) (now transcript.Process, err error) {
+// processIn is process for a session of one of these programs.
+func (ss *Sessions) processIn(ctx context.Context, program program, of *Pane) (now transcript.Process, err error) {
 	// A list that is read while others change can lack one. That a session has ended must be true, or a message would come twice.
 	for range 3 {
 		for _, s := range program.processes() {
@@ -95,6 +95,6 @@ func (p *Panes) processIn(ctx context.Context, program program, of *Pane) (now t
 		return now, nil
 	}
 	of.Ref.PID, of.Ref.ID, of.Ref.Socket, of.Start, of.Cwd = now.PID, now.Session, now.Socket, now.ProcStart, now.Cwd
-	_, err = p.recordSession(ctx, *of)
+	_, err = ss.record(ctx, *of)
 	return now, err
 }

@@ -20,25 +20,25 @@ import (
 // work does what can be done for the queue of a pane now, in its order, and returns when to
 // look again; zero: there is nothing to do. One process at a time works for a pane: the error
 // is [ErrBusy] if another one does, unless wait is true.
-func (p *Panes) work(ctx context.Context, k inbox.InboxKey, wait bool) (next time.Time, err error) {
-	record, found, err := p.opts.Ledger.Pane(ctx, k)
+func (q *Queue) work(ctx context.Context, k inbox.InboxKey, wait bool) (next time.Time, err error) {
+	record, found, err := q.opts.Ledger.Pane(ctx, k)
 	if err != nil || !found {
 		return time.Time{}, err
 	}
 	of := paneOf(record)
 	d := time.Duration(1)
 	if wait {
-		d = p.timing.every
+		d = q.timing.every
 	}
-	release, err := p.lock(ctx, of, d)
+	release, err := q.lock(ctx, of, d)
 	if err != nil {
 		return time.Time{}, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	if of.IsSession() { // what a process has lost that has ended goes first
-		messages, err := p.opts.Ledger.PaneMessages(ctx, k)
+		messages, err := q.opts.Ledger.PaneMessages(ctx, k)
 		if err == nil {
-			err = p.follow(ctx, of, messages)
+			err = q.tasks.follow(ctx, of, messages)
 		}
 		if err != nil {
 			return time.Time{}, err
@@ -47,16 +47,16 @@ func (p *Panes) work(ctx context.Context, k inbox.InboxKey, wait bool) (next tim
 	free := false // the last message was sent: what held the others is over
 	for ctx.Err() == nil {
 		// It may have been replaced or removed before the lock was taken.
-		now, found, err := p.opts.Ledger.Pane(ctx, k)
+		now, found, err := q.opts.Ledger.Pane(ctx, k)
 		if err != nil || !found || paneOf(now).Ref != of.Ref && !of.IsSession() {
 			return time.Time{}, err
 		}
 		of = paneOf(now)
-		messages, err := p.opts.Ledger.PaneMessages(ctx, k)
+		messages, err := q.opts.Ledger.PaneMessages(ctx, k)
 		if err != nil {
 			return time.Time{}, err
 		}
-		expired, err := p.expire(ctx, messages)
+		expired, err := q.expire(ctx, messages)
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -67,10 +67,10 @@ func (p *Panes) work(ctx context.Context, k inbox.InboxKey, wait bool) (next tim
 		if due.IsZero() || time.Now().Before(due) && !free {
 			return due, nil
 		}
-		if err := p.send(ctx, of, m); err != nil {
+		if err := q.carrier.send(ctx, of, m); err != nil {
 			return time.Time{}, err
 		}
-		if m, err = p.Message(ctx, m.UUID); err != nil {
+		if m, err = q.Message(ctx, m.UUID); err != nil {
 			return time.Time{}, err
 		}
 		free = m.State == ledger.Done
@@ -100,12 +100,12 @@ func nextOf(messages []ledger.PaneMessage) (next ledger.PaneMessage, due time.Ti
 }
 
 // expire ends the messages that have waited for too long. It reports whether there were any.
-func (p *Panes) expire(ctx context.Context, messages []ledger.PaneMessage) (expired bool, err error) {
+func (q *Queue) expire(ctx context.Context, messages []ledger.PaneMessage) (expired bool, err error) {
 	for _, m := range messages {
-		if !p.expired(m) {
+		if !q.expired(m) {
 			continue
 		}
-		err := p.end(ctx, m, ledger.Failed, ledger.CauseNotSent.Reason(cmp.Or(m.Detail, "nothing ran the queue of the pane")+" (for "+p.Expiry(m).String()+")"))
+		err := q.end(ctx, m, ledger.Failed, ledger.CauseNotSent.Reason(cmp.Or(m.Detail, "nothing ran the queue of the pane")+" (for "+q.Expiry(m).String()+")"))
 		if err := ignoreMoved(err, m.UUID); err != nil {
 			return false, err
 		}
@@ -115,8 +115,8 @@ func (p *Panes) expire(ctx context.Context, messages []ledger.PaneMessage) (expi
 }
 
 // expired reports whether a message has waited for too long.
-func (p *Panes) expired(m ledger.PaneMessage) bool {
-	return m.State == ledger.Claimed && time.Since(m.Since) >= p.Expiry(m)
+func (q *Queue) expired(m ledger.PaneMessage) bool {
+	return m.State == ledger.Claimed && time.Since(m.Since) >= q.Expiry(m)
 }
 
 // ignoreMoved leaves out the error of a step with a message that another process has dropped
@@ -130,9 +130,9 @@ func ignoreMoved(err error, uuids ...string) error {
 }
 
 // send sends one message, or continues with it, and records the outcome.
-func (p *Panes) send(ctx context.Context, of Pane, m ledger.PaneMessage) error {
+func (c *carrier) send(ctx context.Context, of Pane, m ledger.PaneMessage) error {
 	if of.IsSession() {
-		return p.sendToSession(ctx, of, m)
+		return c.sendToSession(ctx, of, m)
 	}
 	// What was pasted is followed to its end, for a while.
 	var pasted atomic.Bool
@@ -140,13 +140,13 @@ func (p *Panes) send(ctx context.Context, of Pane, m ledger.PaneMessage) error {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
 		if pasted.Load() {
-			time.AfterFunc(p.timing.finish, cancel)
+			time.AfterFunc(c.timing.finish, cancel)
 		} else {
 			cancel()
 		}
 	})
 	defer stop()
-	proof := p.proof(of, m)
+	proof := c.transcripts.proof(of, m)
 	frame := m.Frame
 	steps := tmux.Steps{
 		Pasting: func(context.Context) error {
@@ -159,28 +159,28 @@ func (p *Panes) send(ctx context.Context, of Pane, m ledger.PaneMessage) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			err = p.opts.Ledger.PasteFrame(ctx, ledger.Frame{
+			err = c.opts.Ledger.PasteFrame(ctx, ledger.Frame{
 				UUID: id, InboxKey: m.InboxKey, Kind: ledger.FrameCommand, Bytes: line, State: ledger.FrameWritten, At: time.Now(),
 			}, m.UUID)
 			if err != nil {
 				return err
 			}
 			frame = id
-			p.changed(m.InboxKey)
+			c.changed(m.InboxKey)
 			return nil
 		},
 		Entered: func(ctx context.Context) error {
-			if err := p.opts.Ledger.Advance(ctx, frame, ledger.Accepted, ""); err != nil {
+			if err := c.opts.Ledger.Advance(ctx, frame, ledger.Accepted, ""); err != nil {
 				return err
 			}
-			p.changed(m.InboxKey)
+			c.changed(m.InboxKey)
 			return nil
 		},
 		Submitted: func(ctx context.Context) (bool, error) { return proof.holds(ctx), nil },
 	}
 	var out tmux.Outcome
 	var err error
-	agent := p.agent(of)
+	agent := c.views.agent(of)
 	old := CheckVersion(agent, "it")
 	switch {
 	case m.Frame != "" && old != nil: // the text may be at the prompt, where Enter would give it to the agent
@@ -190,28 +190,28 @@ func (p *Panes) send(ctx context.Context, of Pane, m ledger.PaneMessage) error {
 		}
 	case m.Frame != "":
 		pasted.Store(true)
-		out, err = p.tmux.resume(sending, of.Ref, of.Profile, typed(m), m.State == ledger.Accepted, steps)
+		out, err = c.tmux.resume(sending, of.Ref, of.Profile, typed(m), m.State == ledger.Accepted, steps)
 	case !m.SentAt.IsZero() && proof.holds(sending) && !proof.altered(sending):
 		// A person tries it again, and the first time it was taken after all.
-		return p.end(ctx, m, ledger.Done, "the transcript has it")
+		return c.queue.end(ctx, m, ledger.Done, "the transcript has it")
 	case old != nil:
 		out = tmux.Outcome{State: tmux.NotSent, Reason: tmux.Outdated, Detail: old.Error()}
 	case agent.Status == transcript.ProcessWaiting:
 		// The program says so up to 0.3 s before the dialog is on the screen.
 		out = tmux.Outcome{State: tmux.NotSent, Reason: tmux.Dialog, Detail: "the agent asks something"}
 	default:
-		out, err = p.tmux.send(sending, of.Ref, of.Profile, typed(m), steps)
+		out, err = c.tmux.send(sending, of.Ref, of.Profile, typed(m), steps)
 	}
 	// The outcome is recorded even if ctx has ended.
 	keep := context.WithoutCancel(ctx)
-	err = errors.Join(ignoreMoved(err, m.UUID), p.record(keep, of, m, frame, out, err, proof))
-	p.changed(m.InboxKey)
+	err = errors.Join(ignoreMoved(err, m.UUID), c.record(keep, of, m, frame, out, err, proof))
+	c.changed(m.InboxKey)
 	return err
 }
 
 // record records the outcome of a try. frame is "" if nothing was about to be pasted.
-func (p *Panes) record(ctx context.Context, of Pane, m ledger.PaneMessage, frame string, out tmux.Outcome, failed error, proof *proof) error {
-	l := p.opts.Ledger
+func (c *carrier) record(ctx context.Context, of Pane, m ledger.PaneMessage, frame string, out tmux.Outcome, failed error, proof *proof) error {
+	l := c.opts.Ledger
 	detail := cmp.Or(out.Detail, string(out.Reason))
 	if failed != nil {
 		detail = cmp.Or(out.Detail, failed.Error())
@@ -223,16 +223,16 @@ func (p *Panes) record(ctx context.Context, of Pane, m ledger.PaneMessage, frame
 	case out.State == tmux.Confirmed && proof.altered(ctx):
 		return ignoreMoved(l.FailFrame(ctx, frame, Altered, ledger.TaskNone), frame)
 	case out.State == tmux.Confirmed:
-		return ignoreMoved(p.confirm(ctx, of, frame, out, proof), frame)
+		return ignoreMoved(c.confirm(ctx, of, frame, out, proof), frame)
 	case out.State == tmux.NotSent && m.Frame == "":
 		if frame != "" {
 			if err := l.ReturnFrame(ctx, frame, detail); err != nil {
 				return ignoreMoved(err, frame)
 			}
 		}
-		return l.HoldPaneMessage(ctx, m.UUID, string(cmp.Or(out.Reason, tmux.Unknown)), detail, p.nextTry(m))
-	case time.Since(cmp.Or(m.SentAt, time.Now())) < p.patience(m, out, failed):
-		return l.HoldPaneMessage(ctx, m.UUID, string(cmp.Or(out.Reason, tmux.Unknown)), detail, p.nextTry(m))
+		return l.HoldPaneMessage(ctx, m.UUID, string(cmp.Or(out.Reason, tmux.Unknown)), detail, c.nextTry(m))
+	case time.Since(cmp.Or(m.SentAt, time.Now())) < c.patience(m, out, failed):
+		return l.HoldPaneMessage(ctx, m.UUID, string(cmp.Or(out.Reason, tmux.Unknown)), detail, c.nextTry(m))
 	}
 	task := ledger.TaskNone
 	if out.Reason == tmux.NotProven && of.Profile == tmux.Generic && m.Notify {
@@ -242,31 +242,31 @@ func (p *Panes) record(ctx context.Context, of Pane, m ledger.PaneMessage, frame
 }
 
 // patience returns for how long after the paste more may become known of a message.
-func (p *Panes) patience(m ledger.PaneMessage, out tmux.Outcome, failed error) time.Duration {
+func (c *carrier) patience(m ledger.PaneMessage, out tmux.Outcome, failed error) time.Duration {
 	switch out.Reason {
 	case tmux.Outdated, tmux.Stuck, tmux.InMode, tmux.InputOff, tmux.Synchronized, tmux.Dialog, tmux.Unknown:
-		return p.timing.expire
+		return c.timing.expire
 	case tmux.NotShown:
 		if m.Frame != "" { // it was pasted by another process, and its transcript may lag behind
-			return p.timing.lag
+			return c.timing.lag
 		}
 	}
 	if failed != nil {
-		return p.timing.expire
+		return c.timing.expire
 	}
 	return 0
 }
 
-func (p *Panes) nextTry(m ledger.PaneMessage) time.Time {
-	wait := p.timing.maxTry
+func (c *carrier) nextTry(m ledger.PaneMessage) time.Time {
+	wait := c.timing.maxTry
 	if m.Tries < 16 {
-		wait = min(p.timing.firstTry<<m.Tries, wait)
+		wait = min(c.timing.firstTry<<m.Tries, wait)
 	}
 	return time.Now().Add(wait)
 }
 
 // confirm records that the program has taken a message, and begins its task.
-func (p *Panes) confirm(ctx context.Context, of Pane, frame string, out tmux.Outcome, proof *proof) error {
+func (c *carrier) confirm(ctx context.Context, of Pane, frame string, out tmux.Outcome, proof *proof) error {
 	task, path := ledger.TaskArmed, ""
 	found, there := proof.find(ctx)
 	switch {
@@ -277,5 +277,5 @@ func (p *Panes) confirm(ctx context.Context, of Pane, frame string, out tmux.Out
 	case out.Busy || of.Profile != tmux.Claude:
 		task = ledger.TaskStaged // late rather than early, where it cannot be known
 	}
-	return p.opts.Ledger.ConfirmFrame(ctx, frame, "", task, path)
+	return c.opts.Ledger.ConfirmFrame(ctx, frame, "", task, path)
 }

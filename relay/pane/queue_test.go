@@ -57,7 +57,7 @@ func TestKilledAtEachStep(t *testing.T) {
 				b.Panes = b.another(b.opts.Ledger)
 				defer b.run()()
 				time.Sleep(time.Minute)
-				got, err := b.Message(t.Context(), m.UUID)
+				got, err := b.Queue.Message(t.Context(), m.UUID)
 				if err != nil || got.State != test.state {
 					t.Errorf("it is %s (%s), %v, want %s", got.State, got.Reason, err, test.state)
 				}
@@ -106,7 +106,7 @@ func TestRetryOfUnknown(t *testing.T) {
 		}
 		must(t, b.opts.Ledger.Retry(t.Context(), m.UUID))
 		b.do()
-		if got, err := b.Message(t.Context(), m.UUID); err != nil || got.State != ledger.Done {
+		if got, err := b.Queue.Message(t.Context(), m.UUID); err != nil || got.State != ledger.Done {
 			t.Errorf("shown %t: it is %s, %v", shown, got.State, err)
 		}
 		want := []string{"hello"}
@@ -136,7 +136,7 @@ func TestTextThatArrivesGarbled(t *testing.T) {
 		must(t, b.opts.Ledger.Retry(t.Context(), m.UUID))
 		b.agent.garbles = false
 		b.do()
-		if got, err := b.Message(t.Context(), m.UUID); err != nil || got.State != ledger.Done {
+		if got, err := b.Queue.Message(t.Context(), m.UUID); err != nil || got.State != ledger.Done {
 			t.Errorf("working %t: tried again, it is %s, %v", working, got.State, err)
 		}
 		if got := b.agent.given(); len(got) != 2 || got[1] != "日本語\tfertig" {
@@ -250,11 +250,11 @@ func TestPutAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	m := Message{ID: "m-1", Text: "hello", From: "tester"}
-	first, again, err := b.Put(t.Context(), b.pane, m)
+	first, again, err := b.Queue.Put(t.Context(), b.pane, m)
 	if err != nil || again {
 		t.Fatal(again, err)
 	}
-	if second, again, err := b.Put(t.Context(), b.pane, m); err != nil || !again || second.UUID != first.UUID {
+	if second, again, err := b.Queue.Put(t.Context(), b.pane, m); err != nil || !again || second.UUID != first.UUID {
 		t.Errorf("again: %t, %s, %v", again, second.UUID, err)
 	}
 	for what, change := range map[string]func(*Message){
@@ -263,7 +263,7 @@ func TestPutAgain(t *testing.T) {
 	} {
 		other := m
 		change(&other)
-		if _, _, err := b.Put(t.Context(), b.pane, other); !errors.Is(err, ledger.ErrConflict) {
+		if _, _, err := b.Queue.Put(t.Context(), b.pane, other); !errors.Is(err, ledger.ErrConflict) {
 			t.Errorf("another %s: %v", what, err)
 		}
 	}
@@ -271,7 +271,7 @@ func TestPutAgain(t *testing.T) {
 	b.do()
 	b.wantGiven("hello")
 	for _, bad := range []Message{{}, {Text: "a\x1b[201~b"}, {Text: "a", From: "x]\n"}, {Text: "a", Policy: "soon"}} {
-		if _, _, err := b.Put(t.Context(), b.pane, bad); err == nil {
+		if _, _, err := b.Queue.Put(t.Context(), b.pane, bad); err == nil {
 			t.Errorf("%+v was put", bad)
 		}
 	}
@@ -281,7 +281,7 @@ func TestDeliver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.put("before")
-		m, err := b.Deliver(t.Context(), b.put("hello").UUID)
+		m, err := b.Queue.Deliver(t.Context(), b.put("hello").UUID)
 		if err != nil || m.State != ledger.Done {
 			t.Errorf("delivered: %s, %v", m.State, err)
 		}
@@ -291,7 +291,7 @@ func TestDeliver(t *testing.T) {
 		b.agent.set(func(a *simagent) { a.draft = "typed" })
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		m, err = b.Deliver(ctx, b.put("late").UUID)
+		m, err = b.Queue.Deliver(ctx, b.put("late").UUID)
 		if err != nil || m.State != ledger.Failed || m.Reason != "not sent: it is held: draft" {
 			t.Errorf("not delivered: %s %q, %v", m.State, m.Reason, err)
 		}
@@ -306,7 +306,7 @@ func TestDeliver(t *testing.T) {
 		}
 		ctx, cancel = context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		m, err = b.Deliver(ctx, b.put("cut off").UUID)
+		m, err = b.Queue.Deliver(ctx, b.put("cut off").UUID)
 		if err != nil || m.State != ledger.Failed || m.Reason != "not sent: it is held: draft" || looks < 2 {
 			t.Errorf("cut off: %s %q after %d looks, %v", m.State, m.Reason, looks, err)
 		}
@@ -318,10 +318,10 @@ func TestDeliver(t *testing.T) {
 		// A draft that is submitted in time.
 		b.agent.set(func(a *simagent) { a.draft = "typed" })
 		time.AfterFunc(5*time.Second, func() { b.agent.set(func(a *simagent) { a.draft = "" }) })
-		if m, err = b.Deliver(t.Context(), b.put("patient").UUID); err != nil || m.State != ledger.Done {
+		if m, err = b.Queue.Deliver(t.Context(), b.put("patient").UUID); err != nil || m.State != ledger.Done {
 			t.Errorf("delivered later: %s, %v", m.State, err)
 		}
-		if _, err := b.Deliver(t.Context(), "nothing"); !errors.Is(err, ErrUnknown) {
+		if _, err := b.Queue.Deliver(t.Context(), "nothing"); !errors.Is(err, ErrUnknown) {
 			t.Errorf("an unknown message: %v", err)
 		}
 	})
@@ -341,14 +341,14 @@ func TestDroppedWhileItWaits(t *testing.T) {
 		removed := make(chan struct{})
 		time.AfterFunc(6*time.Second, func() {
 			defer close(removed)
-			if n, err := b.Remove(context.Background(), "worker"); err != nil || n != 1 {
+			if n, err := b.Registry.Remove(context.Background(), "worker"); err != nil || n != 1 {
 				t.Errorf("removed with %d messages, %v", n, err)
 			}
 		})
-		if m, err := b.Deliver(t.Context(), one.UUID); err != nil || m.State != ledger.Dropped {
+		if m, err := b.Queue.Deliver(t.Context(), one.UUID); err != nil || m.State != ledger.Dropped {
 			t.Errorf("dropped: %s, %v", m.State, err)
 		}
-		if m, err := b.Await(t.Context(), two.UUID); err != nil || m.State != ledger.Dropped {
+		if m, err := b.Queue.Await(t.Context(), two.UUID); err != nil || m.State != ledger.Dropped {
 			t.Errorf("removed: %s, %v", m.State, err)
 		}
 		<-removed
@@ -385,7 +385,7 @@ func TestRegistry(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	add := func(r Registration) error {
-		_, _, err := b.Add(t.Context(), r)
+		_, _, err := b.Registry.Add(t.Context(), r)
 		return err
 	}
 	var exists *ExistsError
@@ -410,11 +410,11 @@ func TestRegistry(t *testing.T) {
 	if err := add(Registration{Name: "worker", Target: "%2", Replace: true}); err != nil {
 		t.Errorf("replaced: %v", err)
 	}
-	if found, err := b.Find(t.Context(), "worker"); err != nil || found.Ref.ID != "%2" || found.Profile != tmux.Claude {
+	if found, err := b.Registry.Find(t.Context(), "worker"); err != nil || found.Ref.ID != "%2" || found.Profile != tmux.Claude {
 		t.Errorf("found %+v, %v", found, err)
 	}
 	var missing *NotFoundError
-	if _, err := b.Find(t.Context(), "wor"); !errors.As(err, &missing) || len(missing.Panes) != 1 {
+	if _, err := b.Registry.Find(t.Context(), "wor"); !errors.As(err, &missing) || len(missing.Panes) != 1 {
 		t.Errorf("a part of a name: %v", err)
 	}
 	b.Make(Team, 1, "someone")
@@ -422,10 +422,10 @@ func TestRegistry(t *testing.T) {
 	if err := add(Registration{Name: "third", Target: "%3"}); !errors.Is(err, ErrTeamExists) {
 		t.Errorf("a real team of the name: %v", err)
 	}
-	if _, err := b.Remove(t.Context(), "worker"); err != nil {
+	if _, err := b.Registry.Remove(t.Context(), "worker"); err != nil {
 		t.Error(err)
 	}
-	if list, err := b.List(t.Context()); err != nil || len(list) != 0 {
+	if list, err := b.Registry.List(t.Context()); err != nil || len(list) != 0 {
 		t.Errorf("left: %v, %v", list, err)
 	}
 }
@@ -448,9 +448,9 @@ func TestSendersAtOnce(t *testing.T) {
 			p := b.another(l)
 			p.timing.every = time.Millisecond
 			for n := range 4 {
-				m, _, err := p.Put(t.Context(), b.pane, Message{Text: fmt.Sprint(s, " ", n)})
+				m, _, err := p.Queue.Put(t.Context(), b.pane, Message{Text: fmt.Sprint(s, " ", n)})
 				if err == nil {
-					m, err = p.Deliver(t.Context(), m.UUID)
+					m, err = p.Queue.Deliver(t.Context(), m.UUID)
 				}
 				if err != nil || m.State != ledger.Done {
 					t.Errorf("%d %d: %s, %v", s, n, m.State, err)

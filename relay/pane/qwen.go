@@ -56,8 +56,8 @@ func (qwenIn) check(m Message) error { return peer.Message{From: m.From, Text: m
 
 // has: the session says that it has a message in its queue, and records it when the model is given it. What is written again under the id of
 // its frame comes to nothing if the process has it.
-func (qwenIn) has(p *Panes, s transcript.Process, frame string, tries int) string {
-	n, told, _ := p.mailbox.Told(frame)
+func (qwenIn) has(c *carrier, s transcript.Process, frame string, tries int) string {
+	n, told, _ := c.incoming.mailbox.Told(frame)
 	switch {
 	case s.Status == transcript.ProcessIdle:
 		return ""
@@ -69,14 +69,14 @@ func (qwenIn) has(p *Panes, s transcript.Process, frame string, tries int) strin
 	return ""
 }
 
-func (home qwenIn) write(ctx context.Context, p *Panes, to transcript.Process, frame string, m ledger.PaneMessage) error {
+func (home qwenIn) write(ctx context.Context, c *carrier, to transcript.Process, frame string, m ledger.PaneMessage) error {
 	// An agent always has a name.
-	token, ok := qwen.Token(p.opts.State, to.Path, to.Session, m.From == "")
+	token, ok := qwen.Token(c.opts.State, to.Path, to.Session, m.From == "")
 	if !ok {
 		return &delivery.UnsentError{Err: errors.New("the session has just ended, or has another conversation now")}
 	}
 	text := fmt.Sprintf("[teambridge %s] %s", Nonce(m.UUID), m.Raw)
-	return p.mailbox.SendQwen(ctx, peer.QwenSession{PID: to.PID, Socket: to.Socket, ID: to.Session, Token: token}, peer.Message{ID: frame, From: m.From, Text: text})
+	return c.incoming.mailbox.SendQwen(ctx, peer.QwenSession{PID: to.PID, Socket: to.Socket, ID: to.Session, Token: token}, peer.Message{ID: frame, From: m.From, Text: text})
 }
 
 // transcripts: after /clear, what waits in the process comes into another one.

@@ -48,7 +48,7 @@ func TestQwenAsksWhileWeAreKilled(t *testing.T) {
 	s.Tell("allow")
 	s.run()
 	s.until(m, "allowed", func(m ledger.PaneMessage) bool { return ended(m) || m.State == ledger.Failed })
-	if m, err := s.Message(t.Context(), m.UUID); err != nil || m.State != ledger.Done {
+	if m, err := s.Queue.Message(t.Context(), m.UUID); err != nil || m.State != ledger.Done {
 		t.Errorf("it is %s: %s, %v", m.State, m.Reason, err)
 	}
 	s.wants("allowed")
@@ -94,7 +94,7 @@ func TestQwenTakesThePersonsWords(t *testing.T) {
 	must(t, os.WriteFile(qwen.ControllersFile(s.Root), []byte(`{"controllers":[{"id":"c_1"}]}`), 0o600))
 	s.until(s.put("the person's"), "of the person", ended)
 	to := s.session()
-	m, _, err := s.Put(t.Context(), to, Message{From: "lead@demo", Text: "an agent's"})
+	m, _, err := s.Queue.Put(t.Context(), to, Message{From: "lead@demo", Text: "an agent's"})
 	must(t, err)
 	s.until(m, "of an agent", func(m ledger.PaneMessage) bool { return m.Held == string(tmux.Dialog) })
 	s.Tell("allow")
@@ -174,8 +174,8 @@ func TestQwenWritesToThePerson(t *testing.T) {
 			}
 		}
 	}
-	for !s.mailbox.Listed() {
-		must(t, s.appear())
+	for !s.Incoming.mailbox.Listed() {
+		must(t, s.Incoming.appear())
 	}
 	s.Tell("write operator hello")
 	wait("work", "hello")

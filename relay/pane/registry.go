@@ -19,73 +19,73 @@ import (
 // Add registers a pane, and returns it and what tmux knows of it. Nothing is sent to the
 // pane. The errors are [teams.ErrBadName], [ErrTeamExists], *[ExistsError],
 // *[ProfileError], and those of [tmux.Resolve].
-func (p *Panes) Add(ctx context.Context, r Registration) (Pane, tmux.Pane, error) {
-	if err := teams.CheckName("pane", r.Name); err != nil {
+func (r *Registry) Add(ctx context.Context, reg Registration) (Pane, tmux.Pane, error) {
+	if err := teams.CheckName("pane", reg.Name); err != nil {
 		return Pane{}, tmux.Pane{}, err
 	}
-	if r.Profile == "" {
-		r.Profile = tmux.Claude
+	if reg.Profile == "" {
+		reg.Profile = tmux.Claude
 	}
-	if r.Profile != tmux.Claude && r.Profile != tmux.Generic {
-		return Pane{}, tmux.Pane{}, &ProfileError{r.Profile}
+	if reg.Profile != tmux.Claude && reg.Profile != tmux.Generic {
+		return Pane{}, tmux.Pane{}, &ProfileError{reg.Profile}
 	}
-	t, err := p.opts.Root.Team(Team)
+	t, err := r.opts.Root.Team(Team)
 	if err == nil {
 		err = errors.Join(ErrTeamExists, t.Close())
 	}
 	if !errors.Is(err, teams.ErrTeamGone) && !errors.As(err, new(*teams.NotFoundError)) {
 		return Pane{}, tmux.Pane{}, err
 	}
-	there, err := p.tmux.resolve(ctx, r.Socket, r.Target)
+	there, err := r.tmux.resolve(ctx, reg.Socket, reg.Target)
 	if err != nil {
 		return Pane{}, tmux.Pane{}, err
 	}
 	if there.Dead {
 		return Pane{}, there, tmux.ErrGone
 	}
-	added, err := p.opts.Ledger.AddPane(ctx, recordOf(Pane{
-		InboxKey: inbox.InboxKey{Root: p.opts.Root.Path(), Inbox: r.Name}, Ref: there.Ref, Profile: r.Profile, At: time.Now(),
-	}), r.Replace)
+	added, err := r.opts.Ledger.AddPane(ctx, recordOf(Pane{
+		InboxKey: inbox.InboxKey{Root: r.opts.Root.Path(), Inbox: reg.Name}, Ref: there.Ref, Profile: reg.Profile, At: time.Now(),
+	}), reg.Replace)
 	if exists, ok := errors.AsType[*ledger.PaneExistsError](err); ok {
 		err = &ExistsError{paneOf(exists.Pane)}
 	}
 	if err != nil {
 		return Pane{}, there, err
 	}
-	p.changed(added.InboxKey)
-	p.Poke()
+	r.changed(added.InboxKey)
+	r.Poke()
 	return paneOf(added), there, nil
 }
 
 // Remove removes a registered pane. What waits for it is dropped, and it returns how many
 // messages those are. Senders who wait for a notification get one that says so. The
 // errors are *[NotFoundError], and [ErrBusy] if a delivery does not end within 5 s.
-func (p *Panes) Remove(ctx context.Context, name string) (dropped int, err error) {
-	there, err := p.Find(ctx, name)
+func (r *Registry) Remove(ctx context.Context, name string) (dropped int, err error) {
+	there, err := r.Find(ctx, name)
 	if err != nil {
 		return 0, err
 	}
-	release, err := p.lock(ctx, there, 5*time.Second)
+	release, err := r.lock(ctx, there, 5*time.Second)
 	if err != nil {
 		return 0, err
 	}
-	dropped, err = p.opts.Ledger.RemovePane(ctx, there.InboxKey, "the pane "+name+" was removed")
+	dropped, err = r.opts.Ledger.RemovePane(ctx, there.InboxKey, "the pane "+name+" was removed")
 	err = errors.Join(err, release())
 	if err == nil {
-		p.changed(there.InboxKey)
-		err = p.notify(ctx)
+		r.changed(there.InboxKey)
+		err = r.tasks.notify(ctx)
 	}
 	return dropped, err
 }
 
 // lock keeps all others from sending anything to a pane, whatever its name, until release is
 // called. The error is [ErrBusy] if another process holds it for longer than d.
-func (p *Panes) lock(ctx context.Context, of Pane, d time.Duration) (release func() error, err error) {
+func (s *shared) lock(ctx context.Context, of Pane, d time.Duration) (release func() error, err error) {
 	name := "pane\n" + of.Ref.Socket + "\n" + of.Ref.ID
 	if of.IsSession() { // whose id and process change
 		name = "session\n" + of.Root + "\n" + of.Inbox
 	}
-	release, err = lockedfile.HoldWithin(ctx, d, filepath.Join(p.opts.State, "locks"), name)
+	release, err = lockedfile.HoldWithin(ctx, d, filepath.Join(s.opts.State, "locks"), name)
 	if errors.Is(err, lockedfile.ErrLocked) {
 		err = errors.Join(ErrBusy, err)
 	}
@@ -93,8 +93,8 @@ func (p *Panes) lock(ctx context.Context, of Pane, d time.Duration) (release fun
 }
 
 // List returns the registered panes, sorted by name.
-func (p *Panes) List(ctx context.Context) (list []Pane, err error) {
-	all, err := p.opts.Ledger.Panes(ctx, p.opts.Root.Path())
+func (r *Registry) List(ctx context.Context) (list []Pane, err error) {
+	all, err := r.opts.Ledger.Panes(ctx, r.opts.Root.Path())
 	for _, one := range all {
 		if one.Team == Team {
 			list = append(list, paneOf(one))
@@ -104,8 +104,8 @@ func (p *Panes) List(ctx context.Context) (list []Pane, err error) {
 }
 
 // Find returns the pane that is registered under a name, or a *[NotFoundError].
-func (p *Panes) Find(ctx context.Context, name string) (Pane, error) {
-	all, err := p.List(ctx)
+func (r *Registry) Find(ctx context.Context, name string) (Pane, error) {
+	all, err := r.List(ctx)
 	if err != nil {
 		return Pane{}, err
 	}
@@ -118,7 +118,7 @@ func (p *Panes) Find(ctx context.Context, name string) (Pane, error) {
 // OfMember returns the pane that config.json names for a member of a team, and records it. An
 // empty socket means the tmux server that a plain tmux would use. It fails with
 // *[NoPaneError], and as [teams.Team.Resolve] and [tmux.Resolve] do.
-func (p *Panes) OfMember(ctx context.Context, t *teams.Team, member, socket string) (Pane, error) {
+func (r *Registry) OfMember(ctx context.Context, t *teams.Team, member, socket string) (Pane, error) {
 	name, err := t.Resolve(ctx, member)
 	if err != nil {
 		return Pane{}, err
@@ -135,7 +135,7 @@ func (p *Panes) OfMember(ctx context.Context, t *teams.Team, member, socket stri
 	if err != nil {
 		return Pane{}, err
 	}
-	return p.Member(ctx, inbox.KeyOf(t, c, name), seen.Ref, tmux.Claude)
+	return r.Member(ctx, inbox.KeyOf(t, c, name), seen.Ref, tmux.Claude)
 }
 
 // Sender returns how the agent in a pane sees who a message is from, and the inbox that the
@@ -143,7 +143,7 @@ func (p *Panes) OfMember(ctx context.Context, t *teams.Team, member, socket stri
 // team; without a team, of that of the pane, or else of the only living one that has it; or the id of a session and
 // [SessionTeam]; or NAME@TEAM@MACHINE, which is reported to nobody. The person, "" or [mail.User], has neither, nor has [Stranger]. It fails with *[NotFoundError],
 // with *[SenderError], with *[SessionError], and as [teams.Team.Resolve] does.
-func (p *Panes) Sender(ctx context.Context, to Pane, from string) (name string, reports inbox.InboxKey, err error) {
+func (r *Registry) Sender(ctx context.Context, to Pane, from string) (name string, reports inbox.InboxKey, err error) {
 	name, team := teams.Split(from)
 	switch {
 	case from == "" || from == mail.User:
@@ -153,16 +153,16 @@ func (p *Panes) Sender(ctx context.Context, to Pane, from string) (name string, 
 	case team != SessionTeam && strings.Contains(name, "@"):
 		return from, reports, nil // on another machine
 	case team == SessionTeam:
-		s, err := p.sessionWith(ctx, name)
+		s, err := r.sessions.with(ctx, name)
 		return s.Inbox, s.InboxKey, err
 	case team == "" && to.Team != Team && !to.IsSession():
 		team = to.Team
 	case team == "" || team == Team:
-		there, err := p.Find(ctx, name)
+		there, err := r.Find(ctx, name)
 		if err == nil || team != "" || !errors.As(err, new(*NotFoundError)) {
 			return name, there.InboxKey, err
 		}
-		living, err := p.opts.Root.Living(ctx, name)
+		living, err := r.opts.Root.Living(ctx, name)
 		if err != nil {
 			return "", reports, err
 		}
@@ -171,7 +171,7 @@ func (p *Panes) Sender(ctx context.Context, to Pane, from string) (name string, 
 		}
 		team = living[0]
 	}
-	t, err := p.opts.Root.Team(team)
+	t, err := r.opts.Root.Team(team)
 	if err != nil {
 		return "", reports, err
 	}
@@ -204,17 +204,17 @@ func Audience(list []Pane, from string, except []string) ([]Pane, error) {
 
 // Member records the pane of a member of a team, as its config.json names it, and returns
 // it. Messages to the member can then be put there.
-func (p *Panes) Member(ctx context.Context, k inbox.InboxKey, ref tmux.Ref, profile tmux.Profile) (Pane, error) {
+func (r *Registry) Member(ctx context.Context, k inbox.InboxKey, ref tmux.Ref, profile tmux.Profile) (Pane, error) {
 	if profile == "" {
 		profile = tmux.Claude
 	}
 	there := Pane{InboxKey: k, Ref: ref, Profile: profile, At: time.Now()}
-	if was, found, err := p.opts.Ledger.Pane(ctx, k); err != nil {
+	if was, found, err := r.opts.Ledger.Pane(ctx, k); err != nil {
 		return Pane{}, err
 	} else if found && paneOf(was).Ref == ref && was.Profile == string(profile) {
 		return paneOf(was), nil
 	}
-	return there, p.opts.Ledger.SetPane(ctx, recordOf(there))
+	return there, r.opts.Ledger.SetPane(ctx, recordOf(there))
 }
 
 func paneOf(p ledger.Pane) Pane {
@@ -232,7 +232,7 @@ func recordOf(p Pane) ledger.Pane {
 }
 
 // changed tells that something was recorded about an inbox.
-func (p *Panes) changed(k inbox.InboxKey) {
-	p.opts.Recorded()
-	p.opts.Changed(k)
+func (s *shared) changed(k inbox.InboxKey) {
+	s.opts.Recorded()
+	s.opts.Changed(k)
 }

@@ -10,20 +10,20 @@ import (
 // Rename gives a session a name of its own, under which it is known from now on: the record of a session goes on with its process and,
 // once that has ended, with the one that is resumed with the same id. Without a name, it gets that which Claude Code has for it. The
 // errors are [ErrBusy] and those of [ledger.Ledger.RenameSession].
-func (p *Panes) Rename(ctx context.Context, of Pane, name string) (_ Pane, err error) {
+func (ss *Sessions) Rename(ctx context.Context, of Pane, name string) (_ Pane, err error) {
 	name = cmp.Or(name, SessionName(of.Title, of.Ref.ID))
-	if of, err = p.recordSession(ctx, of); err != nil {
+	if of, err = ss.record(ctx, of); err != nil {
 		return Pane{}, err
 	}
-	release, err := p.lock(ctx, of, 5*time.Second)
+	release, err := ss.lock(ctx, of, 5*time.Second)
 	if err != nil {
 		return Pane{}, err
 	}
-	err = errors.Join(p.opts.Ledger.RenameSession(ctx, of.InboxKey, name), release())
+	err = errors.Join(ss.opts.Ledger.RenameSession(ctx, of.InboxKey, name), release())
 	if err == nil {
-		p.changed(of.InboxKey)
+		ss.changed(of.InboxKey)
 		of.Inbox = name
-		p.changed(of.InboxKey)
+		ss.changed(of.InboxKey)
 	}
 	return of, err
 }

@@ -17,7 +17,7 @@ import (
 // when the deliveries that had begun are finished: within seconds.
 func (p *Panes) Run(ctx context.Context) (err error) {
 	var running sync.WaitGroup
-	end := p.useMailbox()
+	end := p.Incoming.use()
 	defer func() {
 		running.Wait()
 		err = end()
@@ -48,7 +48,7 @@ func (p *Panes) Run(ctx context.Context) (err error) {
 }
 
 // Poke makes Run look at the ledger now. It does not block.
-func (p *Panes) Poke() { pipe.Poke(p.wake) }
+func (s *shared) Poke() { pipe.Poke(s.wake) }
 
 // runner is what Run has begun.
 type runner struct {
@@ -73,9 +73,9 @@ type job struct {
 // step begins what is to be done now.
 func (r *runner) step(ctx context.Context) error {
 	p := r.panes
-	if now := p.Processes(); now != r.processes {
+	if now := p.Sessions.Processes(); now != r.processes {
 		r.processes = now
-		if err := p.appear(); err != nil && p.first("listen: "+err.Error()) {
+		if err := p.Incoming.appear(); err != nil && p.first("listen: "+err.Error()) {
 			p.opts.Warn(err)
 		}
 	}
@@ -85,7 +85,7 @@ func (r *runner) step(ctx context.Context) error {
 	}
 	r.none = false
 	if len(messages) == 0 {
-		p.forget()
+		p.transcripts.forget()
 		all, err := p.opts.Ledger.Panes(ctx, p.opts.Root.Path())
 		if r.none = len(all) == 0; err != nil {
 			return err
@@ -101,11 +101,11 @@ func (r *runner) step(ctx context.Context) error {
 	}
 	for k, list := range queues {
 		_, due := nextOf(list)
-		if time.Now().Before(due) && !slices.ContainsFunc(list, p.expired) {
+		if time.Now().Before(due) && !slices.ContainsFunc(list, p.Queue.expired) {
 			continue
 		}
 		r.start(ctx, job{k, false}, func() error {
-			_, err := p.work(ctx, k, false)
+			_, err := p.Queue.work(ctx, k, false)
 			if errors.Is(err, ErrBusy) {
 				err = nil // another process is at it
 			}
@@ -118,10 +118,10 @@ func (r *runner) step(ctx context.Context) error {
 			if err != nil || !found {
 				return err
 			}
-			return p.follow(ctx, paneOf(record), list)
+			return p.Tasks.follow(ctx, paneOf(record), list)
 		})
 	}
-	left, err := p.notifyAll(ctx)
+	left, err := p.Tasks.notifyAll(ctx)
 	r.none = r.none && !left
 	return err
 }

@@ -140,7 +140,7 @@ func TestSeed08WaitForIdle(t *testing.T) {
 			b.put("task Y")
 			busy := func() string {
 				t.Helper()
-				why, err := b.Busy(t.Context(), b.pane)
+				why, err := b.Tasks.Busy(t.Context(), b.pane)
 				must(t, err)
 				return why
 			}

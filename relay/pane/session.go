@@ -33,28 +33,28 @@ const Session tmux.Profile = "session"
 // IsSession reports whether it is a session, which takes messages on its own socket, and no pane.
 func (p Pane) IsSession() bool { return p.Team == SessionTeam }
 
-// Sessions returns the sessions that messages can be sent to, sorted by name: those that are
+// List returns the sessions that messages can be sent to, sorted by name: those that are
 // in no team and that no relay runs, and have a socket or the waiting hook. A session that something was sent to before has
 // the name that it had then.
-func (p *Panes) Sessions(ctx context.Context) ([]Pane, error) {
-	list, _, err := p.sessions(ctx)
+func (ss *Sessions) List(ctx context.Context) ([]Pane, error) {
+	list, _, err := ss.list(ctx)
 	return list, err
 }
 
-// sessions is Sessions. It also returns the processes of sessions that take no messages.
-func (p *Panes) sessions(ctx context.Context) (list []Pane, refuse []transcript.Process, err error) {
-	root := p.opts.Root
+// list is List. It also returns the processes of sessions that take no messages.
+func (ss *Sessions) list(ctx context.Context) (list []Pane, refuse []transcript.Process, err error) {
+	root := ss.opts.Root
 	living, err := root.Sessions(ctx)
 	if err != nil && living == nil {
 		return nil, nil, err
 	}
-	known, err := p.KnownSessions(ctx)
+	known, err := ss.Known(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	ours := map[int]bool{}
-	if p.opts.Ledger != nil {
-		relayed, err := p.opts.Ledger.Sessions(ctx, root.Path())
+	if ss.opts.Ledger != nil {
+		relayed, err := ss.opts.Ledger.Sessions(ctx, root.Path())
 		if err != nil {
 			return nil, nil, err
 		}
@@ -68,8 +68,8 @@ func (p *Panes) sessions(ctx context.Context) (list []Pane, refuse []transcript.
 			all = append(all, s.Process)
 		}
 	}
-	for _, s := range append(all, p.opts.Homes.Processes()...) {
-		if p.reach(s) == Nowhere {
+	for _, s := range append(all, ss.opts.Homes.Processes()...) {
+		if ss.reach(s) == Nowhere {
 			refuse = append(refuse, s)
 		} else {
 			list = append(list, sessionAmong(known, root.Path(), s))
@@ -81,19 +81,19 @@ func (p *Panes) sessions(ctx context.Context) (list []Pane, refuse []transcript.
 
 // Around returns the sessions that live, and those that have ended while messages to them, or what they wrote to the person,
 // wait, sorted by name.
-func (p *Panes) Around(ctx context.Context) ([]Pane, error) {
-	list, err := p.Sessions(ctx)
+func (ss *Sessions) Around(ctx context.Context) ([]Pane, error) {
+	list, err := ss.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	known, err := p.KnownSessions(ctx)
+	known, err := ss.Known(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(known) == 0 {
 		return list, nil
 	}
-	unread, err := p.unread(ctx)
+	unread, err := ss.unread(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (p *Panes) Around(ctx context.Context) ([]Pane, error) {
 		if slices.ContainsFunc(list, func(s Pane) bool { return s.InboxKey == k.InboxKey }) {
 			continue
 		}
-		if open, err := p.opts.Ledger.PaneMessages(ctx, k.InboxKey); err != nil {
+		if open, err := ss.opts.Ledger.PaneMessages(ctx, k.InboxKey); err != nil {
 			return nil, err
 		} else if len(open) > 0 || unread[k.Inbox] {
 			list = append(list, k)
@@ -113,27 +113,27 @@ func (p *Panes) Around(ctx context.Context) ([]Pane, error) {
 
 // Processes returns an opaque text that changes whenever Claude Code writes the file of a process, or another program begins or ends a
 // turn.
-func (p *Panes) Processes() string {
+func (ss *Sessions) Processes() string {
 	var all strings.Builder
-	files, _ := os.ReadDir(filepath.Join(p.opts.Root.Path(), "sessions")) // none, if it cannot be read
+	files, _ := os.ReadDir(filepath.Join(ss.opts.Root.Path(), "sessions")) // none, if it cannot be read
 	for _, f := range files {
 		if info, err := f.Info(); err == nil {
 			fmt.Fprintln(&all, f.Name(), info.ModTime().UnixNano(), info.Size())
 		}
 	}
-	for _, s := range p.opts.Homes.Processes() {
+	for _, s := range ss.opts.Homes.Processes() {
 		fmt.Fprintln(&all, s.PID, s.ProcStart, s.Session, s.Entrypoint, s.Status, s.Changed)
 	}
 	return all.String()
 }
 
-// KnownSessions returns the sessions that something was sent to, alive or not, sorted by name. Without a ledger
+// Known returns the sessions that something was sent to, alive or not, sorted by name. Without a ledger
 // there are none.
-func (p *Panes) KnownSessions(ctx context.Context) (list []Pane, err error) {
-	if p.opts.Ledger == nil {
+func (ss *Sessions) Known(ctx context.Context) (list []Pane, err error) {
+	if ss.opts.Ledger == nil {
 		return nil, nil
 	}
-	all, err := p.opts.Ledger.Panes(ctx, p.opts.Root.Path())
+	all, err := ss.opts.Ledger.Panes(ctx, ss.opts.Root.Path())
 	for _, one := range all {
 		if one.Team == SessionTeam {
 			list = append(list, paneOf(one))
@@ -191,24 +191,24 @@ func (e *NoSessionError) Error() string {
 	return fmt.Sprintf("%s@%s has no session of its own that takes messages", e.Member, e.Team)
 }
 
-// SessionOf returns the session of the process that a member of a team has for itself. The errors are *[NoSessionError], and
+// Of returns the session of the process that a member of a team has for itself. The errors are *[NoSessionError], and
 // those of [teams.Team.Resolve].
-func (p *Panes) SessionOf(ctx context.Context, t *teams.Team, member string) (Pane, error) {
+func (ss *Sessions) Of(ctx context.Context, t *teams.Team, member string) (Pane, error) {
 	name, err := t.Resolve(ctx, member)
 	if err != nil {
 		return Pane{}, err
 	}
-	living, err := p.opts.Root.Sessions(ctx)
+	living, err := ss.opts.Root.Sessions(ctx)
 	if err != nil && living == nil {
 		return Pane{}, err
 	}
-	known, err := p.KnownSessions(ctx)
+	known, err := ss.Known(ctx)
 	if err != nil {
 		return Pane{}, err
 	}
 	for _, s := range living {
-		if s.Team == t.Name() && s.Member == name && p.reach(s.Process) != Nowhere {
-			return sessionAmong(known, p.opts.Root.Path(), s.Process), nil
+		if s.Team == t.Name() && s.Member == name && ss.reach(s.Process) != Nowhere {
+			return sessionAmong(known, ss.opts.Root.Path(), s.Process), nil
 		}
 	}
 	return Pane{}, &NoSessionError{Team: t.Name(), Member: name}
@@ -223,7 +223,7 @@ func sessionAmong(known []Pane, root string, process transcript.Process) Pane {
 	return one
 }
 
-// Known returns the session of a process among those of [Panes.KnownSessions].
+// Known returns the session of a process among those of [Sessions.Known].
 func Known(known []Pane, process transcript.Process) (of Pane, ok bool) {
 	for _, k := range known {
 		if k.Ref.PID == process.PID && k.Start == process.ProcStart || k.Ref.ID == process.Session {
@@ -241,15 +241,15 @@ func Known(known []Pane, process transcript.Process) (of Pane, ok bool) {
 	return of, false
 }
 
-// FindSession returns the session with a name, an id or at least 8 characters of one, a process id, or an
+// Find returns the session with a name, an id or at least 8 characters of one, a process id, or an
 // absolute directory. Only one that something was sent to before need not live. It fails with
 // *[SessionError].
-func (p *Panes) FindSession(ctx context.Context, name string) (Pane, error) {
-	living, refuse, err := p.sessions(ctx)
+func (ss *Sessions) Find(ctx context.Context, name string) (Pane, error) {
+	living, refuse, err := ss.list(ctx)
 	if err != nil {
 		return Pane{}, err
 	}
-	known, err := p.KnownSessions(ctx)
+	known, err := ss.Known(ctx)
 	if err != nil {
 		return Pane{}, err
 	}
@@ -262,7 +262,7 @@ func (p *Panes) FindSession(ctx context.Context, name string) (Pane, error) {
 	found, err := find(name, all, living)
 	if e, ok := errors.AsType[*SessionError](err); ok && !e.Several {
 		for _, s := range refuse {
-			one := []Pane{sessionAmong(known, p.opts.Root.Path(), s)}
+			one := []Pane{sessionAmong(known, ss.opts.Root.Path(), s)}
 			if _, err := find(name, one, one); err == nil {
 				e.Refuses, e.Queue = Refuses(s), ProgramOf(s) == Codex && s.Interactive
 			}
@@ -306,28 +306,28 @@ func find(name string, all, living []Pane) (Pane, error) {
 	return Pane{}, &SessionError{Name: name, Sessions: living}
 }
 
-// sessionWith records the session with an id, so that it can be written to, and returns it. It may be one that takes no
+// with records the session with an id, so that it can be written to, and returns it. It may be one that takes no
 // messages. It fails with *[SessionError].
-func (p *Panes) sessionWith(ctx context.Context, id string) (Pane, error) {
-	for _, s := range transcript.Processes(p.opts.Root.Path()) {
+func (ss *Sessions) with(ctx context.Context, id string) (Pane, error) {
+	for _, s := range transcript.Processes(ss.opts.Root.Path()) {
 		if s.Session == id && teams.StateOf(s) != teams.Gone {
-			return p.recordSession(ctx, sessionPane(p.opts.Root.Path(), s))
+			return ss.record(ctx, sessionPane(ss.opts.Root.Path(), s))
 		}
 	}
-	for _, s := range p.opts.Homes.Processes() {
+	for _, s := range ss.opts.Homes.Processes() {
 		if s.Session == id {
-			return p.recordSession(ctx, sessionPane(p.opts.Root.Path(), s))
+			return ss.record(ctx, sessionPane(ss.opts.Root.Path(), s))
 		}
 	}
 	return Pane{}, &SessionError{Name: id}
 }
 
-// recordSession records a session, so that messages to it can be put there. One that was moved to the background keeps its name, and
+// record records a session, so that messages to it can be put there. One that was moved to the background keeps its name, and
 // what waits for it.
-func (p *Panes) recordSession(ctx context.Context, of Pane) (Pane, error) {
+func (ss *Sessions) record(ctx context.Context, of Pane) (Pane, error) {
 	var was []string
 	if s, ok := transcript.ProcessWith(of.Root, of.Ref.PID); ok && s.Job != "" && of.Profile == Session {
-		known, err := p.KnownSessions(ctx)
+		known, err := ss.Known(ctx)
 		if err != nil {
 			return Pane{}, err
 		}
@@ -335,16 +335,16 @@ func (p *Panes) recordSession(ctx context.Context, of Pane) (Pane, error) {
 			was = append(was, k.Ref.ID)
 		}
 	}
-	r, err := p.opts.Ledger.AddSession(ctx, recordOf(of), was...)
+	r, err := ss.opts.Ledger.AddSession(ctx, recordOf(of), was...)
 	return paneOf(r), err
 }
 
-// processOf returns the process of a session: the one that is recorded, or another one that goes on with it. What is recorded follows
+// process returns the process of a session: the one that is recorded, or another one that goes on with it. What is recorded follows
 // it. It is zero if none lives.
-func (p *Panes) processOf(ctx context.Context, of *Pane) (transcript.Process, error) {
-	root := p.opts.Root.Path()
-	if program := p.opts.Homes.of(of.Profile); program != nil {
-		return p.processIn(ctx, program, of)
+func (ss *Sessions) process(ctx context.Context, of *Pane) (transcript.Process, error) {
+	root := ss.opts.Root.Path()
+	if program := ss.opts.Homes.of(of.Profile); program != nil {
+		return ss.processIn(ctx, program, of)
 	}
 	now, ok := transcript.ProcessWith(root, of.Ref.PID)
 	if !ok || now.ProcStart != of.Start || now.IsViewer() || teams.StateOf(now) == teams.Gone {
@@ -362,10 +362,10 @@ func (p *Panes) processOf(ctx context.Context, of *Pane) (transcript.Process, er
 		return now, nil
 	}
 	of.Ref.PID, of.Ref.ID, of.Ref.Socket, of.Start, of.Cwd = now.PID, now.Session, now.Socket, now.ProcStart, now.Cwd
-	if p.opts.Ledger == nil {
+	if ss.opts.Ledger == nil {
 		return now, nil
 	}
-	_, err := p.recordSession(ctx, *of)
+	_, err := ss.record(ctx, *of)
 	return now, err
 }
 
@@ -387,32 +387,32 @@ func whyBusy(s transcript.Process) string {
 
 // Closed says why nothing can be sent to a pane or session now, whatever is at its prompt, if that does not change by
 // itself; "" if it can.
-func (p *Panes) Closed(ctx context.Context, of Pane) (held tmux.Reason, why string, err error) {
+func (vs *Views) Closed(ctx context.Context, of Pane) (held tmux.Reason, why string, err error) {
 	if !of.IsSession() {
 		held, why, err = of.Ref.Closed(ctx, of.Profile)
 		if errors.Is(err, tmux.ErrGone) {
 			held, why, err = tmux.Gone, "the pane is gone", nil
 		}
-		if old := CheckVersion(p.agent(of), "it"); err == nil && held == "" && old != nil {
+		if old := CheckVersion(vs.agent(of), "it"); err == nil && held == "" && old != nil {
 			held, why = tmux.Outdated, old.Error()
 		}
 		return held, why, err
 	}
-	s, err := p.processOf(ctx, &of)
+	s, err := vs.sessions.process(ctx, &of)
 	switch {
 	case err != nil:
-	case s.PID == 0 && stoppedJob(of, p.opts.State) != "": // the message starts it
+	case s.PID == 0 && stoppedJob(of, vs.opts.State) != "": // the message starts it
 	case s.PID == 0:
 		held, why = tmux.Gone, over(of)
 	default:
-		held, why = p.closedSession(s)
+		held, why = vs.sessions.closed(s)
 	}
 	return held, why, err
 }
 
-// closedSession is Closed for the session of a process.
-func (p *Panes) closedSession(s transcript.Process) (held tmux.Reason, why string) {
-	switch p.reach(s) {
+// closed is Closed for the session of a process.
+func (ss *Sessions) closed(s transcript.Process) (held tmux.Reason, why string) {
+	switch ss.reach(s) {
 	case Outdated:
 		return tmux.Outdated, Refuses(s)
 	case Nowhere:
@@ -422,18 +422,18 @@ func (p *Panes) closedSession(s transcript.Process) (held tmux.Reason, why strin
 }
 
 // Held says why a message would not be sent to a pane or session now, or "".
-func (p *Panes) Held(ctx context.Context, of Pane, policy tmux.Policy) (held tmux.Reason, why string, err error) {
-	if held, why, err = p.Closed(ctx, of); err != nil || held != "" && (policy != ByQueue || held != tmux.NotAgent) {
+func (q *Queue) Held(ctx context.Context, of Pane, policy tmux.Policy) (held tmux.Reason, why string, err error) {
+	if held, why, err = q.views.Closed(ctx, of); err != nil || held != "" && (policy != ByQueue || held != tmux.NotAgent) {
 		return held, why, err
 	}
 	if of.IsSession() {
-		s, err := p.processOf(ctx, &of)
+		s, err := q.sessions.process(ctx, &of)
 		if err != nil {
 			return "", "", err
 		}
-		return p.heldBySession(ctx, of, s, ledger.PaneMessage{Delivery: ledger.Delivery{InboxKey: of.InboxKey}, Policy: string(policy)})
+		return q.carrier.heldBySession(ctx, of, s, ledger.PaneMessage{Delivery: ledger.Delivery{InboxKey: of.InboxKey}, Policy: string(policy)})
 	}
-	held, why, err = p.tmux.held(ctx, of.Ref, of.Profile, policy)
+	held, why, err = q.tmux.held(ctx, of.Ref, of.Profile, policy)
 	if errors.Is(err, tmux.ErrGone) {
 		held, why, err = tmux.Gone, "the pane is gone", nil
 	}
@@ -460,8 +460,8 @@ func Check(to Pane, m Message) error {
 }
 
 // Headless reports whether a session is one that another program runs, such as "claude -p", so that what it answers goes there.
-func (p *Panes) Headless(of Pane) bool {
-	s, _ := transcript.ProcessWith(p.opts.Root.Path(), of.Ref.PID)
+func (ss *Sessions) Headless(of Pane) bool {
+	s, _ := transcript.ProcessWith(ss.opts.Root.Path(), of.Ref.PID)
 	return of.IsSession() && strings.HasPrefix(s.Entrypoint, "sdk")
 }
 
@@ -475,13 +475,13 @@ func sessionPane(root string, s transcript.Process) Pane {
 }
 
 // seeSession is see for a session.
-func (p *Panes) seeSession(ctx context.Context, of Pane) (View, error) {
-	s, err := p.processOf(ctx, &of)
+func (vs *Views) seeSession(ctx context.Context, of Pane) (View, error) {
+	s, err := vs.sessions.process(ctx, &of)
 	v := View{Pane: of, At: time.Now().UTC(), Basis: OnProcess, Process: s, PID: s.PID, Since: s.Changed}
 	switch {
 	case s.PID == 0:
 		v.State, v.Why, v.Since = tmux.StateGone, over(of), time.Time{}
-	case p.reach(s) == Outdated:
+	case vs.reach(s) == Outdated:
 		v.State, v.Why, v.Since = tmux.StateUnknown, Refuses(s), time.Time{}
 	case s.Status == transcript.ProcessIdle:
 		v.State = tmux.StateEmpty
@@ -499,14 +499,14 @@ func (p *Panes) seeSession(ctx context.Context, of Pane) (View, error) {
 const saysNothing = "the session does not say what it does"
 
 // saysIdle asks a session whether it is idle, and waits for a while for it to say so.
-func (p *Panes) saysIdle(ctx context.Context, of Pane) bool {
-	s, err := p.processOf(ctx, &of)
-	if err != nil || of.Profile != Session || p.reach(s) != BySocket {
+func (vs *Views) saysIdle(ctx context.Context, of Pane) bool {
+	s, err := vs.sessions.process(ctx, &of)
+	if err != nil || of.Profile != Session || vs.reach(s) != BySocket {
 		return false
 	}
-	end := p.useMailbox()
+	end := vs.incoming.use()
 	defer func() { _ = end() }() // what may be left of it is removed by the next one
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	return p.mailbox.Idle(ctx, of.Root, s) == nil
+	return vs.incoming.mailbox.Idle(ctx, of.Root, s) == nil
 }

@@ -34,18 +34,18 @@ func messageOf(m ledger.PaneMessage, try int) peer.Message {
 // session asks its person first, or has dropped it, and mostly says so. What is written again is never in a
 // transcript: a session that has ended writes no more, and a living one is given the time in which it would
 // have said something.
-func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage) error {
+func (c *carrier) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage) error {
 	keep := context.WithoutCancel(ctx) // what is known is recorded even if ctx has ended
-	l := p.opts.Ledger
-	defer p.changed(m.InboxKey)
+	l := c.opts.Ledger
+	defer c.changed(m.InboxKey)
 	hold := func(reason tmux.Reason, detail string, next time.Time) error {
 		return l.HoldPaneMessage(keep, m.UUID, string(reason), detail, next)
 	}
-	now, err := p.processOf(ctx, &of)
+	now, err := c.sessions.process(ctx, &of)
 	if err != nil {
 		return err
 	}
-	proof := p.proof(of, m)
+	proof := c.transcripts.proof(of, m)
 	frame, tries := m.Frame, 0
 	if frame != "" {
 		f, found, err := l.Frame(ctx, frame)
@@ -54,62 +54,62 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 		}
 		// In this order: what a process wrote before it was seen to have ended is in the transcript.
 		gone := now.PID == 0 || f.Session != sessionAt(now)
-		ends := gone && p.ending(f.Session, now)
+		ends := gone && c.sessions.ending(f.Session, now)
 		if proof.holds(ctx) {
-			return p.confirmSession(keep, frame, m, proof)
+			return c.confirmSession(keep, frame, m, proof)
 		}
 		tries = f.Tries
 		switch {
 		case m.Policy == string(ByQueue) && now.PID != 0: // another process may be about to take it out of the queue
 		case m.Policy == string(ByQueue):
-			return hold(tmux.Gone, "the session has ended; what is in Codex's queue comes when it is resumed", p.soon(m))
+			return hold(tmux.Gone, "the session has ended; what is in Codex's queue comes when it is resumed", c.soon(m))
 		case ends:
-			return hold(tmux.Unknown, "the session is ending, and does not show it yet", p.soon(m))
+			return hold(tmux.Unknown, "the session is ending, and does not show it yet", c.soon(m))
 		case gone:
 			return ignoreMoved(l.ReturnFrame(keep, frame, "the session ended before it had the message"), frame)
 		}
-		n, told, _ := p.mailbox.Told(toldAs(of, frame, m))
+		n, told, _ := c.incoming.mailbox.Told(toldAs(of, frame, m))
 		if told {
-			if ended, err := p.heed(keep, of, frame, m, n); ended || err != nil {
+			if ended, err := c.heed(keep, of, frame, m, n); ended || err != nil {
 				return err
 			}
 		}
 		// The time counts from when the session was last seen to ask nothing: what its person has just allowed is
 		// not in the transcript at once.
 		quiet := notYet(tries)
-		asleep, _ := p.wakes(now)
+		asleep, _ := c.wakes(now)
 		has := ""
-		if program := p.opts.Homes.of(of.Profile); program != nil {
-			has = program.has(p, now, frame, tries)
+		if program := c.opts.Homes.of(of.Profile); program != nil {
+			has = program.has(c, now, frame, tries)
 		}
 		switch {
-		case p.reach(now) == Outdated: // an older teambridge has written it
-			return hold(tmux.Outdated, Refuses(now), p.soon(m))
+		case c.reach(now) == Outdated: // an older teambridge has written it
+			return hold(tmux.Outdated, Refuses(now), c.soon(m))
 		case told && n.Status == peer.Held:
-			return hold(tmux.Dialog, asksFirst(of), p.soon(m))
+			return hold(tmux.Dialog, asksFirst(of), c.soon(m))
 		case now.Status == transcript.ProcessWaiting:
-			return hold(tmux.Dialog, "the session does not show it, and asks its person something: perhaps whether it may come", p.soon(m))
+			return hold(tmux.Dialog, "the session does not show it, and asks its person something: perhaps whether it may come", c.soon(m))
 		case asleep != "": // nor could it be written again
-			return hold(asleep, "the session does not show it yet", p.soon(m))
+			return hold(asleep, "the session does not show it yet", c.soon(m))
 		case has != "" && m.Policy == string(ByQueue):
-			return hold(tmux.Busy, unseen(m), p.soon(m))
+			return hold(tmux.Busy, unseen(m), c.soon(m))
 		case has != "":
-			return hold(tmux.Busy, has, p.soon(m))
-		case m.Held != string(quiet) || time.Since(m.HeldSince) < p.timing.repeat:
-			return hold(quiet, unseen(m), p.soon(m))
+			return hold(tmux.Busy, has, c.soon(m))
+		case m.Held != string(quiet) || time.Since(m.HeldSince) < c.timing.repeat:
+			return hold(quiet, unseen(m), c.soon(m))
 		case m.Policy == string(ByQueue): // it stays in the queue if its person has interrupted the session; then it is not put there again
 		case tries >= mostTries(of):
 			return ignoreMoved(l.FailFrame(keep, frame, ledger.CauseUnknown.Reason(fmt.Sprintf("the session was sent it %d times and shows nothing of it", tries)), ledger.TaskNone), frame)
 		}
-	} else if job := stoppedJob(of, p.opts.State); now.PID == 0 && job != "" {
-		if err := p.respawn(ctx, of.Root, job); err != nil {
-			return hold(tmux.Gone, fmt.Sprintf("claude respawn %s: %v", job, err), p.again(now, m))
+	} else if job := stoppedJob(of, c.opts.State); now.PID == 0 && job != "" {
+		if err := c.respawn(ctx, of.Root, job); err != nil {
+			return hold(tmux.Gone, fmt.Sprintf("claude respawn %s: %v", job, err), c.again(now, m))
 		}
-		return hold(tmux.Busy, "the session was stopped in the background, and is being started again", p.again(now, m))
-	} else if held, why, err := p.heldBySession(ctx, of, now, m); err != nil || held != "" {
-		return cmp.Or(err, hold(held, why, p.again(now, m)))
+		return hold(tmux.Busy, "the session was stopped in the background, and is being started again", c.again(now, m))
+	} else if held, why, err := c.heldBySession(ctx, of, now, m); err != nil || held != "" {
+		return cmp.Or(err, hold(held, why, c.again(now, m)))
 	}
-	list, err := p.together(ctx, now, m)
+	list, err := c.together(ctx, now, m)
 	if err != nil || !slices.Contains(uuids(list), m.UUID) { // it has just been dropped
 		return err
 	}
@@ -133,12 +133,12 @@ func (p *Panes) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessage
 	if err := l.Tried(keep, frame, sessionAt(now)); err != nil {
 		return err
 	}
-	err = p.write(ctx, of.Root, now, frame, list, max(m.Tries, tries)+1)
+	err = c.write(ctx, of.Root, now, frame, list, max(m.Tries, tries)+1)
 	if unsent, ok := errors.AsType[*delivery.UnsentError](err); ok && tries == 0 {
 		why := unsent.Err.Error()
-		return errors.Join(ignoreMoved(l.ReturnFrame(keep, frame, why), frame), hold(tmux.Unknown, why, p.again(now, m)))
+		return errors.Join(ignoreMoved(l.ReturnFrame(keep, frame, why), frame), hold(tmux.Unknown, why, c.again(now, m)))
 	}
-	return errors.Join(err, p.settle(ctx, keep, of, frame, m, notYet(tries+1), proof))
+	return errors.Join(err, c.settle(ctx, keep, of, frame, m, notYet(tries+1), proof))
 }
 
 // mostTries is how often a frame is written to a session that shows nothing of it. Writing it again to Qwen Code is harmless: a session
@@ -204,37 +204,37 @@ func sessionAt(s transcript.Process) string { return strconv.Itoa(s.PID) + "@" +
 // ending reports whether the process at which a message was, as sessionAt names it, still ends: first it removes its file,
 // and then it writes what is missing in its transcript. One whose conversation was moved to the background gives its model nothing
 // any more.
-func (p *Panes) ending(session string, now transcript.Process) bool {
+func (ss *Sessions) ending(session string, now transcript.Process) bool {
 	pid, start, _ := strings.Cut(session, "@")
 	n, err := strconv.Atoi(pid)
-	if viewer, ok := transcript.ProcessWith(p.opts.Root.Path(), n); ok && viewer.IsViewer() && viewer.ProcStart == start {
+	if viewer, ok := transcript.ProcessWith(ss.opts.Root.Path(), n); ok && viewer.IsViewer() && viewer.ProcStart == start {
 		info, err := os.Stat(viewer.Path) // which is not written any more
-		return err == nil && time.Since(info.ModTime()) < p.timing.settle
+		return err == nil && time.Since(info.ModTime()) < ss.timing.settle
 	}
 	return err == nil && session != sessionAt(now) && teams.StateOf(transcript.Process{PID: n, ProcStart: start}) == teams.Alive
 }
 
 // soon is when to look again at a message that was written.
-func (p *Panes) soon(m ledger.PaneMessage) time.Time {
-	return time.Now().Add(min(time.Since(m.SentAt)/4+p.timing.look, p.timing.repeat/8))
+func (c *carrier) soon(m ledger.PaneMessage) time.Time {
+	return time.Now().Add(min(time.Since(m.SentAt)/4+c.timing.look, c.timing.repeat/8))
 }
 
 // settle waits until the transcript shows a message that was just written, or the session says something of it, for
 // a while. quiet is why it is held if neither happens.
-func (p *Panes) settle(ctx, keep context.Context, of Pane, frame string, m ledger.PaneMessage, quiet tmux.Reason, proof *proof) error {
-	end := time.NewTimer(p.timing.settle)
+func (c *carrier) settle(ctx, keep context.Context, of Pane, frame string, m ledger.PaneMessage, quiet tmux.Reason, proof *proof) error {
+	end := time.NewTimer(c.timing.settle)
 	defer end.Stop()
-	tick := time.NewTicker(p.timing.record / 2)
+	tick := time.NewTicker(c.timing.record / 2)
 	defer tick.Stop()
 	for {
 		if proof.holds(ctx) {
-			return p.confirmSession(keep, frame, m, proof)
+			return c.confirmSession(keep, frame, m, proof)
 		}
-		n, told, next := p.mailbox.Told(toldAs(of, frame, m))
+		n, told, next := c.incoming.mailbox.Told(toldAs(of, frame, m))
 		if told && n.Status != peer.Delivered {
-			ended, err := p.heed(keep, of, frame, m, n)
+			ended, err := c.heed(keep, of, frame, m, n)
 			if !ended && err == nil {
-				err = p.opts.Ledger.HoldPaneMessage(keep, m.UUID, string(tmux.Dialog), asksFirst(of), p.soon(m))
+				err = c.opts.Ledger.HoldPaneMessage(keep, m.UUID, string(tmux.Dialog), asksFirst(of), c.soon(m))
 			}
 			return err
 		}
@@ -242,7 +242,7 @@ func (p *Panes) settle(ctx, keep context.Context, of Pane, frame string, m ledge
 		case <-ctx.Done():
 			return nil // the next one finds out
 		case <-end.C:
-			return p.opts.Ledger.HoldPaneMessage(keep, m.UUID, string(quiet), unseen(m), p.soon(m))
+			return c.opts.Ledger.HoldPaneMessage(keep, m.UUID, string(quiet), unseen(m), c.soon(m))
 		case <-next:
 		case <-tick.C:
 		}
@@ -250,60 +250,60 @@ func (p *Panes) settle(ctx, keep context.Context, of Pane, frame string, m ledge
 }
 
 // heed acts on what a session said of a message. ended says that its frame has ended.
-func (p *Panes) heed(ctx context.Context, of Pane, frame string, m ledger.PaneMessage, n peer.Notice) (ended bool, err error) {
-	l := p.opts.Ledger
+func (c *carrier) heed(ctx context.Context, of Pane, frame string, m ledger.PaneMessage, n peer.Notice) (ended bool, err error) {
+	l := c.opts.Ledger
 	id := toldAs(of, frame, m)
 	switch n.Status {
 	case peer.Returned:
-		p.mailbox.Forget(id)
-		return true, errors.Join(ignoreMoved(l.ReturnFrame(ctx, frame, n.Reason), frame), l.HoldPaneMessage(ctx, m.UUID, string(tmux.Unknown), n.Reason, time.Now().Add(p.timing.look)))
+		c.incoming.mailbox.Forget(id)
+		return true, errors.Join(ignoreMoved(l.ReturnFrame(ctx, frame, n.Reason), frame), l.HoldPaneMessage(ctx, m.UUID, string(tmux.Unknown), n.Reason, time.Now().Add(c.timing.look)))
 	case peer.Dropped:
-		p.mailbox.Forget(id)
+		c.incoming.mailbox.Forget(id)
 		if err := ignoreMoved(l.ReturnFrame(ctx, frame, "the session dropped it: "+n.Reason), frame); err != nil {
 			return true, err
 		}
-		next := time.Now().Add(2 * p.timing.refill)
+		next := time.Now().Add(2 * c.timing.refill)
 		if strings.Contains(n.Reason, "duplicate") {
-			next = time.Now().Add(p.timing.repeat)
+			next = time.Now().Add(c.timing.repeat)
 		}
 		return true, l.HoldPaneMessage(ctx, m.UUID, string(tmux.HasQueue), "the session dropped it: "+n.Reason, next)
 	case peer.Denied, peer.Expired, peer.Refused:
-		p.mailbox.Forget(id)
+		c.incoming.mailbox.Forget(id)
 		return true, ignoreMoved(l.FailFrame(ctx, frame, ledger.CauseNotSent.Reason(refusals[n.Status]), ledger.TaskNone), frame)
 	}
 	return false, nil
 }
 
 // confirmSession records that a session has a message, or has it otherwise than it was sent.
-func (p *Panes) confirmSession(ctx context.Context, frame string, m ledger.PaneMessage, proof *proof) error {
-	p.mailbox.Forget(m.UUID)
-	p.mailbox.Forget(frame)
+func (c *carrier) confirmSession(ctx context.Context, frame string, m ledger.PaneMessage, proof *proof) error {
+	c.incoming.mailbox.Forget(m.UUID)
+	c.incoming.mailbox.Forget(frame)
 	task := ledger.TaskSent
 	found, _ := proof.find(ctx)
 	if found.altered(proof.text) {
-		return ignoreMoved(p.opts.Ledger.FailFrame(ctx, frame, Altered, ledger.TaskNone), frame)
+		return ignoreMoved(c.opts.Ledger.FailFrame(ctx, frame, Altered, ledger.TaskNone), frame)
 	}
 	if found.given {
 		task = ledger.TaskGiven
 	}
-	return ignoreMoved(p.opts.Ledger.ConfirmFrame(ctx, frame, "", task, found.path), frame)
+	return ignoreMoved(c.opts.Ledger.ConfirmFrame(ctx, frame, "", task, found.path), frame)
 }
 
 // heldBySession says why a message must not be written to a session now; "" if it may.
-func (p *Panes) heldBySession(ctx context.Context, of Pane, s transcript.Process, m ledger.PaneMessage) (tmux.Reason, string, error) {
+func (c *carrier) heldBySession(ctx context.Context, of Pane, s transcript.Process, m ledger.PaneMessage) (tmux.Reason, string, error) {
 	if s.PID == 0 {
 		return tmux.Gone, over(of), nil
 	}
-	if held, why := p.closedSession(s); held != "" && !queues(s, m) {
+	if held, why := c.sessions.closed(s); held != "" && !queues(s, m) {
 		return held, why, nil
 	}
 	if m.Policy == string(tmux.WhenIdle) && s.Status != transcript.ProcessIdle {
 		return tmux.Busy, cmp.Or(whyBusy(s), "the agent works"), nil
 	}
-	if why, detail := p.wakes(s); why != "" {
+	if why, detail := c.wakes(s); why != "" {
 		return why, detail, nil
 	}
-	open, err := p.opts.Ledger.PaneMessages(ctx, m.InboxKey)
+	open, err := c.opts.Ledger.PaneMessages(ctx, m.InboxKey)
 	if err != nil {
 		return "", "", err
 	}
@@ -320,8 +320,8 @@ func (p *Panes) heldBySession(ctx context.Context, of Pane, s transcript.Process
 		return "", "", nil // it has no limit
 	}
 	// Its bucket, as far as we have taken something out of it.
-	sent, err := p.opts.Ledger.SentSince(ctx, m.InboxKey, time.Now().Add(-peer.Burst*p.timing.refill))
-	bucket := peer.NewBucket(p.timing.refill)
+	sent, err := c.opts.Ledger.SentSince(ctx, m.InboxKey, time.Now().Add(-peer.Burst*c.timing.refill))
+	bucket := peer.NewBucket(c.timing.refill)
 	for _, at := range sent {
 		bucket.ReserveN(at, 1)
 	}
@@ -333,14 +333,14 @@ func (p *Panes) heldBySession(ctx context.Context, of Pane, s transcript.Process
 
 // left ends the tasks of messages that a process had that has ended, and returns the others. What its model was not
 // given waits again, and nobody sees the end of what it was given.
-func (p *Panes) left(ctx context.Context, of Pane, now transcript.Process, open []ledger.PaneMessage, paths []string) (others []ledger.PaneMessage, err error) {
+func (t *Tasks) left(ctx context.Context, of Pane, now transcript.Process, open []ledger.PaneMessage, paths []string) (others []ledger.PaneMessage, err error) {
 	var gone []ledger.PaneMessage
 	for _, m := range open {
-		f, there, err := p.opts.Ledger.Frame(ctx, m.Frame)
+		f, there, err := t.opts.Ledger.Frame(ctx, m.Frame)
 		if err != nil {
 			return nil, err
 		}
-		if there && (f.Session == sessionAt(now) || p.ending(f.Session, now)) {
+		if there && (f.Session == sessionAt(now) || t.sessions.ending(f.Session, now)) {
 			others = append(others, m)
 		} else {
 			gone = append(gone, m)
@@ -350,19 +350,19 @@ func (p *Panes) left(ctx context.Context, of Pane, now transcript.Process, open 
 		return others, nil
 	}
 	var again, lost []string
-	found := p.found(paths...)          // after they were seen to have ended: all that they wrote
-	moving, copied := now.Job != "", "" // to where the conversation was moved, with the turn that ran
+	found := t.transcripts.found(paths...) // after they were seen to have ended: all that they wrote
+	moving, copied := now.Job != "", ""    // to where the conversation was moved, with the turn that ran
 	if moving {
-		copied, _ = transcript.Session(p.opts.Root.Path(), now.Cwd, now.Session)
+		copied, _ = transcript.Session(t.opts.Root.Path(), now.Cwd, now.Session)
 	} else if now.PID == 0 { // the process in the background may not be there yet
-		moving = slices.ContainsFunc(transcript.Viewers(p.opts.Root.Path()), func(v transcript.Process) bool {
+		moving = slices.ContainsFunc(transcript.Viewers(t.opts.Root.Path()), func(v transcript.Process) bool {
 			return v.Session == of.Ref.ID && teams.StateOf(v) != teams.Gone
 		})
 	}
 	for _, m := range gone {
 		switch s := found[Nonce(m.UUID)]; {
 		case s.over():
-			if err := p.endTasks(ctx, of.InboxKey, gone, found, s, true); err != nil {
+			if err := t.endTasks(ctx, of.InboxKey, gone, found, s, true); err != nil {
 				return nil, err
 			}
 		case s.given && moving && (copied == "" || s.path == copied):
@@ -376,10 +376,10 @@ func (p *Panes) left(ctx context.Context, of Pane, now transcript.Process, open 
 	if len(again)+len(lost) == 0 {
 		return others, nil
 	}
-	err = p.opts.Ledger.SendAgain(ctx, of.InboxKey, again...)
+	err = t.opts.Ledger.SendAgain(ctx, of.InboxKey, again...)
 	if err == nil && len(lost) > 0 {
-		_, err = p.opts.Ledger.EndTasks(ctx, of.InboxKey, ledger.TaskEnd{Lost: "the session ended"}, lost...)
+		_, err = t.opts.Ledger.EndTasks(ctx, of.InboxKey, ledger.TaskEnd{Lost: "the session ended"}, lost...)
 	}
-	p.changed(of.InboxKey)
-	return others, errors.Join(err, p.notify(ctx))
+	t.changed(of.InboxKey)
+	return others, errors.Join(err, t.notify(ctx))
 }

@@ -20,7 +20,7 @@ import (
 
 // follow looks how far the agent in a pane is with the tasks of its messages, and records
 // it. Ends of turns that no hook told of are seen here if the transcript shows them.
-func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessage) error {
+func (t *Tasks) follow(ctx context.Context, of Pane, messages []ledger.PaneMessage) error {
 	var open []ledger.PaneMessage
 	since := time.Now()
 	for _, m := range messages {
@@ -37,17 +37,17 @@ func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 	var now transcript.Process // of a session
 	if of.IsSession() {
 		var err error
-		if now, err = p.processOf(ctx, &of); err != nil {
+		if now, err = t.sessions.process(ctx, &of); err != nil {
 			return err
 		}
-	} else if lost, err := p.ended(ctx, of); err != nil || lost != "" {
+	} else if lost, err := t.ended(ctx, of); err != nil || lost != "" {
 		if lost != "" {
-			err = p.opts.Ledger.LoseTasks(ctx, of.InboxKey, lost)
-			p.changed(of.InboxKey)
+			err = t.opts.Ledger.LoseTasks(ctx, of.InboxKey, lost)
+			t.changed(of.InboxKey)
 		}
-		return errors.Join(err, p.notify(ctx))
+		return errors.Join(err, t.notify(ctx))
 	}
-	paths := p.transcripts(of, p.dir(ctx, of), since)
+	paths := t.transcripts.paths(of, t.transcripts.dir(ctx, of), since)
 	for _, m := range open {
 		if m.Transcript != "" && !slices.Contains(paths, m.Transcript) {
 			paths = append(paths, m.Transcript)
@@ -55,21 +55,21 @@ func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 	}
 	if of.IsSession() {
 		var err error
-		if open, err = p.left(ctx, of, now, open, paths); err != nil {
+		if open, err = t.left(ctx, of, now, open, paths); err != nil {
 			return err
 		}
 	}
-	found := p.found(paths...)
+	found := t.transcripts.found(paths...)
 	idle := false // whether it was seen, once for all of them
 	for _, m := range open {
 		s, ok := found[Nonce(m.UUID)]
 		if ok && s.removed && !s.given {
-			if err := p.lose(ctx, m, "a person took it back to the prompt"); err != nil {
+			if err := t.lose(ctx, m, "a person took it back to the prompt"); err != nil {
 				return err
 			}
 		}
 		if ok && s.altered(string(m.Raw)) { // the prompt on the screen has confirmed it
-			if err := p.lose(ctx, m, altered); err != nil {
+			if err := t.lose(ctx, m, altered); err != nil {
 				return err
 			}
 			continue
@@ -78,31 +78,31 @@ func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 			continue
 		}
 		if m.Task != ledger.TaskGiven {
-			if err := p.opts.Ledger.TaskGiven(ctx, m.UUID, s.at, s.path); err != nil {
+			if err := t.opts.Ledger.TaskGiven(ctx, m.UUID, s.at, s.path); err != nil {
 				return err
 			}
-			p.changed(of.InboxKey)
+			t.changed(of.InboxKey)
 		}
-		if m.Task == ledger.TaskGiven && !s.over() && time.Since(m.TaskAt) > p.timing.lag {
-			if err := p.brokenOff(ctx, of, m); err != nil {
+		if m.Task == ledger.TaskGiven && !s.over() && time.Since(m.TaskAt) > t.timing.lag {
+			if err := t.brokenOff(ctx, of, m); err != nil {
 				return err
 			}
 			continue
 		}
 		if s.over() && !s.final && !idle {
 			if of.IsSession() && now.Status == "" { // some headless ones do not say what they do
-				idle = !s.endedAt.IsZero() && time.Since(s.endedAt) > p.timing.recent
-			} else if why, err := p.atWork(ctx, of, true); err != nil {
+				idle = !s.endedAt.IsZero() && time.Since(s.endedAt) > t.timing.recent
+			} else if why, err := t.views.atWork(ctx, of, true); err != nil {
 				return err
 			} else {
 				idle = why == ""
 			}
 			// The agent may have been given something between the two looks.
-			found = p.found(paths...)
+			found = t.transcripts.found(paths...)
 			s = found[Nonce(m.UUID)]
 		}
 		if s.final || s.over() && idle {
-			if err := p.endTasks(ctx, of.InboxKey, open, found, s, idle); err != nil {
+			if err := t.endTasks(ctx, of.InboxKey, open, found, s, idle); err != nil {
 				return err
 			}
 		}
@@ -112,39 +112,39 @@ func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 
 // brokenOff ends the task of a message without an end in the transcript if the agent has been
 // idle for a while: an ESC that comes before the agent has said anything is not recorded.
-func (p *Panes) brokenOff(ctx context.Context, of Pane, m ledger.PaneMessage) error {
-	why, err := p.atWork(ctx, of, true)
+func (t *Tasks) brokenOff(ctx context.Context, of Pane, m ledger.PaneMessage) error {
+	why, err := t.views.atWork(ctx, of, true)
 	if err != nil {
 		return err
 	}
-	p.mu.Lock()
-	since, idle := p.idle[m.UUID]
+	t.mu.Lock()
+	since, idle := t.idle[m.UUID]
 	switch {
 	case why != "":
-		delete(p.idle, m.UUID)
+		delete(t.idle, m.UUID)
 	case !idle:
-		p.idle[m.UUID] = time.Now()
+		t.idle[m.UUID] = time.Now()
 	}
-	p.mu.Unlock()
-	if why != "" || !idle || time.Since(since) < p.timing.lag {
+	t.mu.Unlock()
+	if why != "" || !idle || time.Since(since) < t.timing.lag {
 		return nil
 	}
-	return p.lose(ctx, m, "its turn was broken off")
+	return t.lose(ctx, m, "its turn was broken off")
 }
 
 // lose ends the task of a message that will not come to an end.
-func (p *Panes) lose(ctx context.Context, m ledger.PaneMessage, why string) error {
-	ended, err := p.opts.Ledger.EndTasks(ctx, m.InboxKey, ledger.TaskEnd{Lost: why}, m.UUID)
+func (t *Tasks) lose(ctx context.Context, m ledger.PaneMessage, why string) error {
+	ended, err := t.opts.Ledger.EndTasks(ctx, m.InboxKey, ledger.TaskEnd{Lost: why}, m.UUID)
 	if err == nil && len(ended) > 0 {
-		p.changed(m.InboxKey)
-		err = p.notify(ctx)
+		t.changed(m.InboxKey)
+		err = t.notify(ctx)
 	}
 	return err
 }
 
 // ended says why the agent in a pane cannot go on with any task; "" if it can.
-func (p *Panes) ended(ctx context.Context, of Pane) (lost string, err error) {
-	there, err := p.tmux.look(ctx, of.Ref)
+func (t *Tasks) ended(ctx context.Context, of Pane) (lost string, err error) {
+	there, err := t.tmux.look(ctx, of.Ref)
 	switch {
 	case errors.Is(err, tmux.ErrGone):
 		return "the pane is gone", nil
@@ -153,10 +153,10 @@ func (p *Panes) ended(ctx context.Context, of Pane) (lost string, err error) {
 	case there.Dead:
 		return "the program in the pane has ended", nil
 	}
-	if of.Profile != tmux.Claude || p.process(of.Ref.PID).PID != 0 {
+	if of.Profile != tmux.Claude || t.views.process(of.Ref.PID).PID != 0 {
 		return "", nil
 	}
-	reason, _, err := p.tmux.held(ctx, of.Ref, of.Profile, tmux.Queued)
+	reason, _, err := t.tmux.held(ctx, of.Ref, of.Profile, tmux.Queued)
 	if reason == tmux.NotAgent && of.Ref.PID != 0 && there.PID == of.Ref.PID {
 		return "a shell runs in the pane", err
 	}
@@ -165,7 +165,7 @@ func (p *Panes) ended(ctx context.Context, of Pane) (lost string, err error) {
 
 // endTasks ends the tasks of the messages to a pane that were in the same turn as one whose
 // turn is over. idle says whether that holds of all turns.
-func (p *Panes) endTasks(ctx context.Context, k inbox.InboxKey, open []ledger.PaneMessage, found map[string]progress, one progress, idle bool) error {
+func (t *Tasks) endTasks(ctx context.Context, k inbox.InboxKey, open []ledger.PaneMessage, found map[string]progress, one progress, idle bool) error {
 	var uuids []string
 	for _, m := range open {
 		if s := found[Nonce(m.UUID)]; s.over() && (s.final || idle) && s.answer == one.answer && s.saidAt.Equal(one.saidAt) && s.interrupted == one.interrupted {
@@ -176,31 +176,31 @@ func (p *Panes) endTasks(ctx context.Context, k inbox.InboxKey, open []ledger.Pa
 	if one.interrupted {
 		end.Lost = "a person interrupted it"
 	}
-	ended, err := p.opts.Ledger.EndTasks(ctx, k, end, uuids...)
+	ended, err := t.opts.Ledger.EndTasks(ctx, k, end, uuids...)
 	if err != nil {
 		return err
 	}
 	if len(ended) > 0 {
-		p.changed(k)
+		t.changed(k)
 	}
-	return p.notify(ctx)
+	return t.notify(ctx)
 }
 
 // Stopped records that a turn of an agent has ended, and notifies the senders of messages
 // whose tasks have ended with it. It waits until the program has written what the agent said
 // last, if that is not known, but not longer than ctx. The hook must be one for which the
 // program waits before it begins another turn.
-func (p *Panes) Stopped(ctx context.Context, s Stop) error {
+func (t *Tasks) Stopped(ctx context.Context, s Stop) error {
 	keep := context.WithoutCancel(ctx) // what is recorded is recorded whole
-	messages, err := p.opts.Ledger.OpenPaneMessages(keep, p.opts.Root.Path())
+	messages, err := t.opts.Ledger.OpenPaneMessages(keep, t.opts.Root.Path())
 	if err != nil {
 		return err
 	}
 	messages = slices.DeleteFunc(messages, func(m ledger.PaneMessage) bool { return m.State == ledger.Claimed })
 	if len(messages) == 0 {
-		return p.notify(keep)
+		return t.notify(keep)
 	}
-	record, err := p.recordsOf(keep, messages)
+	record, err := t.recordsOf(keep, messages)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (p *Panes) Stopped(ctx context.Context, s Stop) error {
 	}
 	var found map[string]progress
 	if s.Transcript != "" {
-		found = p.found(s.Transcript)
+		found = t.transcripts.found(s.Transcript)
 	}
 	// Other agents need not wait.
 	messages = slices.DeleteFunc(messages, func(m ledger.PaneMessage) bool {
@@ -219,9 +219,9 @@ func (p *Panes) Stopped(ctx context.Context, s Stop) error {
 	})
 	complete := false
 	if s.Transcript != "" && len(messages) > 0 {
-		found, complete = p.awaitEnd(ctx, s, messages)
+		found, complete = t.awaitEnd(ctx, s, messages)
 	}
-	if messages, err = p.begun(ctx, messages); err != nil {
+	if messages, err = t.begun(ctx, messages); err != nil {
 		return err
 	}
 	byPane := map[inbox.InboxKey][]ledger.PaneMessage{}
@@ -229,17 +229,17 @@ func (p *Panes) Stopped(ctx context.Context, s Stop) error {
 		byPane[m.InboxKey] = append(byPane[m.InboxKey], m)
 	}
 	for k, list := range byPane {
-		err = errors.Join(err, p.stopped(keep, k, here(k), list, found, complete, s))
+		err = errors.Join(err, t.stopped(keep, k, here(k), list, found, complete, s))
 	}
-	return errors.Join(err, p.notify(keep))
+	return errors.Join(err, t.notify(keep))
 }
 
 // begun waits until messages that are being delivered are confirmed, or ctx ends: a turn can
 // end before its message is. It returns those whose tasks are open.
-func (p *Panes) begun(ctx context.Context, messages []ledger.PaneMessage) (open []ledger.PaneMessage, err error) {
+func (t *Tasks) begun(ctx context.Context, messages []ledger.PaneMessage) (open []ledger.PaneMessage, err error) {
 	for _, m := range messages {
 		if !m.Task.Open() {
-			m, err = p.until(ctx, m.UUID, func(m ledger.PaneMessage) (bool, error) { return m.State.Ended(), nil })
+			m, err = t.queue.until(ctx, m.UUID, func(m ledger.PaneMessage) (bool, error) { return m.State.Ended(), nil })
 			if err != nil && ctx.Err() == nil {
 				return nil, err
 			}
@@ -252,13 +252,13 @@ func (p *Panes) begun(ctx context.Context, messages []ledger.PaneMessage) (open 
 }
 
 // recordsOf returns the panes of messages.
-func (p *Panes) recordsOf(ctx context.Context, messages []ledger.PaneMessage) (map[inbox.InboxKey]ledger.Pane, error) {
+func (t *Tasks) recordsOf(ctx context.Context, messages []ledger.PaneMessage) (map[inbox.InboxKey]ledger.Pane, error) {
 	all := map[inbox.InboxKey]ledger.Pane{}
 	for _, m := range messages {
 		if _, known := all[m.InboxKey]; known {
 			continue
 		}
-		record, _, err := p.opts.Ledger.Pane(ctx, m.InboxKey)
+		record, _, err := t.opts.Ledger.Pane(ctx, m.InboxKey)
 		if err != nil {
 			return nil, err
 		}
@@ -270,14 +270,14 @@ func (p *Panes) recordsOf(ctx context.Context, messages []ledger.PaneMessage) (m
 // awaitEnd reads the transcript until the end of the turn is in it, or ctx ends: the hook is
 // called before the program has written the last records of the turn, up to 0.8 s before.
 // complete is true if the end is there.
-func (p *Panes) awaitEnd(ctx context.Context, s Stop, messages []ledger.PaneMessage) (found map[string]progress, complete bool) {
+func (t *Tasks) awaitEnd(ctx context.Context, s Stop, messages []ledger.PaneMessage) (found map[string]progress, complete bool) {
 	called := time.Now()
-	tick := time.NewTicker(p.timing.record)
+	tick := time.NewTicker(t.timing.record)
 	defer tick.Stop()
 	for {
-		found = p.found(s.Transcript)
-		end := p.lastStop(s.Transcript)
-		complete = !end.at.Before(called.Add(-p.timing.recent)) && (s.Answer == "" || strings.TrimSpace(end.said.Text) == strings.TrimSpace(s.Answer))
+		found = t.transcripts.found(s.Transcript)
+		end := t.transcripts.lastStop(s.Transcript)
+		complete = !end.at.Before(called.Add(-t.timing.recent)) && (s.Answer == "" || strings.TrimSpace(end.said.Text) == strings.TrimSpace(s.Answer))
 		// An earlier turn may have ended just before, with the same words.
 		given := slices.ContainsFunc(messages, func(m ledger.PaneMessage) bool { s := found[Nonce(m.UUID)]; return s.given && !s.over() })
 		if complete && !given {
@@ -294,7 +294,7 @@ func (p *Panes) awaitEnd(ctx context.Context, s Stop, messages []ledger.PaneMess
 // stopped is Stopped for the messages of one pane whose tasks are open. If the transcript is
 // not complete, what it has is of the turn that ended, or older: the program does not begin
 // another one before the hook has ended. here says that the agent is in that pane.
-func (p *Panes) stopped(ctx context.Context, k inbox.InboxKey, here bool, messages []ledger.PaneMessage, found map[string]progress, complete bool, s Stop) (err error) {
+func (t *Tasks) stopped(ctx context.Context, k inbox.InboxKey, here bool, messages []ledger.PaneMessage, found map[string]progress, complete bool, s Stop) (err error) {
 	// uuids by end: an earlier turn may have ended before its message was recorded as sent.
 	over, counted := map[ledger.TaskEnd][]string{}, false
 	for _, m := range messages {
@@ -313,7 +313,7 @@ func (p *Panes) stopped(ctx context.Context, k inbox.InboxKey, here bool, messag
 			// In the next turn: the hook was late.
 		case recorded:
 			// The transcript will show when it is given.
-			if err := p.opts.Ledger.TaskRecorded(ctx, m.UUID, s.Transcript); err != nil {
+			if err := t.opts.Ledger.TaskRecorded(ctx, m.UUID, s.Transcript); err != nil {
 				return err
 			}
 		case m.Task == ledger.TaskStaged, m.Task == ledger.TaskArmed:
@@ -322,37 +322,37 @@ func (p *Panes) stopped(ctx context.Context, k inbox.InboxKey, here bool, messag
 	}
 	var ended []string
 	for end, uuids := range over {
-		now, eerr := p.opts.Ledger.EndTasks(ctx, k, end, uuids...)
+		now, eerr := t.opts.Ledger.EndTasks(ctx, k, end, uuids...)
 		ended, err = append(ended, now...), errors.Join(err, eerr)
 	}
 	if err == nil && counted {
 		var one string
-		if one, err = p.opts.Ledger.NextTurnEnded(ctx, k, s.Answer); one != "" {
+		if one, err = t.opts.Ledger.NextTurnEnded(ctx, k, s.Answer); one != "" {
 			ended = append(ended, one)
 		}
 	}
 	if len(ended) > 0 || counted {
-		p.changed(k)
+		t.changed(k)
 	}
 	return err
 }
 
 // Answer returns the agent's answer to a message, as a row of an inbox, or nil while its task
 // has not ended, and if nothing is known of one. done is true once it has. [ErrUnknown].
-func (p *Panes) Answer(ctx context.Context, uuid string) (row []byte, done bool, err error) {
-	m, err := p.Message(ctx, uuid)
+func (t *Tasks) Answer(ctx context.Context, uuid string) (row []byte, done bool, err error) {
+	m, err := t.queue.Message(ctx, uuid)
 	return m.Answer, m.Task == ledger.TaskEnded, err
 }
 
 // AwaitAnswer waits until the task of a message has ended, or the message has failed, or ctx
 // ends. It follows the task itself, so that it needs no service. What the agent of a session has written to the person since
 // its model was given the message is the answer, even before the task has ended; direct says so.
-func (p *Panes) AwaitAnswer(ctx context.Context, uuid string) (m ledger.PaneMessage, direct bool, err error) {
+func (t *Tasks) AwaitAnswer(ctx context.Context, uuid string) (m ledger.PaneMessage, direct bool, err error) {
 	var answer []byte
-	m, err = p.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) {
+	m, err = t.queue.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) {
 		over := m.Task == ledger.TaskEnded || m.State.Ended() && m.State != ledger.Done
 		if m.Team == SessionTeam && m.State == ledger.Done && ctx.Err() == nil {
-			said, err := p.written(ctx, m)
+			said, err := t.written(ctx, m)
 			if answer = said; said != nil || err != nil {
 				return true, err
 			}
@@ -360,7 +360,7 @@ func (p *Panes) AwaitAnswer(ctx context.Context, uuid string) (m ledger.PaneMess
 		if over || ctx.Err() != nil {
 			return m.Task == ledger.TaskEnded || ctx.Err() == nil, nil
 		}
-		return false, p.followOne(ctx, m)
+		return false, t.followOne(ctx, m)
 	})
 	if answer != nil {
 		m.Answer, direct = answer, true
@@ -369,8 +369,8 @@ func (p *Panes) AwaitAnswer(ctx context.Context, uuid string) (m ledger.PaneMess
 }
 
 // written returns the first message that the agent of a session wrote to the person in the turn of a message; nil if there is none.
-func (p *Panes) written(ctx context.Context, to ledger.PaneMessage) ([]byte, error) {
-	all, err := p.opts.Ledger.Said(ctx, to.Root)
+func (t *Tasks) written(ctx context.Context, to ledger.PaneMessage) ([]byte, error) {
+	all, err := t.opts.Ledger.Said(ctx, to.Root)
 	if err != nil {
 		return nil, err
 	}
@@ -380,11 +380,11 @@ func (p *Panes) written(ctx context.Context, to ledger.PaneMessage) ([]byte, err
 	if len(all) == 0 {
 		return nil, nil
 	}
-	record, found, err := p.opts.Ledger.Pane(ctx, to.InboxKey)
+	record, found, err := t.opts.Ledger.Pane(ctx, to.InboxKey)
 	if err != nil || !found {
 		return nil, err
 	}
-	is, _ := p.proof(paneOf(record), to).find(ctx)
+	is, _ := t.transcripts.proof(paneOf(record), to).find(ctx)
 	for _, s := range all {
 		if is.given && s.At.After(is.at) {
 			return s.Raw, nil
@@ -394,21 +394,21 @@ func (p *Panes) written(ctx context.Context, to ledger.PaneMessage) ([]byte, err
 }
 
 // AwaitGiven waits until the model of the agent was given a message, or the message has failed, or ctx ends. Like
-// [Panes.AwaitAnswer] it needs no service, but what a session loses is sent again by one alone.
-func (p *Panes) AwaitGiven(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
-	return p.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) {
+// [Tasks.AwaitAnswer] it needs no service, but what a session loses is sent again by one alone.
+func (t *Tasks) AwaitGiven(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
+	return t.queue.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) {
 		if m.Task == ledger.TaskGiven || m.Task == ledger.TaskEnded || m.State.Ended() && m.State != ledger.Done {
 			return true, nil
 		}
-		return false, p.followOne(ctx, m)
+		return false, t.followOne(ctx, m)
 	})
 }
 
 // followOne is follow for one message.
-func (p *Panes) followOne(ctx context.Context, m ledger.PaneMessage) error {
-	record, found, err := p.opts.Ledger.Pane(ctx, m.InboxKey)
+func (t *Tasks) followOne(ctx context.Context, m ledger.PaneMessage) error {
+	record, found, err := t.opts.Ledger.Pane(ctx, m.InboxKey)
 	if err == nil && found && m.Task.Open() {
-		err = p.follow(ctx, paneOf(record), []ledger.PaneMessage{m})
+		err = t.follow(ctx, paneOf(record), []ledger.PaneMessage{m})
 	}
 	if ctx.Err() != nil {
 		err = nil // it is followed later
@@ -417,8 +417,8 @@ func (p *Panes) followOne(ctx context.Context, m ledger.PaneMessage) error {
 }
 
 // Notices returns the notifications for the person that were not dismissed, oldest first.
-func (p *Panes) Notices(ctx context.Context) (list []Notice, err error) {
-	ended, err := p.opts.Ledger.EndedTasks(ctx, p.opts.Root.Path())
+func (t *Tasks) Notices(ctx context.Context) (list []Notice, err error) {
+	ended, err := t.opts.Ledger.EndedTasks(ctx, t.opts.Root.Path())
 	for _, m := range ended {
 		if m.NotifyTo == (inbox.InboxKey{}) {
 			list = append(list, noticeOf(m))
@@ -441,45 +441,45 @@ func noticeOf(m ledger.PaneMessage) Notice {
 
 // notify notifies the agents that asked for it and have not got it. One whose notification
 // fails is notified later.
-func (p *Panes) notify(ctx context.Context) error {
-	_, err := p.notifyAll(ctx)
+func (t *Tasks) notify(ctx context.Context) error {
+	_, err := t.notifyAll(ctx)
 	return err
 }
 
 // notifyAll is notify. It reports whether some could not be notified.
-func (p *Panes) notifyAll(ctx context.Context) (left bool, err error) {
-	ended, err := p.opts.Ledger.EndedTasks(ctx, p.opts.Root.Path())
+func (t *Tasks) notifyAll(ctx context.Context) (left bool, err error) {
+	ended, err := t.opts.Ledger.EndedTasks(ctx, t.opts.Root.Path())
 	for _, m := range ended {
 		if m.NotifyTo == (inbox.InboxKey{}) {
 			continue
 		}
-		nerr := p.notifyAgent(ctx, m)
+		nerr := t.notifyAgent(ctx, m)
 		if errors.Is(nerr, ledger.ErrWritten) {
 			nerr = nil // by another process, at the same time
 		}
 		if gone(nerr) {
-			nerr = p.opts.Ledger.NotifyPerson(ctx, m.UUID)
+			nerr = t.opts.Ledger.NotifyPerson(ctx, m.UUID)
 		} else if nerr == nil {
-			nerr = p.opts.Ledger.Notified(ctx, m.UUID)
+			nerr = t.opts.Ledger.Notified(ctx, m.UUID)
 		}
 		if nerr == nil {
-			p.changed(m.InboxKey)
+			t.changed(m.InboxKey)
 			continue
 		}
 		left = true
-		if p.first(m.UUID) {
-			p.opts.Warn(fmt.Errorf("notify %s@%s: %w", m.NotifyTo.Inbox, m.NotifyTo.Team, nerr))
+		if t.first(m.UUID) {
+			t.opts.Warn(fmt.Errorf("notify %s@%s: %w", m.NotifyTo.Inbox, m.NotifyTo.Team, nerr))
 		}
 	}
 	return left, err
 }
 
 // first reports whether it is called with that text for the first time.
-func (p *Panes) first(text string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	again := p.warned[text]
-	p.warned[text] = true
+func (s *shared) first(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	again := s.warned[text]
+	s.warned[text] = true
 	return !again
 }
 
@@ -490,32 +490,32 @@ func gone(err error) bool {
 
 // notifyAgent puts a notification into an inbox, under an id that comes from the message: a
 // second one is not written.
-func (p *Panes) notifyAgent(ctx context.Context, m ledger.PaneMessage) error {
+func (t *Tasks) notifyAgent(ctx context.Context, m ledger.PaneMessage) error {
 	n, id := noticeOf(m), ledger.DeriveID(ledger.PaneIDs, "done", m.UUID)
 	summary := m.Inbox + " has ended a task"
 	if m.NotifyTo.Team == Team {
-		to, err := p.Find(ctx, m.NotifyTo.Inbox)
+		to, err := t.registry.Find(ctx, m.NotifyTo.Inbox)
 		if err == nil && to.InboxKey != m.NotifyTo {
 			err = &NotFoundError{Name: m.NotifyTo.Inbox}
 		}
 		if err == nil {
-			_, _, err = p.Put(ctx, to, Message{ID: id, From: m.Inbox, Text: excerpt.Line(n.Text, 1500), Summary: summary})
+			_, _, err = t.queue.Put(ctx, to, Message{ID: id, From: m.Inbox, Text: excerpt.Line(n.Text, 1500), Summary: summary})
 		}
 		return err
 	}
-	t, err := p.opts.Root.Team(m.NotifyTo.Team)
+	team, err := t.opts.Root.Team(m.NotifyTo.Team)
 	if err != nil {
 		return err
 	}
-	defer t.Close()
-	c, err := t.Config(ctx)
+	defer team.Close()
+	c, err := team.Config(ctx)
 	if err != nil {
 		return err
 	}
 	if c.Instance().CreatedAt != m.NotifyTo.CreatedAt {
 		return teams.ErrTeamGone
 	}
-	sender, err := mail.New(ctx, mail.Options{Team: t, Locker: p.opts.Locker, Config: c, Ledger: p.opts.Ledger, From: m.Inbox})
+	sender, err := mail.New(ctx, mail.Options{Team: team, Locker: t.opts.Locker, Config: c, Ledger: t.opts.Ledger, From: m.Inbox})
 	if err != nil {
 		return err
 	}

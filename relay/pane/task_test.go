@@ -29,7 +29,7 @@ func TestEndWithoutHook(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		got := b.want(m, ledger.Done, ledger.TaskEnded)
 		b.notices(m)
-		row, done, err := b.Answer(t.Context(), m.UUID)
+		row, done, err := b.Tasks.Answer(t.Context(), m.UUID)
 		var answer struct {
 			From, Text string
 			InReplyTo  []string
@@ -37,7 +37,7 @@ func TestEndWithoutHook(t *testing.T) {
 		if err != nil || !done || json.Unmarshal(row, &answer) != nil || answer.Text != "Done: "+Nonce(m.UUID) || answer.From != "worker" || answer.InReplyTo[0] != got.ID {
 			t.Errorf("answered %s, %t, %v", row, done, err)
 		}
-		n, err := b.Notices(t.Context())
+		n, err := b.Tasks.Notices(t.Context())
 		if err != nil || !strings.Contains(n[0].Text, "worker") || !strings.Contains(n[0].Text, "Done: ") {
 			t.Errorf("the notice says %+v, %v", n, err)
 		}
@@ -51,7 +51,7 @@ func TestAwaitAnswer(t *testing.T) {
 		m := b.put("hello")
 		b.do()
 		time.AfterFunc(time.Minute, func() { b.agent.stop(nil) })
-		got, direct, err := b.AwaitAnswer(t.Context(), m.UUID)
+		got, direct, err := b.Tasks.AwaitAnswer(t.Context(), m.UUID)
 		if err != nil || direct || got.Task != ledger.TaskEnded || len(got.Answer) == 0 {
 			t.Errorf("got %q %q, %v", got.Task, got.Answer, err)
 		}
@@ -94,7 +94,7 @@ func TestPaneIsGone(t *testing.T) {
 		if got := b.want(waits, ledger.Claimed, ""); got.Held != string(tmux.Gone) {
 			t.Errorf("held as %q", got.Held)
 		}
-		v, err := b.Look(t.Context(), b.pane)
+		v, err := b.Views.Look(t.Context(), b.pane)
 		if err != nil || v.State != tmux.StateGone || len(v.Waiting()) != 1 {
 			t.Errorf("looks %s, %d wait, %v", v.State, len(v.Waiting()), err)
 		}
@@ -107,7 +107,7 @@ func TestNotifyOnce(t *testing.T) {
 	b := newBench(t)
 	b.Make("green", 1700000000000, "ann")
 	b.agent.ref.ID = "%2"
-	other, _, err := b.Add(t.Context(), Registration{Name: "other", Target: "%2"})
+	other, _, err := b.Registry.Add(t.Context(), Registration{Name: "other", Target: "%2"})
 	must(t, err)
 	b.agent.ref.ID = "%1"
 	ann := inbox.InboxKey{Root: b.Root.Path(), Team: "green", CreatedAt: 1700000000000, Inbox: "ann"}
@@ -124,7 +124,7 @@ func TestNotifyOnce(t *testing.T) {
 			var hooks sync.WaitGroup
 			for range 4 {
 				hooks.Go(func() {
-					if err := b.another(b.opts.Ledger).notify(t.Context()); err != nil {
+					if err := b.another(b.opts.Ledger).Tasks.notify(t.Context()); err != nil {
 						t.Error(err)
 					}
 				})
@@ -133,7 +133,7 @@ func TestNotifyOnce(t *testing.T) {
 			hooks.Wait()
 		})
 	}
-	if err := b.notify(t.Context()); err != nil {
+	if err := b.Tasks.notify(t.Context()); err != nil {
 		t.Error(err)
 	}
 	rows, err := b.Inbox("green", "ann").Read(t.Context())
@@ -173,11 +173,11 @@ func TestLook(t *testing.T) {
 				b.says(test.process)
 			}
 			b.agent.set(test.change)
-			v, err := b.Look(t.Context(), b.pane)
+			v, err := b.Views.Look(t.Context(), b.pane)
 			if err != nil || v.State != test.want || v.Basis != test.basis {
 				t.Errorf("looks %s by %s, %v, want %s by %s", v.State, v.Basis, err, test.want, test.basis)
 			}
-			why, err := b.Busy(t.Context(), b.pane)
+			why, err := b.Tasks.Busy(t.Context(), b.pane)
 			if err != nil || (why == "") != (test.want == tmux.StateEmpty) {
 				t.Errorf("busy: %q, %v", why, err)
 			}
@@ -196,7 +196,7 @@ func TestBusyLooksAgain(t *testing.T) {
 		}
 		return composer(ctx, r, p)
 	}
-	if why, err := b.Busy(t.Context(), b.pane); err != nil || why != "a message waits" {
+	if why, err := b.Tasks.Busy(t.Context(), b.pane); err != nil || why != "a message waits" {
 		t.Errorf("busy: %q, %v", why, err)
 	}
 }
@@ -208,7 +208,7 @@ func TestNotifyOfGenericProgram(t *testing.T) {
 	b := newBench(t)
 	b.agent.loses = true
 	var err error
-	if b.pane, _, err = b.Add(t.Context(), Registration{Name: "worker", Target: "%1", Profile: tmux.Generic, Replace: true}); err != nil {
+	if b.pane, _, err = b.Registry.Add(t.Context(), Registration{Name: "worker", Target: "%1", Profile: tmux.Generic, Replace: true}); err != nil {
 		t.Fatal(err)
 	}
 	m := b.put("hello", notify)

@@ -117,14 +117,14 @@ func runSender(o order) error {
 		killtest.At("confirmed")
 		return out, err
 	}
-	to, err := p.Find(ctx, o.Name)
+	to, err := p.Registry.Find(ctx, o.Name)
 	if err != nil {
 		return err
 	}
 	for _, text := range o.Texts {
-		m, _, err := p.Put(ctx, to, Message{ID: "id " + text, Text: text, From: "tester"})
+		m, _, err := p.Queue.Put(ctx, to, Message{ID: "id " + text, Text: text, From: "tester"})
 		if err == nil {
-			m, err = p.Deliver(ctx, m.UUID)
+			m, err = p.Queue.Deliver(ctx, m.UUID)
 		}
 		if err != nil || m.State != ledger.Done {
 			return fmt.Errorf("%s: %s (%s), %w", text, m.State, m.Reason, err)
@@ -176,14 +176,14 @@ func newStage(t testing.TB) *stage {
 		if t.Context().Err() != nil {
 			t.Fatal("the program did not start")
 		}
-		s.pane, _, err = p.Add(t.Context(), Registration{Name: "worker", Socket: server.Socket, Target: strings.TrimSpace(id), Replace: true})
+		s.pane, _, err = p.Registry.Add(t.Context(), Registration{Name: "worker", Socket: server.Socket, Target: strings.TrimSpace(id), Replace: true})
 		must(t, err)
 	}
 	return s
 }
 
 func (s *stage) busy() bool {
-	why, err := s.Busy(s.t.Context(), s.pane)
+	why, err := s.Tasks.Busy(s.t.Context(), s.pane)
 	must(s.t, err)
 	return why != ""
 }
@@ -261,16 +261,16 @@ func TestSenderKilledInEachStep(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error)
 			go func() { done <- s.Run(ctx) }()
-			first, again, err := s.Put(t.Context(), s.pane, Message{ID: "id hello", Text: "hello", From: "tester"})
+			first, again, err := s.Queue.Put(t.Context(), s.pane, Message{ID: "id hello", Text: "hello", From: "tester"})
 			if err != nil || !again {
 				t.Fatalf("put again: %t, %v", again, err)
 			}
-			if first, err = s.Await(t.Context(), first.UUID); err != nil || first.State != test.state {
+			if first, err = s.Queue.Await(t.Context(), first.UUID); err != nil || first.State != test.state {
 				t.Errorf("it is %s (%s), %v, want %s", first.State, first.Reason, err, test.state)
 			}
-			next, _, err := s.Put(t.Context(), s.pane, Message{Text: "next"})
+			next, _, err := s.Queue.Put(t.Context(), s.pane, Message{Text: "next"})
 			if err == nil {
-				next, err = s.Await(t.Context(), next.UUID)
+				next, err = s.Queue.Await(t.Context(), next.UUID)
 			}
 			if err != nil || next.State != ledger.Done {
 				t.Errorf("the next is %s (%s), %v", next.State, next.Reason, err)

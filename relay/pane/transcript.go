@@ -271,15 +271,15 @@ func nonces(text string) (list []string) {
 }
 
 // found looks for messages in transcripts.
-func (p *Panes) found(paths ...string) map[string]progress {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (tr *transcripts) found(paths ...string) map[string]progress {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
 	all := map[string]progress{}
 	for _, path := range paths {
-		c := p.files[path]
+		c := tr.files[path]
 		if c == nil {
 			c = newConversation(path)
-			p.files[path] = c
+			tr.files[path] = c
 		}
 		for line, err := range c.tail.Lines() {
 			if err != nil {
@@ -308,47 +308,47 @@ func (p *Panes) found(paths ...string) map[string]progress {
 }
 
 // lastStop returns the end of the last turn in a transcript.
-func (p *Panes) lastStop(path string) stopped {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if c := p.files[path]; c != nil {
+func (tr *transcripts) lastStop(path string) stopped {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if c := tr.files[path]; c != nil {
 		return c.stopped
 	}
 	return stopped{}
 }
 
 // forget forgets the transcripts that nobody follows.
-func (p *Panes) forget() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	clear(p.files)
+func (tr *transcripts) forget() {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	clear(tr.files)
 }
 
 // dir returns the working directory of the program in a pane, or "".
-func (p *Panes) dir(ctx context.Context, of Pane) string {
+func (tr *transcripts) dir(ctx context.Context, of Pane) string {
 	if of.Team == ledger.SessionTeam {
 		return of.Cwd
 	}
-	there, err := p.tmux.look(ctx, of.Ref)
+	there, err := tr.tmux.look(ctx, of.Ref)
 	if err != nil {
 		return "" // the session, if it is known, has a transcript anyway
 	}
 	return there.Path
 }
 
-// transcripts returns the files in which the program of a pane, which runs in dir, may record
+// paths returns the files in which the program of a pane, which runs in dir, may record
 // what it was sent since a time: that of its session, if its process is known, and those of
 // its directory that have changed since.
-func (p *Panes) transcripts(of Pane, dir string, since time.Time) (paths []string) {
-	root := p.opts.Root.Path()
-	if program := p.opts.Homes.of(of.Profile); program != nil {
+func (tr *transcripts) paths(of Pane, dir string, since time.Time) (paths []string) {
+	root := tr.opts.Root.Path()
+	if program := tr.opts.Homes.of(of.Profile); program != nil {
 		return program.transcripts(of, since)
 	}
 	if of.Team == ledger.SessionTeam {
 		if path, ok := transcript.Session(root, dir, of.Ref.ID); ok {
 			paths = append(paths, path)
 		}
-	} else if process := p.process(of.Ref.PID); process.PID != 0 {
+	} else if process := tr.views.process(of.Ref.PID); process.PID != 0 {
 		if path, ok := transcript.Session(root, dir, process.Session); ok {
 			paths = append(paths, path)
 		}
@@ -367,8 +367,8 @@ func (p *Panes) transcripts(of Pane, dir string, since time.Time) (paths []strin
 
 // Written returns when the transcript of the session in a pane, as it was looked at, was last written; zero if that is
 // not known.
-func (p *Panes) Written(v View) (at time.Time) {
-	if path, ok := p.conversation(v); ok {
+func (vs *Views) Written(v View) (at time.Time) {
+	if path, ok := vs.conversation(v); ok {
 		if info, err := os.Stat(path); err == nil {
 			at = transcript.ValidTime(info.ModTime())
 		}
@@ -377,35 +377,35 @@ func (p *Panes) Written(v View) (at time.Time) {
 }
 
 // Asked returns the use of a tool that the agent in a pane or a session asks its person about, as far as its transcript tells.
-func (p *Panes) Asked(v View) (call transcript.Block, ok bool) {
-	if path, found := p.conversation(v); found {
+func (vs *Views) Asked(v View) (call transcript.Block, ok bool) {
+	if path, found := vs.conversation(v); found {
 		call, ok = transcript.Asked(path)
 	}
 	return call, ok
 }
 
 // conversation returns the path of the transcript of the agent in a pane or a session.
-func (p *Panes) conversation(v View) (path string, ok bool) {
+func (vs *Views) conversation(v View) (path string, ok bool) {
 	id, dir := v.Process.Session, v.Process.Cwd
 	if v.Pane.IsSession() && id == "" {
 		id, dir = v.Pane.Ref.ID, v.Pane.Cwd
 	}
-	if id == "" || p.opts.Homes.of(v.Pane.Profile) != nil { // other programs write elsewhere
+	if id == "" || vs.opts.Homes.of(v.Pane.Profile) != nil { // other programs write elsewhere
 		return "", false
 	}
-	return transcript.Session(p.opts.Root.Path(), dir, id)
+	return transcript.Session(vs.opts.Root.Path(), dir, id)
 }
 
 // process returns the agent in a pane whose first process is pid: the session of that
 // process or, of its descendants, the nearest one. If that only shows a session, it is the one that is shown.
-func (p *Panes) process(pid int) (nearest transcript.Process) {
+func (vs *Views) process(pid int) (nearest transcript.Process) {
 	const deepest = 16
 	depth := deepest
-	root := p.opts.Root.Path()
+	root := vs.opts.Root.Path()
 	look := func(all []transcript.Process) {
 		for _, s := range all {
-			for at, n := s.PID, 0; at > 1 && n < depth; at, n = p.tmux.parent(at), n+1 {
-				if at == pid && p.tmux.parent(s.PID) != 0 {
+			for at, n := s.PID, 0; at > 1 && n < depth; at, n = vs.tmux.parent(at), n+1 {
+				if at == pid && vs.tmux.parent(s.PID) != 0 {
 					nearest, depth = s, n
 					break
 				}
@@ -423,7 +423,7 @@ func (p *Panes) process(pid int) (nearest transcript.Process) {
 
 // proof looks for one message.
 type proof struct {
-	panes *Panes
+	in    *transcripts
 	of    Pane
 	nonce string
 	text  string
@@ -431,20 +431,20 @@ type proof struct {
 	dir   string // of the program; "" if it was not asked for yet
 }
 
-func (p *Panes) proof(of Pane, m ledger.PaneMessage) *proof {
+func (tr *transcripts) proof(of Pane, m ledger.PaneMessage) *proof {
 	since := m.SentAt
 	if since.IsZero() {
 		since = time.Now()
 	}
-	return &proof{panes: p, of: of, nonce: Nonce(m.UUID), text: string(m.Raw), since: since}
+	return &proof{in: tr, of: of, nonce: Nonce(m.UUID), text: string(m.Raw), since: since}
 }
 
 // find returns what the transcripts say of the message, and whether they have it.
 func (p *proof) find(ctx context.Context) (progress, bool) {
 	if p.dir == "" {
-		p.dir = p.panes.dir(ctx, p.of) // once: find is called several times a second
+		p.dir = p.in.dir(ctx, p.of) // once: find is called several times a second
 	}
-	s, ok := p.panes.found(p.panes.transcripts(p.of, p.dir, p.since)...)[p.nonce]
+	s, ok := p.in.found(p.in.paths(p.of, p.dir, p.since)...)[p.nonce]
 	return s, ok
 }
 

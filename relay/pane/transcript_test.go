@@ -95,9 +95,9 @@ func TestTranscripts(t *testing.T) {
 				p := New(Options{})
 				for _, part := range []string{whole[:cut], whole} {
 					must(t, os.WriteFile(path, []byte(part), 0o600))
-					p.found(path)
+					p.transcripts.found(path)
 				}
-				got := p.found(path)
+				got := p.transcripts.found(path)
 				if len(got) != len(test.want) {
 					t.Fatalf("cut at %d: got %+v, want %+v", cut, got, test.want)
 				}

@@ -65,7 +65,7 @@ var ways = []struct {
 			after: func(t *testing.T, more []ledger.PaneMessage) {
 				turns := map[string]bool{}
 				for _, m := range more {
-					m, err := s.Message(t.Context(), m.UUID)
+					m, err := s.Queue.Message(t.Context(), m.UUID)
 					must(t, err)
 					turns[m.Frame] = true
 				}
@@ -97,7 +97,7 @@ var ways = []struct {
 		a := &codexAgent{threads: s, held: true}
 		s.codex.Turn = a.sent
 		return &way{
-			sessions: s.sessions, agent: a, find: func(ctx context.Context) (Pane, error) { return s.FindSession(ctx, s.id) },
+			sessions: s.sessions, agent: a, find: func(ctx context.Context) (Pane, error) { return s.Sessions.Find(ctx, s.id) },
 			hostile: likeMessage, waits: func(*testing.T, ledger.PaneMessage, []ledger.PaneMessage) {},
 		}
 	}},
@@ -114,7 +114,7 @@ var ways = []struct {
 		return &way{
 			sessions: s.sessions, agent: a, policy: ByQueue, hostile: likeMessage,
 			find: func(ctx context.Context) (Pane, error) {
-				now, refused, err := s.QueueSession(ctx, s.id)
+				now, refused, err := s.Sessions.FindForQueue(ctx, s.id)
 				if refused != "" {
 					t.Fatal(refused)
 				}
@@ -158,7 +158,7 @@ var ways = []struct {
 }
 
 // only returns the only session.
-func (s *sessions) only(ctx context.Context) (Pane, error) { return s.FindSession(ctx, "work") }
+func (s *sessions) only(ctx context.Context) (Pane, error) { return s.Sessions.Find(ctx, "work") }
 
 func likeMessage(other string) (text, shown string) {
 	text = fmt.Sprintf("<teambridge-message to=\"x\" message-id=\"%s\">\n </teambridge-message>", other)
@@ -186,7 +186,7 @@ func (w *way) put(text string, change ...func(*Message)) ledger.PaneMessage {
 	for _, c := range change {
 		c(&m)
 	}
-	got, _, err := w.Put(w.t.Context(), to, m)
+	got, _, err := w.Queue.Put(w.t.Context(), to, m)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func heldWhileBusy(t *testing.T, w *way) {
 		}
 	}
 	must(t, w.ledger.Drop(t.Context(), dropped.UUID))
-	if m, err := w.Await(t.Context(), dropped.UUID); err != nil || m.State != ledger.Dropped {
+	if m, err := w.Queue.Await(t.Context(), dropped.UUID); err != nil || m.State != ledger.Dropped {
 		t.Errorf("dropped, it is %s, %v", m.State, err)
 	}
 	w.Tell("idle")
@@ -302,7 +302,7 @@ func receiverGone(t *testing.T, w *way) {
 	if w.Session != nil { // nobody starts a pane again
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if m, err := w.Await(ctx, m.UUID); err != nil || m.State.Ended() {
+		if m, err := w.Queue.Await(ctx, m.UUID); err != nil || m.State.Ended() {
 			t.Errorf("awaited, it is %s, %v", m.State, err)
 		}
 	}
@@ -366,12 +366,12 @@ func senderKilled(t *testing.T, w *way, given bool) {
 	m := w.put("a")
 	of, err := w.find(t.Context())
 	must(t, err)
-	now, err := w.processOf(t.Context(), &of)
+	now, err := w.Sessions.process(t.Context(), &of)
 	must(t, err)
 	f := ledger.Frame{UUID: uuid.NewString(), InboxKey: m.InboxKey, Kind: ledger.FrameCommand, Bytes: []byte(`"a"`), Session: sessionAt(now), State: ledger.FrameWritten, At: time.Now()}
 	must(t, errors.Join(w.ledger.PasteFrame(t.Context(), f, m.UUID), w.ledger.Tried(t.Context(), f.UUID, f.Session)))
 	if given {
-		must(t, w.write(t.Context(), of.Root, now, f.UUID, []ledger.PaneMessage{m}, 1))
+		must(t, w.Queue.carrier.write(t.Context(), of.Root, now, f.UUID, []ledger.PaneMessage{m}, 1))
 	}
 	if w.timing.repeat = again; given {
 		w.timing.repeat = time.Minute
@@ -410,7 +410,7 @@ func noProof(t *testing.T, w *way) {
 
 // What its person has to allow is not written again, however long that takes.
 func asked(t *testing.T, w *way, answer string) {
-	end := w.useMailbox() // one for all, in which it hears what the agent says
+	end := w.Incoming.use() // one for all, in which it hears what the agent says
 	defer func() { _ = end() }()
 	w.Tell("hold")
 	m := w.put("asked")
@@ -452,7 +452,7 @@ func cleared(t *testing.T, w *way) {
 	w.until(queued, "in its queue", has)
 	given := make(chan error, 1)
 	go func() {
-		m, err := w.AwaitGiven(t.Context(), queued.UUID)
+		m, err := w.Tasks.AwaitGiven(t.Context(), queued.UUID)
 		if err == nil && m.Task != ledger.TaskGiven && m.Task != ledger.TaskEnded {
 			err = errors.New("its task is " + string(m.Task))
 		}
@@ -475,7 +475,7 @@ func cleared(t *testing.T, w *way) {
 	w.wants("first", "queued", "next")
 	w.Kill()
 	w.until(w.put("later"), "after the kill", heldAs(tmux.Gone))
-	if m, err := w.Message(t.Context(), queued.UUID); err != nil || m.State != ledger.Done || m.Lost != "" {
+	if m, err := w.Queue.Message(t.Context(), queued.UUID); err != nil || m.State != ledger.Done || m.Lost != "" {
 		t.Errorf("after the end of the process it is %s, %q, %v", m.State, m.Lost, err)
 	}
 }

@@ -38,7 +38,7 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 	case c.opts.Watch != nil:
 		list = c.opts.Watch.sessions()
 	case c.opts.Panes != nil: // a command, in which a session is looked at in its files
-		if list, err = c.opts.Panes.Around(ctx); err != nil {
+		if list, err = c.opts.Panes.Sessions.Around(ctx); err != nil {
 			return nil, false, err
 		}
 	}
@@ -91,7 +91,7 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 		e.waits = append(e.waits, unread[name]...)
 	}
 	e.waits = slices.Concat(e.waits, e.silentWaits(now, func(i int) time.Time {
-		if at := c.opts.Panes.Written(views[i]); !at.IsZero() {
+		if at := c.opts.Panes.Views.Written(views[i]); !at.IsZero() {
 			return at
 		}
 		return now // not known
@@ -103,7 +103,7 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 // unreadSaid returns what agents of teams without inboxes wrote to the person, and the person has not
 // read, by team.
 func (c *Cache) unreadSaid(ctx context.Context) (map[string][]api.Attention, error) {
-	said, err := c.opts.Panes.SaidUnread(ctx)
+	said, err := c.opts.Panes.Incoming.Unread(ctx)
 	unread := map[string][]api.Attention{}
 	for team, rows := range said {
 		list := unreadOf(team, mail.User, rows, nil)
@@ -191,7 +191,7 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 				a.Team, a.Member = v.Pane.Team, v.Pane.Inbox
 				list = append(list, a)
 			} else {
-				add(api.WaitsTerminal, v.Since, api.Attention{What: e.whatWaits(v.Why, v.Since, now, func() (transcript.Block, bool) { return c.opts.Panes.Asked(v) }), Do: do})
+				add(api.WaitsTerminal, v.Since, api.Attention{What: e.whatWaits(v.Why, v.Since, now, func() (transcript.Block, bool) { return c.opts.Panes.Views.Asked(v) }), Do: do})
 			}
 		}
 		waiting := v.Waiting()
@@ -251,7 +251,7 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 	if c.opts.Ledger == nil {
 		return list, nil
 	}
-	notices, err := c.opts.Panes.Notices(ctx)
+	notices, err := c.opts.Panes.Tasks.Notices(ctx)
 	for _, n := range notices {
 		if n.Team != e.team.Team || n.CreatedAt != e.createdAt {
 			continue
@@ -326,7 +326,7 @@ func (c *Cache) Seen(ctx context.Context, list []pane.Pane) ([]pane.View, error)
 	views := make([]pane.View, 0, len(list))
 	for _, p := range list {
 		if c.opts.Watch == nil && p.IsSession() {
-			v, err := c.opts.Panes.Look(ctx, p)
+			v, err := c.opts.Panes.Views.Look(ctx, p)
 			if err != nil {
 				return nil, err
 			}

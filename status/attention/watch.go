@@ -19,7 +19,7 @@ import (
 type Watch struct {
 	panes *pane.Panes
 	poll  func(context.Context) (version string, err error) // of the ledger
-	files func() string                                     // of processes: see [pane.Panes.Processes]
+	files func() string                                     // of processes: see [pane.Sessions.Processes]
 
 	ledgerVersion string // when list was read
 	list          []pane.Pane
@@ -56,7 +56,7 @@ const (
 
 // NewWatch returns a Watch of the panes that a ledger has.
 func NewWatch(panes *pane.Panes, l *ledger.Ledger) *Watch {
-	return &Watch{panes: panes, poll: l.Poll(), files: panes.Processes}
+	return &Watch{panes: panes, poll: l.Poll(), files: panes.Sessions.Processes}
 }
 
 // view returns what was seen of a pane at the last look, without its messages.
@@ -101,11 +101,11 @@ func (w *Watch) relist(ctx context.Context) error {
 	if processes != w.processes {
 		w.panes.Poke() // to listen next to a new session
 	}
-	around, err := w.panes.Around(ctx)
+	around, err := w.panes.Sessions.Around(ctx)
 	if err != nil {
 		return err
 	}
-	list, err := w.panes.List(ctx)
+	list, err := w.panes.Registry.List(ctx)
 	if err == nil {
 		w.ledgerVersion, w.list, w.processes, w.around = version, list, processes, around
 	}
@@ -202,7 +202,7 @@ func (w *Watch) glance(ctx context.Context) map[tmux.Ref]sight {
 func (w *Watch) lookAt(ctx context.Context, p pane.Pane) (pane.View, error) {
 	ctx, stop := context.WithTimeout(ctx, paneLimit)
 	defer stop()
-	v, err := w.panes.Look(ctx, p)
+	v, err := w.panes.Views.Look(ctx, p)
 	if err != nil {
 		v = pane.View{Pane: p, State: tmux.StateUnknown, Why: view.Describe(err), At: time.Now()}
 	}

@@ -23,7 +23,7 @@ func TestPaneIsLookedAtOnce(t *testing.T) {
 	t.Parallel()
 	server, w := standin.StartTmux(t), open(t, teamstest.New(t))
 	id := server.StartAgent(t)
-	if _, _, err := w.Panes.Add(t.Context(), pane.Registration{Name: "build", Target: id, Socket: server.Socket}); err != nil {
+	if _, _, err := w.Panes.Registry.Add(t.Context(), pane.Registration{Name: "build", Target: id, Socket: server.Socket}); err != nil {
 		t.Fatal(err)
 	}
 	watch := NewWatch(w.Panes, w.Ledger)

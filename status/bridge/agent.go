@@ -58,7 +58,7 @@ func (l *Local) writtenBy(ctx context.Context, to *Target, from string) (string,
 	if err != nil {
 		return "", err
 	}
-	shown, _, err := panes.Sender(ctx, pane.Pane{}, from)
+	shown, _, err := panes.Registry.Sender(ctx, pane.Pane{}, from)
 	if shown += "@" + team; len(shown) > inbox.MaxFrom {
 		shown = from
 	}

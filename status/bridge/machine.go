@@ -212,7 +212,7 @@ func (l machineWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api
 	if len(q.Inboxes) == 0 || slices.Contains(q.Inboxes, mail.User) {
 		panes, err := l.OpenPanes(ctx)
 		if err == nil {
-			rows[mail.User], err = panes.Said(ctx, to.remote)
+			rows[mail.User], err = panes.Incoming.Said(ctx, to.remote)
 		}
 		if err != nil {
 			return nil, nil, err

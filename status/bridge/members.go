@@ -62,7 +62,7 @@ func (l *Local) withUnread(ctx context.Context, list []api.Team) ([]api.Team, er
 	if err != nil {
 		return list, err
 	}
-	unread, err := panes.SaidUnread(ctx)
+	unread, err := panes.Incoming.Unread(ctx)
 	for _, name := range slices.Sorted(maps.Keys(unread)) {
 		team, machine, ok := local.Elsewhere(name)
 		if ok && !slices.ContainsFunc(list, func(t api.Team) bool { return t.Team == name }) {

@@ -92,9 +92,9 @@ func (l paneWay) audience(ctx context.Context, to *Target, m api.NewBroadcast, o
 	if err != nil {
 		return err
 	}
-	list = slices.DeleteFunc(list, panes.Headless)
+	list = slices.DeleteFunc(list, panes.Sessions.Headless)
 	if to.Way() == api.WaySession { // what is sent to one that has ended would wait for a day
-		living, err := panes.Sessions(ctx)
+		living, err := panes.Sessions.List(ctx)
 		if err != nil {
 			return err
 		}
@@ -183,9 +183,9 @@ func (l paneWay) paneOf(ctx context.Context, to *Target, opts api.PaneOptions) (
 		return pane.Pane{}, err
 	}
 	if opts.Via == api.ViaSession {
-		return p.SessionOf(ctx, to.Team, to.Member())
+		return p.Sessions.Of(ctx, to.Team, to.Member())
 	}
-	return p.OfMember(ctx, to.Team, to.Member(), cmp.Or(opts.Tmux, l.Opts.Tmux))
+	return p.Registry.OfMember(ctx, to.Team, to.Member(), cmp.Or(opts.Tmux, l.Opts.Tmux))
 }
 
 // closed is the error for a pane or session that nothing can be sent to now, whatever is at its prompt,
@@ -195,10 +195,10 @@ func (l paneWay) closed(ctx context.Context, p pane.Pane) error {
 	if err != nil {
 		return err
 	}
-	if err := panes.Outdated(ctx, p); err != nil {
+	if err := panes.Views.Outdated(ctx, p); err != nil {
 		return err
 	}
-	held, why, err := panes.Closed(ctx, p)
+	held, why, err := panes.Views.Closed(ctx, p)
 	if err == nil && held.Lasting() {
 		err = notTyped(p.Name(), p.Team, held, why, "")
 	}
@@ -243,17 +243,17 @@ func (l paneWay) sendToPane(ctx context.Context, to pane.Pane, m message) (api.S
 	case typed.Policy == pane.ByQueue:
 		return failed, api.Decide(api.CodeInvalid, seeDocument, "there is no policy %q", m.Policy)
 	}
-	if typed.From, typed.NotifyTo, err = panes.Sender(ctx, to, m.From); err != nil {
+	if typed.From, typed.NotifyTo, err = panes.Registry.Sender(ctx, to, m.From); err != nil {
 		return failed, err
 	}
 	if err := pane.Check(to, typed); err != nil {
 		return failed, api.Decide(api.CodeInvalid, "nothing was sent", "%s", strings.TrimPrefix(err.Error(), "tmux: "))
 	}
 	if m.DryRun {
-		if err := panes.Outdated(ctx, to); err != nil {
+		if err := panes.Views.Outdated(ctx, to); err != nil {
 			return failed, err
 		}
-		held, why, err := panes.Held(ctx, to, typed.Policy)
+		held, why, err := panes.Queue.Held(ctx, to, typed.Policy)
 		failed.State, failed.Reachable, failed.Reason = api.DryRun, held == "", why
 		failed.WaitedMs = time.Since(start).Milliseconds()
 		return failed, err
@@ -263,7 +263,7 @@ func (l paneWay) sendToPane(ctx context.Context, to pane.Pane, m message) (api.S
 			return api.Sent{}, err
 		}
 	}
-	recorded, again, err := panes.Put(ctx, to, typed)
+	recorded, again, err := panes.Queue.Put(ctx, to, typed)
 	if err != nil {
 		return failed, err
 	}
@@ -284,7 +284,7 @@ func (l paneWay) queued(ctx context.Context, name string) (to Target, err error)
 	if err != nil {
 		return to, err
 	}
-	p, refused, err := panes.QueueSession(ctx, name)
+	p, refused, err := panes.Sessions.FindForQueue(ctx, name)
 	if refused != "" {
 		err = api.Decide(api.CodeRefused, "nothing was sent", "%s@%s: %s", p.Inbox, p.Team, refused)
 	}
@@ -303,9 +303,9 @@ func (l paneWay) confirmed(ctx, wait context.Context, s api.Sent) (api.Sent, err
 	l.mu.Unlock()
 	var record ledger.PaneMessage
 	if !own {
-		record, err = panes.Await(wait, s.Delivery)
+		record, err = panes.Queue.Await(wait, s.Delivery)
 	} else {
-		record, err = panes.Deliver(wait, s.Delivery)
+		record, err = panes.Queue.Deliver(wait, s.Delivery)
 	}
 	now := view.PaneSent(record, s.Deduplicated)
 	now.WaitedMs = s.WaitedMs
@@ -325,13 +325,13 @@ func (l paneWay) confirmed(ctx, wait context.Context, s api.Sent) (api.Sent, err
 		}
 		return now, api.Decide(api.CodeUnknown, "look at "+look+"; to send it again, which may make a second copy: teambridge relay retry "+s.Delivery, known, s.Member, s.Team, now.Reason)
 	case api.Waiting:
-		if now.Reason, err = panes.Waits(ctx, record); err != nil {
+		if now.Reason, err = panes.Queue.Waits(ctx, record); err != nil {
 			return now, err
 		}
-		return now, api.Decide(api.CodeTimeout, "the service goes on for "+longest(panes.Expiry(record))+"; to give it up: teambridge relay drop "+s.Delivery,
+		return now, api.Decide(api.CodeTimeout, "the service goes on for "+longest(panes.Queue.Expiry(record))+"; to give it up: teambridge relay drop "+s.Delivery,
 			"the message to %s@%s still waits: %s", s.Member, s.Team, now.Reason)
 	}
-	hint := "it will not be sent later; with a service (teambridge serve), messages wait for " + longest(panes.Expiry(record))
+	hint := "it will not be sent later; with a service (teambridge serve), messages wait for " + longest(panes.Queue.Expiry(record))
 	if pane.Refusal(record.Reason) {
 		hint = "to send it again: teambridge relay retry " + s.Delivery
 	}
@@ -358,7 +358,7 @@ func (l paneWay) await(ctx, wait context.Context, s api.Sent, until string, time
 	if err != nil {
 		return s, err
 	}
-	m, err := panes.AwaitGiven(wait, s.Delivery)
+	m, err := panes.Tasks.AwaitGiven(wait, s.Delivery)
 	switch {
 	case err != nil && (ctx.Err() != nil || wait.Err() == nil):
 		return s, err
@@ -418,7 +418,7 @@ func (l paneWay) answer(ctx context.Context, p pane.Pane, timeout time.Duration,
 	}
 	defer cancel()
 	l.Opts.Debug("waiting for an answer to %s", a.Sent.ID)
-	done, direct, err := panes.AwaitAnswer(wait, a.Sent.Delivery)
+	done, direct, err := panes.Tasks.AwaitAnswer(wait, a.Sent.Delivery)
 	switch {
 	case ctx.Err() != nil:
 		return a, context.Cause(ctx)
@@ -451,7 +451,7 @@ func (l paneWay) prepare(ctx context.Context, w *waiting) (err error) {
 	if len(w.to.Panes) == 1 {
 		panes, err := l.OpenPanes(ctx)
 		if err == nil {
-			err = panes.Outdated(ctx, w.to.Panes[0])
+			err = panes.Views.Outdated(ctx, w.to.Panes[0])
 		}
 		if err != nil {
 			return err
@@ -503,7 +503,7 @@ func (l paneWay) are(ctx context.Context, w *waiting) (bool, error) {
 		case over:
 			continue
 		}
-		if busy, err := panes.Busy(ctx, p); err != nil || busy != "" {
+		if busy, err := panes.Tasks.Busy(ctx, p); err != nil || busy != "" {
 			return false, err
 		}
 	}
@@ -519,7 +519,7 @@ func (l paneWay) message(ctx context.Context, w *waiting) (*api.Record, error) {
 	for {
 		// Nobody else may follow the tasks of the panes.
 		for _, p := range w.to.Panes {
-			if _, err := panes.Busy(ctx, p); err != nil {
+			if _, err := panes.Tasks.Busy(ctx, p); err != nil {
 				return nil, err
 			}
 		}

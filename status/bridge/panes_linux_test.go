@@ -56,7 +56,7 @@ func (p *panes) stopped(answer string) {
 	registered, err := p.s.Registered(p.ctx)
 	p.must(err)
 	hook := pane.New(pane.Options{Root: p.Root, Ledger: p.ledger, State: p.State})
-	p.must(hook.Stopped(p.ctx, pane.Stop{Answer: answer, Socket: p.Socket, Server: registered[0].Ref.Server, PaneID: p.id}))
+	p.must(hook.Tasks.Stopped(p.ctx, pane.Stop{Answer: answer, Socket: p.Socket, Server: registered[0].Ref.Server, PaneID: p.id}))
 }
 
 // waits waits until something of a kind waits, and returns it.
@@ -199,7 +199,7 @@ func TestMessagesForNoPane(t *testing.T) {
 
 	all, err := p.s.OpenPanes(p.ctx)
 	p.must(err)
-	list, err := all.List(p.ctx)
+	list, err := all.Registry.List(p.ctx)
 	p.must(err)
 	member := func(name string) inbox.InboxKey {
 		return inbox.InboxKey{Root: p.Root.Path(), Team: "crew", CreatedAt: 7, Inbox: name}
@@ -211,7 +211,7 @@ func TestMessagesForNoPane(t *testing.T) {
 		"": {}, "user": {}, "build": {"build", list[0].InboxKey}, "build@tmux": {"build", list[0].InboxKey},
 		"painter": {"painter@crew", member("painter")}, "worker@crew": {"worker@crew", member("worker")},
 	} {
-		if name, to, err := all.Sender(p.ctx, list[0], from); err != nil || name != want.name || to != want.to {
+		if name, to, err := all.Registry.Sender(p.ctx, list[0], from); err != nil || name != want.name || to != want.to {
 			t.Errorf("from %q: %q %+v, %v; want %q %+v", from, name, to, err, want.name, want.to)
 		}
 	}

@@ -46,7 +46,7 @@ func (l personWay) send(ctx context.Context, _ *Target, m message) (sent api.Sen
 		sent.State, sent.Reachable = api.DryRun, true
 		return sent, nil, nil
 	}
-	if sent.Deduplicated, err = panes.ToPerson(ctx, m.From, sent.ID, m.Text); err != nil {
+	if sent.Deduplicated, err = panes.Incoming.ToPerson(ctx, m.From, sent.ID, m.Text); err != nil {
 		return sent, nil, err
 	}
 	sent.State, sent.Recorded, sent.Reachable = api.Verified, true, true
@@ -63,7 +63,7 @@ func (l personWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api.
 	if err != nil {
 		return nil, nil, err
 	}
-	rows, err := panes.Said(ctx, pane.SessionTeam)
+	rows, err := panes.Incoming.Said(ctx, pane.SessionTeam)
 	return nil, map[string][]inbox.Row{mail.User: rows}, err
 }
 
@@ -126,7 +126,7 @@ func (l *Local) readSaid(ctx context.Context, m api.MarkRead) (done api.Marked, 
 	}
 	panes, err := l.OpenPanes(ctx)
 	if err == nil {
-		done.Marked, err = panes.MarkRead(ctx, m.IDs...)
+		done.Marked, err = panes.Incoming.MarkRead(ctx, m.IDs...)
 	}
 	return done, err
 }

@@ -31,7 +31,7 @@ func (x *examination) panes(ctx context.Context) error {
 		return nil // what is wrong with the ledger is reported with it
 	}
 	panes := pane.New(pane.Options{Root: x.Root, Ledger: l, State: x.State, Locker: x.Locker})
-	list, err := panes.List(ctx)
+	list, err := panes.Registry.List(ctx)
 	if ctx.Err() != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (x *examination) panes(ctx context.Context) error {
 		x.add(api.LevelProblem, "no_tmux", pane.Team, "", "panes are registered, and there is no tmux in $PATH", "install tmux 3.3 or newer")
 		return nil
 	}
-	views, err := panes.LookAll(ctx, list)
+	views, err := panes.Views.LookAll(ctx, list)
 	if err != nil {
 		if ctx.Err() == nil {
 			x.add(api.LevelProblem, "panes", pane.Team, "", view.Describe(err), "")

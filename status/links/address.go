@@ -39,7 +39,7 @@ func (l *Machines) saidBy(ctx context.Context, team string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	rows, err := panes.Said(ctx, team)
+	rows, err := panes.Incoming.Said(ctx, team)
 	return len(rows) > 0, err
 }
 

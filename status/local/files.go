@@ -128,7 +128,7 @@ func (l *Files) Attend(ctx context.Context, team string) (end func() error) {
 		}
 		return func() error { return nil }
 	}
-	return panes.Attend(ctx)
+	return panes.Incoming.Attend(ctx)
 }
 
 // Registered returns the registered panes, sorted by name: none if there is no ledger.
@@ -140,7 +140,7 @@ func (l *Files) Registered(ctx context.Context) ([]pane.Pane, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.List(ctx)
+	return p.Registry.List(ctx)
 }
 
 // Look returns what is in panes. It looks at all of them at the same time, or shows what the
@@ -156,7 +156,7 @@ func (l *Files) Look(ctx context.Context, list []pane.Pane) ([]pane.View, error)
 	if err != nil {
 		return nil, err
 	}
-	return panes.LookAll(ctx, list)
+	return panes.Views.LookAll(ctx, list)
 }
 
 // OfSessions reports whether a name means the team of the sessions, and no real team.

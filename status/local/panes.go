@@ -32,7 +32,7 @@ func (l *Files) registered(ctx context.Context, name string) (*pane.Panes, pane.
 	if err != nil {
 		return nil, pane.Pane{}, err
 	}
-	p, err := panes.Find(ctx, strings.TrimSuffix(name, "@"+pane.Team))
+	p, err := panes.Registry.Find(ctx, strings.TrimSuffix(name, "@"+pane.Team))
 	return panes, p, err
 }
 
@@ -42,7 +42,7 @@ func (l *Files) Pane(ctx context.Context, name string) (api.Pane, error) {
 	if err != nil {
 		return api.Pane{}, err
 	}
-	v, err := panes.Look(ctx, p)
+	v, err := panes.Views.Look(ctx, p)
 	return view.Pane(v), err
 }
 
@@ -83,7 +83,7 @@ func tested(ctx context.Context, panes *pane.Panes, p pane.Pane, policy string) 
 	if !slices.Contains(known, policy) {
 		return t, api.Decide(api.CodeUsage, "", "the policy must be one of %s; it is %q", strings.Join(known, ", "), policy)
 	}
-	v, err := panes.Look(ctx, p)
+	v, err := panes.Views.Look(ctx, p)
 	if err != nil {
 		return t, err
 	}
@@ -92,7 +92,7 @@ func tested(ctx context.Context, panes *pane.Panes, p pane.Pane, policy string) 
 	if v.State == tmux.StateGone && !v.Terminal.Dead {
 		t.Held, t.Hold = string(tmux.Gone), "there is no such pane any more"
 	} else {
-		held, why, err := panes.Held(ctx, p, tmux.Policy(policy))
+		held, why, err := panes.Queue.Held(ctx, p, tmux.Policy(policy))
 		if err != nil {
 			return t, err
 		}
@@ -108,7 +108,7 @@ func (l *Files) AddPane(ctx context.Context, n api.NewPane) (shown api.Pane, err
 	if err != nil {
 		return shown, err
 	}
-	p, _, err := panes.Add(ctx, pane.Registration{
+	p, _, err := panes.Registry.Add(ctx, pane.Registration{
 		Name: n.Member, Target: n.Target, Socket: n.Socket, Profile: tmux.Profile(n.Profile), Replace: n.Replace,
 	})
 	isNew := err == nil
@@ -120,7 +120,7 @@ func (l *Files) AddPane(ctx context.Context, n api.NewPane) (shown api.Pane, err
 	if err != nil {
 		return shown, err
 	}
-	v, err := panes.Look(ctx, p)
+	v, err := panes.Views.Look(ctx, p)
 	shown = view.Pane(v)
 	shown.Added = isNew
 	return shown, err
@@ -141,6 +141,6 @@ func (l *Files) RemovePane(ctx context.Context, name string) (shown api.Pane, er
 	} else {
 		shown = view.Pane(pane.View{Pane: p})
 	}
-	shown.Queue, err = panes.Remove(ctx, p.Inbox)
+	shown.Queue, err = panes.Registry.Remove(ctx, p.Inbox)
 	return shown, err
 }

@@ -45,7 +45,7 @@ func (l *Files) Sessions(ctx context.Context) ([]api.Session, error) {
 				relayed[s.PID] = s
 			}
 		}
-		if known, err = pane.New(pane.Options{Root: root, Ledger: lg, State: l.Opts.State}).KnownSessions(ctx); err != nil {
+		if known, err = pane.New(pane.Options{Root: root, Ledger: lg, State: l.Opts.State}).Sessions.Known(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -94,11 +94,11 @@ func (l *Files) FindSessions(ctx context.Context, names []string) ([]pane.Pane, 
 	}
 	panes := pane.New(pane.Options{Root: root, Ledger: lg, State: l.Opts.State, Homes: l.Homes()})
 	if len(names) == 0 {
-		return panes.Around(ctx)
+		return panes.Sessions.Around(ctx)
 	}
 	list := make([]pane.Pane, 0, len(names))
 	for _, name := range names {
-		one, err := panes.FindSession(ctx, name)
+		one, err := panes.Sessions.Find(ctx, name)
 		if err != nil {
 			return nil, err
 		}

@@ -91,7 +91,7 @@ func (k *keeper) look(ctx context.Context, name string) error {
 
 // lookAtSessions is look for the sessions of Claude Code in no team.
 func (k *keeper) lookAtSessions(ctx context.Context) error {
-	list, err := k.panes.Sessions(ctx)
+	list, err := k.panes.Sessions.List(ctx)
 	if err != nil {
 		return err
 	}

@@ -48,11 +48,11 @@ func TestPanes(t *testing.T) {
 	}
 	defer l.Close()
 	hook := pane.New(pane.Options{Root: w.Root, Ledger: l, State: w.State})
-	list, err := hook.List(t.Context())
+	list, err := hook.Registry.List(t.Context())
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%v, %v", list, err)
 	}
-	if err := hook.Stopped(t.Context(), pane.Stop{Answer: "All **42** tests pass.", Socket: tmux.Socket, Server: list[0].Ref.Server, PaneID: id}); err != nil {
+	if err := hook.Tasks.Stopped(t.Context(), pane.Stop{Answer: "All **42** tests pass.", Socket: tmux.Socket, Server: list[0].Ref.Server, PaneID: id}); err != nil {
 		t.Fatal(err)
 	}
 	p.until(own("Run the tests") + `?.textContent === "✓✓✓ done" && ` + bubble("All 42 tests pass.") + `?.querySelector("strong") !== null`)
