@@ -93,7 +93,7 @@ func (b *Inbox) Append(ctx context.Context, m Message, opts AppendOptions) (Rece
 	a := appending{inbox: b, ctx: ctx, message: &m, row: row, key: key, opts: opts, explicit: explicit}
 	err = a.run()
 	if err == nil && opts.Track {
-		if a.receipt.Seen = a.read.seen(); a.receipt.Seen != nil {
+		if a.receipt.Seen = a.read.seen(b.Path()); a.receipt.Seen != nil {
 			a.receipt.Tracked = trackSent(a.receipt.Seen.Rows, &m, a.wrote)
 		}
 	}

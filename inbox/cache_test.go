@@ -149,3 +149,36 @@ func TestCachedInbox(t *testing.T) {
 		}
 	}
 }
+
+// A large file is parsed from where it differs from what was read before, and the files that were read last are kept up to a
+// limit.
+func TestRecentInboxes(t *testing.T) {
+	t.Parallel()
+	r := recentInboxes{caches: map[string]*parseCache{}, sizes: map[string]int{}}
+	file := func(rows int) []byte {
+		return fmt.Appendf(nil, "[%s]", strings.Join(slices.Repeat([]string{`{"from":"w","text":"` + strings.Repeat("word ", 2000) + `","timestamp":"t"}`}, rows), ","))
+	}
+	_, first, err := r.parse("a", file(100))
+	if err != nil || len(first) != 100 {
+		t.Fatal(len(first), err)
+	}
+	_, more, err := r.parse("a", file(101))
+	if err != nil || len(more) != 101 || more[98] != first[98] {
+		t.Errorf("%d rows, %v, parsed again: %v", len(more), err, more[98] != first[98])
+	}
+	for i := range 20 {
+		if _, _, err := r.parse(fmt.Sprint(i), file(100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	total := 0
+	for _, size := range r.sizes {
+		total += size
+	}
+	if total != r.total || total > keptInboxes || len(r.caches) != len(r.sizes) || len(r.order) != len(r.sizes) || r.caches["a"] != nil || r.caches["19"] == nil {
+		t.Errorf("%d bytes of %v are kept, counted as %d", total, r.order, r.total)
+	}
+	if _, rows, err := r.parse("large", file(1000)); err != nil || len(rows) != 1000 || r.caches["large"] != nil || r.total != 0 {
+		t.Errorf("%d rows, %v, and %d bytes are kept", len(rows), err, r.total)
+	}
+}

@@ -9,7 +9,7 @@ import (
 func TestPassedOver(t *testing.T) {
 	t.Parallel()
 	const box = `[1, {"from":"a","text":"x"}, null, {"from":"a"}, {"text":"x"}, {"from":7,"text":"x"}, {"from":"a","text":{}}, {"from":"","text":""}, "x"]`
-	rows, passed, err := new(Inbox).entries([]byte(box))
+	rows, passed, err := entries("", []byte(box), nil)
 	if err != nil || len(rows) != 6 {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}

@@ -57,7 +57,7 @@ func (b *Inbox) ReadAll(ctx context.Context) ([]Row, []PassedOver, error) {
 		case len(data) == 0:
 			err = fmt.Errorf("inbox %s: %w", b.Path(), ErrEmpty)
 		default:
-			if rows, passed, err = b.entries(data); err == nil {
+			if rows, passed, err = entries(b.Path(), data, b.cache); err == nil {
 				return rows, passed, nil
 			}
 			if corrupt, ok := errors.AsType[*CorruptError](err); ok {

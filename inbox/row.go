@@ -139,7 +139,14 @@ func digest(parts ...string) [32]byte {
 // Parse returns the rows of an inbox file; nil if there are none. Elements that are not
 // objects are skipped. The error is a [*CorruptError] without a path.
 func Parse(data []byte) ([]Row, error) {
-	rows, _, err := new(Inbox).entries(data)
+	rows, _, err := entries("", data, nil)
+	return rows, err
+}
+
+// ParseFile is [Parse] of the file at a path, of which what was read before by this process is not parsed again. The rows share
+// their Extra with those of other calls, and it must not be changed.
+func ParseFile(path string, data []byte) ([]Row, error) {
+	rows, _, err := entries(path, data, nil)
 	return rows, err
 }
 
@@ -155,10 +162,18 @@ func ParseRow(element []byte) (Row, error) {
 	return rows[0], nil
 }
 
-// entries is [Parse], with the cache of the inbox, and what is passed over.
-func (b *Inbox) entries(data []byte) (rows []Row, passed []PassedOver, err error) {
+// entries is [Parse] of the file at a path, and what is passed over.
+func entries(path string, data []byte, cache *parseCache) (rows []Row, passed []PassedOver, err error) {
 	d := &Draft{data: data}
-	if err := b.parse(d); err != nil {
+	switch {
+	case cache != nil:
+		d.spans, d.known, err = cache.parse(data)
+	case path != "" && len(data) >= largeInbox:
+		d.spans, d.known, err = recent.parse(path, data)
+	default:
+		d.spans, err = elements(data, nil)
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	rows = make([]Row, 0, len(d.spans))

@@ -73,9 +73,9 @@ func (g *lockedRead) take(content []byte, began, done time.Time) {
 	g.content, g.began, g.done = content, began, done
 }
 
-// seen parses the file; nil if it is not an array.
-func (g *lockedRead) seen() *Seen {
-	rows, err := Parse(g.content)
+// seen parses the file, which is at a path; nil if it is not an array.
+func (g *lockedRead) seen(path string) *Seen {
+	rows, err := ParseFile(path, g.content)
 	if err != nil {
 		return nil // an edit that did not fail has parsed it: there was no content
 	}

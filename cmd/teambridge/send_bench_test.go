@@ -169,13 +169,7 @@ func BenchmarkSendProcess(b *testing.B) {
 // timed runs a command that adds a row to an inbox of so many, and looks whether it did.
 func timed(b *testing.B, box string, n int, env []string, name string, args ...string) time.Duration {
 	b.Helper()
-	var rows bytes.Buffer
-	for i := range n {
-		fmt.Fprintf(&rows, ",\n  {\n    \"from\": \"user\",\n    \"text\": \"message %d, as long as messages to agents are on the average\",\n"+
-			"    \"timestamp\": \"2026-11-20T17:48:11.432Z\",\n    \"read\": true,\n    \"messageId\": \"e6477fdc-5a8a-4c8f-bcc4-%012d\"\n  }", i, i)
-	}
-	content := append([]byte("["), append(rows.Bytes()[1:], "\n]"...)...)
-	if err := os.WriteFile(box, content, 0o600); err != nil {
+	if err := os.WriteFile(box, inboxOf(n, true), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	cmd := exec.Command(name, args...)
@@ -232,6 +226,16 @@ func change(b *testing.B, box string, n int, every time.Duration) (stop func()) 
 func p99(d []time.Duration) time.Duration {
 	slices.Sort(d)
 	return d[len(d)*99/100]
+}
+
+// inboxOf is an inbox of n rows.
+func inboxOf(n int, read bool) []byte {
+	rows := make([]string, n)
+	for i := range rows {
+		rows[i] = fmt.Sprintf("\n  {\n    \"from\": \"user\",\n    \"text\": \"message %d, as long as messages to agents are on the average\",\n"+
+			"    \"timestamp\": \"2026-11-20T17:48:11.432Z\",\n    \"read\": %t,\n    \"messageId\": \"e6477fdc-5a8a-4c8f-bcc4-%012d\"\n  }", i, read, i)
+	}
+	return []byte("[" + strings.Join(rows, ",") + "\n]")
 }
 
 func median(d []time.Duration) time.Duration {

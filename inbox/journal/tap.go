@@ -351,7 +351,7 @@ func (t *Tap) version(path string, f *os.File) (s Snapshot, stands, ok bool, err
 	if s.Done.Before(s.At) { // a clock that is not ours, or was set back
 		s.At = s.Done
 	}
-	switch s.Rows, err = inbox.Parse(data); {
+	switch s.Rows, err = inbox.ParseFile(path, data); {
 	case len(data) > inbox.MaxSize:
 		return s, stands, false, fmt.Errorf("over %d MiB", inbox.MaxSize>>20)
 	case err != nil, !before.ModTime().Equal(after.ModTime()), before.Size() != after.Size():
