@@ -77,13 +77,13 @@ func file(t testing.TB, rows ...string) []inbox.Row {
 	return parsed
 }
 
-// line is a row with this text, and with more fields: `"read":true`.
+// row is a row with this text, of a clock that is ahead, and with more fields: `"read":true`.
 func row(text string, more ...string) string {
 	quoted, err := json.Marshal(text)
 	if err != nil {
 		panic(err)
 	}
-	fields := append([]string{`"from":"ann"`, `"text":` + string(quoted), `"timestamp":"2026-11-16T09:00:00.000Z"`}, more...)
+	fields := append([]string{`"from":"ann"`, `"text":` + string(quoted), `"timestamp":"2026-11-16T10:00:00.000Z"`}, more...)
 	return "{" + strings.Join(fields, ",") + "}"
 }
 

@@ -30,7 +30,8 @@ type Record struct {
 	// never in the inbox file and count as gone at once.
 	Prompt, Answer string
 
-	// The first time it was seen, seen read and seen to be gone, in UTC, to the microsecond.
+	// When it came, was seen read and was seen to be gone, in UTC, to the microsecond. It came when it
+	// says itself, if that is between the last two looks, or else was first seen.
 	// ReadAt and GoneAt are zero if it was not.
 	FirstSeen, ReadAt, GoneAt time.Time
 }

@@ -289,12 +289,15 @@ func (r *recorder) appear(row *inbox.Row, g *group, k int) error {
 	if r.order != newer && k < ever {
 		return nil // it may be one that was seen before
 	}
-	m := Record{
-		InboxKey: s.InboxKey, Seq: r.numbers.next(), Occurrence: ever + 1, FirstSeen: time.UnixMicro(s.ended).UTC(),
-	}
+	seen := time.UnixMicro(s.ended).UTC()
+	m := Record{InboxKey: s.InboxKey, Seq: r.numbers.next(), Occurrence: ever + 1, FirstSeen: seen}
 	m.set(row.Raw)
+	// Its own time is right if it lies between the last look and this one.
+	if at, ok := row.Time(); ok && r.order == newer && at.UnixMicro() > v.ended && at.Before(seen) {
+		m.FirstSeen = at.UTC().Truncate(time.Microsecond)
+	}
 	if row.Read {
-		m.Row.Read, m.ReadAt = true, m.FirstSeen
+		m.Row.Read, m.ReadAt = true, seen
 	}
 	if err := insert(c, v.id, g.digest, &m, row); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 func TestRowFromAppearingToGone(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
-	raw := "{\n    \"from\": \"ann\", \"text\": \"hi\",\n    \"timestamp\": \"2026-11-16T09:00:00.000Z\", \"x\": 1.0e2, \"x\": \"\\ud800\", \"read\": false}"
+	raw := "{\n    \"from\": \"ann\", \"text\": \"hi\",\n    \"timestamp\": \"2026-11-16T10:00:00.000Z\", \"x\": 1.0e2, \"x\": \"\\ud800\", \"read\": false}"
 	s := look(t, 1, raw)
 	o := observe(t, j, s)
 	wantChanges(t, o.Changes, "1 appeared hi#1")
@@ -249,6 +249,29 @@ func TestSnapshotsThatCannotBe(t *testing.T) {
 	}
 	if n := number(t, j, "SELECT count(*) FROM messages"); n != 0 {
 		t.Errorf("%d messages, want none", n)
+	}
+}
+
+// A row that is found later has its own time, if that can be right.
+func TestTimeOfARow(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	own := func(text, at string) string {
+		return strings.Replace(row(text), "2026-11-16T10:00:00.000Z", at, 1)
+	}
+	rows := []string{own("before anybody looked", "2026-11-16T08:00:00.000Z")}
+	observe(t, j, look(t, 10, rows...))
+	rows = append(rows, own("since the last look", "2026-11-16T09:00:20.500Z"), own("before it", "2026-11-16T09:00:09.000Z"), row("ahead"), own("none", "today"))
+	observe(t, j, look(t, 30, rows...))
+	var times []string
+	for m, err := range j.Messages(t.Context(), Query{}) {
+		must(t, err)
+		times = append(times, m.Text+" "+m.FirstSeen.Format("15:04:05.000000"))
+	}
+	found := at(30).Format(" 15:04:05.000000")
+	want := []string{"before anybody looked 08:00:00.000000", "since the last look 09:00:20.500000", "before it" + found, "ahead" + found, "none" + found}
+	if diff := cmp.Diff(want, times); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
