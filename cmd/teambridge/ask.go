@@ -48,7 +48,7 @@ send".`,
 		Example: `  teambridge ask worker "is the build green?"
   teambridge ask worker - --timeout 20m < question.txt`,
 		Args:              exactly(2),
-		ValidArgsFunction: a.completeMembers(1),
+		ValidArgsFunction: completer{a}.completeMembers(1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.ask(cmd.Context(), args[0], args[1], o) },
 	}
 	sendFlags(cmd, &o.sendOptions)
@@ -110,15 +110,15 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 	return nil
 }
 
-func (a *app) printAnswer(answer api.Answered) error {
-	if a.json {
+func (c *console) printAnswer(answer api.Answered) error {
+	if c.json {
 		answer.Joined = ""
-		return a.printJSON(answer)
+		return c.printJSON(answer)
 	}
 	if !answer.Certain {
-		a.note("this answer may belong to another task of %s", answer.Sent.Member)
+		c.note("this answer may belong to another task of %s", answer.Sent.Member)
 	}
-	return a.printf("%s\n", escape(answer.Text, true))
+	return c.printf("%s\n", escape(answer.Text, true))
 }
 
 // stillSent adds to the error of who stops waiting that the question stays sent, and its id.

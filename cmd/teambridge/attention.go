@@ -14,14 +14,14 @@ import (
 )
 
 // waits returns what waits for the person, in one team or all, even with an error.
-func (a *app) waits(ctx context.Context, team string) (list []api.Attention, err error) {
+func (a *access) waits(ctx context.Context, team string) (list []api.Attention, err error) {
 	b := a.bridge(ctx)
 	list, err = b.Attention(ctx, team)
 	return list, errors.Join(err, b.unheard())
 }
 
 // dismiss hides what a person can only take note of, until it changes.
-func (a *app) dismiss(ctx context.Context, list []api.Attention) error {
+func (a *access) dismiss(ctx context.Context, list []api.Attention) error {
 	list = slices.DeleteFunc(slices.Clone(list), func(w api.Attention) bool { return !w.Dismissable })
 	if len(list) == 0 {
 		return nil
@@ -127,7 +127,7 @@ func (a *app) showWait(w api.Attention, p *program) error {
 }
 
 // printWaits prints what waits for the person, by title.
-func (a *app) printWaits(in api.Inbox) error {
+func (c *console) printWaits(in api.Inbox) error {
 	title, between := "", ""
 	for _, kind := range api.Waits {
 		if kind.Title == title {
@@ -137,7 +137,7 @@ func (a *app) printWaits(in api.Inbox) error {
 		var b strings.Builder
 		for _, w := range in.Items {
 			if w.Title == title && w.Kind != api.WaitsUnread {
-				a.writeWait(&b, w)
+				c.writeWait(&b, w)
 			}
 		}
 		if kind.Kind == api.WaitsUnread {
@@ -145,15 +145,15 @@ func (a *app) printWaits(in api.Inbox) error {
 			for _, m := range in.Messages() {
 				if m.Team != team {
 					team = m.Team
-					b.WriteString(a.paint(bold, "team "+escape(team, false)) + "\n")
+					b.WriteString(c.paint(bold, "team "+escape(team, false)) + "\n")
 				}
-				b.WriteString(a.entry(m))
+				b.WriteString(c.entry(m))
 			}
 		}
 		if b.Len() == 0 {
 			continue
 		}
-		if err := a.printf("%s%s\n%s", between, a.paint(yellow, title), b.String()); err != nil {
+		if err := c.printf("%s%s\n%s", between, c.paint(yellow, title), b.String()); err != nil {
 			return err
 		}
 		between = "\n"
@@ -177,22 +177,22 @@ func waitText(w api.Attention) (who, what string) {
 }
 
 // writeWait writes one thing that waits, and below it what to do.
-func (a *app) writeWait(b *strings.Builder, w api.Attention) {
+func (c *console) writeWait(b *strings.Builder, w api.Attention) {
 	who, what := waitText(w)
 	do := w.Do
 	if short := shortID(w.ID); short != w.ID {
 		do = strings.ReplaceAll(do, w.ID, short)
-		b.WriteString(a.paint(dim, short) + "  ")
+		b.WriteString(c.paint(dim, short) + "  ")
 	}
-	b.WriteString(a.paint(bold, escape(who, false)))
+	b.WriteString(c.paint(bold, escape(who, false)))
 	if w.Since != nil {
-		b.WriteString("  " + a.paint(dim, clock(*w.Since)))
+		b.WriteString("  " + c.paint(dim, clock(*w.Since)))
 	}
 	fmt.Fprintf(b, "  %s\n    %s\n", escape(what, false), escape(do, false))
 }
 
 // waitsNote says how many things wait for the person, in one team or all.
-func (a *app) waitsNote(ctx context.Context, team string) {
+func (a *access) waitsNote(ctx context.Context, team string) {
 	if a.json {
 		return // the command has said it
 	}

@@ -47,7 +47,7 @@ there is nobody to send to.`,
 	o.paneOptions.flags(cmd, true)
 	cmd.Flags().StringSliceVar(&o.except, "except", nil, "members to leave out, separated by commas")
 	cmd.Flags().BoolVar(&o.includeLead, "include-lead", false, "send to the lead too")
-	must(cmd.RegisterFlagCompletionFunc("except", a.completeMembers(-1)))
+	must(cmd.RegisterFlagCompletionFunc("except", completer{a}.completeMembers(-1)))
 	return cmd
 }
 
@@ -132,23 +132,23 @@ func (a *app) awaitTyped(ctx context.Context, b api.Bridge, s *api.Sent) {
 }
 
 // printAll prints what became of the messages of a broadcast.
-func (a *app) printAll(all []api.Sent) error {
-	if a.json {
-		return a.printJSON(all)
+func (c *console) printAll(all []api.Sent) error {
+	if c.json {
+		return c.printJSON(all)
 	}
 	for _, s := range all {
 		f := s.Error
 		if f == nil || s.State != api.Failed && s.State != "" {
-			if err := a.printSent(s); err != nil {
+			if err := c.printSent(s); err != nil {
 				return err
 			}
 		}
 		if f == nil {
 			continue
 		}
-		a.warn("%s@%s: %s", s.Member, s.Team, f.Message)
+		c.warn("%s@%s: %s", s.Member, s.Team, f.Message)
 		if f.Hint != "" {
-			a.say("hint", f.Hint)
+			c.say("hint", f.Hint)
 		}
 	}
 	return nil

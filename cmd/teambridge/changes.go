@@ -33,7 +33,7 @@ member, or it has no transcript.`,
 		Example: `  teambridge changes worker --since 1h
   teambridge changes worker main.go --diff`,
 		Args:              between(1, 2),
-		ValidArgsFunction: a.completeMembers(1),
+		ValidArgsFunction: completer{a}.completeMembers(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if q.Since, err = parseFrom(since); err != nil {
 				return err
@@ -60,7 +60,7 @@ func printChanges(ctx context.Context, a *app, name string, q api.ChangesQuery) 
 	}
 	const none = "no changes of files are in the transcript"
 	if !q.Patches || a.json || len(list) == 0 {
-		return printList(a, list, none, []string{"LAST", "CHANGES", "ADDED", "REMOVED", "FILE"}, func(f api.FileChanges) []string {
+		return printList(&a.console, list, none, []string{"LAST", "CHANGES", "ADDED", "REMOVED", "FILE"}, func(f api.FileChanges) []string {
 			file := f.File
 			if f.Created {
 				file += " (new)"
@@ -86,21 +86,21 @@ func printChanges(ctx context.Context, a *app, name string, q api.ChangesQuery) 
 	return nil
 }
 
-func (a *app) printPatch(p api.Patch) error {
+func (c *console) printPatch(p api.Patch) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s\n", clock(p.At))
 	for line := range strings.Lines(p.Text) {
 		line = escape(strings.TrimSuffix(line, "\n"), false)
 		switch {
 		case strings.HasPrefix(line, "+"):
-			line = a.paint(green, line)
+			line = c.paint(green, line)
 		case strings.HasPrefix(line, "-"):
-			line = a.paint(red, line)
+			line = c.paint(red, line)
 		}
 		text.WriteString(line + "\n")
 	}
 	if p.Cut {
 		text.WriteString("… the rest is left out\n")
 	}
-	return a.print([]byte(text.String()))
+	return c.print([]byte(text.String()))
 }

@@ -32,7 +32,7 @@ type choice struct {
 const answerWait = time.Second
 
 // bridge returns what does the operations of this command, which is chosen once.
-func (a *app) bridge(ctx context.Context) *choice {
+func (a *access) bridge(ctx context.Context) *choice {
 	a.choosing.Lock()
 	defer a.choosing.Unlock()
 	if a.choice == nil { // with --host, there is one
@@ -49,7 +49,7 @@ func (a *app) bridge(ctx context.Context) *choice {
 }
 
 // choose looks for the service of the Claude directory.
-func (a *app) choose(ctx context.Context) *choice {
+func (a *access) choose(ctx context.Context) *choice {
 	files := &choice{Bridge: a.local(), idle: attention.NoService}
 	root, err := a.root()
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *choice) unheard() error {
 }
 
 // unheard returns the error for a command about a team, or about all teams if the name is empty. It is nil if the service runs no agent there.
-func (a *app) unheard(ctx context.Context, team string) error {
+func (a *access) unheard(ctx context.Context, team string) error {
 	err := a.bridge(ctx).unheard()
 	if err == nil {
 		return nil
@@ -107,7 +107,7 @@ func (a *app) unheard(ctx context.Context, team string) error {
 }
 
 // warnUnheard warns of that, in a command that keeps running.
-func (a *app) warnUnheard(ctx context.Context, team string) {
+func (a *access) warnUnheard(ctx context.Context, team string) {
 	if err := a.unheard(ctx, team); err != nil {
 		a.warn("%s", view.Describe(err))
 	}

@@ -75,7 +75,8 @@ func TestChoice(t *testing.T) {
 				}
 			}
 			var said strings.Builder
-			a := &app{host: host{stdout: io.Discard, stderr: &said, lookup: func(string) (string, bool) { return "", false }, cwd: os.Getwd, wait: time.Minute}, claudeDir: root, state: f.State}
+			a := newApp(host{stdout: io.Discard, stderr: &said, lookup: func(string) (string, bool) { return "", false }, cwd: os.Getwd, wait: time.Minute}, nil)
+			a.claudeDir, a.state = root, f.State
 			if test.unreachable {
 				a.wait = 50 * time.Millisecond
 			}
@@ -107,7 +108,8 @@ func TestChoice(t *testing.T) {
 // A call that is given up while it opens the ledger is no reason for the next one to fail, as in a server for an agent.
 func TestLedgerIsOpenedAgain(t *testing.T) {
 	t.Parallel()
-	a := &app{state: t.TempDir()}
+	a := newApp(host{}, nil)
+	a.state = t.TempDir()
 	defer a.close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

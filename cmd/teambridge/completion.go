@@ -80,11 +80,11 @@ func complete(cmd *cobra.Command, flag string, values ...string) {
 
 // completeTeams completes the names of teams; for commands that read the journal also of
 // those that have ended.
-func (a *app) completeTeams(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	if !a.completesState() {
+func (c completer) completeTeams(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if !c.completesState() {
 		return nil, noFiles
 	}
-	root, err := a.root()
+	root, err := c.root()
 	if err != nil {
 		return nil, noFiles
 	}
@@ -95,11 +95,11 @@ func (a *app) completeTeams(cmd *cobra.Command, _ []string, prefix string) ([]st
 			names = append(names, l.Name)
 		}
 	}
-	if strings.HasPrefix(pane.Team, prefix) && a.completesState() && len(a.paneNames(cmd.Context())) > 0 && !slices.Contains(names, pane.Team) {
+	if strings.HasPrefix(pane.Team, prefix) && c.completesState() && len(c.paneNames(cmd.Context())) > 0 && !slices.Contains(names, pane.Team) {
 		names = append(names, pane.Team)
 	}
-	if slices.Contains([]string{"history", "search", "export"}, cmd.Name()) && a.completesState() {
-		if j, err := a.local().Journal(cmd.Context()); err == nil && j != nil {
+	if slices.Contains([]string{"history", "search", "export"}, cmd.Name()) && c.completesState() {
+		if j, err := c.local().Journal(cmd.Context()); err == nil && j != nil {
 			ended, _ := j.Teams(cmd.Context(), journal.Query{Root: root.Path()})
 			for _, e := range ended {
 				if strings.HasPrefix(e.Team.Team, prefix) && !slices.Contains(names, e.Team.Team) {
@@ -111,9 +111,12 @@ func (a *app) completeTeams(cmd *cobra.Command, _ []string, prefix string) ([]st
 	return names, noFiles
 }
 
+// A completer completes words for a shell.
+type completer struct{ *app }
+
 // completesState finds the state directory, which is not done before a completion. Nothing is
 // completed that a service elsewhere knows: ssh could ask something.
-func (a *app) completesState() bool {
+func (a *access) completesState() bool {
 	var err error
 	a.state, err = a.findState(a.state)
 	there, _ := a.lookup("TEAMBRIDGE_HOST")
@@ -122,10 +125,10 @@ func (a *app) completesState() bool {
 
 // completeFirst completes the first argument from what list returns: words that may have a
 // tab and a description.
-func (a *app) completeFirst(list func(ctx context.Context) []string) cobra.CompletionFunc {
+func (c completer) completeFirst(list func(ctx context.Context) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		var found []string
-		if len(args) == 0 && a.completesState() {
+		if len(args) == 0 && c.completesState() {
 			found = slices.DeleteFunc(list(cmd.Context()), func(s string) bool { return !strings.HasPrefix(s, prefix) })
 		}
 		return found, noFiles
@@ -138,8 +141,8 @@ func described(word, description string) string {
 }
 
 // questionIDs lists the open questions of agents.
-func (a *app) questionIDs(ctx context.Context) (words []string) {
-	list, err := a.bridge(ctx).Questions(ctx, a.teamName)
+func (c completer) questionIDs(ctx context.Context) (words []string) {
+	list, err := c.bridge(ctx).Questions(ctx, c.teamName)
 	if err != nil {
 		return nil
 	}
@@ -150,9 +153,9 @@ func (a *app) questionIDs(ctx context.Context) (words []string) {
 }
 
 // messageIDs lists the messages to the person, the newest first.
-func (a *app) messageIDs(ctx context.Context) []string {
+func (c completer) messageIDs(ctx context.Context) []string {
 	words := []string{described(api.LastMessage, "the newest message to you")}
-	in, _, err := a.ownInbox(ctx, api.InboxQuery{Read: true})
+	in, _, err := c.ownInbox(ctx, api.InboxQuery{Read: true})
 	if err != nil {
 		return words
 	}
@@ -165,8 +168,8 @@ func (a *app) messageIDs(ctx context.Context) []string {
 }
 
 // deliveryIDs lists the deliveries that have not ended.
-func (a *app) deliveryIDs(ctx context.Context) (words []string) {
-	list, _ := a.local().Deliveries(ctx, "", api.DeliveryQuery{Team: a.teamName, State: api.Unfinished})
+func (c completer) deliveryIDs(ctx context.Context) (words []string) {
+	list, _ := c.local().Deliveries(ctx, "", api.DeliveryQuery{Team: c.teamName, State: api.Unfinished})
 	for _, d := range list {
 		words = append(words, described(shortID(d.Delivery), d.Member+"@"+d.Team+", "+d.State))
 	}
@@ -174,8 +177,8 @@ func (a *app) deliveryIDs(ctx context.Context) (words []string) {
 }
 
 // relayIDs lists the relays that were added.
-func (a *app) relayIDs(ctx context.Context) (words []string) {
-	l, err := a.local().Ledger(ctx)
+func (c completer) relayIDs(ctx context.Context) (words []string) {
+	l, err := c.local().Ledger(ctx)
 	if err != nil || l == nil {
 		return nil
 	}
@@ -187,11 +190,11 @@ func (a *app) relayIDs(ctx context.Context) (words []string) {
 }
 
 // questionRules completes the value of "permit ID --session".
-func (a *app) questionRules(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) == 0 || !a.completesState() {
+func (c completer) questionRules(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 || !c.completesState() {
 		return nil, noFiles
 	}
-	list, err := a.bridge(cmd.Context()).Questions(cmd.Context(), a.teamName)
+	list, err := c.bridge(cmd.Context()).Questions(cmd.Context(), c.teamName)
 	if err != nil {
 		return nil, noFiles
 	}
@@ -205,26 +208,26 @@ func (a *app) questionRules(cmd *cobra.Command, args []string, _ string) ([]stri
 
 // completeMembers completes the names of members and inboxes, for the first n
 // arguments (all for n < 0), and those of other teams behind an "@".
-func (a *app) completeMembers(n int) cobra.CompletionFunc {
+func (c completer) completeMembers(n int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if n >= 0 && len(args) >= n {
 			return nil, noFiles
 		}
 		if member, team, ok := strings.Cut(prefix, "@"); ok {
-			found, _ := a.completeTeams(cmd, nil, team)
+			found, _ := c.completeTeams(cmd, nil, team)
 			for i := range found {
 				found[i] = member + "@" + found[i]
 			}
 			return found, noFiles
 		}
 		var names []string
-		if !a.completesState() {
+		if !c.completesState() {
 			return nil, noFiles
 		}
-		if named, err := a.namedTeam(""); err == nil && (named == "" || named == pane.Team) {
-			names = a.paneNames(cmd.Context())
+		if named, err := c.namedTeam(""); err == nil && (named == "" || named == pane.Team) {
+			names = c.paneNames(cmd.Context())
 		}
-		if t, err := a.team(cmd.Context(), ""); err == nil {
+		if t, err := c.team(cmd.Context(), ""); err == nil {
 			inboxes, _ := t.Inboxes()
 			names = append(names, inboxes...)
 			if c, err := t.Config(cmd.Context()); err == nil {
@@ -248,12 +251,12 @@ func matching(names, args []string, prefix string) []string {
 }
 
 // taskWords lists the ids and the owners of the tasks of a team.
-func (a *app) taskWords(ctx context.Context) (words []string) {
-	q, err := a.tasksOf(ctx, "")
+func (c completer) taskWords(ctx context.Context) (words []string) {
+	q, err := c.tasksOf(ctx, "")
 	if err != nil {
 		return nil
 	}
-	found, err := a.bridge(ctx).Tasks(ctx, q)
+	found, err := c.bridge(ctx).Tasks(ctx, q)
 	if err != nil {
 		return nil
 	}

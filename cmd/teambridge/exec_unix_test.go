@@ -22,7 +22,7 @@ func TestProgramIsKilledWithItsChildren(t *testing.T) {
 	}
 	defer r.Close()
 	ctx, interrupt := context.WithCancel(t.Context())
-	p, err := (&app{host: host{stderr: w}}).startProgram(ctx, []string{"sh", "-c", "sleep 10000 & echo started >&2; wait"})
+	p, err := (newApp(host{stderr: w}, nil)).startProgram(ctx, []string{"sh", "-c", "sleep 10000 & echo started >&2; wait"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestProgramQueueIsBounded(t *testing.T) {
 	defer r.Close()
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	a := &app{host: host{stderr: w}}
+	a := newApp(host{stderr: w}, nil)
 	p, err := a.startProgram(ctx, []string{"sleep", "10000"})
 	if err != nil {
 		t.Fatal(err)

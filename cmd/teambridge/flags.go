@@ -28,7 +28,7 @@ func messagesSinceFlag(cmd *cobra.Command, since *string) {
 // fromFlag adds the --from of commands that show messages.
 func fromFlag(cmd *cobra.Command, a *app, from *string) {
 	cmd.Flags().StringVar(from, "from", "", "only messages of this sender")
-	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
+	must(cmd.RegisterFlagCompletionFunc("from", completer{a}.completeMembers(-1)))
 }
 
 func limitFlag(cmd *cobra.Command, limit *int, value int) {

@@ -17,7 +17,9 @@ func TestHelp(t *testing.T) {
 	shown := func(cmd *cobra.Command, all bool) string {
 		var b strings.Builder
 		cmd.SetOut(&b)
-		if err := (&app{helpAll: all}).printHelp(cmd); err != nil {
+		a := newApp(host{}, nil)
+		a.helpAll = all
+		if err := a.printHelp(cmd); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()
@@ -58,14 +60,14 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s: the help ends with %q, and not with the exit statuses", cmd.CommandPath(), last)
 		}
 	}
-	check(newRoot(&app{host: ownProcess()}, ""))
+	check(newRoot(newApp(ownProcess(), nil), ""))
 }
 
 // The first 25 lines tell a person how to run an agent.
 func TestHelpOfRun(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	root := newRoot(&app{host: ownProcess()}, "")
+	root := newRoot(newApp(ownProcess(), nil), "")
 	root.SetOut(&b)
 	root.SetArgs([]string{"run", "--help"})
 	if err := root.Execute(); err != nil {
@@ -84,7 +86,7 @@ func TestOneCommand(t *testing.T) {
 	t.Parallel()
 	for _, g := range commands {
 		for _, c := range g.all {
-			made := newRoot(&app{host: ownProcess()}, c.name).Commands()
+			made := newRoot(newApp(ownProcess(), nil), c.name).Commands()
 			if len(made) != 1 || made[0].Name() != c.name || made[0].GroupID != g.id {
 				t.Errorf("%s: %v", c.name, made)
 			}

@@ -38,7 +38,7 @@ type historyOptions struct {
 func (o *historyOptions) flags(a *app, cmd *cobra.Command, limit int) {
 	o.which(a, cmd)
 	cmd.Flags().StringVar(&o.With, "with", "", "only messages from this member and to it")
-	must(cmd.RegisterFlagCompletionFunc("with", a.completeMembers(-1)))
+	must(cmd.RegisterFlagCompletionFunc("with", completer{a}.completeMembers(-1)))
 	limitFlag(cmd, &o.Limit, limit)
 	protocolFlag(cmd, &o.Protocol)
 	o.work.flags(cmd)
@@ -51,7 +51,7 @@ func (o *historyOptions) which(a *app, cmd *cobra.Command) {
 	f.StringVar(&o.Inbox, "inbox", "", "only messages to this inbox")
 	messagesSinceFlag(cmd, &o.since)
 	f.StringVar(&o.until, "until", "", "only messages seen before a duration ago (1h, 30d), or a time")
-	must(cmd.RegisterFlagCompletionFunc("inbox", a.completeMembers(-1)))
+	must(cmd.RegisterFlagCompletionFunc("inbox", completer{a}.completeMembers(-1)))
 }
 
 // parseSince parses a --since that is a duration or a time.
@@ -182,7 +182,7 @@ func printRecorded(ctx context.Context, a *app, words []string, o historyOptions
 
 // recorded returns the last records that q selects, oldest first: at most limit, if that is not
 // 0; with fold, a run of noise counts as one. hidden is the number of confirmations that were left out.
-func (a *app) recorded(ctx context.Context, q api.SearchQuery, limit int, fold bool) (found []api.Record, hidden int, err error) {
+func (a *access) recorded(ctx context.Context, q api.SearchQuery, limit int, fold bool) (found []api.Record, hidden int, err error) {
 	found = []api.Record{}
 	n, folded := 0, false // how many were found, and whether the next one may be of the same run
 	for more := true; more; {
@@ -252,12 +252,12 @@ func printHistory(a *app, found []api.Record, fold bool) error {
 }
 
 // teamLine prints the team of the messages below.
-func (a *app) teamLine(i teams.Instance) error {
+func (c *console) teamLine(i teams.Instance) error {
 	made := ""
 	if i.CreatedAt > ledger.SessionTeamCreated {
 		made = ", made " + time.UnixMilli(i.CreatedAt).Local().Format("2006-01-02 15:04:05")
 	}
-	return a.printf("%s\n", a.paint(bold, "team "+escape(i.Team, false)+made))
+	return c.printf("%s\n", c.paint(bold, "team "+escape(i.Team, false)+made))
 }
 
 func newSearch(a *app) *cobra.Command {

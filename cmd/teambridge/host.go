@@ -58,7 +58,7 @@ var onlyOnes = []struct{ command, why string }{
 }
 
 // chooseHost finds out whether a command is for a service elsewhere, and connects to it.
-func (a *app) chooseHost(cmd *cobra.Command) error {
+func (a *access) chooseHost(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed("host")
 	if a.hostName == "" && !given {
 		a.hostName, _ = a.lookup("TEAMBRIDGE_HOST")
@@ -87,7 +87,7 @@ func (a *app) chooseHost(cmd *cobra.Command) error {
 }
 
 // onlyHere is the error of a command that cannot run with --host; nil if it can.
-func (a *app) onlyHere(command string) error {
+func (a *access) onlyHere(command string) error {
 	if a.there == nil {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (e *elsewhere) line(command string) string {
 }
 
 // connect connects to the service there, which then does all operations.
-func (a *app) connect(ctx context.Context) error {
+func (a *access) connect(ctx context.Context) error {
 	c, err := a.dial(ctx, false)
 	if err == nil {
 		a.choice = &choice{Bridge: c, service: c}
@@ -132,7 +132,7 @@ func (a *app) connect(ctx context.Context) error {
 
 // dial connects to the service there. With batch, nobody is asked anything, and signals of the
 // terminal are not for ssh.
-func (a *app) dial(ctx context.Context, batch bool) (*client.Client, error) {
+func (a *access) dial(ctx context.Context, batch bool) (*client.Client, error) {
 	opts := client.Options{Agent: a.agent, Broken: a.connectionBroke}
 	if e := a.there; e.socket != "" {
 		opts.Socket, opts.Patience = e.socket, cmp.Or(a.wait, answerWait)
@@ -189,7 +189,7 @@ func sshFault(e *ssh.Error) (api.Code, string) {
 
 // unsure says of an error of sending a message under an id to a service elsewhere what is known of
 // the message. Other errors stay.
-func (a *app) unsure(err error, id string) error {
+func (a *access) unsure(err error, id string) error {
 	u, ok := errors.AsType[*client.UnreachableError](err)
 	switch {
 	case !ok || a.there == nil:
@@ -202,7 +202,7 @@ func (a *app) unsure(err error, id string) error {
 }
 
 // connectionBroke warns once that a stream broke and is connected again.
-func (a *app) connectionBroke(err error) {
+func (a *access) connectionBroke(err error) {
 	why := view.Describe(err)
 	if errors.Is(err, io.EOF) {
 		why = "the service sends no more events"
@@ -215,16 +215,16 @@ func (a *app) connectionBroke(err error) {
 }
 
 // personDir is the directory of the person, "" on another machine.
-func (a *app) personDir() (string, error) {
-	if a.there != nil {
+func (f *files) personDir() (string, error) {
+	if f.there != nil {
 		return "", nil
 	}
-	return a.cwd()
+	return f.cwd()
 }
 
 // errNoFiles is the error of what would use files of this machine for a service elsewhere.
-func (a *app) errNoFiles() error {
-	return fmt.Errorf("internal error: files of this machine were asked for with --host %s", a.there.name)
+func (f *files) errNoFiles() error {
+	return fmt.Errorf("internal error: files of this machine were asked for with --host %s", f.there.name)
 }
 
 // dirThere checks a directory or a file that a flag names, for a service elsewhere.

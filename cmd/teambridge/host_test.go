@@ -101,7 +101,8 @@ func TestEachCommandWithHost(t *testing.T) {
 		if !cmd.HasParent() || cmd.HasSubCommands() || cmd.Name() == "help" {
 			return
 		}
-		a := &app{host: host{lookup: func(string) (string, bool) { return "", false }, stdout: io.Discard, stderr: io.Discard}, hostName: "ssh://box:0"}
+		a := newApp(host{lookup: func(string) (string, bool) { return "", false }, stdout: io.Discard, stderr: io.Discard}, nil)
+		a.hostName = "ssh://box:0"
 		a.out = &stdio.Output{W: io.Discard}
 		command := strings.TrimPrefix(cmd.CommandPath(), "teambridge ")
 		err := a.chooseHost(cmd)
@@ -110,9 +111,10 @@ func TestEachCommandWithHost(t *testing.T) {
 			t.Errorf("%s: with an invalid host, the error is %v", command, err)
 		}
 	}
-	check(newRoot(&app{}, ""))
+	check(newRoot(newApp(host{}, nil), ""))
 	for _, c := range onlyOnes {
-		a := &app{there: &elsewhere{name: "ssh://box", host: ssh.Host{Name: "box"}}}
+		a := newApp(host{}, nil)
+		a.there = &elsewhere{name: "ssh://box", host: ssh.Host{Name: "box"}}
 		err := a.onlyHere(c.command)
 		f, status := explain(t.Context(), err)
 		if status != api.ExitUsage || !strings.Contains(f.Hint, "ssh ") || !strings.HasSuffix(f.Hint, " box teambridge "+c.command) {
@@ -124,7 +126,8 @@ func TestEachCommandWithHost(t *testing.T) {
 // What is known of a message when a service elsewhere does not answer.
 func TestUnsure(t *testing.T) {
 	t.Parallel()
-	a := &app{there: &elsewhere{name: "ssh://box"}}
+	a := newApp(host{}, nil)
+	a.there = &elsewhere{name: "ssh://box"}
 	lost := &ssh.Error{Host: ssh.Host{Name: "box"}, Why: ssh.Lost, Status: 255}
 	refused := &ssh.Error{Host: ssh.Host{Name: "box"}, Why: ssh.Failed, Status: 255}
 	for _, c := range []struct {

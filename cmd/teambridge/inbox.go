@@ -112,7 +112,7 @@ such message, or its sender is no longer in the team. Others are as for
 		Example: `  teambridge reply last "yes, please merge it"
   teambridge reply 4cfd "see the test in inbox_test.go"`,
 		Args:              exactly(2),
-		ValidArgsFunction: a.completeFirst(a.messageIDs),
+		ValidArgsFunction: completer{a}.completeFirst(completer{a}.messageIDs),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.reply(cmd.Context(), args[0], args[1], o) },
 	}
 	sendFlags(cmd, &o)

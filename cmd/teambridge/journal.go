@@ -10,15 +10,15 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-func (a *app) journal(ctx context.Context) (*journal.Journal, error) {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, sqlite.Patience))
+func (f *files) journal(ctx context.Context) (*journal.Journal, error) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(f.wait, sqlite.Patience))
 	defer cancel()
-	if a.there != nil {
-		return nil, a.errNoFiles()
+	if f.there != nil {
+		return nil, f.errNoFiles()
 	}
-	j, err := journal.Open(ctx, filepath.Join(a.state, "journal.db"))
+	j, err := journal.Open(ctx, filepath.Join(f.state, "journal.db"))
 	if err == nil {
-		a.atEnd(j.Close)
+		f.atEnd(j.Close)
 	}
 	return j, err
 }

@@ -137,7 +137,7 @@ Exit status: 0; 2 the card is invalid; 5 there is a link with another card.`,
 	}
 	cmd.Flags().StringArrayVar(&n.Teams, "share", nil, "a team that it may write to")
 	replaceFlag(cmd, &n.Replace, "take another card in place of the one that is pinned")
-	must(cmd.RegisterFlagCompletionFunc("share", a.completeTeams))
+	must(cmd.RegisterFlagCompletionFunc("share", completer{a}.completeTeams))
 	return cmd
 }
 
@@ -155,7 +155,7 @@ Exit status: 0; 3 there is no link with the machine.`,
 		Example: `  teambridge link share laptop ci
   teambridge link share laptop ci --stop`,
 		Args:              exactly(2),
-		ValidArgsFunction: a.completeFirst(a.machineNames),
+		ValidArgsFunction: completer{a}.completeFirst(completer{a}.machineNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := a.bridge(cmd.Context()).ShareTeam(cmd.Context(), args[0], api.NewShare{Team: args[1], Stop: stop})
 			if err != nil {
@@ -208,7 +208,7 @@ func listLinks(ctx context.Context, a *app) error {
 		return err
 	}
 	const none = "there are no links; make one with: teambridge link add CARD"
-	return printList(a, links.Machines, none, []string{"MACHINE", "STATE", "HEARD", "SHARED", "OFFERS", "QUEUED", "UNCONFIRMED", "OLDEST", "REFUSED"}, func(m api.Machine) []string {
+	return printList(&a.console, links.Machines, none, []string{"MACHINE", "STATE", "HEARD", "SHARED", "OFFERS", "QUEUED", "UNCONFIRMED", "OLDEST", "REFUSED"}, func(m api.Machine) []string {
 		return []string{
 			m.Machine, m.State, clockOf(m.Heard), dash(strings.Join(m.Teams, ",")), dash(strings.Join(m.Offers, ",")), strconv.Itoa(m.Queued), strconv.Itoa(m.Stored), clockOf(m.Oldest), strconv.Itoa(m.Refused),
 		}
@@ -216,7 +216,7 @@ func listLinks(ctx context.Context, a *app) error {
 }
 
 // linksNote says which machines are away, or have not confirmed messages.
-func (a *app) linksNote(ctx context.Context) {
+func (a *access) linksNote(ctx context.Context) {
 	if a.json {
 		return
 	}
@@ -266,7 +266,7 @@ the entries of its members are removed from teams.
 Exit status: 0; 3 there is no link with it.`,
 		Example:           `  teambridge link remove build`,
 		Args:              exactly(1),
-		ValidArgsFunction: a.completeFirst(a.machineNames),
+		ValidArgsFunction: completer{a}.completeFirst(completer{a}.machineNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := a.bridge(cmd.Context()).RemoveMachine(cmd.Context(), args[0])
 			if err != nil {
@@ -278,8 +278,8 @@ Exit status: 0; 3 there is no link with it.`,
 }
 
 // machineNames are those that there are links with.
-func (a *app) machineNames(ctx context.Context) (names []string) {
-	links, err := a.bridge(ctx).Links(ctx)
+func (c completer) machineNames(ctx context.Context) (names []string) {
+	links, err := c.bridge(ctx).Links(ctx)
 	if err != nil {
 		return nil
 	}

@@ -56,7 +56,7 @@ func TestManPages(t *testing.T) {
 			}
 		}
 	}
-	write(newRoot(&app{host: ownProcess()}, ""))
+	write(newRoot(newApp(ownProcess(), nil), ""))
 	if pages < 40 {
 		t.Errorf("%d pages", pages)
 	}

@@ -27,7 +27,7 @@ the name, or a message to the session is on its way.`,
 		Example: `  teambridge name api-93 backend
   teambridge name backend ''`,
 		Args:              exactly(2),
-		ValidArgsFunction: a.completeMembers(1),
+		ValidArgsFunction: completer{a}.completeMembers(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s := a.scope()
 			s.Existing = true

@@ -17,20 +17,20 @@ import (
 )
 
 // warnOf warns of err. That a database is damaged is said once and in short: doctor says what to do.
-func (a *app) warnOf(err error) {
+func (f *files) warnOf(err error) {
 	text := view.Describe(err)
 	if e, ok := errors.AsType[*ledger.Error](err); ok && errors.Is(err, ledger.ErrCorrupt) {
-		if _, again := a.damaged.LoadOrStore(e.Path, true); again {
+		if _, again := f.damaged.LoadOrStore(e.Path, true); again {
 			return
 		}
 		_, follows, _ := strings.Cut(err.Error(), e.Error()) // what does not work because of it
 		text = fmt.Sprintf("the %s cannot be used: %s is %v (teambridge doctor says what to do)%s", e.Name, e.Path, ledger.ErrCorrupt, follows)
 	}
-	a.warn("%s", text)
+	f.warn("%s", text)
 }
 
 // scope is what the flags, the environment and the directory say.
-func (a *app) scope() api.Scope {
+func (a *access) scope() api.Scope {
 	s := api.Scope{Team: a.teamName}
 	s.Default, _ = a.lookup("TEAMBRIDGE_TEAM")
 	s.Dir, _ = a.personDir() // without it, teams are not told apart by it
@@ -38,18 +38,18 @@ func (a *app) scope() api.Scope {
 }
 
 // target returns what names such as MEMBER[@TEAM] mean.
-func (a *app) target(ctx context.Context, names ...string) (api.Target, error) {
+func (a *access) target(ctx context.Context, names ...string) (api.Target, error) {
 	return a.targetIn(ctx, a.scope(), names...)
 }
 
 // targetToRead is target for commands that change nothing: where no team lives, and nobody is named, the sessions are meant.
-func (a *app) targetToRead(ctx context.Context, names ...string) (api.Target, error) {
+func (a *access) targetToRead(ctx context.Context, names ...string) (api.Target, error) {
 	s := a.scope()
 	s.ToRead = true
 	return a.targetIn(ctx, s, names...)
 }
 
-func (a *app) targetIn(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
+func (a *access) targetIn(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
 	to, err := a.bridge(ctx).Target(ctx, s, names...)
 	if err == nil {
 		a.chosen = to.Team
@@ -62,12 +62,12 @@ func (a *app) targetIn(ctx context.Context, s api.Scope, names ...string) (api.T
 }
 
 // local does operations on the files.
-func (a *app) local() *bridge.Local {
-	if a.files == nil {
+func (a *access) local() *bridge.Local {
+	if a.onFiles == nil {
 		a.completesState()
 		tmux, _ := a.socket("") // of the environment, which has no error
 		dir, _ := a.cwd()       // without it, the settings of the project do not count
-		a.files = bridge.New(bridge.Options{
+		a.onFiles = bridge.New(bridge.Options{
 			Root: a.root, Ledger: a.ledger, Journal: a.journal, State: a.state, Locker: a.locks(), Tmux: tmux, RecordWithin: cmp.Or(a.wait, journalWait),
 			LookupEnv: a.lookup, Dir: dir, AnswerWithin: a.wait, Version: build(),
 			Warn: a.warnOf, Debug: a.debug,
@@ -81,15 +81,15 @@ func (a *app) local() *bridge.Local {
 			},
 		})
 	}
-	return a.files
+	return a.onFiles
 }
 
 // where is the Claude directory, for messages.
-func (a *app) where() string {
-	if a.there != nil {
-		return a.there.name
+func (f *files) where() string {
+	if f.there != nil {
+		return f.there.name
 	}
-	if root, err := a.root(); err == nil {
+	if root, err := f.root(); err == nil {
 		return root.Path()
 	}
 	return "-"
@@ -97,7 +97,7 @@ func (a *app) where() string {
 
 // events yields the events of a team, or of all teams if the name is empty, from now on: those of the service, to which it connects
 // again when that is lost, or else what the files tell. The iterator may be used by another goroutine than the rest of a.
-func (a *app) events(ctx context.Context, team string) iter.Seq2[api.Event, error] {
+func (a *access) events(ctx context.Context, team string) iter.Seq2[api.Event, error] {
 	served, events := a.bridge(ctx).service, a.local().Events
 	if served != nil {
 		events = served.Events

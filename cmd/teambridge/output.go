@@ -37,24 +37,24 @@ import (
 	"teambridge/teams"
 )
 
-func (a *app) printJSON(v any) error {
+func (c *console) printJSON(v any) error {
 	line, err := jsonLine(v)
 	if err != nil {
 		return err
 	}
-	return a.print(line)
+	return c.print(line)
 }
 
 // answer prints v with --json, else a line for a person.
-func (a *app) answer(v any, format string, args ...any) error {
-	if a.json {
-		return a.printJSON(v)
+func (c *console) answer(v any, format string, args ...any) error {
+	if c.json {
+		return c.printJSON(v)
 	}
-	return a.printf(format, args...)
+	return c.printf(format, args...)
 }
 
-func (a *app) print(b []byte) (err error) {
-	a.progress.Aside(func() { _, err = a.stdout.Write(b) })
+func (c *console) print(b []byte) (err error) {
+	c.progress.Aside(func() { _, err = c.stdout.Write(b) })
 	if err != nil {
 		return fmt.Errorf("write the answer: %w", err)
 	}
@@ -62,28 +62,28 @@ func (a *app) print(b []byte) (err error) {
 }
 
 // whileRead is [stdio.Output.WhileRead] of stdout.
-func (a *app) whileRead(ctx context.Context) (reading context.Context, stop func()) {
-	return a.out.WhileRead(ctx, a.hangUp)
+func (c *console) whileRead(ctx context.Context) (reading context.Context, stop func()) {
+	return c.out.WhileRead(ctx, c.hangUp)
 }
 
-func (a *app) printf(format string, args ...any) error {
-	return a.print(fmt.Appendf(nil, format, args...))
+func (c *console) printf(format string, args ...any) error {
+	return c.print(fmt.Appendf(nil, format, args...))
 }
 
 // note, warn and debug write to stderr.
-func (a *app) note(format string, args ...any) {
-	if !a.json && !a.out.Unread() {
-		a.say("note", fmt.Sprintf(format, args...))
+func (c *console) note(format string, args ...any) {
+	if !c.json && !c.out.Unread() {
+		c.say("note", fmt.Sprintf(format, args...))
 	}
 }
 
-func (a *app) warn(format string, args ...any) {
-	a.tell(a.warning(fmt.Sprintf(format, args...)))
+func (c *console) warn(format string, args ...any) {
+	c.tell(c.warning(fmt.Sprintf(format, args...)))
 }
 
 // warning is the line that warns of text.
-func (a *app) warning(text string) []byte {
-	if a.json {
+func (c *console) warning(text string) []byte {
+	if c.json {
 		if line, err := jsonLine(map[string]any{"warning": map[string]string{"message": text}}); err == nil {
 			return line
 		}
@@ -91,48 +91,48 @@ func (a *app) warning(text string) []byte {
 	return sayLine("warning", text)
 }
 
-func (a *app) debug(format string, args ...any) {
-	if a.verbose {
-		a.say("teambridge", fmt.Sprintf(format, args...))
+func (c *console) debug(format string, args ...any) {
+	if c.verbose {
+		c.say("teambridge", fmt.Sprintf(format, args...))
 	}
 }
 
-func (a *app) say(what, text string) {
-	a.tell(sayLine(what, text))
+func (c *console) say(what, text string) {
+	c.tell(sayLine(what, text))
 }
 
 // tell writes a line to stderr. An error could not be reported anywhere.
-func (a *app) tell(line []byte) {
-	a.progress.Aside(func() { a.stderr.Write(line) })
+func (c *console) tell(line []byte) {
+	c.progress.Aside(func() { c.stderr.Write(line) })
 }
 
 // working shows that the command does what text says, until done is called. That has to be
 // before anything long is printed, which may be read in a pager on the same terminal.
-func (a *app) working(format string, args ...any) (done func()) {
-	return a.progress.Start(escape(fmt.Sprintf(format, args...), false))
+func (c *console) working(format string, args ...any) (done func()) {
+	return c.progress.Start(escape(fmt.Sprintf(format, args...), false))
 }
 
 // queueErrors puts a queue in front of stderr, so that the command does not wait for its
 // reader.
-func (a *app) queueErrors() *stdio.Queue {
-	q := stdio.NewQueue(a.stderr, func(m stdio.Missing) []byte {
-		return a.warning(fmt.Sprintf("%s were dropped here, since nobody read them", m))
+func (c *console) queueErrors() *stdio.Queue {
+	q := stdio.NewQueue(c.stderr, func(m stdio.Missing) []byte {
+		return c.warning(fmt.Sprintf("%s were dropped here, since nobody read them", m))
 	}, func(error) {}) // it cannot be reported
-	q.Patience = cmp.Or(a.patience, q.Patience)
-	a.stderr = q
-	a.drain = func(ctx context.Context) { q.Drain(ctx) }
+	q.Patience = cmp.Or(c.patience, q.Patience)
+	c.stderr = q
+	c.drain = func(ctx context.Context) { q.Drain(ctx) }
 	return q
 }
 
 // queueOutput puts a queue in front of stdout, which calls failed with the first error. drain waits
 // until it is read.
-func (a *app) queueOutput(leftOut func(stdio.Missing) []byte, failed func(error)) (q *stdio.Queue, drain func(context.Context)) {
-	q = stdio.NewQueue(a.stdout, leftOut, func(err error) { failed(fmt.Errorf("write the answer: %w", err)) })
-	q.Patience = cmp.Or(a.patience, q.Patience)
-	a.stdout = q
+func (c *console) queueOutput(leftOut func(stdio.Missing) []byte, failed func(error)) (q *stdio.Queue, drain func(context.Context)) {
+	q = stdio.NewQueue(c.stdout, leftOut, func(err error) { failed(fmt.Errorf("write the answer: %w", err)) })
+	q.Patience = cmp.Or(c.patience, q.Patience)
+	c.stdout = q
 	return q, func(ctx context.Context) {
 		if lost := q.Drain(ctx); lost != (stdio.Missing{}) {
-			a.warn("%s of output were not read and are lost", lost)
+			c.warn("%s of output were not read and are lost", lost)
 		}
 	}
 }
@@ -185,8 +185,8 @@ const (
 )
 
 // paint colours s on a terminal.
-func (a *app) paint(colour, s string) string {
-	if !a.terminal || s == "" {
+func (c *console) paint(colour, s string) string {
+	if !c.terminal || s == "" {
 		return s
 	}
 	return painted(colour, s)
@@ -206,23 +206,25 @@ func escape(s string, lines bool) string { return plain.Escape(s, lines) }
 func jsonLine(v any) ([]byte, error) { return plain.JSON(v) }
 
 // table prints rows of cells in aligned columns, the first row as the head.
-func (a *app) table(rows [][]string) error { return a.print([]byte(plain.Table(rows, a.width(), 3))) }
+func (c *console) table(rows [][]string) error {
+	return c.print([]byte(plain.Table(rows, c.width(), 3)))
+}
 
 // printList prints a list: as JSON, or else as a table with a row for each value, or what to say if
 // there is none.
-func printList[T any](a *app, list []T, none string, head []string, row func(T) []string) error {
+func printList[T any](c *console, list []T, none string, head []string, row func(T) []string) error {
 	switch {
-	case a.json:
-		return a.printJSON(list)
+	case c.json:
+		return c.printJSON(list)
 	case len(list) == 0:
-		a.note("%s", none)
+		c.note("%s", none)
 		return nil
 	}
 	rows := [][]string{head}
 	for _, v := range list {
 		rows = append(rows, row(v))
 	}
-	return a.table(rows)
+	return c.table(rows)
 }
 
 // orUnchanged is the word for what was done, if anything was.
@@ -234,15 +236,17 @@ func orUnchanged(word string, changed bool) string {
 }
 
 // width is how many columns the terminal that stdout is has now; 0 if it is none.
-func (a *app) width() int {
-	if a.columns == nil {
+func (c *console) width() int {
+	if c.columns == nil {
 		return 0
 	}
-	return a.columns()
+	return c.columns()
 }
 
 // indent writes a text below the line about it.
-func (a *app) indent(b *strings.Builder, text string) { b.WriteString(plain.Indent(text, a.width())) }
+func (c *console) indent(b *strings.Builder, text string) {
+	b.WriteString(plain.Indent(text, c.width()))
+}
 
 func relayText(r *api.Relay) string { return view.RelayText(r) }
 

@@ -64,7 +64,7 @@ func targetFlags(cmd *cobra.Command, a *app, n *api.NewPane, pane string) {
 	cmd.Flags().StringVar(&n.Socket, "socket", "", "path of the tmux server's socket (default from $TMUX)")
 	cmd.Flags().StringVar(&n.Profile, "profile", profiles[0], "program in it: "+strings.Join(profiles, ", "))
 	complete(cmd, "profile", profiles...)
-	must(cmd.RegisterFlagCompletionFunc("pane", a.completeTargets))
+	must(cmd.RegisterFlagCompletionFunc("pane", completer{a}.completeTargets))
 }
 
 func newPaneList(a *app) *cobra.Command {
@@ -94,7 +94,7 @@ The pane itself stays as it is.
 Exit status: 0; 3 no such name; 6 a message is being typed into it.`,
 		Example:           `  teambridge pane remove build`,
 		Args:              exactly(1),
-		ValidArgsFunction: a.completeFirst(a.paneNames),
+		ValidArgsFunction: completer{a}.completeFirst(completer{a}.paneNames),
 		RunE:              func(cmd *cobra.Command, args []string) error { return removePane(cmd.Context(), a, args[0]) },
 	}
 }
@@ -114,7 +114,7 @@ no agent is in the pane.`,
 		Example: `  teambridge pane test build
   teambridge pane test --pane main:1.0 --policy when-idle`,
 		Args:              between(0, 1),
-		ValidArgsFunction: a.completeFirst(a.paneNames),
+		ValidArgsFunction: completer{a}.completeFirst(completer{a}.paneNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return testPane(cmd.Context(), a, args, n, cmp.Or(policy, policies[0]))
 		},
@@ -126,14 +126,14 @@ no agent is in the pane.`,
 
 // socket is the socket of the tmux server that a flag names, else of the one of this
 // terminal; "" is the default server.
-func (a *app) socket(flag string) (string, error) {
-	if a.there != nil {
+func (f *files) socket(flag string) (string, error) {
+	if f.there != nil {
 		return flag, dirThere("socket", &flag)
 	}
 	if flag != "" {
 		return filepath.Abs(flag)
 	}
-	inside, _ := a.lookup("TMUX")
+	inside, _ := f.lookup("TMUX")
 	path, _ := insideTmux(inside)
 	return path, nil
 }
@@ -180,7 +180,7 @@ func listPanes(ctx context.Context, a *app) error {
 		return err
 	}
 	const none = "no panes are registered; add one with: teambridge pane add NAME --pane TARGET"
-	return printList(a, list, none, []string{"NAME", "PANE", "WHERE", "PROGRAM", "STATE", "WAITING", "REASON"}, func(p api.Pane) []string {
+	return printList(&a.console, list, none, []string{"NAME", "PANE", "WHERE", "PROGRAM", "STATE", "WAITING", "REASON"}, func(p api.Pane) []string {
 		row := []string{p.Member, p.Target, "-", "-", "-", strconv.Itoa(p.Queue), dash(p.Reason)}
 		if l := p.Look; l != nil {
 			row[2], row[3], row[4] = dash(l.Where), dash(l.Program), l.State
@@ -299,12 +299,12 @@ func printTested(a *app, t api.PaneTest) error {
 }
 
 // completeTargets completes the panes of the tmux server.
-func (a *app) completeTargets(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	if !a.completesState() {
+func (c completer) completeTargets(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if !c.completesState() {
 		return nil, noFiles
 	}
 	flag, _ := cmd.Flags().GetString("socket")
-	socket, err := a.socket(flag)
+	socket, err := c.socket(flag)
 	if err != nil {
 		return nil, noFiles
 	}
@@ -317,8 +317,8 @@ func (a *app) completeTargets(cmd *cobra.Command, _ []string, prefix string) ([]
 }
 
 // paneNames lists the names of the registered panes.
-func (a *app) paneNames(ctx context.Context) (names []string) {
-	list, _ := a.local().Registered(ctx)
+func (c completer) paneNames(ctx context.Context) (names []string) {
+	list, _ := c.local().Registered(ctx)
 	for _, p := range list {
 		names = append(names, p.Inbox)
 	}

@@ -35,7 +35,7 @@ func (o *paneOptions) flags(cmd *cobra.Command, notify bool) {
 const paneTimeout = 30 * time.Second
 
 // noteHeld notes why a message to a pane of a team waits, whenever that changes, until stop is called.
-func (a *app) noteHeld(ctx context.Context, team, id string) (stop func()) {
+func (a *access) noteHeld(ctx context.Context, team, id string) (stop func()) {
 	b := a.bridge(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -62,7 +62,7 @@ func (a *app) noteHeld(ctx context.Context, team, id string) (stop func()) {
 }
 
 // notifyNote says what is missing for the sender to be told.
-func (a *app) notifyNote(ctx context.Context, sent api.Sent) {
+func (a *access) notifyNote(ctx context.Context, sent api.Sent) {
 	root, err := a.root()
 	if err != nil || a.bridge(ctx).service != nil {
 		return

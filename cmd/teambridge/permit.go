@@ -42,7 +42,7 @@ withdrawn, or this is the shell of an agent.`,
   teambridge permit 3f0c --session
   teambridge permit 71ab --answer "Which colour?=Blue"`,
 		Args:              between(0, 1),
-		ValidArgsFunction: a.completeFirst(a.questionIDs),
+		ValidArgsFunction: completer{a}.completeFirst(completer{a}.questionIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chosen := cmd.Flags().Changed("session")
 			if len(args) == 0 {
@@ -69,7 +69,7 @@ withdrawn, or this is the shell of an agent.`,
 	f := cmd.Flags()
 	f.StringVar(&session, "session", "", "also allow a rule of the question until the agent is restarted, such as --session='Bash(go test *)'")
 	f.Lookup("session").NoOptDefVal = firstRule
-	must(cmd.RegisterFlagCompletionFunc("session", a.questionRules))
+	must(cmd.RegisterFlagCompletionFunc("session", completer{a}.questionRules))
 	f.StringArrayVar(&answers, "answer", nil, "answer what the agent asks, as QUESTION=TEXT; only TEXT if it asks one thing; several choices as A, B")
 	return cmd
 }
@@ -90,7 +90,7 @@ Exit status: 0 denied; 2 several questions match; 3 no such question; 4 the
 service does not answer; 5 it was answered before, or withdrawn.`,
 		Example:           `  teambridge deny 3f0c --reason "not on Fridays"`,
 		Args:              exactly(1),
-		ValidArgsFunction: a.completeFirst(a.questionIDs),
+		ValidArgsFunction: completer{a}.completeFirst(completer{a}.questionIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return answerQuestion(cmd.Context(), a, args[0], func(api.Question) (api.Permit, error) {
 				return api.Permit{Reason: reason}, nil

@@ -47,13 +47,13 @@ Exit status: 0 it is there; 3 it is not.`,
 
 // versionNote warns, once for each version on this machine, of members whose version is newer than those that teambridge was
 // measured with, and which nobody has measured here.
-func (a *app) versionNote(sent ...api.Sent) {
+func (f *files) versionNote(sent ...api.Sent) {
 	for _, s := range sent {
 		v, err := teams.ParseVersion(s.Unlisted)
-		if err != nil || v.Outdated() || a.state == "" {
+		if err != nil || v.Outdated() || f.state == "" {
 			continue
 		}
-		dir := doctor.Measured(a.state)
+		dir := doctor.Measured(f.state)
 		if _, err := os.Stat(filepath.Join(dir, v.String()+".json")); err == nil {
 			continue
 		}
@@ -65,6 +65,6 @@ func (a *app) versionNote(sent ...api.Sent) {
 			continue // it was said
 		}
 		_ = told.Close()
-		a.warn("%s; measure it with: teambridge-probe", v.NewerNote(s.Member))
+		f.warn("%s; measure it with: teambridge-probe", v.NewerNote(s.Member))
 	}
 }

@@ -55,7 +55,7 @@ The name is the one in the file, which need not be that of the file.
 Exit status: 0; 2 the file cannot be used; 3 no such profile.`,
 		Example:           `  teambridge profile show reviewer`,
 		Args:              exactly(1),
-		ValidArgsFunction: a.completeFirst(func(context.Context) []string { return profileNames(a, dir) }),
+		ValidArgsFunction: completer{a}.completeFirst(func(context.Context) []string { return profileNames(a, dir) }),
 		RunE:              func(_ *cobra.Command, args []string) error { return showProfile(a, dir, args[0]) },
 	}
 	dirFlag(cmd, &dir)
@@ -109,7 +109,7 @@ func listProfiles(a *app, dir string) error {
 		infos = append(infos, info)
 	}
 	none := "there is no profile in " + strings.Join(dirs, ", ")
-	return printList(a, infos, none, []string{"PROFILE", "MODEL", "TOOLS", "FILE", "DESCRIPTION"}, func(i api.Profile) []string {
+	return printList(&a.console, infos, none, []string{"PROFILE", "MODEL", "TOOLS", "FILE", "DESCRIPTION"}, func(i api.Profile) []string {
 		text := i.Description
 		switch {
 		case i.Problem != "":

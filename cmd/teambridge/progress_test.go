@@ -60,7 +60,7 @@ func TestProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, terminal := testProgress(80)
-		a := &app{host: host{stdout: terminal, stderr: terminal, progress: p}}
+		a := newApp(host{stdout: terminal, stderr: terminal, progress: p}, nil)
 		done := a.working("waiting for %s", "work\x1ber")
 		shows := func(after time.Duration, want string, ended ...string) {
 			t.Helper()

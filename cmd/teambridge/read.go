@@ -51,7 +51,7 @@ are shown).`,
 		Example: `  teambridge read operator --unread --mark-read
   teambridge read --since 1h --history`,
 		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: a.completeMembers(-1),
+		ValidArgsFunction: completer{a}.completeMembers(-1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.read(cmd.Context(), args, o) },
 	}
 	f := cmd.Flags()
@@ -117,20 +117,20 @@ func problems(all []api.Error) (list []error) {
 }
 
 // hiddenNote says how many confirmations were left out.
-func (a *app) hiddenNote(n int) {
+func (c *console) hiddenNote(n int) {
 	if n == 1 {
-		a.note("1 confirmation is hidden; --protocol shows it")
+		c.note("1 confirmation is hidden; --protocol shows it")
 	} else if n > 1 {
-		a.note("%d confirmations are hidden; --protocol shows them", n)
+		c.note("%d confirmations are hidden; --protocol shows them", n)
 	}
 }
 
-func (a *app) printRows(list []api.Message) error {
-	if a.json {
-		return a.printJSON(list)
+func (c *console) printRows(list []api.Message) error {
+	if c.json {
+		return c.printJSON(list)
 	}
 	for _, m := range list {
-		if err := a.print([]byte(a.entry(m))); err != nil {
+		if err := c.print([]byte(c.entry(m))); err != nil {
 			return err
 		}
 	}
@@ -138,18 +138,18 @@ func (a *app) printRows(list []api.Message) error {
 }
 
 // entry is a message for a person: a line about it, and its text indented.
-func (a *app) entry(m api.Message) string {
+func (c *console) entry(m api.Message) string {
 	at := dash(m.Timestamp)
 	if t, ok := (&inbox.Row{Timestamp: m.Timestamp}).Time(); ok {
 		at = clock(t)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s → %s", a.paint(dim, escape(at, false)), a.paint(bold, dash(escape(m.From, false))), escape(m.Inbox, false))
+	fmt.Fprintf(&b, "%s  %s → %s", c.paint(dim, escape(at, false)), c.paint(bold, dash(escape(m.From, false))), escape(m.Inbox, false))
 	switch {
 	case m.Gone:
-		b.WriteString("  " + a.paint(dim, "gone"))
+		b.WriteString("  " + c.paint(dim, "gone"))
 	case !m.Read:
-		b.WriteString("  " + a.paint(yellow, "unread"))
+		b.WriteString("  " + c.paint(yellow, "unread"))
 	}
 	if m.Kind != "message" {
 		b.WriteString("  [" + escape(m.Kind, false) + "]")
@@ -157,8 +157,8 @@ func (a *app) entry(m api.Message) string {
 	if m.Summary != "" {
 		b.WriteString("  " + escape(m.Summary, false))
 	}
-	b.WriteString("  " + a.paint(dim, escape(shortID(m.ID), false)) + "\n")
-	a.indent(&b, readable(m))
+	b.WriteString("  " + c.paint(dim, escape(shortID(m.ID), false)) + "\n")
+	c.indent(&b, readable(m))
 	return b.String()
 }
 

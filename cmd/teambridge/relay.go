@@ -43,10 +43,12 @@ several ids begin with them.
 
 Exit status: 0; 2 several match; 3 no such delivery or relay; 5 it has not
 failed, or is not dead.`,
-		Example:           `  teambridge relay retry 3f0c`,
-		Args:              exactly(1),
-		ValidArgsFunction: a.completeFirst(func(ctx context.Context) []string { return append(a.deliveryIDs(ctx), a.relayIDs(ctx)...) }),
-		RunE:              func(cmd *cobra.Command, args []string) error { return retryRelay(cmd.Context(), a, args[0]) },
+		Example: `  teambridge relay retry 3f0c`,
+		Args:    exactly(1),
+		ValidArgsFunction: completer{a}.completeFirst(func(ctx context.Context) []string {
+			return append(completer{a}.deliveryIDs(ctx), completer{a}.relayIDs(ctx)...)
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error { return retryRelay(cmd.Context(), a, args[0]) },
 	}
 	drop := &cobra.Command{
 		Use:   "drop DELIVERY",
@@ -60,7 +62,7 @@ Exit status: 0; 2 several match; 3 no such delivery; 5 it is under way or has
 ended.`,
 		Example:           `  teambridge relay drop 3f0c`,
 		Args:              exactly(1),
-		ValidArgsFunction: a.completeFirst(a.deliveryIDs),
+		ValidArgsFunction: completer{a}.completeFirst(completer{a}.deliveryIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, err := a.bridge(cmd.Context()).DropDelivery(cmd.Context(), args[0])
 			return err
@@ -114,7 +116,7 @@ func listRelays(ctx context.Context, a *app, all, relaysOnly bool) error {
 		err = a.printf("\n")
 	}
 	head := []string{"DELIVERY", "TO", "FROM", "KIND", "STATE", "SINCE", "REASON"}
-	return errors.Join(err, printList(a, infos, "no deliveries are under way or failed", head, func(d api.Delivery) []string {
+	return errors.Join(err, printList(&a.console, infos, "no deliveries are under way or failed", head, func(d api.Delivery) []string {
 		from := d.From
 		if d.Person && from == "" {
 			from = "you"

@@ -53,7 +53,7 @@ other settings, or is an interactive lead.`,
 			}
 			return usage("usage: "+cmd.UseLine(), "add takes a member and, after --, a command, without which only --runtime opencode, codex, gemini and qwen work")
 		},
-		ValidArgsFunction: a.completeMembers(1),
+		ValidArgsFunction: completer{a}.completeMembers(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Command, r.Mode = args[1:], []byte(mode)
 			return addRelay(cmd.Context(), a, args[0], r)
@@ -82,7 +82,7 @@ Exit status: 0; 2 several relays match; 3 no such relay; 5 the relay was not
 added, or the team must stay.`,
 		Example:           `  teambridge relay remove worker@myteam`,
 		Args:              exactly(1),
-		ValidArgsFunction: a.completeFirst(a.relayIDs),
+		ValidArgsFunction: completer{a}.completeFirst(completer{a}.relayIDs),
 		RunE:              func(cmd *cobra.Command, args []string) error { return removeRelay(cmd.Context(), a, args[0], team) },
 	}
 	cmd.Flags().BoolVar(&team, "delete-team", false, "also remove the team that was made for it")

@@ -23,7 +23,7 @@ seconds or by the next run, and counting starts again.
 Exit status: 0; 3 no such team or member, or nothing is held.`,
 		Example:           `  teambridge relay release lead@myteam worker`,
 		Args:              between(1, 2),
-		ValidArgsFunction: a.completeMembers(2),
+		ValidArgsFunction: completer{a}.completeMembers(2),
 		RunE:              func(cmd *cobra.Command, args []string) error { return changeHolds(cmd.Context(), a, args, true) },
 	}
 }
@@ -46,7 +46,7 @@ Exit status: 0, even if it is held already; 3 no such team or member; 5 no relay
 delivers to either of them: each reads its own inbox, or is typed its messages.`,
 		Example:           `  teambridge relay hold lead@myteam worker`,
 		Args:              between(2, 2),
-		ValidArgsFunction: a.completeMembers(2),
+		ValidArgsFunction: completer{a}.completeMembers(2),
 		RunE:              func(cmd *cobra.Command, args []string) error { return changeHolds(cmd.Context(), a, args, false) },
 	}
 }

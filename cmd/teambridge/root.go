@@ -68,38 +68,54 @@ func ownProcess() host {
 	return h
 }
 
-// app is one run of the program: its host and its global flags.
+// app is one run of the program. Each layer knows nothing of the next: the console, the files of this machine, and what does
+// the operations.
 type app struct {
-	host
-	out       *stdio.Output // what stdout is
-	claudeDir string
-	hostName  string     // --host, else $TEAMBRIDGE_HOST
-	there     *elsewhere // what it names; nil: the service, or the files, of this machine
-	broken    bool       // the connection there broke, and a person was told
-	teamName  string
-	chosen    string // the team that was opened last
-	state     string // the directory of our own files
-	json      bool
-	verbose   bool
-	agent     bool // an agent asks, and no person: see newMCP
+	access
+	helpAll bool // --help-all
+}
 
-	// What was opened for the command, once, and is closed by close.
+// access is who does the operations of a command, and what its flags and the environment say of whom they are about.
+type access struct {
+	files
+	hostName string // --host, else $TEAMBRIDGE_HOST
+	broken   bool   // the connection there broke, and a person was told
+	teamName string
+	chosen   string        // the team that was opened last
+	agent    bool          // an agent asks, and no person: see newMCP
+	onFiles  *bridge.Local // see local
+	choosing sync.Mutex    // of choice
+	choice   *choice       // see bridge
+}
+
+// files are the files of this machine: what was opened of them for the command, once, is closed by close.
+type files struct {
+	console
+	claudeDir string
+	state     string     // the directory of our own files
+	there     *elsewhere // what --host names; nil: the service, or the files, of this machine
 	locker    *lockedfile.Locker
 	lazy      sync.Mutex // of dir and sends
 	dir       *teams.Root
-	files     *bridge.Local // see local
-	choosing  sync.Mutex    // of choice
-	choice    *choice       // see bridge
 	sends     *ledger.Ledger
 	sendsErr  error
 	opening   sync.Mutex // of opened
 	opened    []func() error
-	leaveOpen bool // closing the ledger would wait for the disk; see [ledger.Ledger.Close]
-	helpAll   bool // --help-all
+	leaveOpen bool     // closing the ledger would wait for the disk; see [ledger.Ledger.Close]
+	damaged   sync.Map // by path; see warnOf
+}
 
-	damaged sync.Map // by path; see warnOf
+// console is where a command prints.
+type console struct {
+	host
+	out     *stdio.Output // what stdout is
+	json    bool
+	verbose bool
+	drain   func(context.Context) // waits for whoever reads stderr, if it is queued; see run
+}
 
-	drain func(context.Context) // waits for whoever reads stderr, if it is queued; see run
+func newApp(h host, out *stdio.Output) *app {
+	return &app{access: access{files: files{console: console{host: h, out: out}}}}
 }
 
 // notifyHangUp has c told when the terminal is closed, unless the command is to go on then, as with nohup.
@@ -134,7 +150,7 @@ func run(args []string, h host) int {
 	defer signal.Stop(pipe)
 	out := &stdio.Output{W: h.stdout}
 	h.stdout = out
-	a := &app{host: h, out: out}
+	a := newApp(h, out)
 	only := ""
 	if len(args) > 0 {
 		only = args[0]
@@ -239,7 +255,7 @@ func newRoot(a *app, only string) *cobra.Command {
 	flags.StringVar(&a.state, "state-dir", "", "directory of teambridge's own files (default $TEAMBRIDGE_STATE, else $XDG_STATE_HOME/teambridge, else ~/.local/state/teambridge)")
 	flags.BoolVar(&a.json, "json", false, "print JSON: the result on stdout, errors on stderr")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "report on stderr what is being done")
-	must(root.RegisterFlagCompletionFunc("team", a.completeTeams))
+	must(root.RegisterFlagCompletionFunc("team", completer{a}.completeTeams))
 	one := slices.ContainsFunc(commands, func(g commandGroup) bool {
 		return slices.ContainsFunc(g.all, func(c lazyCommand) bool { return c.name == only })
 	})
@@ -371,58 +387,58 @@ func must(err error) {
 	}
 }
 
-func (a *app) close() (err error) {
-	if a.leaveOpen && !a.goesOn {
+func (f *files) close() (err error) {
+	if f.leaveOpen && !f.goesOn {
 		return nil
 	}
-	for _, c := range slices.Backward(a.opened) {
+	for _, c := range slices.Backward(f.opened) {
 		err = errors.Join(err, c())
 	}
-	a.opened = nil
+	f.opened = nil
 	return err
 }
 
 // atEnd lets something be closed at the end, after what is opened later.
-func (a *app) atEnd(c func() error) {
-	a.opening.Lock()
-	defer a.opening.Unlock()
-	a.opened = append(a.opened, c)
+func (f *files) atEnd(c func() error) {
+	f.opening.Lock()
+	defer f.opening.Unlock()
+	f.opened = append(f.opened, c)
 }
 
 // closeUnwritten closes c at the end. Nothing is written through c, so errors are ignored.
-func (a *app) closeUnwritten(c io.Closer) {
-	a.atEnd(func() error { _ = c.Close(); return nil })
+func (f *files) closeUnwritten(c io.Closer) {
+	f.atEnd(func() error { _ = c.Close(); return nil })
 }
 
-func (a *app) root() (*teams.Root, error) {
-	a.lazy.Lock()
-	defer a.lazy.Unlock()
+func (f *files) root() (*teams.Root, error) {
+	f.lazy.Lock()
+	defer f.lazy.Unlock()
 	switch {
-	case a.there != nil:
-		return nil, a.errNoFiles()
-	case a.dir != nil:
-		return a.dir, nil
+	case f.there != nil:
+		return nil, f.errNoFiles()
+	case f.dir != nil:
+		return f.dir, nil
 	}
-	dir, err := teams.Find(a.claudeDir, a.lookup)
+	dir, err := teams.Find(f.claudeDir, f.lookup)
 	if err != nil {
 		return nil, err
 	}
-	a.debug("Claude directory %s", dir)
+	f.debug("Claude directory %s", dir)
 	root, err := teams.Open(dir)
-	if errors.Is(err, fs.ErrNotExist) && a.withoutClaude(dir) {
+	if errors.Is(err, fs.ErrNotExist) && f.withoutClaude(dir) {
 		root, err = teams.OpenExpected(dir)
 	}
 	if err == nil {
-		a.dir = root
-		a.closeUnwritten(root)
+		f.dir = root
+		f.closeUnwritten(root)
 	}
 	return root, err
 }
 
 // withoutClaude reports whether somebody has Codex or Qwen Code, and Claude Code's directory would be dir, as it is if nothing else is said: then
 // there are agents without it, and its path may be given as --claude-dir, as to the service under systemd.
-func (a *app) withoutClaude(dir string) bool {
-	home, err := a.home()
+func (f *files) withoutClaude(dir string) bool {
+	home, err := f.home()
 	if err != nil || filepath.Base(dir) != ".claude" {
 		return false
 	}
@@ -434,7 +450,7 @@ func (a *app) withoutClaude(dir string) bool {
 	if err != nil || !os.SameFile(is, its) {
 		return false
 	}
-	homes := pane.HomesOf(a.lookup)
+	homes := pane.HomesOf(f.lookup)
 	return slices.ContainsFunc([]string{homes.Codex, homes.Qwen}, func(dir string) bool {
 		has, err := os.Stat(dir)
 		return err == nil && has.IsDir()
@@ -443,7 +459,7 @@ func (a *app) withoutClaude(dir string) bool {
 
 // namedTeam returns the team that an argument (which may be empty), --team or
 // $TEAMBRIDGE_TEAM names, or "".
-func (a *app) namedTeam(name string) (string, error) {
+func (a *access) namedTeam(name string) (string, error) {
 	if name != "" && a.teamName != "" && name != a.teamName {
 		return "", usage("omit one of them", "--team says %q and the name says %q", a.teamName, name)
 	}
@@ -455,7 +471,7 @@ func (a *app) namedTeam(name string) (string, error) {
 
 // team opens the team that an argument such as MEMBER@TEAM names, or, if name is empty,
 // the default one.
-func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
+func (a *access) team(ctx context.Context, name string) (*teams.Team, error) {
 	name, err := a.namedTeam(name)
 	if err != nil {
 		return nil, err
@@ -472,36 +488,36 @@ func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
 }
 
 // findState returns the state directory. flag is --state-dir.
-func (a *app) findState(flag string) (string, error) {
+func (f *files) findState(flag string) (string, error) {
 	if flag != "" {
 		return filepath.Abs(flag)
 	}
-	return api.StateDir(a.lookup)
+	return api.StateDir(f.lookup)
 }
 
-func (a *app) home() (string, error) { return api.HomeDir(a.lookup) }
+func (f *files) home() (string, error) { return api.HomeDir(f.lookup) }
 
-func (a *app) locks() *lockedfile.Locker {
-	if a.locker == nil {
-		a.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(a.state, "locks"), Wait: a.wait, Hold: a.hold})
+func (f *files) locks() *lockedfile.Locker {
+	if f.locker == nil {
+		f.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(f.state, "locks"), Wait: f.wait, Hold: f.hold})
 	}
-	return a.locker
+	return f.locker
 }
 
-func (a *app) ledger(ctx context.Context) (*ledger.Ledger, error) {
-	if a.there != nil {
-		return nil, a.errNoFiles()
+func (f *files) ledger(ctx context.Context) (*ledger.Ledger, error) {
+	if f.there != nil {
+		return nil, f.errNoFiles()
 	}
-	a.lazy.Lock()
-	defer a.lazy.Unlock()
-	if a.sends == nil && a.sendsErr == nil {
-		l, err := ledger.Open(ctx, filepath.Join(a.state, "ledger.db"))
+	f.lazy.Lock()
+	defer f.lazy.Unlock()
+	if f.sends == nil && f.sendsErr == nil {
+		l, err := ledger.Open(ctx, filepath.Join(f.state, "ledger.db"))
 		if err != nil && ctx.Err() != nil { // which is no reason for the next call
 			return nil, err
 		}
-		if a.sends, a.sendsErr = l, err; err == nil {
-			a.atEnd(l.Close)
+		if f.sends, f.sendsErr = l, err; err == nil {
+			f.atEnd(l.Close)
 		}
 	}
-	return a.sends, a.sendsErr
+	return f.sends, f.sendsErr
 }

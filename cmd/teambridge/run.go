@@ -191,7 +191,7 @@ agent if the person ended it, and 1 if it was killed.`,
 	f.BoolVar(&o.exitOnEOF, "exit-on-eof", false, "end when standard input has ended and nothing waits")
 	complete(cmd, "input", inLines, inWire)
 	complete(cmd, "output", outputForms...)
-	must(cmd.RegisterFlagCompletionFunc("as", a.completeMembers(-1)))
+	must(cmd.RegisterFlagCompletionFunc("as", completer{a}.completeMembers(-1)))
 	often(cmd, "as", "create-team", "local", "permissions", "profile", "runtime", "idle-exit")
 	return cmd
 }

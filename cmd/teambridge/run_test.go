@@ -205,7 +205,7 @@ func TestRunAsksAtTheTerminal(t *testing.T) {
 		{colour, "Which colour?", "n ask later", "deny ask later"},
 	} {
 		errs := new(strings.Builder)
-		r := &agentRun{app: &app{host: host{stderr: errs, keyboard: true}, out: &stdio.Output{}}, opts: runOptions{input: inLines, output: outText}}
+		r := &agentRun{app: newApp(host{stderr: errs, keyboard: true}, &stdio.Output{}), opts: runOptions{input: inLines, output: outText}}
 		r.errors = stdio.NewQueue(errs, nil, nil)
 		r.prompter = fleet.NewPermissionPrompter(r.asked)
 		ask := fleet.Policy{Ask: true}.Permission(r.prompter).Ask
@@ -257,7 +257,7 @@ func TestRunAnswersAQuestionNobodySees(t *testing.T) {
 			unread, pipe := io.Pipe()
 			full := stdio.NewQueue(pipe, func(stdio.Missing) []byte { return nil }, func(err error) { t.Error(err) })
 			full.MaxBytes = 10
-			r := &agentRun{app: &app{host: host{stderr: &errs}, out: &stdio.Output{}}, opts: runOptions{output: output}, output: full, errors: full}
+			r := &agentRun{app: newApp(host{stderr: &errs}, &stdio.Output{}), opts: runOptions{output: output}, output: full, errors: full}
 			r.prompter = fleet.NewPermissionPrompter(r.asked)
 			ask := fleet.Policy{Ask: true}.Permission(r.prompter).Ask
 
@@ -333,7 +333,7 @@ func TestRunIsEndedWhileItStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	r := &agentRun{app: &app{host: host{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}, out: &stdio.Output{}}, ledger: l, opts: runOptions{input: inLines, output: outText}}
+	r := &agentRun{app: newApp(host{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}, &stdio.Output{}), ledger: l, opts: runOptions{input: inLines, output: outText}}
 	r.prompter = fleet.NewPermissionPrompter(r.asked)
 	r.relay, err = reply.New(t.Context(), relay.Options{
 		Team: f.Team(teamstest.Newer), Member: "worker", State: f.State, Locker: f.Locker, Ledger: l, Runtime: claude.Runtime{Options: claude.Options{Command: []string{"nothing-there"}}}, Warn: func(error) {},

@@ -144,7 +144,7 @@ locked; 7 the message is lost, or what became of it is unknown (unconfirmed).`,
   git diff | teambridge send lead@session-2de3961d - --summary "the diff"
   teambridge send lead "plan the release" --mode '{"model": "opus"}'`,
 		Args:              exactly(2),
-		ValidArgsFunction: a.completeMembers(1),
+		ValidArgsFunction: completer{a}.completeMembers(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.chosen = cmd.Flags().Changed("wait")
 			return a.send(cmd.Context(), args[0], args[1], o)
@@ -261,60 +261,60 @@ func (o *sendOptions) message(text string) api.NewMessage {
 }
 
 // printSent prints what became of a message.
-func (a *app) printSent(s api.Sent) error {
-	if a.json {
-		return a.printJSON(s)
+func (c *console) printSent(s api.Sent) error {
+	if c.json {
+		return c.printJSON(s)
 	}
 	colour := green
 	switch s.State {
 	case api.Waiting, api.Unconfirmed, api.NotSent, api.Queued, api.Stored:
 		colour = yellow
 	}
-	state := a.paint(colour, s.State)
+	state := c.paint(colour, s.State)
 	if s.Deduplicated {
 		state += ", was sent before"
 	}
-	err := a.printf("%s  %s@%s  %s  %s\n", state, escape(s.Member, false), escape(s.Team, false), a.paint(dim, dash(escape(s.ID, false))), a.paint(dim, fmt.Sprintf("%d ms", s.WaitedMs)))
+	err := c.printf("%s  %s@%s  %s  %s\n", state, escape(s.Member, false), escape(s.Team, false), c.paint(dim, dash(escape(s.ID, false))), c.paint(dim, fmt.Sprintf("%d ms", s.WaitedMs)))
 	if s.State == api.Queued || s.State == api.Stored {
-		a.note("it is on its way: %s", cmp.Or(s.Reason, "the other machine has not answered yet"))
+		c.note("it is on its way: %s", cmp.Or(s.Reason, "the other machine has not answered yet"))
 	}
-	a.reachNote(s)
+	c.reachNote(s)
 	return err
 }
 
 // reachNote warns if nobody is likely to read a message.
-func (a *app) reachNote(s api.Sent) {
+func (c *console) reachNote(s api.Sent) {
 	switch teams.Deliverability(s.Reach) {
 	case teams.NotMember:
-		a.note("%s is not a member of %s: perhaps nobody reads this", s.Member, s.Team)
+		c.note("%s is not a member of %s: perhaps nobody reads this", s.Member, s.Team)
 	case teams.LeadGone:
-		a.warn("the lead of %s is not running: nobody reads this until its session is resumed", s.Team)
+		c.warn("the lead of %s is not running: nobody reads this until its session is resumed", s.Team)
 	case teams.AgentGone:
-		a.warn("the process of %s has ended: nobody reads this", s.Member)
+		c.warn("the process of %s has ended: nobody reads this", s.Member)
 	case teams.NoRelay:
-		a.note("%s is headless and has no running relay: it gets this when \"teambridge run\" runs it again", s.Member)
+		c.note("%s is headless and has no running relay: it gets this when \"teambridge run\" runs it again", s.Member)
 	case teams.NoTeammate:
-		a.note("%s has no teammate from this session: it may not read its inbox until it spawns one", s.Member)
+		c.note("%s has no teammate from this session: it may not read its inbox until it spawns one", s.Member)
 	case teams.AtTerminal:
-		a.note("the session of %s is at a person's terminal: this waits in the inbox until it moves; see teambridge switch", s.Member)
+		c.note("the session of %s is at a person's terminal: this waits in the inbox until it moves; see teambridge switch", s.Member)
 	case teams.Outdated:
 		if v, err := teams.ParseVersion(s.Unlisted); err == nil {
-			a.warn("%v; what becomes of this message is not proved", v.Check(s.Member))
+			c.warn("%v; what becomes of this message is not proved", v.Check(s.Member))
 		}
 	case teams.Unread:
-		a.note("older messages to %s have not been read for minutes", s.Member)
+		c.note("older messages to %s have not been read for minutes", s.Member)
 	}
 }
 
 // answerNote notes what to do if one of the recipients cannot answer.
-func (a *app) answerNote(sent ...api.Sent) {
+func (c *console) answerNote(sent ...api.Sent) {
 	if slices.ContainsFunc(sent, func(s api.Sent) bool { return s.NoAnswer }) {
-		a.note("agents of this team cannot answer \"user\"; \"teambridge join\" gives you a name that they can")
+		c.note("agents of this team cannot answer \"user\"; \"teambridge join\" gives you a name that they can")
 	}
 }
 
 // text returns the message: the argument, or standard input, which can be interrupted.
-func (a *app) text(ctx context.Context, arg string) (string, error) {
+func (c *console) text(ctx context.Context, arg string) (string, error) {
 	if arg != "-" {
 		return arg, nil
 	}
@@ -323,7 +323,7 @@ func (a *app) text(ctx context.Context, arg string) (string, error) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		b, err = io.ReadAll(io.LimitReader(a.stdin, inbox.MaxText+int64(len("\r\n"))+1))
+		b, err = io.ReadAll(io.LimitReader(c.stdin, inbox.MaxText+int64(len("\r\n"))+1))
 	}()
 	select {
 	case <-read:

@@ -66,7 +66,7 @@ func listSessions(ctx context.Context, a *app, watch bool) error {
 	head := []string{"NAME", "PID", "STATE", "SINCE", "REACH", "AGENT", "VERSION", "SESSION", "DIRECTORY"}
 	none := "no process of Claude Code has a session under " + a.where() + ", and none of Codex or Qwen Code has one"
 	if !watch {
-		if err := printList(a, now, none, head, sessionRow); err != nil || a.json {
+		if err := printList(&a.console, now, none, head, sessionRow); err != nil || a.json {
 			return err
 		}
 		return a.noteElsewhere()

@@ -205,7 +205,7 @@ func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions, names
 	} else if len(list) == 0 && len(names) > 0 {
 		return notFound("install it, or add its directory to $PATH", "no program is in $PATH that has the step: %s", strings.Join(names, ", "))
 	}
-	if err := printList(a, list, none, []string{"PROGRAM", "STEP", "STATE", "DETAIL"}, func(st *setup.Step) []string {
+	if err := printList(&a.console, list, none, []string{"PROGRAM", "STEP", "STATE", "DETAIL"}, func(st *setup.Step) []string {
 		first, _, _ := strings.Cut(st.Detail, "\n")
 		return []string{st.Program, st.Name, string(st.State), first}
 	}); err != nil {
@@ -234,15 +234,15 @@ func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions, names
 }
 
 // agrees asks the person at the terminal a question. The error is io.EOF if there is no answer.
-func (a *app) agrees(ctx context.Context, answers *bufio.Reader, question string) (bool, error) {
-	a.tell([]byte(escape(question, false) + "? [y/N] "))
+func (c *console) agrees(ctx context.Context, answers *bufio.Reader, question string) (bool, error) {
+	c.tell([]byte(escape(question, false) + "? [y/N] "))
 	var answer string
 	var err error
 	if err := interruptibly(ctx, func() { answer, err = answers.ReadString('\n') }); err != nil {
 		return false, err
 	}
 	if err != nil {
-		a.tell([]byte("\n"))
+		c.tell([]byte("\n"))
 		return false, err
 	}
 	answer = strings.ToLower(strings.TrimSpace(answer))

@@ -82,7 +82,7 @@ func TestSetupAsks(t *testing.T) {
 func setupAnswered(t *testing.T, home, answers string, o setupOptions) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{host: host{stdin: strings.NewReader(answers), stdout: &out, stderr: &errs, keyboard: true}, out: &stdio.Output{}}
+	a := newApp(host{stdin: strings.NewReader(answers), stdout: &out, stderr: &errs, keyboard: true}, &stdio.Output{})
 	s := &setup.Setup{
 		Root: filepath.Join(home, ".claude"), Codex: filepath.Join(home, ".codex"), State: filepath.Join(home, "state"),
 		Program: "/opt/teambridge", Path: filepath.Join(home, "bin"),

@@ -50,7 +50,7 @@ not answer, so questions of its agents are not known; 130 interrupted.`,
 		Example: `  teambridge status worker --watch
   teambridge status -o wide`,
 		Args:              between(0, 1),
-		ValidArgsFunction: a.completeMembers(1),
+		ValidArgsFunction: completer{a}.completeMembers(1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.status(cmd.Context(), args, watch, output) },
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "format of the table: wide also shows how the status is known")
@@ -85,14 +85,14 @@ func (a *app) status(ctx context.Context, args []string, watch bool, output stri
 }
 
 // printStatus prints statuses; the head of the table is left out if they belong to a stream.
-func (a *app) printStatus(infos []api.Status, stream, wide bool) error {
-	if a.json && !stream {
-		return a.printJSON(infos)
+func (c *console) printStatus(infos []api.Status, stream, wide bool) error {
+	if c.json && !stream {
+		return c.printJSON(infos)
 	}
 	rows := [][]string{{"MEMBER", "STATUS", "SINCE", "HEARD", "UNREAD", "PERMISSIONS", "STATE", "DETAIL", "RELAY", "BY"}}
 	for _, i := range infos {
-		if a.json {
-			if err := a.printJSON(i); err != nil {
+		if c.json {
+			if err := c.printJSON(i); err != nil {
 				return err
 			}
 			continue
@@ -100,7 +100,7 @@ func (a *app) printStatus(infos []api.Status, stream, wide bool) error {
 		rows = append(rows, []string{i.Member, statusText(i), clock(i.WordSince), heardAgo(i.Heard), strconv.Itoa(i.Unread),
 			permissionMode(i.Relay), i.State, i.Detail, relayText(i.Relay), basisText(i)})
 		if i.PassedOver > 0 {
-			a.warn("the inbox of %s has entries that no agent is given, since they are no messages (%d); which: teambridge doctor", i.Member, i.PassedOver)
+			c.warn("the inbox of %s has entries that no agent is given, since they are no messages (%d); which: teambridge doctor", i.Member, i.PassedOver)
 		}
 	}
 	for n, r := range rows {
@@ -118,7 +118,7 @@ func (a *app) printStatus(infos []api.Status, stream, wide bool) error {
 	if stream {
 		rows = rows[1:]
 	}
-	return a.table(rows)
+	return c.table(rows)
 }
 
 // statusText says what an agent does, and why if it is in trouble.

@@ -40,7 +40,7 @@ Exit status: 0 it is there, or was asked for; 3 no such member; 4 timed out; 5
 its session cannot move, or the switch was refused; 130 interrupted.`,
 		Example:           `  teambridge switch lead --to local`,
 		Args:              exactly(1),
-		ValidArgsFunction: a.completeFirst(a.movable),
+		ValidArgsFunction: completer{a}.completeFirst(completer{a}.movable),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.switchTo(cmd.Context(), args[0], o) },
 	}
 	f := cmd.Flags()
@@ -89,8 +89,8 @@ func (a *app) switchTo(ctx context.Context, address string, o switchOptions) (er
 }
 
 // movable lists the sessions that can move.
-func (a *app) movable(ctx context.Context) (words []string) {
-	list, _ := a.local().Movable(ctx)
+func (c completer) movable(ctx context.Context) (words []string) {
+	list, _ := c.local().Movable(ctx)
 	for _, h := range list {
 		words = append(words, described(h.Inbox+"@"+h.Team, fmt.Sprintf("its session is %s", h.At)))
 	}

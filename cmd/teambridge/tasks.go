@@ -53,7 +53,7 @@ Exit status: 0, even if there are none; 3 no such team, session, member or task;
 		Example: `  teambridge tasks worker
   teambridge tasks --team myteam --watch`,
 		Args:              between(0, 1),
-		ValidArgsFunction: a.completeFirst(a.taskWords),
+		ValidArgsFunction: completer{a}.completeFirst(completer{a}.taskWords),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.tasks(cmd.Context(), strings.Join(args, ""), o)
 		},
@@ -116,7 +116,7 @@ func (a *app) tasks(ctx context.Context, who string, o tasksOptions) error {
 }
 
 // printTaskHistory prints changes of tasks, the last one at the end, with their lists if there are several.
-func (a *app) printTaskHistory(h api.TaskHistory, lists bool) error {
+func (c *console) printTaskHistory(h api.TaskHistory, lists bool) error {
 	head := []string{"AT", "ID", "CHANGE", "SUBJECT"}
 	if lists {
 		head = append([]string{"LIST"}, head...)
@@ -126,10 +126,10 @@ func (a *app) printTaskHistory(h api.TaskHistory, lists bool) error {
 	if h.Since != nil {
 		none = "no changes since " + clock(*h.Since)
 	}
-	if h.More && !a.json {
-		a.note("there are earlier changes; a program can read them from the service")
+	if h.More && !c.json {
+		c.note("there are earlier changes; a program can read them from the service")
 	}
-	return printList(a, h.Changes, none, head, func(c api.TaskChange) []string {
+	return printList(c, h.Changes, none, head, func(c api.TaskChange) []string {
 		at := clock(c.At)
 		if c.After != nil {
 			at = "between " + clock(*c.After) + " and " + at
@@ -156,7 +156,7 @@ func taskChange(c api.TaskChange) string {
 }
 
 // tasksOf returns the tasks that are meant: of the team, or of the sessions if who is one of them or there is no team.
-func (a *app) tasksOf(ctx context.Context, who string) (q api.TaskQuery, err error) {
+func (a *access) tasksOf(ctx context.Context, who string) (q api.TaskQuery, err error) {
 	q.Who = who
 	if q.Team, err = a.namedTeam(""); err != nil || q.Team != "" {
 		return q, err
@@ -174,13 +174,13 @@ func (a *app) tasksOf(ctx context.Context, who string) (q api.TaskQuery, err err
 }
 
 // printTasks prints tasks, with their lists if there are several. What is wrong with a list is an error, after the tasks.
-func (a *app) printTasks(found api.Tasks, lists bool) error {
+func (c *console) printTasks(found api.Tasks, lists bool) error {
 	head := []string{"ID", "STATUS", "OWNER", "SUBJECT", "WAITS FOR", "SINCE"}
 	if lists {
 		head = append([]string{"LIST"}, head...)
 	}
 	const none = "no tasks; sessions of Claude Code have the tools for them only with CLAUDE_CODE_ENABLE_TODO_TOOLS=1 in their environment"
-	err := printList(a, found.Tasks, none, head, func(t api.Task) []string {
+	err := printList(c, found.Tasks, none, head, func(t api.Task) []string {
 		waits := "-"
 		if len(t.WaitsFor) > 0 {
 			waits = strings.Join(t.WaitsFor, ", ")

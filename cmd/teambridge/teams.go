@@ -65,7 +65,7 @@ func listTeams(ctx context.Context, a *app, all bool) error {
 	}
 	head := []string{"TEAM", "LEAD", "STATE", "MEMBERS", "CREATED", "DIRECTORY"}
 	if !all {
-		return printList(a, infos, "there is no team under "+a.where(), head, func(t api.Team) []string { return listedTeam{Team: t}.row() })
+		return printList(&a.console, infos, "there is no team under "+a.where(), head, func(t api.Team) []string { return listedTeam{Team: t}.row() })
 	}
 	ended, err := a.bridge(ctx).EndedTeams(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func listTeams(ctx context.Context, a *app, all bool) error {
 		team := api.Team{Team: e.Team, LeadState: teams.Gone.String(), CreatedAt: e.CreatedAt}
 		list = append(list, listedTeam{Team: team, Ended: true, LastHeard: &e.LastHeard})
 	}
-	err = printList(a, list, "there is no team under "+a.where()+", and none in the journal", head, listedTeam.row)
+	err = printList(&a.console, list, "there is no team under "+a.where()+", and none in the journal", head, listedTeam.row)
 	if err == nil && len(ended) > 0 {
 		a.note("%s", view.HistoryHint(ended[0].Team))
 	}

@@ -43,7 +43,7 @@ interrupted.`,
   teambridge transcript 3f3c58ee-33ff-467b-95ea-b5bde5dd1ce1 --json
   teambridge transcript ses_3f3c58ee33ff467b95eab5bde5dd1ce1`,
 		Args:              between(1, 1),
-		ValidArgsFunction: a.completeMembers(1),
+		ValidArgsFunction: completer{a}.completeMembers(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.transcript(cmd.Context(), args[0], follow)
 		},
@@ -53,7 +53,7 @@ interrupted.`,
 }
 
 // conversation returns whose conversation a name means: a member of a team or, without one, a session.
-func (a *app) conversation(ctx context.Context, name string) (team, member string, err error) {
+func (a *access) conversation(ctx context.Context, name string) (team, member string, err error) {
 	if _, err := uuid.Parse(name); err == nil || strings.HasPrefix(name, "ses_") {
 		return "", name, nil
 	}
@@ -90,7 +90,7 @@ func (a *app) transcript(ctx context.Context, name string, follow bool) (err err
 
 // conversationPrinter prints envelopes for a person, or as JSON.
 type conversationPrinter struct {
-	*app
+	*console
 	agents map[string]string // titles of subagents
 
 	// whole says that the conversation is printed to its end at once, so that the line of a tool
@@ -106,8 +106,8 @@ type heldEnvelope struct {
 	became wire.Outcome // of a tool call
 }
 
-func (a *app) conversationPrinter() *conversationPrinter {
-	return &conversationPrinter{app: a, agents: map[string]string{}, calls: map[string]string{}}
+func (c *console) conversationPrinter() *conversationPrinter {
+	return &conversationPrinter{console: c, agents: map[string]string{}, calls: map[string]string{}}
 }
 
 // raw prints the envelope of a line of JSON.

@@ -89,9 +89,9 @@ func printUsage(ctx context.Context, a *app, q api.UsageQuery) error {
 }
 
 // warnMissed says what is not counted.
-func (a *app) warnMissed(u api.Usage) {
+func (c *console) warnMissed(u api.Usage) {
 	for _, m := range u.Missed {
-		a.warn("%s; what is there is not counted", m)
+		c.warn("%s; what is there is not counted", m)
 	}
 }
 

@@ -38,7 +38,7 @@ cannot happen; 4 timed out; 5 its Claude Code is too old; 130 interrupted.`,
 		Example: `  teambridge wait worker --timeout 10m
   teambridge wait --for reply`,
 		Args:              between(0, 1),
-		ValidArgsFunction: a.completeMembers(1),
+		ValidArgsFunction: completer{a}.completeMembers(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				if o.Member != "" {
@@ -56,7 +56,7 @@ cannot happen; 4 timed out; 5 its Claude Code is too old; 130 interrupted.`,
 	f.StringVar(&o.Member, "member", "", "the same as NAME")
 	timeoutFlag(cmd, &o.Timeout, 0, "how long to wait (30s, 5m)")
 	must(cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(api.Occasions(), cobra.ShellCompDirectiveNoFileComp)))
-	must(cmd.RegisterFlagCompletionFunc("member", a.completeMembers(-1)))
+	must(cmd.RegisterFlagCompletionFunc("member", completer{a}.completeMembers(-1)))
 	return cmd
 }
 

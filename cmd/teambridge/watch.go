@@ -80,7 +80,7 @@ alerts; 130 interrupted.`,
 			if o.exec {
 				return nil, cobra.ShellCompDirectiveDefault // a file
 			}
-			return a.completeMembers(-1)(cmd, args, prefix)
+			return completer{a}.completeMembers(-1)(cmd, args, prefix)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); o.exec && n >= 0 {
@@ -303,18 +303,18 @@ func (v *viewer) replay(ctx context.Context, last int64) error {
 }
 
 // answerEntry is the answer of a headless agent, for a person.
-func (a *app) answerEntry(r api.Record) string {
+func (c *console) answerEntry(r api.Record) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s answers  %s\n", a.paint(dim, clock(r.FirstSeen)), a.paint(bold, escape(r.From, false)), a.paint(dim, escape(shortID(r.ID), false)))
+	fmt.Fprintf(&b, "%s  %s answers  %s\n", c.paint(dim, clock(r.FirstSeen)), c.paint(bold, escape(r.From, false)), c.paint(dim, escape(shortID(r.ID), false)))
 	text := r.Text
 	if r.Answer.Truncated {
 		text += "\n[the rest was not kept]"
 	}
-	a.indent(&b, text)
+	c.indent(&b, text)
 	return b.String()
 }
 
 // endedNote says that a team has ended while it was watched.
-func (a *app) endedNote(team string) {
-	a.note("the team %s has ended; %s", team, view.HistoryHint(team))
+func (c *console) endedNote(team string) {
+	c.note("the team %s has ended; %s", team, view.HistoryHint(team))
 }

@@ -30,25 +30,25 @@ func instanceOf(r api.Record) teams.Instance {
 
 // printRecord prints a message or what an agent said or did. As JSON, a message has the fields
 // that every row has.
-func (a *app) printRecord(r api.Record) error {
+func (c *console) printRecord(r api.Record) error {
 	switch {
-	case a.json && r.Work != nil:
-		return a.printJSON(r)
-	case a.json:
-		return a.printJSON(r.Message)
+	case c.json && r.Work != nil:
+		return c.printJSON(r)
+	case c.json:
+		return c.printJSON(r.Message)
 	case r.Work != nil:
-		return a.print([]byte(workEntry(a, r)))
+		return c.print([]byte(workEntry(c, r)))
 	case r.Answer != nil:
-		return a.print([]byte(a.answerEntry(r)))
+		return c.print([]byte(c.answerEntry(r)))
 	}
 	m := r.Message
 	m.Read, m.Gone = m.Read || m.Gone, false // in a history most are gone
-	return a.print([]byte(a.entry(m)))
+	return c.print([]byte(c.entry(m)))
 }
 
 // workEntry is what an agent said or did, for a person.
-func workEntry(a *app, r api.Record) string {
-	who := a.paint(dim, clock(r.FirstSeen)) + "  " + a.paint(bold, escape(r.From, false))
+func workEntry(c *console, r api.Record) string {
+	who := c.paint(dim, clock(r.FirstSeen)) + "  " + c.paint(bold, escape(r.From, false))
 	if r.Work.Subagent != "" {
 		who += " (subagent)"
 	}
@@ -58,6 +58,6 @@ func workEntry(a *app, r api.Record) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s\n", who, verb)
-	a.indent(&b, r.Text)
+	c.indent(&b, r.Text)
 	return b.String()
 }
