@@ -77,3 +77,7 @@ func Split(address string) (member, team string) {
 	}
 	return address, ""
 }
+
+// MemberIn returns the name that an address has in a team: "bob@myteam" is bob there. That of somebody in another team
+// stays an address.
+func MemberIn(address, team string) string { return strings.TrimSuffix(address, "@"+team) }

@@ -104,3 +104,21 @@ func TestSplit(t *testing.T) {
 		}
 	}
 }
+
+func TestMemberIn(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"bob":         "bob",
+		"bob@t":       "bob",
+		"a@b@t":       "a@b",
+		"bob@other":   "bob@other",
+		"bob@t@build": "bob@t@build",
+	} {
+		if got := MemberIn(address, "t"); got != want {
+			t.Errorf("MemberIn(%q) = %q, want %q", address, got, want)
+		}
+	}
+	if got := MemberIn("bob@t@build", "t@build"); got != "bob" {
+		t.Errorf("on another machine: %q", got)
+	}
+}

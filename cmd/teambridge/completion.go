@@ -213,10 +213,10 @@ func (c completer) completeMembers(n int) cobra.CompletionFunc {
 		if n >= 0 && len(args) >= n {
 			return nil, noFiles
 		}
-		if member, team, ok := strings.Cut(prefix, "@"); ok {
-			found, _ := c.completeTeams(cmd, nil, team)
+		if at := strings.LastIndexByte(prefix, '@') + 1; at > 1 { // as in teams.Split, with a team that is not typed yet
+			found, _ := c.completeTeams(cmd, nil, prefix[at:])
 			for i := range found {
-				found[i] = member + "@" + found[i]
+				found[i] = prefix[:at] + found[i]
 			}
 			return found, noFiles
 		}

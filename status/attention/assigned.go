@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"strings"
 	"time"
 
 	"teambridge/relay/pane"
@@ -67,7 +66,7 @@ func (c *Cache) tasksIn(ctx context.Context, name string) (l taskList, err error
 		l.there, l.inProgress = true, map[string]assigned{}
 	}
 	for _, t := range list.Tasks {
-		owner, _, _ := strings.Cut(t.Owner, "@")
+		owner, _ := teams.Split(t.Owner)
 		if t.Status != tasks.InProgress || t.Internal || t.Changed.Before(l.inProgress[owner].changed) {
 			continue
 		}

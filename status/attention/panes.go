@@ -145,7 +145,7 @@ func (c *Cache) readMachines(ctx context.Context) (list []*cachedTeam, err error
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(unread)) {
-		if team, machine, ok := strings.Cut(name, "@"); ok && len(unread[name]) > 0 {
+		if team, machine := teams.Split(name); machine != "" && len(unread[name]) > 0 {
 			add(ledger.Machine{Name: machine}, link.Team{Team: team}, nil)
 		}
 	}

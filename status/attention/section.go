@@ -3,7 +3,6 @@ package attention
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"teambridge/inbox/journal"
@@ -67,7 +66,7 @@ func section(s *api.Status, open []api.Attention) {
 		}
 		kind := api.WaitOf(a.Kind)
 		n := slices.Index(api.Sections, kind.Section)
-		if member != s.Member && !strings.HasPrefix(member, s.Member+"@") || n < 0 || n > at || n == at && !sooner(a.Since, s.SectionSince) {
+		if teams.MemberIn(member, s.Team) != s.Member || n < 0 || n > at || n == at && !sooner(a.Since, s.SectionSince) {
 			continue
 		}
 		at = n

@@ -28,7 +28,10 @@ func TestSection(t *testing.T) {
 	waits := func(kind string, since *time.Time) api.Attention {
 		return api.Attention{Kind: kind, Member: "worker", Since: since, What: kind + " waits"}
 	}
-	unread := api.Attention{Kind: api.WaitsUnread, Member: "user", From: "worker", What: "1 unread message", Since: &at}
+	from := func(address string) api.Attention {
+		return api.Attention{Kind: api.WaitsUnread, Member: "user", From: address, What: "1 unread message", Since: &at}
+	}
+	unread := from("worker")
 	for _, test := range []struct {
 		word, why string
 		open      []api.Attention
@@ -45,10 +48,12 @@ func TestSection(t *testing.T) {
 		{word: api.WordIdle, open: []api.Attention{waits(api.WaitsLost, &at), waits(api.WaitsHeld, &later)}, want: "needs-you held waits 1m0s held"},
 		{word: api.WordIdle, open: []api.Attention{waits(api.WaitsHeld, &later), waits(api.WaitsLost, &at)}, want: "needs-you held waits 1m0s held"},
 		{word: api.WordIdle, open: []api.Attention{unread}, want: "needs-you 1 unread message 0s unread"},
+		{word: api.WordIdle, open: []api.Attention{from("worker@ci@build")}, want: "needs-you 1 unread message 0s unread"},
+		{word: api.WordIdle, open: []api.Attention{from("worker@build"), from("worker@ci"), from("worker@ci@builder")}, want: "idle  0s "},
 		{word: api.WordEnded, open: []api.Attention{unread}, want: "needs-you 1 unread message 0s unread"},
 		{word: api.WordIdle, open: []api.Attention{{Kind: api.WaitsIdle, What: "all are idle"}, {Kind: api.WaitsPlan, Member: "another"}}, want: "idle  0s "},
 	} {
-		s := api.Status{Member: "worker", Word: test.word, Why: test.why, WordSince: at}
+		s := api.Status{Team: "ci@build", Member: "worker", Word: test.word, Why: test.why, WordSince: at}
 		section(&s, test.open)
 		if got := fmt.Sprint(s.Section, " ", s.SectionWhy, " ", s.SectionSince.Sub(at), " ", s.SectionKind); got != test.want {
 			t.Errorf("%s, %+v: %q, want %q", test.word, test.open, got, test.want)
@@ -139,7 +144,7 @@ func talkOf(now time.Time, apart time.Duration, messages ...string) (talk []jour
 		names, text, _ := strings.Cut(m, "=")
 		from, to, _ := strings.Cut(names, ">")
 		at := now.Add(-apart * time.Duration(len(messages)-1-i))
-		talk = append(talk, journal.Record{Row: inbox.Row{From: from, Text: text}, InboxKey: inbox.InboxKey{Inbox: to}, FirstSeen: at})
+		talk = append(talk, journal.Record{Row: inbox.Row{From: from, Text: text}, InboxKey: inbox.InboxKey{Team: "t", Inbox: to}, FirstSeen: at})
 	}
 	slices.Reverse(talk)
 	return talk
@@ -174,6 +179,8 @@ func TestLoops(t *testing.T) {
 		{"one wrote to somebody else", time.Second, append(turns(20), "b>c"), ""},
 		{"that was before", time.Second, append([]string{"b>c"}, turns(20)...), "a b 20"},
 		{"others write to each other", time.Second, slices.Concat(turns(9), []string{"c>d"}, turns(10)[2:]), "a b 18"},
+		{"by their addresses", time.Second, slices.Repeat([]string{"a>b", "b@t>a"}, 10), "a b 19"},
+		{"one in another team", time.Second, slices.Repeat([]string{"a>b", "b@other>a"}, 10), ""},
 		{"reports do not count", time.Second, slices.Concat(turns(9), []string{idle}, turns(9)), "a b 19"},
 		{"two loops", time.Second, slices.Concat(slices.Repeat([]string{"a>b", "c>d", "b>a", "d>c"}, 10)), "a b 19, c d 19"},
 	} {

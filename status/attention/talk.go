@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
 	"teambridge/status/view"
+	"teambridge/teams"
 	"teambridge/teams/excerpt"
 )
 
@@ -73,7 +74,7 @@ func loopsOf(talk []journal.Record, now time.Time) map[pair]loop {
 		if m.Answer != "" || m.Kind() != "message" {
 			continue
 		}
-		from, _, _ := strings.Cut(m.From, "@")
+		from := teams.MemberIn(m.From, m.Team)
 		p := pairOf(from, m.Inbox)
 		other := false
 		for _, name := range p {

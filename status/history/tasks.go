@@ -252,7 +252,7 @@ func (t *taskReader) found() api.Tasks {
 			found.Problems = append(found.Problems, view.Explain(p))
 		}
 		for _, task := range list.Tasks {
-			owner, _, _ := strings.Cut(task.Owner, "@")
+			owner, _ := teams.Split(task.Owner)
 			if task.Internal || t.q.Who != "" && !slices.Contains([]string{task.ID, task.Owner, owner}, t.name) {
 				continue
 			}

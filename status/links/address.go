@@ -18,16 +18,21 @@ import (
 // Split takes an address apart: MEMBER@TEAM or, if there is a link with the machine,
 // MEMBER@TEAM@MACHINE, whose team is TEAM@MACHINE.
 func (l *Machines) Split(ctx context.Context, address string) (member, team string, err error) {
-	member, last := teams.Split(address)
-	name, team := teams.Split(member)
-	if team == "" {
-		return member, last, nil
+	member, team = split(address, func(name string) bool {
+		var list []ledger.Machine
+		list, err = l.Linked(ctx)
+		return slices.ContainsFunc(list, func(m ledger.Machine) bool { return m.Name == name })
+	})
+	return member, team, err
+}
+
+// split takes an address apart as [teams.Split] does. If what follows its last "@" is a machine, the team is TEAM@MACHINE.
+func split(address string, machine func(name string) bool) (member, team string) {
+	rest, last := teams.Split(address)
+	if name, team := teams.Split(rest); team != "" && machine(last) {
+		return name, team + "@" + last
 	}
-	list, err := l.Linked(ctx)
-	if slices.ContainsFunc(list, func(m ledger.Machine) bool { return m.Name == last }) {
-		return name, team + "@" + last, err
-	}
-	return member, last, err
+	return rest, last
 }
 
 // saidBy reports whether a team on another machine wrote something to the person.

@@ -78,7 +78,7 @@ func (r *Carrier) answerOne(ctx context.Context, in ledger.Incoming) error {
 	case err != nil: // such as a full disk
 		return err
 	}
-	member, team, err := r.recipient(ctx, m.From)
+	member, team, err := recipient(ctx, r.opts.Ledger, m.From)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func (r *Carrier) put(ctx context.Context, m link.Message) (sent api.Sent, reach
 
 // tellPerson puts a message of another machine into the inbox of the person, as one of a team there.
 func (r *Carrier) tellPerson(ctx context.Context, m link.Message, id string) error {
-	from, team, err := r.recipient(ctx, m.From)
+	from, team, err := recipient(ctx, r.opts.Ledger, m.From)
 	if err != nil {
 		return err
 	}
@@ -294,11 +294,8 @@ func (r *Carrier) offers(ctx context.Context, machine string) (list []link.Team,
 
 // recipient takes the address apart that a message came from, or that a stand-in stands for. That of
 // a person is NAME@TEAM@MACHINE, with the team here that the person wrote to.
-func (r *Carrier) recipient(ctx context.Context, address string) (member, team string, err error) {
-	self, _, err := r.opts.Ledger.Link(ctx)
-	if name, team, ok := strings.Cut(address, "@"); ok && strings.HasSuffix(team, "@"+self.Name) {
-		return name, team, err
-	}
-	member, team = teams.Split(address)
+func recipient(ctx context.Context, lg *ledger.Ledger, address string) (member, team string, err error) {
+	self, _, err := lg.Link(ctx)
+	member, team = split(address, func(name string) bool { return name == self.Name })
 	return member, team, err
 }

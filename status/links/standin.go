@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"teambridge/inbox"
@@ -17,6 +16,7 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/relay/claim"
 	"teambridge/status/api"
+	"teambridge/status/local"
 	"teambridge/status/signals"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -45,7 +45,10 @@ func (l *Machines) standInFor(ctx context.Context, t *teams.Team, machine, addre
 	if err != nil {
 		return "", err
 	}
-	member, _, _ := strings.Cut(address, "@")
+	member, _, err := recipient(ctx, lg, address)
+	if err != nil {
+		return "", err
+	}
 	s := ledger.StandIn{InboxKey: inbox.KeyOf(t, c, cmp.Or(as, member+"-"+machine)), Machine: machine, There: address}
 	for _, old := range all {
 		if old.InboxKey == s.InboxKey && (old.Machine != machine || old.There != address) {
@@ -84,18 +87,18 @@ func (l *Machines) standInFor(ctx context.Context, t *teams.Team, machine, addre
 
 // JoinFor makes a stand-in of a member on another machine.
 func (l *Machines) JoinFor(ctx context.Context, t *teams.Team, n api.NewJoin) (joined api.Membership, err error) {
-	rest, machine := teams.Split(n.Remote)
-	member, team := teams.Split(rest)
-	if member == "" || team == "" || machine == "" {
+	member, remote := split(n.Remote, func(string) bool { return true })
+	team, machine, ok := local.Elsewhere(remote)
+	if !ok {
 		return joined, api.Decide(api.CodeUsage, "such as worker@ci@build", "%q is not MEMBER@TEAM@MACHINE", n.Remote)
 	}
-	m, err := l.MachineOf(ctx, team+"@"+machine)
+	m, err := l.MachineOf(ctx, remote)
 	if err != nil {
 		return joined, err
 	}
 	offer, known := view.Offer(m, team)
 	if known && There(offer, member) == "" {
-		return joined, NoMember(team+"@"+machine, member)
+		return joined, NoMember(remote, member)
 	}
 	joined = api.Membership{Team: t.Name()}
 	joined.Member, err = l.standInFor(ctx, t, machine, cmp.Or(There(offer, member), member)+"@"+offer.Team, n.As)
@@ -212,7 +215,7 @@ func (r *Carrier) ClaimStandIn(ctx context.Context, s ledger.StandIn, seen map[i
 	if err != nil {
 		return err
 	}
-	member, team, err := r.recipient(ctx, s.There)
+	member, team, err := recipient(ctx, r.opts.Ledger, s.There)
 	if err != nil {
 		return err
 	}

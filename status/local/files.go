@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -206,6 +205,6 @@ func (l *Files) PaneTeam(ctx context.Context, name string) (t teams.Instance, fo
 
 // Elsewhere splits the name of a team on another machine.
 func Elsewhere(name string) (team, machine string, ok bool) {
-	team, machine, ok = strings.Cut(name, "@")
-	return team, machine, ok && team != "" && machine != ""
+	team, machine = teams.Split(name)
+	return team, machine, machine != ""
 }
