@@ -34,7 +34,7 @@ func Accounts(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, users := admitted(listed, time.Now())
+	users := users(admitted(listed, time.Now()))
 	return nats.Accounts("      {nkey: "+key.Card("").Key+"}\n", users), nil
 }
 
@@ -61,7 +61,7 @@ func Prepare(ctx context.Context, dir string, o nats.Options) (names []string, e
 	if err := queues.Stream(ctx, 1<<30); err != nil {
 		return nil, err
 	}
-	live, _ := admitted(listed, time.Now())
+	live := admitted(listed, time.Now())
 	if _, err := makeQueues(ctx, queues, live, func(string) bool { return false }); err != nil {
 		return nil, err
 	}

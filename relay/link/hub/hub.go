@@ -60,7 +60,8 @@ type Hub struct {
 	admin  *nats.Key // made at each start, and in no file
 	tls    *tls.Config
 
-	listed  []Machine // machines.json as it was read last
+	listed  []Machine   // machines.json as it was read last
+	file    os.FileInfo // of machines.json before that; nil: it is to be read
 	badList string    // the error of reading it
 	failed  int       // probes, one after the other
 
@@ -192,10 +193,10 @@ func (h *Hub) options() (*server.Options, map[string]Machine, error) {
 	if port == 0 {
 		port = server.RANDOM_PORT
 	}
-	live, users := admitted(h.listed, h.o.now())
+	live := admitted(h.listed, h.o.now())
 	administrator := "      {nkey: " + h.admin.Card("").Key + ", allowed_connection_types: [IN_PROCESS]}\n"
 	o := &server.Options{}
-	if err := o.ProcessConfigString("accounts: {\n" + nats.Accounts(administrator, users) + "}\n"); err != nil {
+	if err := o.ProcessConfigString("accounts: {\n" + nats.Accounts(administrator, users(live)) + "}\n"); err != nil {
 		return nil, nil, err
 	}
 	o.ServerName, o.Host, o.Port, o.NoSigs = "teambridge-hub", host, port, true
@@ -291,7 +292,12 @@ func (h *Hub) Run(ctx context.Context) error {
 func (h *Hub) look(ctx context.Context) error {
 	now := h.o.now()
 	expired := func(m Machine) bool { return !m.Expires.IsZero() && !m.Expires.After(now) }
-	listed, err := List(h.o.Dir)
+	file, _ := os.Stat(machinesPath(h.o.Dir)) // each change replaces it, or makes it first
+	listed, err := h.listed, error(nil)
+	if file == nil || h.file == nil || !os.SameFile(file, h.file) || file.Size() != h.file.Size() || !file.ModTime().Equal(h.file.ModTime()) {
+		listed, err = List(h.o.Dir)
+	}
+	h.file = nil
 	if err != nil { // those that it knows stay
 		if h.badList != err.Error() {
 			h.badList = err.Error()
@@ -309,12 +315,15 @@ func (h *Hub) look(ctx context.Context) error {
 			return err
 		}
 	}
-	h.listed = listed
+	h.listed, h.file = listed, file
 	if h.server == nil {
 		return nil // the next start does it
 	}
+	if maps.Equal(admitted(h.listed, now), h.live) {
+		return nil // parsing the options of 1000 machines would take a tenth of a second each time
+	}
 	o, live, err := h.options()
-	if err != nil || maps.Equal(live, h.live) {
+	if err != nil {
 		return err
 	}
 	// First the permissions: whoever is removed is disconnected, and sends nothing more to what

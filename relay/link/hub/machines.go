@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"teambridge/relay/link/nats"
@@ -78,9 +79,11 @@ func Remove(ctx context.Context, dir, name string) error {
 	})
 }
 
+func machinesPath(dir string) string { return filepath.Join(dir, "machines.json") }
+
 // List returns the machines that may use the hub in dir, in the order in which they were added.
 func List(dir string) ([]Machine, error) {
-	path := filepath.Join(dir, "machines.json")
+	path := machinesPath(dir)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -91,26 +94,34 @@ func List(dir string) ([]Machine, error) {
 	if err := json.Unmarshal(data, &file); err != nil {
 		return nil, fmt.Errorf("%s is corrupt: %w; correct it, or delete it and add the machines again", path, err)
 	}
-	for i, m := range file.Machines {
-		for _, n := range file.Machines[:i] {
-			if n.Card.Name == m.Card.Name {
-				return nil, fmt.Errorf("%s is corrupt: %s is in it twice; correct it", path, m.Card.Name)
-			}
+	names := make(map[string]bool, len(file.Machines))
+	for _, m := range file.Machines {
+		if names[m.Card.Name] {
+			return nil, fmt.Errorf("%s is corrupt: %s is in it twice; correct it", path, m.Card.Name)
 		}
+		names[m.Card.Name] = true
 	}
 	return file.Machines, nil
 }
 
-// admitted returns those of the machines whose time is not over, and what they are as users of a server.
-func admitted(listed []Machine, now time.Time) (live map[string]Machine, users string) {
-	live = map[string]Machine{}
+// admitted returns the machines that may use the hub now, by name.
+func admitted(listed []Machine, now time.Time) map[string]Machine {
+	live := make(map[string]Machine, len(listed))
 	for _, m := range listed {
 		if m.Expires.IsZero() || m.Expires.After(now) {
 			live[m.Card.Name] = m
-			users += nats.User(m.Card)
 		}
 	}
-	return live, users
+	return live
+}
+
+// users are the users that live are for the server.
+func users(live map[string]Machine) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(live)) {
+		b.WriteString(nats.User(live[name].Card))
+	}
+	return b.String()
 }
 
 // makeQueues makes the queues of live, and removes those of others and of those that were replaced.
@@ -160,7 +171,7 @@ func edit(ctx context.Context, dir string, change func([]Machine) ([]Machine, er
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Write(filepath.Join(dir, "machines.json"), append(data, '\n')); err != nil {
+	if err := atomicfile.Write(machinesPath(dir), append(data, '\n')); err != nil {
 		return fmt.Errorf("change the machines of the hub: %w", err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package linktest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -176,21 +177,129 @@ func BenchmarkIdleHub(b *testing.B) {
 	for b.Loop() {
 		time.Sleep(3 * time.Second)
 	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", bed.procs["hub"].PID()))
-	if err != nil {
-		b.Skip("reads the memory of a process in /proc: ", err)
-	}
-	for line := range strings.Lines(string(status)) {
-		if text, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kib, err := strconv.Atoi(strings.Fields(text)[0])
-			bed.must(err)
-			b.ReportMetric(float64(kib)/1024, "MiB")
-		}
-	}
+	b.ReportMetric(float64(procKiB(b, bed.procs["hub"].PID()))/1024, "MiB")
 	b.ReportMetric(0, "ns/op")
 }
 
-// The same between processes in networks of their own, each message sent when the last one has had
+// BenchmarkManyMachines measures what a machine that does nothing costs the hub, which is a process of its own, while so many are
+// connected with it, each linked with one other: memory, processor time and what it reads and writes. "join-ms" is what it takes
+// until one more machine can use the hub.
+//
+//	go test -run '^$' -bench ManyMachines -benchtime 60x ./relay/link/linktest
+//
+// An iteration is a second.
+func BenchmarkManyMachines(b *testing.B) {
+	for _, machines := range []int{100, 1000} {
+		b.Run(fmt.Sprint(machines), func(b *testing.B) {
+			bed := newBed(b, false)
+			pid := bed.procs["hub"].PID()
+			alone := procKiB(b, pid)
+			keys := make([]*nats.Key, machines)
+			cards := map[string]nats.Card{}
+			name := func(i int) string { return fmt.Sprintf("m%d", i%machines) }
+			var joined time.Duration
+			for i := range keys {
+				var err error
+				keys[i], err = nats.NewKey()
+				bed.must(err)
+				cards[name(i)] = keys[i].Card(name(i))
+				begun := time.Now()
+				bed.must(hub.Add(b.Context(), bed.path("hub"), cards[name(i)], hub.AddOptions{}))
+				joined += time.Since(begun)
+			}
+			at, err := os.ReadFile(bed.path("listen"))
+			bed.must(err)
+			dial := func(i int) *nats.Wire {
+				w, err := nats.Dial(b.Context(), nats.Options{Name: name(i), Key: keys[i], Hub: "tls://" + string(at), Fingerprint: bed.fingerprint,
+					Card: func(peer string) (nats.Card, bool) { card, ok := cards[peer]; return card, ok }})
+				bed.must(err)
+				return w
+			}
+			wires := make([]*nats.Wire, machines)
+			for i := range wires {
+				wires[i] = dial(i)
+				defer wires[i].Close()
+			}
+			tick := time.NewTicker(time.Second)
+			defer tick.Stop()
+			for _, w := range wires {
+				for !w.State().Connected {
+					<-tick.C
+				}
+			}
+			before, read, began := processorTimeOf(b, pid), bytesOf(b, pid), time.Now()
+			second := 0
+			presence := make([]byte, 300) // as one with a team of four
+			for b.Loop() {
+				for i := second % 15; i < machines; i += 15 { // each every 15 s, as a link does
+					bed.must(wires[i].Tell(b.Context(), name(i), presence))
+					bed.must(wires[i].Tell(b.Context(), name(i+1), presence))
+				}
+				second++
+				<-tick.C
+			}
+			took := time.Since(began)
+			b.ReportMetric(100*(processorTimeOf(b, pid)-before).Seconds()/took.Seconds(), "%core")
+			b.ReportMetric(float64(bytesOf(b, pid)-read)/1024/float64(machines)/took.Minutes(), "KiB/machine/min")
+			b.ReportMetric(float64(procKiB(b, pid)-alone)/float64(machines), "KiB/machine")
+			b.ReportMetric(float64(joined.Milliseconds())/float64(machines), "join-ms")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// procKiB is the memory of a process that is resident.
+func procKiB(b *testing.B, pid int) int {
+	b.Helper()
+	return procNumber(b, pid, "status", "VmRSS:")
+}
+
+// bytesOf is what a process has read and written.
+func bytesOf(b *testing.B, pid int) int {
+	b.Helper()
+	return procNumber(b, pid, "io", "rchar:") + procNumber(b, pid, "io", "wchar:")
+}
+
+// procNumber is the number in a file of /proc behind a word at the start of a line.
+func procNumber(b *testing.B, pid int, file, word string) int {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+	if err != nil {
+		b.Skip("reads /proc: ", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, word); ok {
+			n, err := strconv.Atoi(strings.Fields(rest)[0])
+			if err != nil {
+				b.Fatal(err)
+			}
+			return n
+		}
+	}
+	b.Fatalf("%s of process %d has no %s", file, pid, word)
+	return 0
+}
+
+// processorTimeOf is what a process has used.
+func processorTimeOf(b *testing.B, pid int) time.Duration {
+	b.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		b.Skip("reads /proc: ", err)
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	var ticks time.Duration
+	for _, i := range []int{11, 12} { // utime and stime
+		n, err := strconv.Atoi(fields[i])
+		if err != nil {
+			b.Fatal(err)
+		}
+		ticks += time.Duration(n)
+	}
+	return ticks * 10 * time.Millisecond
+}
+
+// From a send to the record of another machine, between processes in networks of their own, each message sent when the last one has had
 // its time.
 func BenchmarkLatencyBetweenNetworks(b *testing.B) {
 	needNamespaces(b)
