@@ -76,14 +76,14 @@ func (l *loop) stay(ctx context.Context) error {
 	if l.opts.Held != nil {
 		return nil // it goes back
 	}
-	h, found, err := l.opts.Ledger.Handoff(ctx, l.post)
+	h, found, err := l.opts.Ledger.Sessions.Handoff(ctx, l.post)
 	if err != nil || !found {
 		return err
 	}
 	if h.Draft != "" {
 		l.opts.Warn(fmt.Errorf("relay: this was at the prompt when the session of %s was last at a terminal, and was not entered: %q", l.opts.Member, h.Draft))
 	}
-	return l.opts.Ledger.RemoveHandoff(ctx, l.post)
+	return l.opts.Ledger.Sessions.RemoveHandoff(ctx, l.post)
 }
 
 // follow goes on with the session to which the conversation was moved, and waits while another process has it.

@@ -117,7 +117,7 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 		return strings.Count(strings.Join(other.turns(), "\n"), "[o-") == 20
 	})
 	stopOther()
-	open, err := s.ledger.OpenCount(t.Context(), r.Key())
+	open, err := s.ledger.Deliveries.OpenCount(t.Context(), r.Key())
 	if err != nil || open > MaxAhead {
 		t.Errorf("%d are claimed, %v; want at most %d", open, err, MaxAhead)
 	}
@@ -167,11 +167,11 @@ func TestAgentThatNeverReads(t *testing.T) {
 	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
 		t.Errorf("worked on %v", n)
 	}
-	all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{})
+	all, err := s.ledger.Deliveries.List(t.Context(), ledger.DeliveryQuery{})
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%d deliveries, %v", len(all), err)
 	}
-	f, _, err := s.ledger.Frame(t.Context(), all[1].Frame)
+	f, _, err := s.ledger.Frames.Frame(t.Context(), all[1].Frame)
 	if err != nil || f.Tries != 2 || f.Deaths != 1 {
 		t.Errorf("written %d times, %d deaths, %v; want 2, 1", f.Tries, f.Deaths, err)
 	}

@@ -146,7 +146,7 @@ func (l *loop) recordMarks(ctx context.Context, plan *claim.Plan) error {
 		}
 	}
 	settle := func(state ledger.DeliveryState, reason, id string) {
-		err = errors.Join(err, ignoreDropped(l.ledger.EndDeliveries(ctx, state, reason, id), id))
+		err = errors.Join(err, ignoreDropped(l.ledger.End(ctx, state, reason, id), id))
 	}
 	for _, id := range plan.Taken {
 		settle(ledger.TakenByAgent, "its row was read by somebody else before it was claimed", id)
@@ -271,7 +271,7 @@ func (l *loop) waiting(ctx context.Context, config *teams.Config) (list []ledger
 		}
 		if reason == "" {
 			list = append(list, d)
-		} else if err := ignoreDropped(l.ledger.EndDeliveries(ctx, ledger.Skipped, reason, d.UUID), d.UUID); err != nil {
+		} else if err := ignoreDropped(l.ledger.End(ctx, ledger.Skipped, reason, d.UUID), d.UUID); err != nil {
 			return nil, err
 		}
 	}

@@ -70,7 +70,7 @@ func TestLedgerIsNotUsedUnderTheLock(t *testing.T) {
 		}
 	})
 	r := s.newRelay(s.options())
-	r.ledger = stepStore{Ledger: s.ledger, before: func(call string) error {
+	r.ledger = stepStore{store: storeOf(s.ledger), before: func(call string) error {
 		if _, err := os.Lstat(lock); err == nil {
 			t.Errorf("%s was called while the lock of the inbox was held", call)
 		}
@@ -144,7 +144,7 @@ func (s *station) drainedWrites() {
 		if strings.Contains(string(s.inbox()), `"read":false`) {
 			return false
 		}
-		all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Team: "demo"})
+		all, err := s.ledger.Deliveries.List(s.t.Context(), ledger.DeliveryQuery{Team: "demo"})
 		for _, d := range all {
 			if !d.State.Ended() {
 				return false
@@ -203,7 +203,7 @@ func TestClaimedAndNotMarked(t *testing.T) {
 			r := s.newRelay(s.options())
 			rows, err := inbox.Parse([]byte("[" + row + "}]"))
 			must(t, err)
-			if err := s.ledger.Claim(t.Context(), ledger.Delivery{
+			if err := s.ledger.Deliveries.Claim(t.Context(), ledger.Delivery{
 				UUID: ours, InboxKey: r.post, Key: rows[0].Key(), Occurrence: 1, ID: "one", From: "worker", Kind: "message", Raw: rows[0].Raw,
 			}); err != nil {
 				t.Fatal(err)
@@ -222,7 +222,7 @@ func TestClaimedAndNotMarked(t *testing.T) {
 				if !strings.HasPrefix(all[0].Reason, "unknown: ") {
 					t.Errorf("reason %q", all[0].Reason)
 				}
-				must(t, s.ledger.Retry(t.Context(), ours))
+				must(t, s.ledger.Deliveries.Retry(t.Context(), ours))
 				s.await("it is delivered", func() bool { return s.saying(s.ledger, "[m]").State == ledger.Done })
 				want = 1
 			}
@@ -250,7 +250,7 @@ func TestMarkedBehindMoreThanIsClaimed(t *testing.T) {
 	rows, err := inbox.Parse([]byte(data))
 	must(t, err)
 	last := rows[len(rows)-1]
-	if err := s.ledger.Claim(t.Context(), ledger.Delivery{
+	if err := s.ledger.Deliveries.Claim(t.Context(), ledger.Delivery{
 		UUID: ours, InboxKey: r.post, Key: last.Key(), Occurrence: 1, ID: last.ID(), From: "worker", Kind: "message", Raw: last.Raw,
 	}); err != nil {
 		t.Fatal(err)

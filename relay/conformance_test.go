@@ -215,11 +215,11 @@ func realSubject(t *testing.T, program func(*standin.Home) otherAgent) *subject 
 // frames returns the frames that messages were sent in, by the uuid.
 func (s *station) frames() map[string]ledger.Frame {
 	s.t.Helper()
-	all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Team: "demo"})
+	all, err := s.ledger.Deliveries.List(s.t.Context(), ledger.DeliveryQuery{Team: "demo"})
 	must(s.t, err)
 	frames := map[string]ledger.Frame{}
 	for _, d := range all {
-		f, ok, err := s.ledger.Frame(s.t.Context(), d.Frame)
+		f, ok, err := s.ledger.Frames.Frame(s.t.Context(), d.Frame)
 		if err != nil || !ok {
 			s.t.Fatalf("frame of %s: %t, %v", d.Raw, ok, err)
 		}
@@ -237,7 +237,7 @@ func (s *subject) ended(b *bridge, markers []string) {
 	r, stop := s.relay(opts)
 	s.until("idle", func(st Status) bool { return st.State == Idle })
 	stop()
-	session, _, err := s.ledger.Session(s.t.Context(), r.Key())
+	session, _, err := s.ledger.Sessions.Session(s.t.Context(), r.Key())
 	must(s.t, err)
 	for id, f := range s.frames() {
 		turn, err := opts.Runtime.Turn(s.t.Context(), session.ID, id)
@@ -245,7 +245,7 @@ func (s *subject) ended(b *bridge, markers []string) {
 			s.t.Errorf("frame %s is %s after %d nudges, and the conversation has %+v, %v", id, f.State, f.Nudges, turn, err)
 		}
 	}
-	all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Team: "demo"})
+	all, err := s.ledger.Deliveries.List(s.t.Context(), ledger.DeliveryQuery{Team: "demo"})
 	must(s.t, err)
 	for _, d := range all {
 		if d.State != ledger.Done {

@@ -143,7 +143,7 @@ func (s *station) drained() {
 		if err != nil || bytes.Contains(data, []byte(`"read": false`)) {
 			return false
 		}
-		open, err := s.ledger.OpenCount(s.t.Context(), r.post)
+		open, err := s.ledger.Deliveries.OpenCount(s.t.Context(), r.post)
 		return err == nil && open == 0
 	})
 }
@@ -250,7 +250,7 @@ func (s *station) verdict(markers []string) verdict {
 				v.say("frame %s stands in the conversation twice", current)
 			}
 			finished[current] = false
-			f, ok, err := s.ledger.Frame(s.t.Context(), current)
+			f, ok, err := s.ledger.Frames.Frame(s.t.Context(), current)
 			if err != nil || !ok {
 				s.t.Fatalf("frame %s of the transcript: %t, %v", current, ok, err)
 			}
@@ -265,7 +265,7 @@ func (s *station) verdict(markers []string) verdict {
 		}
 	}
 	for uuid, done := range finished {
-		f, _, err := s.ledger.Frame(s.t.Context(), uuid)
+		f, _, err := s.ledger.Frames.Frame(s.t.Context(), uuid)
 		must(s.t, err)
 		if done || f.Kind == ledger.FrameNudge {
 			continue
@@ -283,7 +283,7 @@ func (s *station) verdict(markers []string) verdict {
 		}
 	}
 
-	all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Team: "demo"})
+	all, err := s.ledger.Deliveries.List(s.t.Context(), ledger.DeliveryQuery{Team: "demo"})
 	must(s.t, err)
 	frames := map[string]string{}
 	answers := s.answers()
@@ -323,7 +323,7 @@ func (s *station) answers() map[string][]string {
 	s.t.Helper()
 	all := map[string][]string{}
 	for after := int64(0); ; {
-		list, err := s.ledger.Events(s.t.Context(), after, 500)
+		list, err := s.ledger.Events.After(s.t.Context(), after, 500)
 		must(s.t, err)
 		if len(list) == 0 {
 			return all
@@ -353,7 +353,7 @@ func (s *station) killAgent() {
 		if err != nil {
 			return // its team is gone
 		}
-		session, _, _ := s.ledger.Session(context.Background(), r.post)
+		session, _, _ := s.ledger.Sessions.Session(context.Background(), r.post)
 		if alive, _ := opts.Runtime.Predecessor(agent.Process{PID: session.PID, Group: session.Group, Start: session.Start}).Alive(); alive {
 			if p, err := os.FindProcess(session.PID); err == nil {
 				_ = p.Kill() // it may have ended by itself

@@ -27,7 +27,7 @@ func (s *station) otherProcess() *ledger.Ledger {
 // saying is the delivery of the text.
 func (s *station) saying(l *ledger.Ledger, text string) ledger.Delivery {
 	s.t.Helper()
-	all, err := l.Deliveries(context.Background(), ledger.DeliveryQuery{Team: "demo"})
+	all, err := l.Deliveries.List(context.Background(), ledger.DeliveryQuery{Team: "demo"})
 	if err != nil {
 		s.t.Error(err)
 	}
@@ -58,7 +58,7 @@ func (s *station) relayWith(when moment, what func()) (stop func()) {
 func TestDroppedBetweenTwoSteps(t *testing.T) {
 	t.Parallel()
 	drop := func(s *station, l *ledger.Ledger) {
-		if err := l.Drop(context.Background(), s.saying(l, "[m-2]").UUID); err != nil {
+		if err := l.Deliveries.Drop(context.Background(), s.saying(l, "[m-2]").UUID); err != nil {
 			s.t.Error(err)
 		}
 	}
@@ -139,7 +139,7 @@ func TestDroppedInAFrame(t *testing.T) {
 	s.agent().write("[m-1]", "[m-2]")
 	stop := s.relayWith(committed, func() {
 		id := s.saying(other, "[m-2]").UUID
-		for name, move := range map[string]func(context.Context, string) error{"drop": other.Drop, "retry": other.Retry} {
+		for name, move := range map[string]func(context.Context, string) error{"drop": other.Deliveries.Drop, "retry": other.Deliveries.Retry} {
 			if err := move(context.Background(), id); !is[*ledger.StateError](err) {
 				t.Errorf("%s: got %v, want a StateError", name, err)
 			}
@@ -169,12 +169,12 @@ func TestRetriedBetweenTwoSteps(t *testing.T) {
 			r := s.newRelay(s.options())
 			said, err := Prompt(t.Context(), other, r.Key(), Input{Text: "[m-1]"})
 			if err == nil {
-				err = other.EndDeliveries(t.Context(), ledger.Failed, "for the test", said.Delivery)
+				err = other.Deliveries.End(t.Context(), ledger.Failed, "for the test", said.Delivery)
 			}
 			must(t, err)
 			s.agent().write("[m-2]")
 			stop := s.relayWith(when, func() {
-				if err := other.Retry(context.Background(), said.Delivery); err != nil {
+				if err := other.Deliveries.Retry(context.Background(), said.Delivery); err != nil {
 					t.Error(err)
 				}
 			})
@@ -199,7 +199,7 @@ func TestDroppedBeforeItsRowIsMarked(t *testing.T) {
 		if step == lockedfile.StepFence {
 			once.Do(func() {
 				// The lock is lost: nothing is written.
-				err := errors.Join(os.Remove(sender.path+".lock"), other.Drop(context.Background(), s.saying(other, "[m-2]").UUID))
+				err := errors.Join(os.Remove(sender.path+".lock"), other.Deliveries.Drop(context.Background(), s.saying(other, "[m-2]").UUID))
 				if err != nil {
 					t.Error(err)
 				}

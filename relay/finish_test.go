@@ -41,7 +41,7 @@ func TestFinish(t *testing.T) {
 	if got := s.turns(); len(got) != 1 || !strings.Contains(got[0], "[m-1]") {
 		t.Errorf("worked on %q, want the first message alone", got)
 	}
-	session, _, err := s.ledger.Session(t.Context(), r.Key())
+	session, _, err := s.ledger.Sessions.Session(t.Context(), r.Key())
 	if err != nil || session.PID != 0 || session.State != ledger.RelayEnded {
 		t.Errorf("session %+v, %v; want ended, without a process", session, err)
 	}
@@ -113,11 +113,11 @@ func TestRelayKeepsTheSession(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
 	r := s.newRelay(s.options())
-	must(t, s.ledger.SetHandoff(t.Context(), ledger.Handoff{InboxKey: r.Key(), At: ledger.AtTerminal, Draft: "half a thought"}))
+	must(t, s.ledger.Sessions.SetHandoff(t.Context(), ledger.Handoff{InboxKey: r.Key(), At: ledger.AtTerminal, Draft: "half a thought"}))
 	stop := s.run(r)
 	s.until("idle", func(st Status) bool { return st.State == Idle })
 	stop()
-	if h, found, err := s.ledger.Handoff(t.Context(), r.Key()); err != nil || found {
+	if h, found, err := s.ledger.Sessions.Handoff(t.Context(), r.Key()); err != nil || found {
 		t.Errorf("handoff %+v, %v; want none", h, err)
 	}
 	if len(s.warned) != 1 || !strings.Contains(s.warned[0].Error(), `"half a thought"`) {

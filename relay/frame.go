@@ -114,7 +114,7 @@ func (l *loop) encode(verified func(string) bool, id string, items []ledger.Deli
 
 // failDelivery ends a delivery that cannot be sent, and warns of it.
 func (l *loop) failDelivery(ctx context.Context, delivery string, why, warning error) error {
-	err := l.ledger.EndDeliveries(ctx, ledger.Failed, why.Error(), delivery)
+	err := l.ledger.End(ctx, ledger.Failed, why.Error(), delivery)
 	if err == nil {
 		l.opts.Warn(warning)
 	}

@@ -54,7 +54,7 @@ func TestRetryIsNoticed(t *testing.T) {
 	must(t, err)
 	defer l.Close()
 	again := ledger.Delivery{UUID: uuid.NewString(), InboxKey: d.InboxKey, Raw: []byte("[m-2]"), Person: true, Kind: "message", Marked: true, State: ledger.Claimed}
-	must(t, l.Claim(t.Context(), again))
+	must(t, l.Deliveries.Claim(t.Context(), again))
 	if all := s.settled(2); all[1].State != ledger.Done {
 		t.Errorf("put back: %s (%s), want done", all[1].State, all[1].Reason)
 	}

@@ -49,7 +49,7 @@ func (s *station) unread(member string) (texts []string) {
 // told counts the deliveries to a member from a sender that are done.
 func (s *station) told(member, sender string) int {
 	s.t.Helper()
-	all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Inbox: member, States: []ledger.DeliveryState{ledger.Done}})
+	all, err := s.ledger.Deliveries.List(s.t.Context(), ledger.DeliveryQuery{Inbox: member, States: []ledger.DeliveryState{ledger.Done}})
 	must(s.t, err)
 	n := 0
 	for _, d := range all {
@@ -111,7 +111,7 @@ func TestEndlessTalkIsHeld(t *testing.T) {
 	lead, worker, stop := s.talk(30, c, time.Second)
 	s.writes("worker", "team-lead", "[begin]")
 	holds := func() []ledger.Hold {
-		list, err := s.ledger.Holds(t.Context(), "")
+		list, err := s.ledger.Holds.List(t.Context(), "")
 		must(t, err)
 		return list
 	}
@@ -119,7 +119,7 @@ func TestEndlessTalkIsHeld(t *testing.T) {
 	h := holds()[0]
 	at, from := h.Inbox, h.Sender
 	s.await("nothing more is done", func() bool {
-		open, err := s.ledger.RelayInfos(t.Context(), "")
+		open, err := s.ledger.Sessions.RelayInfos(t.Context(), "")
 		return err == nil && len(s.unread(at)) == 1 && open[0].Open+open[1].Open == 0
 	})
 	for _, way := range [][2]string{{"team-lead", "worker"}, {"worker", "team-lead"}} {
@@ -151,7 +151,7 @@ func TestEndlessTalkIsHeld(t *testing.T) {
 	}
 	held := s.unread(at)
 
-	if _, err := s.ledger.Release(t.Context(), h.InboxKey, h.Sender); err != nil {
+	if _, err := s.ledger.Holds.Release(t.Context(), h.InboxKey, h.Sender); err != nil {
 		t.Fatal(err)
 	}
 	c.pass(time.Hour)
@@ -159,7 +159,7 @@ func TestEndlessTalkIsHeld(t *testing.T) {
 		return s.told("team-lead", "worker")+s.told("worker", "team-lead") >= 50 && len(s.unread("worker"))+len(s.unread("team-lead")) == 0 || len(holds()) > 0
 	})
 	s.await("what was held is said", func() bool {
-		all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Inbox: at, States: []ledger.DeliveryState{ledger.Done}})
+		all, err := s.ledger.Deliveries.List(t.Context(), ledger.DeliveryQuery{Inbox: at, States: []ledger.DeliveryState{ledger.Done}})
 		must(t, err)
 		var texts []string
 		for _, d := range slices.Backward(all) {
@@ -199,7 +199,7 @@ func TestTalkThatIsNotEndless(t *testing.T) {
 		s.await("all is said", func() bool { return s.told("team-lead", "worker") == 81 }) // and one answer to the answer
 		stop()
 		for _, r := range []*Relay{lead, worker} {
-			if held, err := s.ledger.Held(t.Context(), r.Key()); err != nil || len(held) > 0 {
+			if held, err := s.ledger.Holds.Held(t.Context(), r.Key()); err != nil || len(held) > 0 {
 				t.Errorf("held %+v, %v; want nothing", held, err)
 			}
 		}
@@ -226,7 +226,7 @@ func TestEndlessTalkWithAnAgentThatIsNotRelayed(t *testing.T) {
 	r, stop := s.relay(opts)
 	s.send("USE:SendMessage {\"to\": \"worker\"}\n[m-00]")
 	held := func() bool {
-		list, err := s.ledger.Held(t.Context(), r.Key())
+		list, err := s.ledger.Holds.Held(t.Context(), r.Key())
 		must(t, err)
 		return len(list) == 1 && list[0].Sender == "worker"
 	}
@@ -244,7 +244,7 @@ func TestEndlessTalkWithAnAgentThatIsNotRelayed(t *testing.T) {
 	if got := s.unread("team-lead"); len(got) != 1 || s.told("team-lead", "worker") != before {
 		t.Errorf("unread %q, %d said; want one message held", got, s.told("team-lead", "worker"))
 	}
-	if _, err := s.ledger.Release(t.Context(), r.Key(), "worker"); err != nil {
+	if _, err := s.ledger.Holds.Release(t.Context(), r.Key(), "worker"); err != nil {
 		t.Fatal(err)
 	}
 	s.await("it is said", func() bool { return s.told("team-lead", "worker") == before+1 })
@@ -267,7 +267,7 @@ func TestHeldByAPersonDuringAClaim(t *testing.T) {
 		opts := s.options()
 		r := s.newRelay(opts)
 		before = sync.OnceFunc(before)
-		r.ledger = stepStore{Ledger: s.ledger, before: func(call string) error {
+		r.ledger = stepStore{store: storeOf(s.ledger), before: func(call string) error {
 			if call == "claim" { // the plan of it was made
 				before()
 			}
@@ -276,7 +276,7 @@ func TestHeldByAPersonDuringAClaim(t *testing.T) {
 		return s.run(r)
 	}
 	stop = run(func() {
-		if err := s.ledger.Hold(t.Context(), hold); err != nil {
+		if err := s.ledger.Holds.Hold(t.Context(), hold); err != nil {
 			t.Error(err)
 		}
 	})
@@ -292,12 +292,12 @@ func TestHeldByAPersonDuringAClaim(t *testing.T) {
 	if got := s.told("team-lead", "worker"); got != 1 {
 		t.Errorf("%d said in the next run, want 1", got)
 	}
-	if _, err := s.ledger.Release(t.Context(), r.Key(), "worker"); err != nil {
+	if _, err := s.ledger.Holds.Release(t.Context(), r.Key(), "worker"); err != nil {
 		t.Fatal(err)
 	}
 	s.await("all is said", func() bool { return s.told("team-lead", "worker") == 4 })
 	stop()
-	all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Inbox: "team-lead"})
+	all, err := s.ledger.Deliveries.List(t.Context(), ledger.DeliveryQuery{Inbox: "team-lead"})
 	must(t, err)
 	var order []string
 	for _, d := range slices.Backward(all) {

@@ -402,7 +402,7 @@ func TestNothingIsWrittenToTheNext(t *testing.T) {
 	s.killAgent()
 	all := s.settled(1)
 	stop()
-	f, _, err := s.ledger.Frame(t.Context(), all[0].Frame)
+	f, _, err := s.ledger.Frames.Frame(t.Context(), all[0].Frame)
 	must(t, err)
 	if n := s.works("[m-1]")["[m-1]"]; n != 1 || f.Tries != 2 || len(skipped) > 0 || s.logged("start") != 2 {
 		t.Errorf("worked on %d times, written %d times, %d processes, %v", n, f.Tries, s.logged("start"), skipped)

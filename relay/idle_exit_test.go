@@ -88,7 +88,7 @@ func TestIdleExit(t *testing.T) {
 	if st.State != Asleep || st.PID != 0 || st.Session == "" || st.Queue != 0 || !strings.Contains(st.Reason, "the next message starts it") {
 		t.Errorf("status %+v, want asleep, without a process", st)
 	}
-	session, _, err := s.ledger.Session(t.Context(), r.Key())
+	session, _, err := s.ledger.Sessions.Session(t.Context(), r.Key())
 	if err != nil || session.State != ledger.RelayAsleep || session.PID != 0 || session.Reason != st.Reason {
 		t.Errorf("session %+v, %v; want asleep, without a process", session, err)
 	}
@@ -109,7 +109,7 @@ func TestIdleExit(t *testing.T) {
 	if n := s.logged("start"); n != 3 {
 		t.Errorf("the agent was started %d times, want 3", n)
 	}
-	if now, _, err := s.ledger.Session(t.Context(), r.Key()); err != nil || now.ID != session.ID || now.State != ledger.RelayEnded {
+	if now, _, err := s.ledger.Sessions.Session(t.Context(), r.Key()); err != nil || now.ID != session.ID || now.State != ledger.RelayEnded {
 		t.Errorf("session %+v, %v; want %s, ended", now, err, session.ID)
 	}
 }
@@ -226,7 +226,7 @@ func TestBackgroundTaskIsNotIdle(t *testing.T) {
 	s.await("the background turn has begun", func() bool { return inits.Load() >= 3 })
 	for range 20 {
 		r.poke()
-		if _, err := s.ledger.OpenCount(t.Context(), r.Key()); err != nil {
+		if _, err := s.ledger.Deliveries.OpenCount(t.Context(), r.Key()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -397,7 +397,7 @@ func TestEndWhileAsleep(t *testing.T) {
 			if err := r.Run(ctx); err != nil {
 				t.Error(err)
 			}
-			session, _, err := s.ledger.Session(t.Context(), r.Key())
+			session, _, err := s.ledger.Sessions.Session(t.Context(), r.Key())
 			if err != nil || session.State != ledger.RelayEnded || session.PID != 0 {
 				t.Errorf("session %+v, %v; want ended, without a process", session, err)
 			}

@@ -30,7 +30,7 @@ func TestSessionIsRecordedFirst(t *testing.T) {
 	opts := s.options()
 	var r *Relay
 	opts.Runtime = starting{opts.Runtime, func(session string) {
-		if recorded, _, err := s.ledger.Session(t.Context(), r.Key()); err != nil || recorded.ID != session {
+		if recorded, _, err := s.ledger.Sessions.Session(t.Context(), r.Key()); err != nil || recorded.ID != session {
 			t.Errorf("session %s is started, and the ledger has %q, %v", session, recorded.ID, err)
 		}
 	}}
@@ -78,7 +78,7 @@ func TestConversationIsElsewhere(t *testing.T) {
 	if d := s.settled(1)[0]; d.State != ledger.Done {
 		t.Errorf("%s (%s), want done", d.State, d.Reason)
 	}
-	if recorded, _, err := s.ledger.Session(t.Context(), r.Key()); err != nil || recorded.ID != now {
+	if recorded, _, err := s.ledger.Sessions.Session(t.Context(), r.Key()); err != nil || recorded.ID != now {
 		t.Errorf("the ledger has %q, %v", recorded.ID, err)
 	}
 	stop()

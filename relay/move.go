@@ -36,7 +36,7 @@ func (m *Move) Ask(ctx context.Context) (wish int64, h ledger.Handoff, err error
 	if h, err = m.handoff(ctx); err != nil || h.At == m.To && h.To == "" && h.Wanted == "" {
 		return 0, h, err
 	}
-	if wish, err = m.Ledger.AskPlace(ctx, h.InboxKey, m.To, m.Force); errors.Is(err, ledger.ErrUnknown) {
+	if wish, err = m.Ledger.Sessions.AskPlace(ctx, h.InboxKey, m.To, m.Force); errors.Is(err, ledger.ErrUnknown) {
 		err = m.stays()
 	}
 	return wish, h, err
@@ -44,7 +44,7 @@ func (m *Move) Ask(ctx context.Context) (wish int64, h ledger.Handoff, err error
 
 // handoff returns where the session is.
 func (m *Move) handoff(ctx context.Context) (ledger.Handoff, error) {
-	h, found, err := m.Ledger.Handoff(ctx, inbox.KeyOf(m.Team, m.Config, m.Member))
+	h, found, err := m.Ledger.Sessions.Handoff(ctx, inbox.KeyOf(m.Team, m.Config, m.Member))
 	if err != nil {
 		return h, err
 	}
@@ -96,5 +96,5 @@ func (m *Move) Wait(ctx context.Context, wish int64, held func(reason string)) (
 // Withdraw takes a wish back, and reports whether it could: it may have been answered
 // meanwhile.
 func (m *Move) Withdraw(ctx context.Context, wish int64) (bool, error) {
-	return m.Ledger.WithdrawPlace(ctx, inbox.KeyOf(m.Team, m.Config, m.Member), wish)
+	return m.Ledger.Sessions.WithdrawPlace(ctx, inbox.KeyOf(m.Team, m.Config, m.Member), wish)
 }

@@ -20,7 +20,7 @@ func TestMove(t *testing.T) {
 	set := func(h ledger.Handoff) {
 		t.Helper()
 		h.InboxKey = key
-		must(t, s.ledger.SetHandoff(ctx, h))
+		must(t, s.ledger.Sessions.SetHandoff(ctx, h))
 	}
 	ask := func(want int64) {
 		t.Helper()

@@ -77,7 +77,7 @@ func Prompts(ctx context.Context, l *ledger.Ledger, p inbox.InboxKey, ins ...Inp
 		}
 		prompts[i] = ledger.Prompt{Delivery: d, Digest: in.digest(d.Mode)}
 	}
-	added, err := l.AddPrompts(ctx, prompts...)
+	added, err := l.Deliveries.AddPrompts(ctx, prompts...)
 	if err != nil {
 		return nil, err
 	}

@@ -60,12 +60,12 @@ func TestModeOverACrash(t *testing.T) {
 					if e.Kind != "begin" {
 						continue
 					}
-					f, ok, err := s.ledger.Frame(t.Context(), e.UUIDs[0])
+					f, ok, err := s.ledger.Frames.Frame(t.Context(), e.UUIDs[0])
 					if err != nil || !ok {
 						t.Fatal(ok, err)
 					}
 					if f.Kind == ledger.FrameNudge {
-						if f, _, err = s.ledger.Frame(t.Context(), f.Parent); err != nil {
+						if f, _, err = s.ledger.Frames.Frame(t.Context(), f.Parent); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -120,9 +120,9 @@ func TestSilence(t *testing.T) {
 	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 50 {
 		t.Errorf("worked on %v", n)
 	}
-	all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{})
+	all, err := s.ledger.Deliveries.List(t.Context(), ledger.DeliveryQuery{})
 	must(t, err)
-	f, _, err := s.ledger.Frame(t.Context(), all[len(all)-1].Frame)
+	f, _, err := s.ledger.Frames.Frame(t.Context(), all[len(all)-1].Frame)
 	if err != nil || f.Tries != 1 {
 		t.Errorf("written %d times, %v; want once", f.Tries, err)
 	}

@@ -37,9 +37,9 @@
 //
 // Two agents that have answered each other [MaxExchanges] times within a minute would
 // go on for ever. The messages of the sender are then held: they stay unread in the
-// inbox until [ledger.Ledger.Release]. An exchange is a message that comes after the
+// inbox until [ledger.Holds.Release]. An exchange is a message that comes after the
 // member has written to its sender; a burst is none. A person holds a sender with
-// [ledger.Ledger.Hold], at any time: what was claimed before is delivered.
+// [ledger.Holds.Hold], at any time: what was claimed before is delivered.
 //
 // # Authority
 //
@@ -160,7 +160,7 @@ type Options struct {
 	Events   func(agent.Event)   // gets everything that the agent prints
 	Envelope func(wire.Envelope) // gets each envelope once it is in Journal, if it was not there before
 	Report   func(Status)        // is called with each change of the status
-	Recorded func()              // is called when [ledger.Ledger.Events] may have more; it must not wait
+	Recorded func()              // is called when [ledger.Events.After] may have more; it must not wait
 	Warn     func(error)         // gets errors that do not end the relay
 	Now      func() time.Time    // the clock by which messages are claimed
 }
@@ -242,7 +242,7 @@ type Relay struct {
 	began  bool          // the turn of the frame in flight runs
 	moved  chan struct{} // closed, and replaced, when one of these has changed
 
-	ledger   store         // opts.Ledger, but in tests
+	ledger   store         // of opts.Ledger, but in tests
 	archive  archive       // opts.Journal, but in tests; nil if there is none
 	patience time.Duration // of an interrupt, until the frame begins
 	grace    agent.Grace   // how an agent is ended: it may finish its turn first
@@ -295,7 +295,7 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 	}
 	r := &Relay{
 		opts: opts, post: inbox.KeyOf(opts.Team, c, opts.Member), box: box.Cached(), wake: make(chan struct{}, 1),
-		finishing: make(chan struct{}), moved: make(chan struct{}), ledger: opts.Ledger, patience: holdInterrupt, grace: grace, at: func(moment) {},
+		finishing: make(chan struct{}), moved: make(chan struct{}), ledger: storeOf(opts.Ledger), patience: holdInterrupt, grace: grace, at: func(moment) {},
 	}
 	if opts.Journal != nil {
 		r.archive = opts.Journal

@@ -262,7 +262,7 @@ func (s *station) settled(n int) []ledger.Delivery {
 	s.t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)
 	for {
-		all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Team: "demo"})
+		all, err := s.ledger.Deliveries.List(s.t.Context(), ledger.DeliveryQuery{Team: "demo"})
 		must(s.t, err)
 		ended := 0
 		for _, d := range all {
@@ -815,8 +815,8 @@ func TestStandInIsNotVerified(t *testing.T) {
 	r, stop := s.relay(s.options())
 	k := r.Key()
 	k.Inbox = "worker"
-	must(t, s.ledger.AddMachine(t.Context(), "build", "card", false))
-	must(t, s.ledger.SetStandIn(t.Context(), ledger.StandIn{InboxKey: k, Machine: "build", There: "worker@ci"}))
+	must(t, s.ledger.Links.AddMachine(t.Context(), "build", "card", false))
+	must(t, s.ledger.Links.SetStandIn(t.Context(), ledger.StandIn{InboxKey: k, Machine: "build", There: "worker@ci"}))
 	row := `[{"from":"worker","text":"hello","timestamp":"2026-11-20T12:00:00.000Z"}]`
 	must(t, os.WriteFile(filepath.Join(s.dir, "root/teams/demo/inboxes/team-lead.json"), []byte(row), 0o600))
 	s.settled(1)

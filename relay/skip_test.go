@@ -24,7 +24,7 @@ func idleReport(from, more string) string {
 // fates are the deliveries to a member by state, and for skipped ones why, in the order of claiming.
 func (s *station) fates(member string) (list []string) {
 	s.t.Helper()
-	all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Inbox: member})
+	all, err := s.ledger.Deliveries.List(s.t.Context(), ledger.DeliveryQuery{Inbox: member})
 	must(s.t, err)
 	for _, d := range slices.Backward(all) {
 		list = append(list, strings.TrimSuffix(string(d.State)+": "+d.Reason, ": "))
@@ -54,7 +54,7 @@ func TestIdleReports(t *testing.T) {
 			_, stop := s.relay(opts)
 			s.await("all is settled", func() bool {
 				claimed := len(s.fates("team-lead")) == len(rows)
-				n, err := s.ledger.OpenCount(context.Background(), inbox.KeyOf(s.team, s.config(), "team-lead"))
+				n, err := s.ledger.Deliveries.OpenCount(context.Background(), inbox.KeyOf(s.team, s.config(), "team-lead"))
 				return claimed && err == nil && n == 0
 			})
 			stop()
@@ -111,7 +111,7 @@ func TestSkippedThroughCrashes(t *testing.T) {
 						return nil
 					}
 				}
-				steps := stepStore{Ledger: s.ledger}
+				steps := stepStore{store: storeOf(s.ledger)}
 				switch at {
 				case "claim", "settle": // it is in the ledger alone
 					steps.after = crashAt(at)
@@ -174,7 +174,7 @@ func TestSkippedIsNoExchange(t *testing.T) {
 	_, stop := s.relay(opts)
 	s.writes("worker", "team-lead", "USE:SendMessage {\"to\": \"worker\"}\n[m-00]", idleReport("worker", ""))
 	s.await("it is held", func() bool {
-		held, err := s.ledger.Held(context.Background(), inbox.KeyOf(s.team, s.config(), "team-lead"))
+		held, err := s.ledger.Holds.Held(context.Background(), inbox.KeyOf(s.team, s.config(), "team-lead"))
 		return err == nil && len(held) == 1
 	})
 	stop()

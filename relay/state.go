@@ -76,13 +76,13 @@ func Stat(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c 
 	if err != nil {
 		return Info{}, false, err
 	}
-	s, found, err := l.RelayInfo(ctx, post)
+	s, found, err := l.Sessions.RelayInfo(ctx, post)
 	if err != nil || !found && !running {
 		return Info{}, false, err
 	}
 	s.InboxKey = post
 	o = newInfo(s, running)
-	o.Held, err = l.Held(ctx, post)
+	o.Held, err = l.Holds.Held(ctx, post)
 	return o, true, err
 }
 
@@ -134,7 +134,7 @@ func Facts(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c
 	if err != nil || l == nil {
 		return f, err
 	}
-	s, found, err := l.Session(ctx, inbox.KeyOf(t, c, member))
+	s, found, err := l.Sessions.Session(ctx, inbox.KeyOf(t, c, member))
 	if running {
 		f.AtTerminal = found && s.State == ledger.RelayLocal
 	} else {

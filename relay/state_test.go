@@ -41,7 +41,7 @@ func (s *station) reach(member string) teams.Deliverability {
 // happened are the events of the ledger, without pids and sessions.
 func (s *station) happened() (list []string) {
 	s.t.Helper()
-	events, err := s.ledger.Events(s.t.Context(), 0, 10000)
+	events, err := s.ledger.Events.After(s.t.Context(), 0, 10000)
 	must(s.t, err)
 	for _, e := range events {
 		list = append(list, string(e.State)+string(e.Relay))
@@ -101,10 +101,10 @@ func TestSeenFromOutside(t *testing.T) {
 	}
 
 	// As kill -9 leaves it: nobody said that it ended.
-	session, _, err := s.ledger.Session(t.Context(), o.InboxKey)
+	session, _, err := s.ledger.Sessions.Session(t.Context(), o.InboxKey)
 	must(t, err)
 	session.State, session.PID = ledger.RelayRunning, 1
-	must(t, s.ledger.SetSession(t.Context(), session))
+	must(t, s.ledger.Sessions.SetSession(t.Context(), session))
 	if o, _ := s.outside(); o.Running || o.State != Stopped || o.Relay != 0 || !strings.Contains(o.Reason, "gone") {
 		t.Errorf("killed: %+v", o)
 	}
@@ -160,8 +160,8 @@ func TestSeenWhereASessionIs(t *testing.T) {
 		t.Helper()
 		h.InboxKey = key
 		err := errors.Join(
-			s.ledger.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s", State: state, Relay: os.Getpid(), Mode: []byte{}}),
-			s.ledger.SetHandoff(t.Context(), h))
+			s.ledger.Sessions.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s", State: state, Relay: os.Getpid(), Mode: []byte{}}),
+			s.ledger.Sessions.SetHandoff(t.Context(), h))
 		must(t, err)
 	}
 	box := filepath.Join(s.team.Path(), "inboxes", "team-lead.json")

@@ -29,7 +29,7 @@ type store interface {
 	SetSession(context.Context, ledger.Session) error
 	OpenCount(context.Context, inbox.InboxKey) (int, error)
 	Waiting(context.Context, inbox.InboxKey) ([]ledger.Delivery, error)
-	EndDeliveries(ctx context.Context, state ledger.DeliveryState, reason string, deliveries ...string) error
+	End(ctx context.Context, state ledger.DeliveryState, reason string, deliveries ...string) error
 
 	InFlight(context.Context, inbox.InboxKey) (ledger.Frame, bool, error)
 	Frame(ctx context.Context, uuid string) (ledger.Frame, bool, error)
@@ -39,6 +39,18 @@ type store interface {
 	Split(ctx context.Context, uuid, reason string) (bool, error)
 	Advance(ctx context.Context, uuid string, state ledger.DeliveryState, reason string) error
 	Finish(ctx context.Context, uuid string, state ledger.DeliveryState, reason, answer string) error
+}
+
+// storeOf returns what the loop needs of a ledger.
+func storeOf(l *ledger.Ledger) store {
+	return struct {
+		ledger.Deliveries
+		ledger.Frames
+		ledger.Sessions
+		ledger.Holds
+		ledger.Teams
+		ledger.Links
+	}{l.Deliveries, l.Frames, l.Sessions, l.Holds, l.Teams, l.Links}
 }
 
 // lastTries is how long [ledgerWriter.insist] keeps trying after the relay was told to end. What it

@@ -22,7 +22,7 @@ import (
 // stepStore is a ledger in which a test does something before a call, and after it. A call fails with the error of that: before it is made, or
 // although it was.
 type stepStore struct {
-	*ledger.Ledger
+	store
 	before, after func(call string) error // nil: nothing
 }
 
@@ -58,87 +58,87 @@ func find[T any](s stepStore, call string, do func() (T, bool, error)) (T, bool,
 }
 
 func (s stepStore) Unmarked(ctx context.Context, p inbox.InboxKey) ([]ledger.Delivery, error) {
-	return step(s, "unmarked", func() ([]ledger.Delivery, error) { return s.Ledger.Unmarked(ctx, p) })
+	return step(s, "unmarked", func() ([]ledger.Delivery, error) { return s.store.Unmarked(ctx, p) })
 }
 
 func (s stepStore) Open(ctx context.Context, p inbox.InboxKey) ([]string, error) {
-	return step(s, "open", func() ([]string, error) { return s.Ledger.Open(ctx, p) })
+	return step(s, "open", func() ([]string, error) { return s.store.Open(ctx, p) })
 }
 
 func (s stepStore) Marked(ctx context.Context, p inbox.InboxKey, id string) ([]ledger.Delivery, error) {
-	return step(s, "marked", func() ([]ledger.Delivery, error) { return s.Ledger.Marked(ctx, p, id) })
+	return step(s, "marked", func() ([]ledger.Delivery, error) { return s.store.Marked(ctx, p, id) })
 }
 
 func (s stepStore) DroppedUnmarked(ctx context.Context, p inbox.InboxKey, key string) ([]string, error) {
-	return step(s, "dropped", func() ([]string, error) { return s.Ledger.DroppedUnmarked(ctx, p, key) })
+	return step(s, "dropped", func() ([]string, error) { return s.store.DroppedUnmarked(ctx, p, key) })
 }
 
 func (s stepStore) Occurrences(ctx context.Context, p inbox.InboxKey, key string) (int, error) {
-	return step(s, "occurrences", func() (int, error) { return s.Ledger.Occurrences(ctx, p, key) })
+	return step(s, "occurrences", func() (int, error) { return s.store.Occurrences(ctx, p, key) })
 }
 
 func (s stepStore) Missing(ctx context.Context, p inbox.InboxKey, uuids ...string) ([]string, error) {
-	return step(s, "missing", func() ([]string, error) { return s.Ledger.Missing(ctx, p, uuids...) })
+	return step(s, "missing", func() ([]string, error) { return s.store.Missing(ctx, p, uuids...) })
 }
 
 func (s stepStore) OpenCount(ctx context.Context, p inbox.InboxKey) (int, error) {
-	return step(s, "count", func() (int, error) { return s.Ledger.OpenCount(ctx, p) })
+	return step(s, "count", func() (int, error) { return s.store.OpenCount(ctx, p) })
 }
 
 func (s stepStore) Waiting(ctx context.Context, p inbox.InboxKey) ([]ledger.Delivery, error) {
-	return step(s, "waiting", func() ([]ledger.Delivery, error) { return s.Ledger.Waiting(ctx, p) })
+	return step(s, "waiting", func() ([]ledger.Delivery, error) { return s.store.Waiting(ctx, p) })
 }
 
 func (s stepStore) Died(ctx context.Context, uuid string) (ledger.Frame, error) {
-	return step(s, "died", func() (ledger.Frame, error) { return s.Ledger.Died(ctx, uuid) })
+	return step(s, "died", func() (ledger.Frame, error) { return s.store.Died(ctx, uuid) })
 }
 
 func (s stepStore) Split(ctx context.Context, uuid, reason string) (bool, error) {
-	return step(s, "split", func() (bool, error) { return s.Ledger.Split(ctx, uuid, reason) })
+	return step(s, "split", func() (bool, error) { return s.store.Split(ctx, uuid, reason) })
 }
 
 func (s stepStore) Session(ctx context.Context, p inbox.InboxKey) (ledger.Session, bool, error) {
-	return find(s, "session", func() (ledger.Session, bool, error) { return s.Ledger.Session(ctx, p) })
+	return find(s, "session", func() (ledger.Session, bool, error) { return s.store.Session(ctx, p) })
 }
 
 func (s stepStore) InFlight(ctx context.Context, p inbox.InboxKey) (ledger.Frame, bool, error) {
-	return find(s, "in flight", func() (ledger.Frame, bool, error) { return s.Ledger.InFlight(ctx, p) })
+	return find(s, "in flight", func() (ledger.Frame, bool, error) { return s.store.InFlight(ctx, p) })
 }
 
 func (s stepStore) Frame(ctx context.Context, uuid string) (ledger.Frame, bool, error) {
-	return find(s, "frame", func() (ledger.Frame, bool, error) { return s.Ledger.Frame(ctx, uuid) })
+	return find(s, "frame", func() (ledger.Frame, bool, error) { return s.store.Frame(ctx, uuid) })
 }
 
 func (s stepStore) Claim(ctx context.Context, ds ...ledger.Delivery) error {
-	return s.do("claim", func() error { return s.Ledger.Claim(ctx, ds...) })
+	return s.do("claim", func() error { return s.store.Claim(ctx, ds...) })
 }
 
 func (s stepStore) Mark(ctx context.Context, uuids ...string) error {
-	return s.do("mark", func() error { return s.Ledger.Mark(ctx, uuids...) })
+	return s.do("mark", func() error { return s.store.Mark(ctx, uuids...) })
 }
 
 func (s stepStore) SetSession(ctx context.Context, session ledger.Session) error {
-	return s.do("set session", func() error { return s.Ledger.SetSession(ctx, session) })
+	return s.do("set session", func() error { return s.store.SetSession(ctx, session) })
 }
 
-func (s stepStore) EndDeliveries(ctx context.Context, state ledger.DeliveryState, reason string, uuids ...string) error {
-	return s.do("settle", func() error { return s.Ledger.EndDeliveries(ctx, state, reason, uuids...) })
+func (s stepStore) End(ctx context.Context, state ledger.DeliveryState, reason string, uuids ...string) error {
+	return s.do("settle", func() error { return s.store.End(ctx, state, reason, uuids...) })
 }
 
 func (s stepStore) Commit(ctx context.Context, f ledger.Frame, deliveries ...string) error {
-	return s.do("commit "+string(f.Kind), func() error { return s.Ledger.Commit(ctx, f, deliveries...) })
+	return s.do("commit "+string(f.Kind), func() error { return s.store.Commit(ctx, f, deliveries...) })
 }
 
 func (s stepStore) Tried(ctx context.Context, uuid, session string) error {
-	return s.do("tried", func() error { return s.Ledger.Tried(ctx, uuid, session) })
+	return s.do("tried", func() error { return s.store.Tried(ctx, uuid, session) })
 }
 
 func (s stepStore) Advance(ctx context.Context, uuid string, state ledger.DeliveryState, reason string) error {
-	return s.do("advance to "+string(state), func() error { return s.Ledger.Advance(ctx, uuid, state, reason) })
+	return s.do("advance to "+string(state), func() error { return s.store.Advance(ctx, uuid, state, reason) })
 }
 
 func (s stepStore) Finish(ctx context.Context, uuid string, state ledger.DeliveryState, reason, answer string) error {
-	return s.do("advance to "+string(state), func() error { return s.Ledger.Finish(ctx, uuid, state, reason, answer) })
+	return s.do("advance to "+string(state), func() error { return s.store.Finish(ctx, uuid, state, reason, answer) })
 }
 
 // A disk is full, or another process has the ledger locked, whenever the relay
@@ -158,7 +158,7 @@ func TestLedgerFailsForAWhile(t *testing.T) {
 	calls, failed := map[string]int{}, map[string]bool{}
 	s.send("[a]", "[cut]", strings.Repeat("x", 2000))
 	r := s.newRelay(opts)
-	r.ledger = stepStore{Ledger: s.ledger, before: func(op string) error {
+	r.ledger = stepStore{store: storeOf(s.ledger), before: func(op string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if strings.Contains("unmarked open marked dropped occurrences missing claim mark", op) {
@@ -185,7 +185,7 @@ func TestLedgerFailsForAWhile(t *testing.T) {
 				t.Fatalf("the relay ended: %v", err)
 			default:
 			}
-			all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Team: "demo"})
+			all, err := s.ledger.Deliveries.List(t.Context(), ledger.DeliveryQuery{Team: "demo"})
 			must(t, err)
 			left := n
 			for _, d := range all {
@@ -239,7 +239,7 @@ func TestEndsWhileTheLedgerIsLocked(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var idle atomic.Bool
-	r.ledger = stepStore{Ledger: s.ledger, before: func(op string) error {
+	r.ledger = stepStore{store: storeOf(s.ledger), before: func(op string) error {
 		if op == "count" && idle.Load() {
 			cancel()
 			return fmt.Errorf("%s: %w", op, ledger.ErrBusy)
@@ -283,7 +283,7 @@ func TestAcknowledgementIsKept(t *testing.T) {
 	lock := &lockable{op: "advance to done"}
 	lock.locked.Store(true)
 	r := s.newRelay(opts)
-	r.ledger = stepStore{Ledger: s.ledger, before: lock.fail}
+	r.ledger = stepStore{store: storeOf(s.ledger), before: lock.fail}
 	r.at = func(m moment) {
 		if m == stuck {
 			select {
@@ -340,7 +340,7 @@ func TestEndWithALockedLedger(t *testing.T) {
 		lock := &lockable{op: op}
 		tried := make(chan struct{})
 		r := s.newRelay(opts)
-		r.ledger = stepStore{Ledger: s.ledger, before: lock.fail}
+		r.ledger = stepStore{store: storeOf(s.ledger), before: lock.fail}
 		var once sync.Once
 		r.at = func(m moment) {
 			if m == stuck {
@@ -369,7 +369,7 @@ func TestEndWithALockedLedger(t *testing.T) {
 		if d := all[i]; d.State != ledger.Done {
 			t.Errorf("%s: %s is %s (%s), want done", op, d.Raw, d.State, d.Reason)
 		}
-		if session, _, err := s.ledger.Session(t.Context(), r.Key()); err != nil || session.State != ledger.RelayEnded {
+		if session, _, err := s.ledger.Sessions.Session(t.Context(), r.Key()); err != nil || session.State != ledger.RelayEnded {
 			t.Errorf("%s: the session is %s, %v, want ended", op, session.State, err)
 		}
 	}

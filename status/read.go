@@ -55,7 +55,7 @@ func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]Kn
 	var sends map[string]time.Time
 	if s.Ledger != nil {
 		// What was taken while nobody watched is known from what was sent.
-		if sends, err = s.Ledger.LastSends(ctx, q.Root, instance.Team, instance.CreatedAt); err != nil {
+		if sends, err = s.Ledger.Sends.Last(ctx, q.Root, instance.Team, instance.CreatedAt); err != nil {
 			return nil, err
 		}
 	}

@@ -78,7 +78,7 @@ func (d *demonstration) relayed(ctx context.Context, recorded <-chan struct{}, t
 	var steps []string
 	after := int64(0)
 	for {
-		events, err := d.ledger.Events(ctx, after, 1000)
+		events, err := d.ledger.Events.After(ctx, after, 1000)
 		if err != nil {
 			return err
 		}

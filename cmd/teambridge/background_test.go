@@ -243,9 +243,9 @@ func relayID(ts *testscript.TestScript, neg bool, args []string) {
 	ctx := context.Background()
 	l, err := ledger.Open(ctx, filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "ledger.db"))
 	ts.Check(err)
-	all, err := l.Relays(ctx, "")
+	all, err := l.Relays.List(ctx, "")
 	ts.Check(err)
-	run, err := l.Sessions(ctx, "")
+	run, err := l.Sessions.List(ctx, "")
 	ts.Check(errors.Join(err, l.Close()))
 	for _, r := range all {
 		if r.Member+"@"+r.Team == args[1] {

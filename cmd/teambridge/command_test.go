@@ -335,7 +335,7 @@ func intend(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	l, key := ledgerFor(ts, args[0], args[1])
 	m := inbox.Message{ID: args[2], From: "user", DefaultFrom: true, Text: args[3]}
-	ts.Check(errors.Join(l.Intend(context.Background(), inbox.Send{
+	ts.Check(errors.Join(l.Sends.Intend(context.Background(), inbox.Send{
 		SendKey: inbox.SendKey{InboxKey: key, ID: m.ID},
 		Digest:  m.Digest(), Before: "another state of the file", At: time.Now(),
 	}), l.Close()))
@@ -363,13 +363,13 @@ func dead(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: dead TEAM MEMBER REASON")
 	}
 	l, key := ledgerFor(ts, args[0], args[1])
-	s, found, err := l.Session(context.Background(), key)
+	s, found, err := l.Sessions.Session(context.Background(), key)
 	ts.Check(err)
 	if !found {
 		ts.Fatalf("%s@%s has no relay", args[1], args[0])
 	}
 	s.Dead = args[2]
-	ts.Check(errors.Join(l.SetSession(context.Background(), s), l.Close()))
+	ts.Check(errors.Join(l.Sessions.SetSession(context.Background(), s), l.Close()))
 }
 
 // held holds what SENDER writes to a member, as a relay does that sees a loop:
@@ -381,7 +381,7 @@ func held(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	l, key := ledgerFor(ts, args[0], args[1])
 	since := time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
-	ts.Check(errors.Join(l.Hold(context.Background(), ledger.Hold{InboxKey: key, Sender: args[2], Reason: args[3], Since: since}), l.Close()))
+	ts.Check(errors.Join(l.Holds.Hold(context.Background(), ledger.Hold{InboxKey: key, Sender: args[2], Reason: args[3], Since: since}), l.Close()))
 }
 
 type launchers struct{} // map[inbox.InboxKey]*relay.Held, in the values of a script
@@ -399,7 +399,7 @@ func launching(ts *testscript.TestScript, neg bool, args []string) {
 	l, key := ledgerFor(ts, args[0], args[1])
 	ctx, reason := context.Background(), strings.Join(args[3:], "")
 	set := func(at ledger.Place) {
-		h, _, err := l.Handoff(ctx, key)
+		h, _, err := l.Sessions.Handoff(ctx, key)
 		ts.Check(err)
 		state := ledger.RelayRunning
 		if h.At = at; at == ledger.AtTerminal {
@@ -408,8 +408,8 @@ func launching(ts *testscript.TestScript, neg bool, args []string) {
 		if h.InboxKey, h.To, h.Reason = key, "", reason; reason != "" {
 			h.To = map[ledger.Place]ledger.Place{ledger.AtTerminal: ledger.AtRelay, ledger.AtRelay: ledger.AtTerminal}[at]
 		}
-		ts.Check(l.SetSession(ctx, ledger.Session{InboxKey: key, ID: "s-1", Command: "agent", State: state, Relay: os.Getpid(), Mode: []byte{}}))
-		ts.Check(l.SetHandoff(ctx, h))
+		ts.Check(l.Sessions.SetSession(ctx, ledger.Session{InboxKey: key, ID: "s-1", Command: "agent", State: state, Relay: os.Getpid(), Mode: []byte{}}))
+		ts.Check(l.Sessions.SetHandoff(ctx, h))
 	}
 	all := ts.Value(launchers{}).(map[inbox.InboxKey]*relay.Held)
 	release := func() {
@@ -435,7 +435,7 @@ func launching(ts *testscript.TestScript, neg bool, args []string) {
 		var answering sync.WaitGroup
 		answering.Go(func() {
 			for ctx.Err() == nil {
-				h, _, err := l.Handoff(ctx, key)
+				h, _, err := l.Sessions.Handoff(ctx, key)
 				if err != nil || h.Wanted == "" {
 					time.Sleep(10 * time.Millisecond)
 					continue
@@ -444,7 +444,7 @@ func launching(ts *testscript.TestScript, neg bool, args []string) {
 					h.At, h.Refused = h.Wanted, ""
 				}
 				h.Wanted = ""
-				if l.SetHandoff(ctx, h) == nil {
+				if l.Sessions.SetHandoff(ctx, h) == nil {
 					break
 				}
 			}
@@ -456,8 +456,8 @@ func launching(ts *testscript.TestScript, neg bool, args []string) {
 		})
 		return
 	case "ends":
-		ts.Check(l.SetSession(ctx, ledger.Session{InboxKey: key, ID: "s-1", Command: "agent", State: ledger.RelayEnded, Mode: []byte{}}))
-		ts.Check(l.RemoveHandoff(ctx, key))
+		ts.Check(l.Sessions.SetSession(ctx, ledger.Session{InboxKey: key, ID: "s-1", Command: "agent", State: ledger.RelayEnded, Mode: []byte{}}))
+		ts.Check(l.Sessions.RemoveHandoff(ctx, key))
 		release()
 	case "killed":
 		release()

@@ -182,7 +182,7 @@ func (c completer) relayIDs(ctx context.Context) (words []string) {
 	if err != nil || l == nil {
 		return nil
 	}
-	list, _ := l.Relays(ctx, "")
+	list, _ := l.Relays.List(ctx, "")
 	for _, r := range list {
 		words = append(words, described(r.Member+"@"+r.Team, strings.Join(r.Command, " ")), described(shortID(r.ID), r.Member+"@"+r.Team))
 	}

@@ -129,7 +129,7 @@ func (l *localRun) serveLocal(ctx context.Context, opts relay.Options) (err erro
 	}
 	defer func() { err = errors.Join(err, held.Release()) }()
 	opts.Held = held
-	if s, _, err := l.ledger.Session(ctx, l.key); err != nil {
+	if s, _, err := l.ledger.Sessions.Session(ctx, l.key); err != nil {
 		return err
 	} else if s.ID != "" && l.opts.session != "" && s.ID != l.opts.session {
 		return usage("leave it out, or choose another --team", "session %s is asked for, and %s goes on with session %s", l.opts.session, opts.Member, s.ID)
@@ -168,7 +168,7 @@ func (l *localRun) serveLocal(ctx context.Context, opts relay.Options) (err erro
 		}
 	}()
 	err = handoff.Run(running, handoff.Options{
-		Ledger: l.ledger, Key: l.key, Terminal: localTerminal{c}, Agent: &localAgent{localRun: l, root: opts.Team.Root()},
+		Ledger: handoff.StoreOf(l.ledger), Key: l.key, Terminal: localTerminal{c}, Agent: &localAgent{localRun: l, root: opts.Team.Root()},
 		Remote: func(ctx context.Context) (handoff.Remote, error) {
 			v := &remoteView{localRun: l, ctx: ctx, calls: map[string]string{}}
 			return v, v.open(ctx, opts)
@@ -176,7 +176,7 @@ func (l *localRun) serveLocal(ctx context.Context, opts relay.Options) (err erro
 		Runtime: opts.Runtime, Switch: l.hot.String(), Warn: opts.Warn,
 	})
 	if killed := errors.Is(err, handoff.ErrKilled); killed || running.Err() != nil {
-		h, _, lerr := l.ledger.Handoff(context.WithoutCancel(ctx), l.key)
+		h, _, lerr := l.ledger.Sessions.Handoff(context.WithoutCancel(ctx), l.key)
 		l.goesOn = killed || lerr != nil || h.Draft != ""
 		if killed {
 			err = fmt.Errorf("%s; run again to go on with this session", view.Describe(err))
@@ -330,7 +330,7 @@ func (v *remoteView) report(s relay.Status) {
 		return
 	}
 	v.shown = s.InFlight
-	ds, err := v.ledger.Deliveries(v.ctx, ledger.DeliveryQuery{
+	ds, err := v.ledger.Deliveries.List(v.ctx, ledger.DeliveryQuery{
 		Root: v.key.Root, Team: v.key.Team, CreatedAt: v.key.CreatedAt, Inbox: v.key.Inbox,
 		States: []ledger.DeliveryState{ledger.FrameWritten, ledger.Accepted, ledger.Cut},
 	})

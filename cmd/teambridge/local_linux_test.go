@@ -133,7 +133,7 @@ func (d *desk) until(what string, holds func() bool) {
 	deadline := time.Now().Add(2 * time.Minute)
 	for !holds() {
 		if time.Now().After(deadline) {
-			h, _, err := d.ledger.Handoff(d.t.Context(), d.key)
+			h, _, err := d.ledger.Sessions.Handoff(d.t.Context(), d.key)
 			d.t.Fatalf("never: %s; handoff %+v, %v, works %v, printed %q", what, h, err, d.works(), d.printed())
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -144,12 +144,12 @@ func (d *desk) until(what string, holds func() bool) {
 func (d *desk) at(place ledger.Place) {
 	d.t.Helper()
 	d.until(string(place), func() bool {
-		all, err := d.ledger.Handoffs(d.t.Context(), "")
+		all, err := d.ledger.Sessions.Handoffs(d.t.Context(), "")
 		if err != nil || len(all) != 1 {
 			return false
 		}
 		d.key = all[0].InboxKey
-		s, _, err := d.ledger.Session(d.t.Context(), d.key)
+		s, _, err := d.ledger.Sessions.Session(d.t.Context(), d.key)
 		return err == nil && all[0].At == place && s.PID != 0 && (s.State == ledger.RelayLocal) == (place == ledger.AtTerminal) &&
 			s.Relay == d.cmd.Process.Pid
 	})
@@ -161,7 +161,7 @@ func (d *desk) ready() {
 	d.at(ledger.AtTerminal)
 	pid := d.cmd.Process.Pid
 	d.until("at the prompt", func() bool {
-		s, _, err := d.ledger.Session(d.t.Context(), d.key)
+		s, _, err := d.ledger.Sessions.Session(d.t.Context(), d.key)
 		if err != nil || s.Relay != pid || s.PID == 0 {
 			return false
 		}
@@ -204,7 +204,7 @@ func (d *desk) works(markers ...string) (counts string) {
 func (d *desk) ends(status int) {
 	d.t.Helper()
 	d.exits(status)
-	s, _, err := d.ledger.Session(d.t.Context(), d.key)
+	s, _, err := d.ledger.Sessions.Session(d.t.Context(), d.key)
 	if err != nil || syscall.Kill(s.PID, 0) == nil && s.PID != 0 || s.State != ledger.RelayEnded {
 		d.t.Errorf("session %+v, %v; want ended, without a process", s, err)
 	}
@@ -272,19 +272,19 @@ func TestLocalTeammate(t *testing.T) {
 			d.ready()
 			d.types("SPAWN:helper [1]\r")
 			d.until("worked on", func() bool { return d.works("[1]") == "1" })
-			first, _, err := d.ledger.Session(t.Context(), d.key)
+			first, _, err := d.ledger.Sessions.Session(t.Context(), d.key)
 			if err != nil {
 				t.Fatal(err)
 			}
 			held := func() bool {
-				h, _, err := d.ledger.Handoff(t.Context(), d.key)
+				h, _, err := d.ledger.Sessions.Handoff(t.Context(), d.key)
 				return err == nil && strings.Contains(h.Reason, "teammate helper of team session-")
 			}
 			d.prompt("[2]")
 			d.until("held", held)
 			d.types("/clear\r")
 			d.until("cleared", func() bool {
-				s, _, err := d.ledger.Session(t.Context(), d.key)
+				s, _, err := d.ledger.Sessions.Session(t.Context(), d.key)
 				return err == nil && s.ID != first.ID
 			})
 			d.prompt("[3]")
@@ -343,7 +343,7 @@ func TestLocalSignals(t *testing.T) {
 			d.until("worked on", func() bool { return d.works("[1]") == "1" })
 			d.types("a draft [2]")
 			d.until("typed", func() bool { return strings.Contains(d.printed(), "a draft [2]") })
-			session, _, err := d.ledger.Session(t.Context(), d.key)
+			session, _, err := d.ledger.Sessions.Session(t.Context(), d.key)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -355,7 +355,7 @@ func TestLocalSignals(t *testing.T) {
 			d.ready()
 			d.types("\r")
 			d.until("the draft was put back", func() bool { return d.works("a draft [2]") == "1" })
-			if again, _, err := d.ledger.Session(t.Context(), d.key); err != nil || again.ID != session.ID {
+			if again, _, err := d.ledger.Sessions.Session(t.Context(), d.key); err != nil || again.ID != session.ID {
 				t.Errorf("session %s, %v; want %s", again.ID, err, session.ID)
 			}
 			d.types("/exit\r")
@@ -418,7 +418,7 @@ func TestLocalAgentKilled(t *testing.T) {
 	d.ready()
 	d.types("[1]\r")
 	d.until("worked on", func() bool { return d.works("[1]") == "1" })
-	s, _, err := d.ledger.Session(t.Context(), d.key)
+	s, _, err := d.ledger.Sessions.Session(t.Context(), d.key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -429,7 +429,7 @@ func TestLocalAgentKilled(t *testing.T) {
 	d.until("told", func() bool { return strings.Contains(d.printed(), "run again to go on with this session") })
 	d.start()
 	d.ready()
-	if again, _, err := d.ledger.Session(t.Context(), d.key); err != nil || again.ID != s.ID {
+	if again, _, err := d.ledger.Sessions.Session(t.Context(), d.key); err != nil || again.ID != s.ID {
 		t.Errorf("session %s, %v; want %s", again.ID, err, s.ID)
 	}
 	d.types("/exit\r")

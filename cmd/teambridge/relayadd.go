@@ -203,7 +203,7 @@ func owner(a *app, root *teams.Root, l *ledger.Ledger) fleet.TeamOwner {
 // hasRelays reports whether relays were added to the service, for one team or any. Only then
 // there is something that the service alone knows.
 func hasRelays(ctx context.Context, l *ledger.Ledger, root *teams.Root, team string) bool {
-	added, err := l.Relays(ctx, root.Path())
+	added, err := l.Relays.List(ctx, root.Path())
 	return err != nil || slices.ContainsFunc(added, func(r ledger.Relay) bool { return team == "" || r.Team == team })
 }
 

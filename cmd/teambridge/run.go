@@ -407,7 +407,7 @@ func programFault(runtime string, err error) error {
 // waiting counts the messages that the agent did not get: unread rows, and deliveries that
 // are under way or failed.
 func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfile.Locker, l *ledger.Ledger, p inbox.InboxKey) (int, error) {
-	open, err := l.Deliveries(ctx, ledger.DeliveryQuery{
+	open, err := l.Deliveries.List(ctx, ledger.DeliveryQuery{
 		Root: p.Root, Team: p.Team, CreatedAt: p.CreatedAt, Inbox: p.Inbox,
 		States: []ledger.DeliveryState{ledger.Claimed, ledger.FrameWritten, ledger.Accepted, ledger.Cut, ledger.Failed},
 	})
@@ -511,7 +511,7 @@ func (r *agentRun) over() {
 		return
 	}
 	// The ledger may already have a line that the status does not count.
-	if open, err := r.ledger.OpenCount(context.Background(), r.relay.Key()); err != nil || open == 0 {
+	if open, err := r.ledger.Deliveries.OpenCount(context.Background(), r.relay.Key()); err != nil || open == 0 {
 		r.stop()
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // The commit of the intent keeps the row for the history, as pending: nothing else is sure
 // to see a row that its agent takes at once. A sender that made an event of it would begin
-// an epoch for each process, so readers do that with [Ledger.Announce].
+// an epoch for each process, so readers do that with [Sends.Announce].
 
 // unknownAfter is when the fate of a message that was neither written nor withdrawn is
 // unknown: its sender was killed, since one that is alive gives up after seconds.
@@ -61,7 +61,7 @@ func sentWritten(c *sqlite.Conn, key SendKey, at time.Time) error {
 // Announce makes events of sent messages that have none: of written ones, and after a
 // minute of those whose fate is unknown. It can begin an [Epoch]: call it before looking for
 // the position of a reader.
-func (l *Ledger) Announce(ctx context.Context) error {
+func (l Sends) Announce(ctx context.Context) error {
 	const due = "(p.state='written' OR p.at<?)"
 	old := time.Now().Add(-unknownAfter).UnixMicro()
 	// Mostly there are none. To see that, nobody has to wait for anybody.

@@ -12,8 +12,8 @@ import (
 
 func events(t *testing.T, l *Ledger) []Event {
 	t.Helper()
-	must(t, l.Announce(t.Context()))
-	list, err := l.Events(t.Context(), 0, 1000)
+	must(t, l.Sends.Announce(t.Context()))
+	list, err := l.Events.After(t.Context(), 0, 1000)
 	must(t, err)
 	return list
 }
@@ -57,76 +57,82 @@ func TestEventsOfSends(t *testing.T) {
 	}{
 		"written": {
 			do: func(l *Ledger) {
-				must(t, l.Intend(ctx, withRow("1", "a")))
-				must(t, l.Written(ctx, aKey("1"), tuesday))
+				must(t, l.Sends.Intend(ctx, withRow("1", "a")))
+				must(t, l.Sends.Written(ctx, aKey("1"), tuesday))
 			},
 			want: []string{"written a"}, after: []string{"written a"},
 		},
 		"written, said twice": {
 			do: func(l *Ledger) {
-				must(t, l.Intend(ctx, withRow("1", "a")))
-				must(t, l.Written(ctx, aKey("1"), tuesday))
-				must(t, l.Written(ctx, aKey("1"), tuesday))
+				must(t, l.Sends.Intend(ctx, withRow("1", "a")))
+				must(t, l.Sends.Written(ctx, aKey("1"), tuesday))
+				must(t, l.Sends.Written(ctx, aKey("1"), tuesday))
 			},
 			want: []string{"written a"}, after: []string{"written a"},
 		},
 		"withdrawn": {
-			do:   func(l *Ledger) { must(t, l.Intend(ctx, withRow("1", "a"))); must(t, l.Withdraw(ctx, aKey("1"))) },
+			do: func(l *Ledger) {
+				must(t, l.Sends.Intend(ctx, withRow("1", "a")))
+				must(t, l.Sends.Withdraw(ctx, aKey("1")))
+			},
 			want: []string{}, after: []string{},
 		},
 		"its sender was killed": {
-			do:   func(l *Ledger) { must(t, l.Intend(ctx, withRow("1", "a"))) },
+			do:   func(l *Ledger) { must(t, l.Sends.Intend(ctx, withRow("1", "a"))) },
 			want: []string{}, after: []string{"unknown a"},
 		},
 		"its sender was killed, and it is sent again into the same file": {
 			do: func(l *Ledger) {
-				must(t, l.Intend(ctx, withRow("1", "a")))
-				must(t, l.Intend(ctx, withRow("1", "b")))
-				must(t, l.Written(ctx, aKey("1"), tuesday))
+				must(t, l.Sends.Intend(ctx, withRow("1", "a")))
+				must(t, l.Sends.Intend(ctx, withRow("1", "b")))
+				must(t, l.Sends.Written(ctx, aKey("1"), tuesday))
 			},
 			want: []string{"written b"}, after: []string{"written b"},
 		},
 		"its sender was killed, and it is sent again by force": {
 			do: func(l *Ledger) {
-				must(t, l.Intend(ctx, withRow("1", "a")))
+				must(t, l.Sends.Intend(ctx, withRow("1", "a")))
 				again := withRow("1", "b")
 				again.Before = "size 13"
-				must(t, l.Intend(ctx, again))
-				must(t, l.Written(ctx, aKey("1"), tuesday))
+				must(t, l.Sends.Intend(ctx, again))
+				must(t, l.Sends.Written(ctx, aKey("1"), tuesday))
 			},
 			want: []string{"written b"}, after: []string{"written b", "unknown a"},
 		},
 		"its sender was killed, and sending it again by force fails": {
 			do: func(l *Ledger) {
-				must(t, l.Intend(ctx, withRow("1", "a")))
+				must(t, l.Sends.Intend(ctx, withRow("1", "a")))
 				again := withRow("1", "b")
 				again.Before = "size 13"
-				must(t, l.Intend(ctx, again))
-				must(t, l.Intend(ctx, aSend("1"))) // restores what was known
+				must(t, l.Sends.Intend(ctx, again))
+				must(t, l.Sends.Intend(ctx, aSend("1"))) // restores what was known
 			},
 			want: []string{}, after: []string{"unknown a"},
 		},
 		"found in the file after all": {
 			do: func(l *Ledger) {
-				must(t, l.Intend(ctx, withRow("1", "a")))
+				must(t, l.Sends.Intend(ctx, withRow("1", "a")))
 				later(t, l)
 				sent(t, l)
-				must(t, l.Written(ctx, aKey("1"), tuesday))
+				must(t, l.Sends.Written(ctx, aKey("1"), tuesday))
 			},
 			want: []string{"unknown a", "written a"}, after: []string{"unknown a", "written a"},
 		},
 		"lost and sent again": {
 			do: func(l *Ledger) {
-				must(t, l.Intend(ctx, withRow("1", "a")))
-				must(t, l.Written(ctx, aKey("1"), tuesday))
-				must(t, l.MarkUnknown(ctx, aKey("1")))
-				must(t, l.Intend(ctx, withRow("1", "b")))
-				must(t, l.Written(ctx, aKey("1"), tuesday.Add(time.Second)))
+				must(t, l.Sends.Intend(ctx, withRow("1", "a")))
+				must(t, l.Sends.Written(ctx, aKey("1"), tuesday))
+				must(t, l.Sends.MarkUnknown(ctx, aKey("1")))
+				must(t, l.Sends.Intend(ctx, withRow("1", "b")))
+				must(t, l.Sends.Written(ctx, aKey("1"), tuesday.Add(time.Second)))
 			},
 			want: []string{"written a", "written b"}, after: []string{"written a", "written b"},
 		},
 		"without a row": {
-			do:   func(l *Ledger) { must(t, l.Intend(ctx, aSend("1"))); must(t, l.Written(ctx, aKey("1"), tuesday)) },
+			do: func(l *Ledger) {
+				must(t, l.Sends.Intend(ctx, aSend("1")))
+				must(t, l.Sends.Written(ctx, aKey("1"), tuesday))
+			},
 			want: []string{}, after: []string{},
 		},
 	} {
@@ -152,9 +158,9 @@ func TestEventOfASend(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	l, other := mustOpen(t, path), mustOpen(t, path)
-	must(t, l.Intend(t.Context(), withRow("1", "a")))
-	must(t, l.Written(t.Context(), aKey("1"), tuesday))
-	if epochs, err := l.Epochs(t.Context()); err != nil || len(epochs) != 0 {
+	must(t, l.Sends.Intend(t.Context(), withRow("1", "a")))
+	must(t, l.Sends.Written(t.Context(), aKey("1"), tuesday))
+	if epochs, err := l.Events.Epochs(t.Context()); err != nil || len(epochs) != 0 {
 		t.Errorf("a sender began %v, %v", epochs, err)
 	}
 	got := append(events(t, other), events(t, l)...)
@@ -175,11 +181,11 @@ func TestPruneForgetsSent(t *testing.T) {
 	l := newLedger(t)
 	send := func(id string) {
 		t.Helper()
-		must(t, l.Intend(t.Context(), withRow(id, id)))
-		must(t, l.Written(t.Context(), aKey(id), time.Now()))
+		must(t, l.Sends.Intend(t.Context(), withRow(id, id)))
+		must(t, l.Sends.Written(t.Context(), aKey(id), time.Now()))
 	}
 	send("1")
-	must(t, l.Intend(t.Context(), withRow("open", "open")))
+	must(t, l.Sends.Intend(t.Context(), withRow("open", "open")))
 	send("2")
 	sent(t, l)
 	_, err := l.Prune(t.Context(), time.Now().Add(-time.Hour))

@@ -42,21 +42,21 @@ func TestAnswer(t *testing.T) {
 	l := newLedger(t)
 	typed := anInput("typed")
 	typed.ID = ""
-	must(t, l.Claim(t.Context(), aRow("a"), aRow("b"), typed))
-	must(t, l.Mark(t.Context(), "a", "b"))
-	must(t, l.Commit(t.Context(), aFrame("f"), "a", "b"))
-	must(t, l.Finish(t.Context(), "f", Accepted, "", "too early"))
+	must(t, l.Deliveries.Claim(t.Context(), aRow("a"), aRow("b"), typed))
+	must(t, l.Deliveries.Mark(t.Context(), "a", "b"))
+	must(t, l.Frames.Commit(t.Context(), aFrame("f"), "a", "b"))
+	must(t, l.Frames.Finish(t.Context(), "f", Accepted, "", "too early"))
 	wantAnswers(t, l)
 	for range 2 {
-		must(t, l.Finish(t.Context(), "f", Done, "", "a <b> & c\n"))
+		must(t, l.Frames.Finish(t.Context(), "f", Done, "", "a <b> & c\n"))
 	}
 	first := answer{From: bob.Inbox, Text: "a <b> & c\n", Type: "answer", ID: "f", InReplyTo: []string{aRow("a").ID, aRow("b").ID}}
 	wantAnswers(t, l, first)
 
 	// A turn that was cut, and gone on with.
-	must(t, l.Commit(t.Context(), aFrame("g"), "typed"))
-	must(t, l.Commit(t.Context(), aNudge("n", "g")))
-	must(t, l.Finish(t.Context(), "n", Done, "", "after all"))
+	must(t, l.Frames.Commit(t.Context(), aFrame("g"), "typed"))
+	must(t, l.Frames.Commit(t.Context(), aNudge("n", "g")))
+	must(t, l.Frames.Finish(t.Context(), "n", Done, "", "after all"))
 	if s := mustFrame(t, l, "g").State; s != Done {
 		t.Errorf("the frame is %s", s)
 	}
@@ -74,8 +74,8 @@ func TestNoAnswer(t *testing.T) {
 	for state, text := range map[DeliveryState]string{Failed: "API Error", Cancelled: "half", Done: ""} {
 		l := newLedger(t)
 		claimRows(t, l, "a")
-		must(t, l.Commit(t.Context(), aFrame("f"), "a"))
-		must(t, l.Finish(t.Context(), "f", state, "why", text))
+		must(t, l.Frames.Commit(t.Context(), aFrame("f"), "a"))
+		must(t, l.Frames.Finish(t.Context(), "f", state, "why", text))
 		wantAnswers(t, l)
 	}
 }
@@ -84,8 +84,8 @@ func TestLongAnswer(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	claimRows(t, l, "a")
-	must(t, l.Commit(t.Context(), aFrame("f"), "a"))
-	must(t, l.Finish(t.Context(), "f", Done, "", strings.Repeat("€", maxAnswer/3+1)))
+	must(t, l.Frames.Commit(t.Context(), aFrame("f"), "a"))
+	must(t, l.Frames.Finish(t.Context(), "f", Done, "", strings.Repeat("€", maxAnswer/3+1)))
 	got := answers(t, l)
 	if len(got) != 1 || !got[0].Truncated || got[0].Text != strings.Repeat("€", maxAnswer/3) {
 		t.Errorf("%d answers, %d bytes, truncated %v", len(got), len(got[0].Text), got[0].Truncated)

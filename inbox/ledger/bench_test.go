@@ -53,20 +53,20 @@ func BenchmarkSend(b *testing.B) {
 	}
 	b.Run("lookup", func(b *testing.B) {
 		for b.Loop() {
-			_, _, err := l.Recall(b.Context(), send().SendKey)
+			_, _, err := l.Sends.Recall(b.Context(), send().SendKey)
 			fail(err)
 		}
 	})
 	b.Run("intend", func(b *testing.B) {
 		for b.Loop() {
-			fail(l.Intend(b.Context(), send()))
+			fail(l.Sends.Intend(b.Context(), send()))
 		}
 	})
 	b.Run("intend and written", func(b *testing.B) {
 		for b.Loop() {
 			s := send()
-			fail(l.Intend(b.Context(), s))
-			fail(l.Written(b.Context(), s.SendKey, tuesday))
+			fail(l.Sends.Intend(b.Context(), s))
+			fail(l.Sends.Written(b.Context(), s.SendKey, tuesday))
 		}
 	})
 }
@@ -112,13 +112,13 @@ func BenchmarkRelay(b *testing.B) {
 				d.Raw, f.Bytes = raw, raw
 				begin := time.Now()
 				for s, step := range []func() error{
-					func() error { return l.Claim(b.Context(), d) },
-					func() error { return l.Mark(b.Context(), d.UUID) },
-					func() error { _, err := l.Waiting(b.Context(), bob); return err },
-					func() error { return l.Commit(b.Context(), f, d.UUID) },
-					func() error { return l.Tried(b.Context(), f.UUID, "session") },
-					func() error { return l.Advance(b.Context(), f.UUID, Accepted, "") },
-					func() error { return l.Advance(b.Context(), f.UUID, Done, "") },
+					func() error { return l.Deliveries.Claim(b.Context(), d) },
+					func() error { return l.Deliveries.Mark(b.Context(), d.UUID) },
+					func() error { _, err := l.Deliveries.Waiting(b.Context(), bob); return err },
+					func() error { return l.Frames.Commit(b.Context(), f, d.UUID) },
+					func() error { return l.Frames.Tried(b.Context(), f.UUID, "session") },
+					func() error { return l.Frames.Advance(b.Context(), f.UUID, Accepted, "") },
+					func() error { return l.Frames.Advance(b.Context(), f.UUID, Done, "") },
 				} {
 					start := time.Now()
 					if err := step(); err != nil {

@@ -12,6 +12,9 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// Deliveries are rows and user prompts on their way to agents. The tables are deliveries, contents and pruned.
+type Deliveries struct{ *file }
+
 // A Delivery is one row of an inbox, or one user prompt, on its way to the agent.
 type Delivery struct {
 	UUID string // of the delivery; what relayedBy says in the row
@@ -68,7 +71,7 @@ func content(name string, b []byte) error {
 // [ErrConflict] if the uuid belongs to another row or to a prompt with another text or
 // mode, or if the row was claimed under another uuid, with [ErrHeld] for a row that is new
 // and whose sender is held, and with *[ValueError].
-func (l *Ledger) Claim(ctx context.Context, ds ...Delivery) error {
+func (l Deliveries) Claim(ctx context.Context, ds ...Delivery) error {
 	for i := range ds {
 		if err := ds[i].check(); err != nil {
 			return err
@@ -137,7 +140,7 @@ func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
 
 // Mark records that rows were read back from the file as ours, all or none. It fails with
 // [ErrUnknown]. It does not wait for the disk: after a power cut the relay reads again.
-func (l *Ledger) Mark(ctx context.Context, uuids ...string) error {
+func (l Deliveries) Mark(ctx context.Context, uuids ...string) error {
 	return l.write(ctx, "mark", quick, func(c *sqlite.Conn) error {
 		for _, uuid := range uuids {
 			if n, err := c.Exec("UPDATE deliveries SET marked=1 WHERE uuid=?", uuid); err != nil {
@@ -155,24 +158,24 @@ func unknown(op, uuid string) error {
 }
 
 // Marked lists the marked deliveries of rows with that message id, in the order of claiming.
-func (l *Ledger) Marked(ctx context.Context, k inbox.InboxKey, id string) ([]Delivery, error) {
+func (l Deliveries) Marked(ctx context.Context, k inbox.InboxKey, id string) ([]Delivery, error) {
 	return l.ofInbox(ctx, "marked", k, "id=? AND key<>'' AND marked=1 ORDER BY seq", id)
 }
 
 // WithID lists the deliveries of rows with that message id, in the order of claiming.
-func (l *Ledger) WithID(ctx context.Context, k inbox.InboxKey, id string) ([]Delivery, error) {
+func (l Deliveries) WithID(ctx context.Context, k inbox.InboxKey, id string) ([]Delivery, error) {
 	return l.ofInbox(ctx, "with id", k, "id=? AND person=0 ORDER BY seq", id)
 }
 
 // Unmarked lists the claimed deliveries not yet marked, in the order of claiming.
-func (l *Ledger) Unmarked(ctx context.Context, k inbox.InboxKey) ([]Delivery, error) {
+func (l Deliveries) Unmarked(ctx context.Context, k inbox.InboxKey) ([]Delivery, error) {
 	return l.ofInbox(ctx, "unmarked", k, unended+" AND state='claimed' AND marked=0 ORDER BY seq")
 }
 
 // Waiting lists the deliveries of an inbox that can go into a frame: claimed,
 // marked and in none. User prompts come first, each in the order of claiming. Messages to
 // the inbox's pane are left out.
-func (l *Ledger) Waiting(ctx context.Context, k inbox.InboxKey) ([]Delivery, error) {
+func (l Deliveries) Waiting(ctx context.Context, k inbox.InboxKey) ([]Delivery, error) {
 	return l.ofInbox(ctx, "waiting", k, unended+` AND state='claimed' AND marked=1 AND frame=''
 		AND seq NOT IN (SELECT seq FROM pane_messages)
 		AND seq < coalesce((SELECT min(d.seq) FROM deliveries d JOIN sessions USING (inbox_id) WHERE d.inbox_id=inboxes.inbox_id AND answers<>0
@@ -180,27 +183,27 @@ func (l *Ledger) Waiting(ctx context.Context, k inbox.InboxKey) ([]Delivery, err
 }
 
 // ofInbox returns the deliveries of one inbox for which the rest of a query holds.
-func (l *Ledger) ofInbox(ctx context.Context, op string, k inbox.InboxKey, rest string, args ...sqlite.Value) ([]Delivery, error) {
+func (l Deliveries) ofInbox(ctx context.Context, op string, k inbox.InboxKey, rest string, args ...sqlite.Value) ([]Delivery, error) {
 	if err := checkInbox(k); err != nil {
 		return nil, err
 	}
-	return l.deliveries(ctx, op, thisInbox+" AND "+rest, append(inboxArgs(k), args...)...)
+	return l.list(ctx, op, thisInbox+" AND "+rest, append(inboxArgs(k), args...)...)
 }
 
 // DroppedUnmarked lists the uuids of the deliveries of rows with that key which were
 // dropped before their claim was finished, in the order of claiming. A row that still
 // waits in the inbox belongs to one of them and must not be claimed again.
-func (l *Ledger) DroppedUnmarked(ctx context.Context, k inbox.InboxKey, key string) ([]string, error) {
+func (l Deliveries) DroppedUnmarked(ctx context.Context, k inbox.InboxKey, key string) ([]string, error) {
 	return l.uuids(ctx, "dropped", k, "key=? AND key<>'' AND state='dropped' AND marked=0 ORDER BY occurrence", key)
 }
 
 // Open lists the uuids of the deliveries of an inbox that have not ended.
-func (l *Ledger) Open(ctx context.Context, k inbox.InboxKey) ([]string, error) {
+func (l Deliveries) Open(ctx context.Context, k inbox.InboxKey) ([]string, error) {
 	return l.uuids(ctx, "open deliveries", k, unended)
 }
 
 // uuids returns those of the deliveries of one inbox for which the rest of a query holds.
-func (l *Ledger) uuids(ctx context.Context, op string, k inbox.InboxKey, rest string, args ...sqlite.Value) ([]string, error) {
+func (l Deliveries) uuids(ctx context.Context, op string, k inbox.InboxKey, rest string, args ...sqlite.Value) ([]string, error) {
 	if err := checkInbox(k); err != nil {
 		return nil, err
 	}
@@ -209,8 +212,8 @@ func (l *Ledger) uuids(ctx context.Context, op string, k inbox.InboxKey, rest st
 }
 
 // Missing returns those of the uuids that are no deliveries of the inbox, in their order.
-// Pruned deliveries are missing too, but still count in [Ledger.Occurrences].
-func (l *Ledger) Missing(ctx context.Context, k inbox.InboxKey, uuids ...string) (missing []string, err error) {
+// Pruned deliveries are missing too, but still count in [Deliveries.Occurrences].
+func (l Deliveries) Missing(ctx context.Context, k inbox.InboxKey, uuids ...string) (missing []string, err error) {
 	if err := checkInbox(k); err != nil || len(uuids) == 0 {
 		return nil, err
 	}
@@ -230,7 +233,7 @@ func (l *Ledger) Missing(ctx context.Context, k inbox.InboxKey, uuids ...string)
 
 // Occurrences returns how many rows with that key were ever claimed in an inbox: the
 // highest Occurrence, including those of pruned deliveries.
-func (l *Ledger) Occurrences(ctx context.Context, k inbox.InboxKey, key string) (int, error) {
+func (l Deliveries) Occurrences(ctx context.Context, k inbox.InboxKey, key string) (int, error) {
 	return l.count(ctx, "occurrences", k, `SELECT max(
 			coalesce((SELECT max(occurrence) FROM deliveries WHERE inbox_id=i.inbox_id AND key=?1 AND key<>''), 0),
 			coalesce((SELECT occurrence FROM pruned WHERE inbox_id=i.inbox_id AND key=?1), 0))
@@ -238,11 +241,11 @@ func (l *Ledger) Occurrences(ctx context.Context, k inbox.InboxKey, key string) 
 }
 
 // OpenCount returns how many deliveries of an inbox have not ended.
-func (l *Ledger) OpenCount(ctx context.Context, k inbox.InboxKey) (int, error) {
+func (l Deliveries) OpenCount(ctx context.Context, k inbox.InboxKey) (int, error) {
 	return l.count(ctx, "count", k, "SELECT count(*) FROM inboxes JOIN deliveries USING (inbox_id) WHERE "+thisInbox+" AND "+unended)
 }
 
-func (l *Ledger) count(ctx context.Context, op string, k inbox.InboxKey, query string, before ...sqlite.Value) (int, error) {
+func (l Deliveries) count(ctx context.Context, op string, k inbox.InboxKey, query string, before ...sqlite.Value) (int, error) {
 	if err := checkInbox(k); err != nil {
 		return 0, err
 	}
@@ -250,9 +253,9 @@ func (l *Ledger) count(ctx context.Context, op string, k inbox.InboxKey, query s
 	return int(n), err
 }
 
-// DeliveryOf returns the delivery that a row of an inbox became, and whether it did:
+// Of returns the delivery that a row of an inbox became, and whether it did:
 // the occurrence-th row with that key, from 1. Raw and Mode are left out.
-func (l *Ledger) DeliveryOf(ctx context.Context, k inbox.InboxKey, key string, occurrence int) (d Delivery, found bool, err error) {
+func (l Deliveries) Of(ctx context.Context, k inbox.InboxKey, key string, occurrence int) (d Delivery, found bool, err error) {
 	if err := checkInbox(k); err != nil {
 		return Delivery{}, false, err
 	}
@@ -270,8 +273,8 @@ type DeliveryQuery struct {
 	UUID       string
 }
 
-// Deliveries lists deliveries, the newest (highest Seq) first.
-func (l *Ledger) Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, error) {
+// List returns deliveries, the newest (highest Seq) first.
+func (l Deliveries) List(ctx context.Context, q DeliveryQuery) ([]Delivery, error) {
 	var where []string
 	var args []sqlite.Value
 	add := func(given bool, condition string, values ...sqlite.Value) {
@@ -294,7 +297,7 @@ func (l *Ledger) Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, e
 	if q.Limit > 0 {
 		rest, args = rest+" LIMIT ?", append(args, q.Limit)
 	}
-	return l.deliveries(ctx, "deliveries", rest, args...)
+	return l.list(ctx, "deliveries", rest, args...)
 }
 
 const deliveryColumns = `uuid, root, team, created_at, inbox, seq, key, occurrence, id, sender, kind,
@@ -309,8 +312,8 @@ func scanDelivery(v sqlite.Row) Delivery {
 	}
 }
 
-// deliveries returns those for which the rest of a query, from its condition on, holds.
-func (l *Ledger) deliveries(ctx context.Context, op, rest string, args ...sqlite.Value) ([]Delivery, error) {
+// list returns those for which the rest of a query, from its condition on, holds.
+func (l Deliveries) list(ctx context.Context, op, rest string, args ...sqlite.Value) ([]Delivery, error) {
 	return sqlite.Select(ctx, l.db, op, func(v sqlite.Row) Delivery {
 		d := scanDelivery(v)
 		d.Mode, d.Raw = v.Blob(21), v.Blob(22)

@@ -40,7 +40,7 @@ func childFull(args []string) error {
 	intend := func(i int) error {
 		send := aSend(fmt.Sprint(i))
 		send.Before = strings.Repeat("x", 5000)
-		return l.Intend(ctx, send)
+		return l.Sends.Intend(ctx, send)
 	}
 	n := 0
 	for err == nil {
@@ -67,7 +67,7 @@ func childFull(args []string) error {
 		return fmt.Errorf("with space again: %w", err)
 	}
 	for i := range n + 1 {
-		if _, found, err := l.Recall(ctx, aKey(fmt.Sprint(i))); err != nil || !found {
+		if _, found, err := l.Sends.Recall(ctx, aKey(fmt.Sprint(i))); err != nil || !found {
 			return fmt.Errorf("intent %d of %d: found %v, %w", i, n, found, err)
 		}
 	}

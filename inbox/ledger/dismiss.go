@@ -9,7 +9,7 @@ import (
 
 // Dismiss records, durably, that a person has seen what waits under an id in a Claude root.
 // [Ledger.Prune] forgets it. It fails with *[ValueError].
-func (l *Ledger) Dismiss(ctx context.Context, root, id string, at time.Time) error {
+func (l Person) Dismiss(ctx context.Context, root, id string, at time.Time) error {
 	if err := names("root", root, "id", id); err != nil {
 		return err
 	}
@@ -17,7 +17,7 @@ func (l *Ledger) Dismiss(ctx context.Context, root, id string, at time.Time) err
 }
 
 // Dismissed returns the ids that were dismissed in a Claude root.
-func (l *Ledger) Dismissed(ctx context.Context, root string) ([]string, error) {
+func (l Person) Dismissed(ctx context.Context, root string) ([]string, error) {
 	return sqlite.Select(ctx, l.db, "dismissed", func(v sqlite.Row) string { return v.Text(0) }, "SELECT id FROM dismissed WHERE root=? ORDER BY id", root)
 }
 

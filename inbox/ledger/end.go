@@ -7,10 +7,10 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// EndDeliveries ends deliveries that are in no frame, durably, all or none. state must be
+// End ends deliveries that are in no frame, durably, all or none. state must be
 // an end ([DeliveryState.Ended]). A second call has no effect. It fails with *[StateError]
 // if one is in a frame or has ended otherwise, with [ErrUnknown] and with *[ValueError].
-func (l *Ledger) EndDeliveries(ctx context.Context, state DeliveryState, reason string, uuids ...string) error {
+func (l Deliveries) End(ctx context.Context, state DeliveryState, reason string, uuids ...string) error {
 	if !state.Ended() {
 		return invalid("state", "is "+string(state)+", which is no end")
 	}
@@ -39,7 +39,7 @@ func (l *Ledger) EndDeliveries(ctx context.Context, state DeliveryState, reason 
 // it goes before younger ones. Its next frame must have a new uuid. A delivery whose row was
 // never marked is delivered too, although the agent may have read the row itself. Retry
 // fails with *[StateError] for a delivery in any other state, and with [ErrUnknown].
-func (l *Ledger) Retry(ctx context.Context, uuid string) error {
+func (l Deliveries) Retry(ctx context.Context, uuid string) error {
 	return l.write(ctx, "retry", durable, func(c *sqlite.Conn) error {
 		err := move(c, "retry", uuid, Claimed, "", func(d Delivery) (bool, string) {
 			if d.State != Failed {
@@ -60,7 +60,7 @@ func (l *Ledger) Retry(ctx context.Context, uuid string) error {
 // Drop ends a delivery that is claimed and in no frame, or has failed: it is [Dropped],
 // durably, and will not be delivered. It fails with *[StateError] for a delivery in flight
 // or ended otherwise, and with [ErrUnknown].
-func (l *Ledger) Drop(ctx context.Context, uuid string) error {
+func (l Deliveries) Drop(ctx context.Context, uuid string) error {
 	return l.write(ctx, "drop", durable, func(c *sqlite.Conn) error {
 		return move(c, "drop", uuid, Dropped, "", func(d Delivery) (bool, string) {
 			switch {

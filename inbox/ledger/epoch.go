@@ -19,7 +19,7 @@ type Epoch struct {
 
 // Epochs returns the epochs of the events in the ledger, oldest first. The events of
 // the last one may have been pruned.
-func (l *Ledger) Epochs(ctx context.Context) ([]Epoch, error) {
+func (l Events) Epochs(ctx context.Context) ([]Epoch, error) {
 	return sqlite.Select(ctx, l.db, "epochs", func(v sqlite.Row) Epoch { return Epoch{First: v.Int(0), ID: v.Text(1)} },
 		"SELECT first, id FROM epochs ORDER BY first")
 }

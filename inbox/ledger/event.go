@@ -8,9 +8,12 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// Events are what happened, in order. The tables are events, which triggers write, and epochs.
+type Events struct{ *file }
+
 // An Event is a change of a sent message, a delivery or a relay, or an agent's answer. It
 // is recorded by the commit that makes the change, except for sent messages: see
-// [Ledger.Announce].
+// [Sends.Announce].
 type Event struct {
 	N     int64  // increasing; used once within its epoch
 	Epoch string // [Epoch.ID]
@@ -65,9 +68,9 @@ const (
 	SentUnknown SendOutcome = "unknown" // its sender was killed, or another program replaced the file
 )
 
-// Events returns at most limit events with numbers higher than after, in their order.
+// After returns at most limit events with numbers higher than after, in their order.
 // [Ledger.Prune] forgets old events.
-func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, error) {
+func (l Events) After(ctx context.Context, after int64, limit int) ([]Event, error) {
 	return sqlite.Select(ctx, l.db, "events", scanEvent, `SELECT
 		n, (SELECT id FROM epochs WHERE first<=n ORDER BY first DESC LIMIT 1), root, team, created_at, inboxes.inbox,
 		e.at, e.delivery, e.state, e.reason, e.pid, e.session,

@@ -13,7 +13,7 @@ import (
 // behind it.
 func told(t *testing.T, l *Ledger, after int64) []string {
 	t.Helper()
-	list, err := l.Events(t.Context(), after, 1000)
+	list, err := l.Events.After(t.Context(), after, 1000)
 	must(t, err)
 	lines := []string{}
 	for i, e := range list {
@@ -38,18 +38,18 @@ func TestEventForEachStep(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
 	claimRows(t, l, "a", "b", "c", "d")
-	must(t, l.Claim(t.Context(), aRow("a")))
-	must(t, l.Commit(t.Context(), aFrame("f"), "a", "b"))
-	must(t, l.Tried(t.Context(), "f", "s"))
-	must(t, l.Advance(t.Context(), "f", Accepted, ""))
-	must(t, l.Advance(t.Context(), "f", Accepted, ""))
-	must(t, l.Commit(t.Context(), aNudge("n", "f")))
-	must(t, l.Advance(t.Context(), "n", Done, ""))
-	if err := l.Advance(t.Context(), "f", Failed, ""); err == nil {
+	must(t, l.Deliveries.Claim(t.Context(), aRow("a")))
+	must(t, l.Frames.Commit(t.Context(), aFrame("f"), "a", "b"))
+	must(t, l.Frames.Tried(t.Context(), "f", "s"))
+	must(t, l.Frames.Advance(t.Context(), "f", Accepted, ""))
+	must(t, l.Frames.Advance(t.Context(), "f", Accepted, ""))
+	must(t, l.Frames.Commit(t.Context(), aNudge("n", "f")))
+	must(t, l.Frames.Advance(t.Context(), "n", Done, ""))
+	if err := l.Frames.Advance(t.Context(), "f", Failed, ""); err == nil {
 		t.Error("what was done could fail")
 	}
-	must(t, l.EndDeliveries(t.Context(), TakenByAgent, "gone", "c"))
-	must(t, l.Drop(t.Context(), "d"))
+	must(t, l.Deliveries.End(t.Context(), TakenByAgent, "gone", "c"))
+	must(t, l.Deliveries.Drop(t.Context(), "d"))
 	want := []string{
 		"a claimed", "b claimed", "c claimed", "d claimed", "a written", "b written", "a accepted", "b accepted",
 		"a cut", "b cut", "a done", "b done", "c taken_by_agent: gone", "d dropped",
@@ -60,7 +60,7 @@ func TestEventForEachStep(t *testing.T) {
 	if diff := cmp.Diff(want[12:], told(t, l, 12)); diff != "" {
 		t.Errorf("events after 12 (-want +got):\n%s", diff)
 	}
-	list, err := l.Events(t.Context(), 0, 1)
+	list, err := l.Events.After(t.Context(), 0, 1)
 	must(t, err)
 	e := aRow("a")
 	if diff := cmp.Diff([]Event{{N: 1, Epoch: list[0].Epoch, InboxKey: bob, At: e.At, Delivery: "a", ID: e.ID, From: e.From, State: Claimed, Row: e.Raw}}, list); diff != "" {
@@ -86,7 +86,7 @@ func TestEventsOfARelay(t *testing.T) {
 		{ID: "s2", State: RelayDead, Dead: "5 deaths", Reason: "5 deaths"},
 	} {
 		s.InboxKey = bob
-		must(t, l.SetSession(t.Context(), s))
+		must(t, l.Sessions.SetSession(t.Context(), s))
 	}
 	want := []string{
 		"relay running 7 s", "relay running 7 s2", "relay backing off 0 s2: it died", "relay running 8 s2", "relay ended 0 s2",
@@ -103,13 +103,13 @@ func TestPruneForgetsEvents(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
 	claimRows(t, l, "old", "open")
-	must(t, l.EndDeliveries(t.Context(), Done, "", "old"))
+	must(t, l.Deliveries.End(t.Context(), Done, "", "old"))
 	_, err := l.Prune(t.Context(), time.Now().Add(time.Hour))
 	must(t, err)
 	if got := told(t, l, 0); len(got) != 0 {
 		t.Errorf("left: %q", got)
 	}
-	must(t, l.Drop(t.Context(), "open"))
+	must(t, l.Deliveries.Drop(t.Context(), "open"))
 	if diff := cmp.Diff([]string{"open dropped"}, told(t, l, 0)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -118,22 +118,22 @@ func TestPruneForgetsEvents(t *testing.T) {
 func TestStanding(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
-	if _, found, err := l.RelayInfo(t.Context(), bob); found || err != nil {
+	if _, found, err := l.Sessions.RelayInfo(t.Context(), bob); found || err != nil {
 		t.Errorf("found %v, %v in an empty ledger", found, err)
 	}
 	session := Session{InboxKey: bob, ID: "s", At: monday, State: RelayRunning, PID: 7, Relay: 6}
-	must(t, l.SetSession(t.Context(), session))
+	must(t, l.Sessions.SetSession(t.Context(), session))
 	claimRows(t, l, "a", "b", "c")
-	must(t, l.EndDeliveries(t.Context(), Failed, "too large", "c"))
-	must(t, l.Commit(t.Context(), aFrame("f"), "a"))
+	must(t, l.Deliveries.End(t.Context(), Failed, "too large", "c"))
+	must(t, l.Frames.Commit(t.Context(), aFrame("f"), "a"))
 	standing := func(want RelayInfo) {
 		t.Helper()
-		got, found, err := l.RelayInfo(t.Context(), bob)
+		got, found, err := l.Sessions.RelayInfo(t.Context(), bob)
 		must(t, err)
 		if diff := cmp.Diff(want, got); !found || diff != "" {
 			t.Errorf("found %v (-want +got):\n%s", found, diff)
 		}
-		all, err := l.RelayInfos(t.Context(), bob.Root)
+		all, err := l.Sessions.RelayInfos(t.Context(), bob.Root)
 		must(t, err)
 		if diff := cmp.Diff([]RelayInfo{want}, all); diff != "" {
 			t.Errorf("all (-want +got):\n%s", diff)
@@ -141,22 +141,22 @@ func TestStanding(t *testing.T) {
 	}
 	want := RelayInfo{Session: session, Open: 2, Failed: 1, InFlight: "f"}
 	standing(want)
-	must(t, l.Advance(t.Context(), "f", Accepted, ""))
-	must(t, l.SetSession(t.Context(), session)) // keeps when the agent acknowledged
+	must(t, l.Frames.Advance(t.Context(), "f", Accepted, ""))
+	must(t, l.Sessions.SetSession(t.Context(), session)) // keeps when the agent acknowledged
 	want.Acked = mustFrame(t, l, "f").At
 	standing(want)
-	must(t, l.Advance(t.Context(), "f", Done, ""))
+	must(t, l.Frames.Advance(t.Context(), "f", Done, ""))
 	want.Acked, want.Open, want.InFlight = mustFrame(t, l, "f").At, 1, ""
 	standing(want)
-	if list, err := l.RelayInfos(t.Context(), "/elsewhere"); err != nil || len(list) != 0 {
+	if list, err := l.Sessions.RelayInfos(t.Context(), "/elsewhere"); err != nil || len(list) != 0 {
 		t.Errorf("elsewhere: %v, %v", list, err)
 	}
 
 	d := aRow("a")
-	if got, found, err := l.DeliveryOf(t.Context(), bob, d.Key, d.Occurrence); err != nil || !found || got.UUID != "a" || got.State != Done {
+	if got, found, err := l.Deliveries.Of(t.Context(), bob, d.Key, d.Occurrence); err != nil || !found || got.UUID != "a" || got.State != Done {
 		t.Errorf("the fate of a row: %+v, %v, %v", got, found, err)
 	}
-	if _, found, err := l.DeliveryOf(t.Context(), bob, d.Key, d.Occurrence+1); err != nil || found {
+	if _, found, err := l.Deliveries.Of(t.Context(), bob, d.Key, d.Occurrence+1); err != nil || found {
 		t.Errorf("the fate of another row: %v, %v", found, err)
 	}
 }
@@ -169,24 +169,24 @@ func TestEpochs(t *testing.T) {
 	first, second := mustOpen(t, path), mustOpen(t, path)
 	epochs := func() []Epoch {
 		t.Helper()
-		list, err := first.Epochs(t.Context())
+		list, err := first.Events.Epochs(t.Context())
 		must(t, err)
 		return list
 	}
 	claimRows(t, second, "a", "b")
-	must(t, second.Intend(t.Context(), aSend("1")))
-	must(t, second.Drop(t.Context(), "a"))
-	if err := first.Drop(t.Context(), "unknown"); err == nil {
+	must(t, second.Sends.Intend(t.Context(), aSend("1")))
+	must(t, second.Deliveries.Drop(t.Context(), "a"))
+	if err := first.Deliveries.Drop(t.Context(), "unknown"); err == nil {
 		t.Error("dropped what is not there")
 	}
-	must(t, first.SetSession(t.Context(), Session{InboxKey: bob, ID: "s", State: RelayStarting})) // makes no event
-	must(t, first.Drop(t.Context(), "b"))
+	must(t, first.Sessions.SetSession(t.Context(), Session{InboxKey: bob, ID: "s", State: RelayStarting})) // makes no event
+	must(t, first.Deliveries.Drop(t.Context(), "b"))
 	claimRows(t, second, "c") // by another process that is still in its epoch
 	got := epochs()
 	if len(got) != 2 || got[0].First != 1 || got[1].First != 4 {
 		t.Fatalf("epochs %v", got)
 	}
-	list, err := first.Events(t.Context(), 0, 100)
+	list, err := first.Events.After(t.Context(), 0, 100)
 	must(t, err)
 	ids := map[string]int{}
 	for _, e := range list {
@@ -203,8 +203,8 @@ func TestEpochs(t *testing.T) {
 	if got := epochs(); len(got) != 1 || got[0].ID != two {
 		t.Errorf("left: %v, want %s", got, two)
 	}
-	must(t, first.Drop(t.Context(), "c"))
-	if list, err := first.Events(t.Context(), 0, 100); err != nil || len(list) != 1 || list[0].Epoch != two {
+	must(t, first.Deliveries.Drop(t.Context(), "c"))
+	if list, err := first.Events.After(t.Context(), 0, 100); err != nil || len(list) != 1 || list[0].Epoch != two {
 		t.Errorf("after pruning: %v, %v", list, err)
 	}
 }

@@ -11,6 +11,9 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// Frames are what is given to agents. The tables are frames and lines.
+type Frames struct{ *file }
+
 // FrameKind is the purpose of a frame.
 type FrameKind string
 
@@ -39,7 +42,7 @@ type Frame struct {
 	Nudges  int       // nudges made for it so far, unless it is one itself
 	At      time.Time // when it came to its state; kept to the microsecond, given in UTC
 
-	// Mode is, for [Ledger.Commit] alone, how the agent works when the frame is
+	// Mode is, for [Frames.Commit] alone, how the agent works when the frame is
 	// written, as JSON: it becomes that of the [Session]. Empty leaves that as it is.
 	Mode []byte
 }
@@ -78,7 +81,7 @@ func (f *Frame) check(deliveries int) error {
 // Commit records a frame before its first byte is written, and puts deliveries into it.
 // Frame and deliveries are then [FrameWritten]. When Commit returns nil this is on the
 // disk, with the Mode of the session if f has one. It ignores State, Reason, Tries and
-// Nudges; Deaths are those its deliveries had before, see [Ledger.Split]. A zero At is now.
+// Nudges; Deaths are those its deliveries had before, see [Frames.Split]. A zero At is now.
 //
 // A nudge has no deliveries. It sets the frame it is about, and that frame's deliveries,
 // to [Cut], and counts in its Nudges. An earlier nudge whose turn was cut fails.
@@ -92,7 +95,7 @@ func (f *Frame) check(deliveries int) error {
 //   - [ErrConflict] if the uuid belongs to another frame;
 //   - [ErrUnknown] if a delivery, or the frame of a nudge, is not there;
 //   - *[ValueError], also for deliveries of another inbox.
-func (l *Ledger) Commit(ctx context.Context, f Frame, deliveries ...string) error {
+func (l Frames) Commit(ctx context.Context, f Frame, deliveries ...string) error {
 	if err := f.check(len(deliveries)); err != nil {
 		return err
 	}
@@ -225,7 +228,7 @@ func board(c *sqlite.Conn, f Frame, uuid string, at int64) error {
 // session. It fails with *[StateError] for a frame that has ended, and with [ErrUnknown].
 //
 // It does not wait for the disk: a power cut can take back the count and the session.
-func (l *Ledger) Tried(ctx context.Context, uuid, session string) error {
+func (l Frames) Tried(ctx context.Context, uuid, session string) error {
 	return l.write(ctx, "tried", quick, func(c *sqlite.Conn) error {
 		if _, err := unendedFrame(c, "tried", uuid); err != nil {
 			return err
@@ -236,8 +239,8 @@ func (l *Ledger) Tried(ctx context.Context, uuid, session string) error {
 }
 
 // Died records that the process died while the frame was in flight, and returns the frame
-// with that death counted. It fails as [Ledger.Tried] does, and does not wait for the disk.
-func (l *Ledger) Died(ctx context.Context, uuid string) (f Frame, err error) {
+// with that death counted. It fails as [Frames.Tried] does, and does not wait for the disk.
+func (l Frames) Died(ctx context.Context, uuid string) (f Frame, err error) {
 	err = l.write(ctx, "died", quick, func(c *sqlite.Conn) (err error) {
 		if f, err = unendedFrame(c, "died", uuid); err != nil {
 			return err
@@ -263,13 +266,13 @@ func (l *Ledger) Died(ctx context.Context, uuid string) (f Frame, err error) {
 // must not start again. If a power cut takes another state back, the frame is written again
 // with a uuid that the agent knows. Advance fails with *[StateError] for a frame that has
 // ended otherwise, with [ErrUnknown] and with *[ValueError].
-func (l *Ledger) Advance(ctx context.Context, uuid string, state DeliveryState, reason string) error {
+func (l Frames) Advance(ctx context.Context, uuid string, state DeliveryState, reason string) error {
 	return l.Finish(ctx, uuid, state, reason, "")
 }
 
-// Finish is [Ledger.Advance] to the end of a frame. If that is [Done], the same commit
+// Finish is [Frames.Advance] to the end of a frame. If that is [Done], the same commit
 // records the agent's answer, if any, up to 1 MiB: see [Event.Answer].
-func (l *Ledger) Finish(ctx context.Context, uuid string, state DeliveryState, reason, answer string) error {
+func (l Frames) Finish(ctx context.Context, uuid string, state DeliveryState, reason, answer string) error {
 	level := quick
 	switch state {
 	case Accepted, Cut, Done:
@@ -343,7 +346,7 @@ func setFrame(c *sqlite.Conn, uuid string, state DeliveryState, reason string, a
 // each to be alone in its next frame. They keep their Seq. A frame of one is not changed,
 // and split is false. Split fails with *[StateError] for a frame that is not written, or has
 // ended, with [ErrUnknown], and with *[ValueError] for a nudge.
-func (l *Ledger) Split(ctx context.Context, uuid, reason string) (split bool, err error) {
+func (l Frames) Split(ctx context.Context, uuid, reason string) (split bool, err error) {
 	err = l.write(ctx, "split", durable, func(c *sqlite.Conn) error {
 		split = false // this function runs again if the file was busy
 		f, err := unendedFrame(c, "split", uuid)
@@ -372,20 +375,20 @@ func (l *Ledger) Split(ctx context.Context, uuid, reason string) (split bool, er
 }
 
 // InFlight returns the unended frame of an inbox: a nudge before the frame it is about.
-func (l *Ledger) InFlight(ctx context.Context, k inbox.InboxKey) (f Frame, found bool, err error) {
+func (l Frames) InFlight(ctx context.Context, k inbox.InboxKey) (f Frame, found bool, err error) {
 	if err := checkInbox(k); err != nil {
 		return Frame{}, false, err
 	}
-	return l.readFrame(ctx, "in flight", func(c *sqlite.Conn) (Frame, bool, error) { return inFlight(c, k) })
+	return l.read(ctx, "in flight", func(c *sqlite.Conn) (Frame, bool, error) { return inFlight(c, k) })
 }
 
 // Frame returns the frame with that uuid, and whether there is one.
-func (l *Ledger) Frame(ctx context.Context, uuid string) (f Frame, found bool, err error) {
-	return l.readFrame(ctx, "frame", func(c *sqlite.Conn) (Frame, bool, error) { return frame(c, uuid) })
+func (l Frames) Frame(ctx context.Context, uuid string) (f Frame, found bool, err error) {
+	return l.read(ctx, "frame", func(c *sqlite.Conn) (Frame, bool, error) { return frame(c, uuid) })
 }
 
-// readFrame adds the bytes to what find finds.
-func (l *Ledger) readFrame(ctx context.Context, op string, find func(*sqlite.Conn) (Frame, bool, error)) (f Frame, found bool, err error) {
+// read adds the bytes to what find finds.
+func (l Frames) read(ctx context.Context, op string, find func(*sqlite.Conn) (Frame, bool, error)) (f Frame, found bool, err error) {
 	err = l.db.Transaction(ctx, op, "DEFERRED", func(c *sqlite.Conn) (err error) {
 		if f, found, err = find(c); err != nil || !found {
 			return err

@@ -28,8 +28,8 @@ func (p Place) check(field string) error {
 
 // A Handoff is a session that moves between a person's terminal and a relay.
 //
-// Its launcher alone calls [Ledger.SetHandoff]. Any process may wish for a place with
-// [Ledger.AskPlace]. Wishes are numbered, and the launcher answers the one that it has
+// Its launcher alone calls [Sessions.SetHandoff]. Any process may wish for a place with
+// [Sessions.AskPlace]. Wishes are numbered, and the launcher answers the one that it has
 // read, so that one that is made in between is not lost.
 type Handoff struct {
 	inbox.InboxKey
@@ -64,7 +64,7 @@ func (h *Handoff) check() error {
 // was recorded before. A zero Since is now. If h.Wanted is empty, the wish number h.Wish,
 // and each before it, is answered: refused, if h.Refused says why, or else granted. A later
 // wish stays. SetHandoff fails with *[ValueError].
-func (l *Ledger) SetHandoff(ctx context.Context, h Handoff) error {
+func (l Sessions) SetHandoff(ctx context.Context, h Handoff) error {
 	if err := h.check(); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (l *Ledger) SetHandoff(ctx context.Context, h Handoff) error {
 }
 
 // Handoff returns the handoff of an inbox, and whether there is one.
-func (l *Ledger) Handoff(ctx context.Context, k inbox.InboxKey) (Handoff, bool, error) {
+func (l Sessions) Handoff(ctx context.Context, k inbox.InboxKey) (Handoff, bool, error) {
 	if err := checkInbox(k); err != nil {
 		return Handoff{}, false, err
 	}
@@ -99,12 +99,12 @@ func (l *Ledger) Handoff(ctx context.Context, k inbox.InboxKey) (Handoff, bool, 
 }
 
 // Handoffs lists the sessions of a Claude root that can move, or of every root if root is
-// "", in the order of [Ledger.Sessions]. Their launchers may have ended.
-func (l *Ledger) Handoffs(ctx context.Context, root string) ([]Handoff, error) {
+// "", in the order of [Sessions.List]. Their launchers may have ended.
+func (l Sessions) Handoffs(ctx context.Context, root string) ([]Handoff, error) {
 	return l.handoffs(ctx, inRoot, root)
 }
 
-func (l *Ledger) handoffs(ctx context.Context, rest string, args ...sqlite.Value) ([]Handoff, error) {
+func (l Sessions) handoffs(ctx context.Context, rest string, args ...sqlite.Value) ([]Handoff, error) {
 	return sqlite.Select(ctx, l.db, "handoffs", func(v sqlite.Row) Handoff {
 		h := scanHandoff(v, 5)
 		h.InboxKey, h.Draft = scanKey(v, 0), string(v.Blob(4))
@@ -130,7 +130,7 @@ func scanHandoff(v sqlite.Row, i int) Handoff {
 // holds it, and returns the number of the wish. It takes the place of one that was not
 // answered yet. It fails with [ErrUnknown] if no session of that inbox can move, and with
 // *[ValueError].
-func (l *Ledger) AskPlace(ctx context.Context, k inbox.InboxKey, at Place, force bool) (wish int64, err error) {
+func (l Sessions) AskPlace(ctx context.Context, k inbox.InboxKey, at Place, force bool) (wish int64, err error) {
 	if err := cmp.Or(checkInbox(k), at.check("place")); err != nil {
 		return 0, err
 	}
@@ -147,7 +147,7 @@ func (l *Ledger) AskPlace(ctx context.Context, k inbox.InboxKey, at Place, force
 
 // WithdrawPlace takes a wish back, durably, and reports whether it could: it may have been
 // answered, or another one may have taken its place.
-func (l *Ledger) WithdrawPlace(ctx context.Context, k inbox.InboxKey, wish int64) (withdrawn bool, err error) {
+func (l Sessions) WithdrawPlace(ctx context.Context, k inbox.InboxKey, wish int64) (withdrawn bool, err error) {
 	if err := checkInbox(k); err != nil {
 		return false, err
 	}
@@ -160,7 +160,7 @@ func (l *Ledger) WithdrawPlace(ctx context.Context, k inbox.InboxKey, wish int64
 }
 
 // RemoveHandoff forgets a handoff, durably. It is no error if there is none.
-func (l *Ledger) RemoveHandoff(ctx context.Context, k inbox.InboxKey) error {
+func (l Sessions) RemoveHandoff(ctx context.Context, k inbox.InboxKey) error {
 	if err := checkInbox(k); err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (l *Ledger) RemoveHandoff(ctx context.Context, k inbox.InboxKey) error {
 // OpenPrompts returns how many user prompts of an inbox have not ended that were claimed
 // after the delivery with the number after, and the Seq of the newest of them, or else
 // after. It takes no transaction that a writer waits for.
-func (l *Ledger) OpenPrompts(ctx context.Context, k inbox.InboxKey, after int64) (n int, newest int64, err error) {
+func (l Deliveries) OpenPrompts(ctx context.Context, k inbox.InboxKey, after int64) (n int, newest int64, err error) {
 	if err := checkInbox(k); err != nil {
 		return 0, after, err
 	}

@@ -17,7 +17,7 @@ import (
 
 func mustHandoff(t *testing.T, l *Ledger) Handoff {
 	t.Helper()
-	h, found, err := l.Handoff(t.Context(), bob)
+	h, found, err := l.Sessions.Handoff(t.Context(), bob)
 	if err != nil || !found {
 		t.Fatalf("handoff: found %t, %v", found, err)
 	}
@@ -28,28 +28,28 @@ func TestHandoff(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	ctx := t.Context()
-	if _, found, err := l.Handoff(ctx, bob); found || err != nil {
+	if _, found, err := l.Sessions.Handoff(ctx, bob); found || err != nil {
 		t.Errorf("found %t, %v before there is one", found, err)
 	}
-	must(t, l.RemoveHandoff(ctx, bob))
+	must(t, l.Sessions.RemoveHandoff(ctx, bob))
 	h := Handoff{InboxKey: bob, At: AtTerminal, To: AtRelay, Reason: "a draft is at the prompt", Since: monday,
 		Draft: "half a\nthought \xff", Typed: tuesday, Returned: 7}
-	must(t, l.SetHandoff(ctx, h))
+	must(t, l.Sessions.SetHandoff(ctx, h))
 	if diff := cmp.Diff(h, mustHandoff(t, l)); diff != "" {
 		t.Errorf("handoff (-want +got):\n%s", diff)
 	}
 	elsewhere := bob
 	elsewhere.Root = "/q"
-	must(t, l.SetHandoff(ctx, Handoff{InboxKey: elsewhere, At: AtRelay, Since: monday}))
-	if all, err := l.Handoffs(ctx, bob.Root); err != nil || len(all) != 1 || !all[0].Typed.Equal(tuesday) {
+	must(t, l.Sessions.SetHandoff(ctx, Handoff{InboxKey: elsewhere, At: AtRelay, Since: monday}))
+	if all, err := l.Sessions.Handoffs(ctx, bob.Root); err != nil || len(all) != 1 || !all[0].Typed.Equal(tuesday) {
 		t.Errorf("of one root: %v, %v", all, err)
 	}
-	if all, err := l.Handoffs(ctx, ""); err != nil || len(all) != 2 {
+	if all, err := l.Sessions.Handoffs(ctx, ""); err != nil || len(all) != 2 {
 		t.Errorf("of all roots: %v, %v", all, err)
 	}
 
-	must(t, l.SetSession(ctx, Session{InboxKey: bob, ID: "s", State: RelayLocal, Mode: []byte{}}))
-	info, found, err := l.RelayInfo(ctx, bob)
+	must(t, l.Sessions.SetSession(ctx, Session{InboxKey: bob, ID: "s", State: RelayLocal, Mode: []byte{}}))
+	info, found, err := l.Sessions.RelayInfo(ctx, bob)
 	if err != nil || !found || info.State != RelayLocal {
 		t.Errorf("info %+v, %t, %v", info, found, err)
 	}
@@ -58,12 +58,12 @@ func TestHandoff(t *testing.T) {
 		t.Errorf("handoff in the info (-want +got):\n%s", diff)
 	}
 
-	must(t, l.SetHandoff(ctx, Handoff{InboxKey: bob, At: AtRelay, Since: tuesday}))
+	must(t, l.Sessions.SetHandoff(ctx, Handoff{InboxKey: bob, At: AtRelay, Since: tuesday}))
 	if diff := cmp.Diff(Handoff{InboxKey: bob, At: AtRelay, Since: tuesday}, mustHandoff(t, l)); diff != "" {
 		t.Errorf("replaced (-want +got):\n%s", diff)
 	}
-	must(t, l.RemoveHandoff(ctx, bob))
-	if _, found, err := l.Handoff(ctx, bob); found || err != nil {
+	must(t, l.Sessions.RemoveHandoff(ctx, bob))
+	if _, found, err := l.Sessions.Handoff(ctx, bob); found || err != nil {
 		t.Errorf("found %t, %v after it was removed", found, err)
 	}
 }
@@ -78,17 +78,17 @@ func TestHandoffRefusesValues(t *testing.T) {
 		"no inbox":      {At: AtRelay},
 		"a long draft":  {InboxKey: bob, At: AtRelay, Draft: strings.Repeat("x", maxContent+1)},
 	} {
-		if err := l.SetHandoff(t.Context(), h); !errors.As(err, new(*ValueError)) {
+		if err := l.Sessions.SetHandoff(t.Context(), h); !errors.As(err, new(*ValueError)) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := l.AskPlace(t.Context(), bob, "here", false); !errors.As(err, new(*ValueError)) {
+	if _, err := l.Sessions.AskPlace(t.Context(), bob, "here", false); !errors.As(err, new(*ValueError)) {
 		t.Errorf("asked for another place: %v", err)
 	}
-	if _, err := l.AskPlace(t.Context(), bob, AtRelay, false); !errors.Is(err, ErrUnknown) {
+	if _, err := l.Sessions.AskPlace(t.Context(), bob, AtRelay, false); !errors.Is(err, ErrUnknown) {
 		t.Errorf("asked where nothing moves: %v", err)
 	}
-	if all, err := l.Handoffs(t.Context(), ""); err != nil || len(all) > 0 {
+	if all, err := l.Sessions.Handoffs(t.Context(), ""); err != nil || len(all) > 0 {
 		t.Errorf("kept %v, %v", all, err)
 	}
 }
@@ -100,7 +100,7 @@ func TestWishesAreAnsweredOnce(t *testing.T) {
 	ctx := t.Context()
 	ask := func(at Place, force bool, want int64) {
 		t.Helper()
-		if n, err := l.AskPlace(ctx, bob, at, force); err != nil || n != want {
+		if n, err := l.Sessions.AskPlace(ctx, bob, at, force); err != nil || n != want {
 			t.Fatalf("wish %d, %v; want %d", n, err, want)
 		}
 	}
@@ -113,28 +113,28 @@ func TestWishesAreAnsweredOnce(t *testing.T) {
 		}
 		return h
 	}
-	must(t, l.SetHandoff(ctx, Handoff{InboxKey: bob, At: AtTerminal}))
+	must(t, l.Sessions.SetHandoff(ctx, Handoff{InboxKey: bob, At: AtTerminal}))
 	ask(AtRelay, false, 1)
 	seen := check(AtRelay, false, 0, "")
 	seen.Reason = "busy"
-	must(t, l.SetHandoff(ctx, seen)) // it is not answered by what else is recorded
+	must(t, l.Sessions.SetHandoff(ctx, seen)) // it is not answered by what else is recorded
 	check(AtRelay, false, 0, "")
 
 	ask(AtTerminal, true, 2) // after the launcher has looked
 	seen.At, seen.Reason, seen.Wanted = AtRelay, "", ""
-	must(t, l.SetHandoff(ctx, seen))
+	must(t, l.Sessions.SetHandoff(ctx, seen))
 	seen = check(AtTerminal, true, 1, "")
 	seen.Wanted, seen.Refused = "", "a teammate is alive"
-	must(t, l.SetHandoff(ctx, seen))
+	must(t, l.Sessions.SetHandoff(ctx, seen))
 	check("", false, 2, "a teammate is alive")
 	seen.Refused = ""
-	must(t, l.SetHandoff(ctx, seen)) // the answer stays
+	must(t, l.Sessions.SetHandoff(ctx, seen)) // the answer stays
 	check("", false, 2, "a teammate is alive")
 
 	ask(AtRelay, false, 3)
 	withdraw := func(wish int64, want bool) {
 		t.Helper()
-		if done, err := l.WithdrawPlace(ctx, bob, wish); done != want || err != nil {
+		if done, err := l.Sessions.WithdrawPlace(ctx, bob, wish); done != want || err != nil {
 			t.Errorf("wish %d withdrawn: %t, %v; want %t", wish, done, err, want)
 		}
 	}
@@ -146,7 +146,7 @@ func TestWishesAreAnsweredOnce(t *testing.T) {
 	withdraw(3, false)
 	seen = check(AtRelay, true, 2, "a teammate is alive")
 	seen.Wanted, seen.Refused = "", ""
-	must(t, l.SetHandoff(ctx, seen))
+	must(t, l.Sessions.SetHandoff(ctx, seen))
 	check("", false, 4, "")
 }
 
@@ -161,7 +161,7 @@ func childWishes(args []string) error {
 	if args[1] != "launcher" {
 		for i := range eachWishes {
 			at := []Place{AtTerminal, AtRelay}[i%2]
-			n, err := l.AskPlace(ctx, bob, at, false)
+			n, err := l.Sessions.AskPlace(ctx, bob, at, false)
 			if err != nil {
 				return err
 			}
@@ -170,13 +170,13 @@ func childWishes(args []string) error {
 		return l.Close()
 	}
 	for {
-		h, _, err := l.Handoff(ctx, bob)
+		h, _, err := l.Sessions.Handoff(ctx, bob)
 		if err != nil || h.Answered == 3*eachWishes {
 			return errors.Join(err, l.Close())
 		}
 		if h.Wanted != "" {
 			h.At, h.Wanted = h.Wanted, ""
-			if err := l.SetHandoff(ctx, h); err != nil {
+			if err := l.Sessions.SetHandoff(ctx, h); err != nil {
 				return err
 			}
 		}
@@ -189,7 +189,7 @@ func TestManyProcessesWish(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	l := mustOpen(t, path)
-	must(t, l.SetHandoff(t.Context(), Handoff{InboxKey: bob, At: AtTerminal}))
+	must(t, l.Sessions.SetHandoff(t.Context(), Handoff{InboxKey: bob, At: AtTerminal}))
 	var printed [4]bytes.Buffer
 	killtest.AtOnce(t, len(printed), func(i int) *exec.Cmd {
 		role := []string{"launcher", "asker"}[min(i, 1)]
@@ -221,19 +221,19 @@ func TestOpenPrompts(t *testing.T) {
 	ctx := t.Context()
 	check := func(after int64, n int, newest int64) {
 		t.Helper()
-		if gotN, got, err := l.OpenPrompts(ctx, bob, after); gotN != n || got != newest || err != nil {
+		if gotN, got, err := l.Deliveries.OpenPrompts(ctx, bob, after); gotN != n || got != newest || err != nil {
 			t.Errorf("after %d: %d up to %d, %v; want %d up to %d", after, gotN, got, err, n, newest)
 		}
 	}
 	check(0, 0, 0)
 	check(5, 0, 5)
-	must(t, l.Claim(ctx, anInput("one"), aRow("row"), anInput("three")))
+	must(t, l.Deliveries.Claim(ctx, anInput("one"), aRow("row"), anInput("three")))
 	check(0, 2, 3)
 	check(1, 1, 3)
 	check(3, 0, 3)
-	must(t, l.Commit(ctx, aFrame("f"), "one")) // in flight, it has not ended
+	must(t, l.Frames.Commit(ctx, aFrame("f"), "one")) // in flight, it has not ended
 	check(0, 2, 3)
-	must(t, l.Drop(ctx, "three"))
+	must(t, l.Deliveries.Drop(ctx, "three"))
 	check(0, 1, 1)
 }
 
@@ -243,11 +243,11 @@ func TestHandoffsWaitForTheDisk(t *testing.T) {
 	l := newLedger(t)
 	for what, do := range map[string]func() error{
 		"SetHandoff": func() error {
-			return l.SetHandoff(t.Context(), Handoff{InboxKey: bob, At: AtTerminal, Draft: "x", Typed: time.Now()})
+			return l.Sessions.SetHandoff(t.Context(), Handoff{InboxKey: bob, At: AtTerminal, Draft: "x", Typed: time.Now()})
 		},
-		"RemoveHandoff": func() error { return l.RemoveHandoff(t.Context(), bob) },
+		"RemoveHandoff": func() error { return l.Sessions.RemoveHandoff(t.Context(), bob) },
 	} {
-		must(t, l.Answered(t.Context(), bob, "*"))
+		must(t, l.Holds.Answered(t.Context(), bob, "*"))
 		must(t, do())
 		if got, err := number(l, "PRAGMA synchronous"); err != nil || got != 3 {
 			t.Errorf("%s was committed with synchronous=%d, %v; want 3", what, got, err)

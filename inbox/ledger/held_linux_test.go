@@ -120,7 +120,7 @@ func TestLockHeld(t *testing.T) {
 				time.Sleep(time.Until(next))
 				next = next.Add(10 * time.Millisecond)
 				m := inbox.Message{ID: fmt.Sprintf("m-%d", i), From: "bob", Text: "hello"}
-				_, err := box.Append(t.Context(), m, inbox.AppendOptions{Memory: l})
+				_, err := box.Append(t.Context(), m, inbox.AppendOptions{Memory: l.Sends})
 				switch {
 				case err == nil:
 				case errors.Is(err, ErrBusy):

@@ -8,8 +8,11 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// Holds are the senders whose messages wait. The tables are holds and replies.
+type Holds struct{ *file }
+
 // A Hold keeps the messages of one sender from being claimed for an inbox, because
-// the two agents answered each other too often, or a person wants it. It lasts until [Ledger.Release].
+// the two agents answered each other too often, or a person wants it. It lasts until [Holds.Release].
 type Hold struct {
 	inbox.InboxKey
 	Sender string
@@ -25,13 +28,13 @@ type Exchanges struct {
 
 // Exchanges counts the hops of a message from sender that is about to be claimed for an
 // inbox: one more than the sender's last message if a claim for the sender, or
-// [Ledger.Answered], shows that the member has written in between, else as many.
+// [Holds.Answered], shows that the member has written in between, else as many.
 //
 // The count starts again at 0 if nothing came for the duration quiet, if a person wrote to
-// either of them, as one of people or in a user prompt, and after [Ledger.Release]. What was
+// either of them, as one of people or in a user prompt, and after [Holds.Release]. What was
 // [Skipped] does not count. Since is
 // the time of the message that was back hops before this one.
-func (l *Ledger) Exchanges(ctx context.Context, k inbox.InboxKey, sender string, people []string, now time.Time, quiet time.Duration, back int) (Exchanges, error) {
+func (l Holds) Exchanges(ctx context.Context, k inbox.InboxKey, sender string, people []string, now time.Time, quiet time.Duration, back int) (Exchanges, error) {
 	if err := checkInbox(k); err != nil {
 		return Exchanges{}, err
 	}
@@ -84,7 +87,7 @@ func (l *Ledger) Exchanges(ctx context.Context, k inbox.InboxKey, sender string,
 
 // Answered records that the agent of an inbox has now written to the recipients; "*"
 // means all members. It does not wait for the disk.
-func (l *Ledger) Answered(ctx context.Context, k inbox.InboxKey, recipients ...string) error {
+func (l Holds) Answered(ctx context.Context, k inbox.InboxKey, recipients ...string) error {
 	if err := checkInbox(k); err != nil {
 		return err
 	}
@@ -105,9 +108,9 @@ func (l *Ledger) Answered(ctx context.Context, k inbox.InboxKey, recipients ...s
 }
 
 // Hold records, durably, that the messages of senders are held, all or none. It does not
-// change a hold that exists. A zero Since is now. From then on [Ledger.Claim] refuses what
+// change a hold that exists. A zero Since is now. From then on [Deliveries.Claim] refuses what
 // they write; what was claimed before is delivered.
-func (l *Ledger) Hold(ctx context.Context, holds ...Hold) error {
+func (l Holds) Hold(ctx context.Context, holds ...Hold) error {
 	for _, h := range holds {
 		if err := checkInbox(h.InboxKey); err != nil {
 			return err
@@ -129,21 +132,21 @@ func (l *Ledger) Hold(ctx context.Context, holds ...Hold) error {
 	})
 }
 
-// Holds lists the holds of a Claude root, or of every root if root is "", sorted by root,
+// List returns the holds of a Claude root, or of every root if root is "", sorted by root,
 // team, creation time of the team, inbox and sender.
-func (l *Ledger) Holds(ctx context.Context, root string) ([]Hold, error) {
-	return l.holds(ctx, "(?1='' OR root=?1) AND held<>0 ORDER BY root, team, created_at, inbox, sender", root)
+func (l Holds) List(ctx context.Context, root string) ([]Hold, error) {
+	return l.list(ctx, "(?1='' OR root=?1) AND held<>0 ORDER BY root, team, created_at, inbox, sender", root)
 }
 
 // Held lists the holds of one inbox, sorted by sender.
-func (l *Ledger) Held(ctx context.Context, k inbox.InboxKey) ([]Hold, error) {
+func (l Holds) Held(ctx context.Context, k inbox.InboxKey) ([]Hold, error) {
 	if err := checkInbox(k); err != nil {
 		return nil, err
 	}
-	return l.holds(ctx, thisInbox+" AND held<>0 ORDER BY sender", inboxArgs(k)...)
+	return l.list(ctx, thisInbox+" AND held<>0 ORDER BY sender", inboxArgs(k)...)
 }
 
-func (l *Ledger) holds(ctx context.Context, rest string, args ...sqlite.Value) ([]Hold, error) {
+func (l Holds) list(ctx context.Context, rest string, args ...sqlite.Value) ([]Hold, error) {
 	return sqlite.Select(ctx, l.db, "holds", func(v sqlite.Row) Hold {
 		return Hold{InboxKey: scanKey(v, 0), Sender: v.Text(4), Reason: v.Text(5), Since: v.Time(6)}
 	}, "SELECT root, team, created_at, inbox, sender, reason, at FROM inboxes JOIN holds USING (inbox_id) WHERE "+rest, args...)
@@ -152,7 +155,7 @@ func (l *Ledger) holds(ctx context.Context, rest string, args ...sqlite.Value) (
 // Release ends a hold, durably, and counts the exchanges of the two agents from 0 again,
 // in both directions: it also ends the hold of the other on this one. It returns the holds
 // that ended, none if there was none.
-func (l *Ledger) Release(ctx context.Context, k inbox.InboxKey, sender string) (released []Hold, err error) {
+func (l Holds) Release(ctx context.Context, k inbox.InboxKey, sender string) (released []Hold, err error) {
 	if err := checkInbox(k); err != nil {
 		return nil, err
 	}

@@ -28,12 +28,12 @@ func (x *exchange) says(from, to string) int {
 	x.now = x.now.Add(time.Second)
 	box := bob
 	box.Inbox = to
-	e, err := x.l.Exchanges(x.t.Context(), box, from, []string{"user", "operator"}, x.now, time.Minute, 3)
+	e, err := x.l.Holds.Exchanges(x.t.Context(), box, from, []string{"user", "operator"}, x.now, time.Minute, 3)
 	must(x.t, err)
 	x.n++
 	d := aRow(string(rune('A' + x.n)))
 	d.InboxKey, d.From, d.Hops, d.At = box, from, e.Hops, x.now
-	must(x.t, x.l.Claim(x.t.Context(), d))
+	must(x.t, x.l.Deliveries.Claim(x.t.Context(), d))
 	return e.Hops
 }
 
@@ -57,7 +57,7 @@ func TestExchangesCountAnswers(t *testing.T) {
 	x.want(2, "ann", "bob")
 	x.want(2, "bob", "ann")
 	x.want(3, "ann", "bob")
-	e, err := x.l.Exchanges(t.Context(), bob, "ann", nil, x.now, time.Minute, 3)
+	e, err := x.l.Holds.Exchanges(t.Context(), bob, "ann", nil, x.now, time.Minute, 3)
 	must(t, err)
 	// The last message of hop 0 was the second.
 	if diff := cmp.Diff(Exchanges{Hops: 3, Since: monday.Add(2 * time.Second)}, e); diff != "" {
@@ -69,7 +69,7 @@ func TestExchangesCountAnswers(t *testing.T) {
 	x.want(0, "bob", "ann")
 	x.want(1, "ann", "bob")
 	typed := anInput("typed here")
-	must(t, x.l.Claim(t.Context(), typed))
+	must(t, x.l.Deliveries.Claim(t.Context(), typed))
 	x.want(0, "ann", "bob")
 	x.want(0, "bob", "ann")
 	x.want(1, "ann", "bob")
@@ -84,12 +84,12 @@ func TestExchangesOfOneThatIsNotRelayed(t *testing.T) {
 	x := newExchange(t)
 	x.want(0, "ann", "bob")
 	x.want(0, "ann", "bob")
-	must(t, x.l.Answered(t.Context(), bob, "ann"))
+	must(t, x.l.Holds.Answered(t.Context(), bob, "ann"))
 	x.want(1, "ann", "bob")
 	x.want(1, "ann", "bob")
-	must(t, x.l.Answered(t.Context(), bob, "cid"))
+	must(t, x.l.Holds.Answered(t.Context(), bob, "cid"))
 	x.want(1, "ann", "bob")
-	must(t, x.l.Answered(t.Context(), bob, "*"))
+	must(t, x.l.Holds.Answered(t.Context(), bob, "*"))
 	x.want(2, "ann", "bob")
 }
 
@@ -102,24 +102,24 @@ func TestHoldAndRelease(t *testing.T) {
 	x.want(0, "bob", "ann")
 	x.want(1, "ann", "bob")
 	x.want(1, "bob", "ann")
-	released, err := x.l.Release(t.Context(), bob, "ann")
+	released, err := x.l.Holds.Release(t.Context(), bob, "ann")
 	must(t, err)
 	if len(released) > 0 {
 		t.Errorf("released %+v, and nothing was held", released)
 	}
 	hold := Hold{InboxKey: bob, Sender: "ann", Reason: "20 times", Since: monday}
-	must(t, x.l.Hold(t.Context(), hold))
+	must(t, x.l.Holds.Hold(t.Context(), hold))
 	again := hold
 	again.Reason, again.Since = "again", tuesday
-	must(t, x.l.Hold(t.Context(), again)) // it stays as it is
+	must(t, x.l.Holds.Hold(t.Context(), again)) // it stays as it is
 	wantHolds(t, x.l, hold)
-	got, err := x.l.Held(t.Context(), ann)
+	got, err := x.l.Holds.Held(t.Context(), ann)
 	must(t, err)
 	if len(got) > 0 {
 		t.Errorf("held for ann: %+v", got)
 	}
 	// Named from the other side.
-	released, err = x.l.Release(t.Context(), ann, "bob")
+	released, err = x.l.Holds.Release(t.Context(), ann, "bob")
 	must(t, err)
 	if diff := cmp.Diff([]Hold{hold}, released); diff != "" {
 		t.Errorf("released (-want +got):\n%s", diff)
@@ -128,7 +128,7 @@ func TestHoldAndRelease(t *testing.T) {
 	x.want(0, "ann", "bob") // counted again from here, both ways
 	x.want(0, "bob", "ann")
 	x.want(1, "ann", "bob")
-	must(t, x.l.Hold(t.Context(), again))
+	must(t, x.l.Holds.Hold(t.Context(), again))
 	wantHolds(t, x.l, again)
 	var states []string
 	for _, e := range events(t, x.l) {
@@ -143,7 +143,7 @@ func TestHoldAndRelease(t *testing.T) {
 
 func wantHolds(t *testing.T, l *Ledger, want ...Hold) {
 	t.Helper()
-	got, err := l.Holds(t.Context(), "")
+	got, err := l.Holds.List(t.Context(), "")
 	must(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("holds (-want +got):\n%s", diff)
@@ -156,19 +156,19 @@ func TestNothingHeldIsClaimed(t *testing.T) {
 	l := newLedger(t)
 	before, after, other, typed := aRow("before"), aRow("after"), aRow("other"), anInput("typed")
 	other.From = "cid"
-	must(t, l.Claim(t.Context(), before))
-	must(t, l.Hold(t.Context(), Hold{InboxKey: bob, Sender: before.From, Reason: "by you"}, Hold{InboxKey: bob, Sender: "dan", Reason: "by you"}))
-	must(t, l.Claim(t.Context(), before, other, typed)) // the first is claimed already
+	must(t, l.Deliveries.Claim(t.Context(), before))
+	must(t, l.Holds.Hold(t.Context(), Hold{InboxKey: bob, Sender: before.From, Reason: "by you"}, Hold{InboxKey: bob, Sender: "dan", Reason: "by you"}))
+	must(t, l.Deliveries.Claim(t.Context(), before, other, typed)) // the first is claimed already
 	third := aRow("third")
 	third.From = "cid"
-	if err := l.Claim(t.Context(), third, after); !errors.Is(err, ErrHeld) {
+	if err := l.Deliveries.Claim(t.Context(), third, after); !errors.Is(err, ErrHeld) {
 		t.Errorf("claimed: %v, want ErrHeld", err)
 	}
-	_, err := l.Release(t.Context(), bob, before.From)
+	_, err := l.Holds.Release(t.Context(), bob, before.From)
 	must(t, err)
-	n, err := l.OpenCount(t.Context(), bob)
+	n, err := l.Deliveries.OpenCount(t.Context(), bob)
 	must(t, err)
-	must(t, l.Claim(t.Context(), third, after))
+	must(t, l.Deliveries.Claim(t.Context(), third, after))
 	if n != 3 {
 		t.Errorf("%d are open, want 3: with what is held, nothing is claimed", n)
 	}

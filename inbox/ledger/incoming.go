@@ -8,6 +8,9 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// Arrivals are the messages from other machines. The table is incoming.
+type Arrivals struct{ *file }
+
 // An Incoming is a message that came from another machine.
 type Incoming struct {
 	N       int64 // order of arrival, given by the ledger
@@ -33,14 +36,14 @@ type Incoming struct {
 }
 
 // Receive records messages that came from a machine, all in one commit, durably. Whether they are new
-// or were recorded before, [Ledger.Untold] then returns how far they have come.
+// or were recorded before, [Arrivals.Untold] then returns how far they have come.
 //
 // It refuses a message whose id belongs to another message. It also refuses one that the machine dated
 // no later than something that has been forgotten, because it may be that message again. It returns
 // receipts for what it refused.
 //
 // It fails with [ErrNoMachine], and with *[ValueError].
-func (l *Ledger) Receive(ctx context.Context, machine string, messages ...Incoming) (refused []Receipt, err error) {
+func (l Arrivals) Receive(ctx context.Context, machine string, messages ...Incoming) (refused []Receipt, err error) {
 	for _, m := range messages {
 		if err := names("team", m.Team, "member", m.Member, "id", m.ID, "from", m.From); err != nil {
 			return nil, err
@@ -105,19 +108,19 @@ func scanIncoming(v sqlite.Row) Incoming {
 	return m
 }
 
-// Arrived returns messages that came and were put nowhere yet, in the order of arrival: at most limit, after that with a number.
-func (l *Ledger) Arrived(ctx context.Context, after int64, limit int) ([]Incoming, error) {
-	return l.incoming(ctx, "arrived", "stage='received' AND n>? ORDER BY n LIMIT ?", after, limit)
+// After returns messages that came and were put nowhere yet, in the order of arrival: at most limit, after that with a number.
+func (l Arrivals) After(ctx context.Context, after int64, limit int) ([]Incoming, error) {
+	return l.list(ctx, "arrived", "stage='received' AND n>? ORDER BY n LIMIT ?", after, limit)
 }
 
-// OpenIncoming returns messages that were put where they belong, and of which nothing final is
+// Open returns messages that were put where they belong, and of which nothing final is
 // known, that came to their stage after a time, the newest first: at most limit.
-func (l *Ledger) OpenIncoming(ctx context.Context, since time.Time, limit int) ([]Incoming, error) {
-	return l.incoming(ctx, "open incoming", "stage IN ('verified', 'consumed') AND at>? ORDER BY n DESC LIMIT ?", since.UnixMicro(), limit)
+func (l Arrivals) Open(ctx context.Context, since time.Time, limit int) ([]Incoming, error) {
+	return l.list(ctx, "open incoming", "stage IN ('verified', 'consumed') AND at>? ORDER BY n DESC LIMIT ?", since.UnixMicro(), limit)
 }
 
 // Tell has a machine told again how far messages have come that came from it, by their ids.
-func (l *Ledger) Tell(ctx context.Context, machine string, ids ...string) error {
+func (l Arrivals) Tell(ctx context.Context, machine string, ids ...string) error {
 	return l.write(ctx, "tell", quick, func(c *sqlite.Conn) error {
 		for _, id := range ids {
 			if err := untold(c, machine, id); err != nil {
@@ -134,11 +137,11 @@ func untold(c *sqlite.Conn, machine, id string) error {
 }
 
 // Untold returns what a machine was not told yet of the messages that came from it: at most limit.
-func (l *Ledger) Untold(ctx context.Context, machine string, limit int) ([]Incoming, error) {
-	return l.incoming(ctx, "untold", "machine=? AND told<>stage ORDER BY n LIMIT ?", machine, limit)
+func (l Arrivals) Untold(ctx context.Context, machine string, limit int) ([]Incoming, error) {
+	return l.list(ctx, "untold", "machine=? AND told<>stage ORDER BY n LIMIT ?", machine, limit)
 }
 
-func (l *Ledger) incoming(ctx context.Context, op, rest string, args ...sqlite.Value) ([]Incoming, error) {
+func (l Arrivals) list(ctx context.Context, op, rest string, args ...sqlite.Value) ([]Incoming, error) {
 	return sqlite.Select(ctx, l.db, op, scanIncoming, "SELECT "+incomingColumns+" FROM incoming WHERE "+rest, args...)
 }
 
@@ -147,11 +150,11 @@ func (m Incoming) Receipt() Receipt {
 	return Receipt{ID: m.ID, Stage: m.Stage, Reason: m.Reason, Reach: m.Reach}
 }
 
-// SetIncoming records how far messages that came have come, and where they were put. Their texts are
+// Set records how far messages that came have come, and where they were put. Their texts are
 // forgotten, unless they wait for answers: they are where they were put, or nobody wants them. A
 // message that was put somewhere may come back by a power cut, and is then put there again, under its
 // id: so only what else became of one is recorded durably.
-func (l *Ledger) SetIncoming(ctx context.Context, messages ...Incoming) error {
+func (l Arrivals) Set(ctx context.Context, messages ...Incoming) error {
 	level := quick
 	for _, m := range messages {
 		switch m.Stage {
@@ -173,17 +176,17 @@ func (l *Ledger) SetIncoming(ctx context.Context, messages ...Incoming) error {
 }
 
 // Asking returns the messages that wait for answers, and came after a time.
-func (l *Ledger) Asking(ctx context.Context, since time.Time) ([]Incoming, error) {
-	return l.incoming(ctx, "asking", "asks<>0 AND stage NOT IN ('received', 'refused') AND at>? ORDER BY n", since.UnixMicro())
+func (l Arrivals) Asking(ctx context.Context, since time.Time) ([]Incoming, error) {
+	return l.list(ctx, "asking", "asks<>0 AND stage NOT IN ('received', 'refused') AND at>? ORDER BY n", since.UnixMicro())
 }
 
 // GotAnswer records, durably, that a message waits for no answer any more.
-func (l *Ledger) GotAnswer(ctx context.Context, m Incoming) error {
+func (l Arrivals) GotAnswer(ctx context.Context, m Incoming) error {
 	return l.exec(ctx, "answered", durable, "UPDATE incoming SET asks=0, raw=x'' WHERE n=?", m.N)
 }
 
 // Told records that a machine was told how far messages have come. It does not wait for the disk.
-func (l *Ledger) Told(ctx context.Context, messages ...Incoming) error {
+func (l Arrivals) Told(ctx context.Context, messages ...Incoming) error {
 	return l.write(ctx, "told", quick, func(c *sqlite.Conn) error {
 		for _, m := range messages {
 			if _, err := c.Exec("UPDATE incoming SET told=? WHERE n=?", string(m.Stage), m.N); err != nil {
@@ -194,8 +197,8 @@ func (l *Ledger) Told(ctx context.Context, messages ...Incoming) error {
 	})
 }
 
-// PruneIncoming forgets what came and has ended before a time.
-func (l *Ledger) PruneIncoming(ctx context.Context, before time.Time) (err error) {
+// Prune forgets what came and has ended before a time.
+func (l Arrivals) Prune(ctx context.Context, before time.Time) (err error) {
 	for gone := int64(pruneRows); gone == pruneRows && err == nil; {
 		err = l.write(ctx, "prune incoming", durable, func(c *sqlite.Conn) (err error) {
 			gone, err = pruneIncoming(c, before.UnixMicro())

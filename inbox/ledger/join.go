@@ -7,6 +7,9 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// Teams are those that we made, their members that we made, and those that we joined. The tables are owned_teams, owned_members and joins.
+type Teams struct{ *file }
+
 // A Join is a name under which we joined a team instance. It is no agent, and the only
 // kind of member that we may remove.
 type Join struct {
@@ -23,7 +26,7 @@ func (j Join) check() error {
 }
 
 // Joined records a join, durably. Joining again replaces agent id and time.
-func (l *Ledger) Joined(ctx context.Context, j Join) error {
+func (l Teams) Joined(ctx context.Context, j Join) error {
 	if err := j.check(); err != nil {
 		return err
 	}
@@ -34,7 +37,7 @@ func (l *Ledger) Joined(ctx context.Context, j Join) error {
 
 // Left removes the record of a join, durably. It ignores j.AgentID and j.At. It is no
 // error if there is none.
-func (l *Ledger) Left(ctx context.Context, j Join) error {
+func (l Teams) Left(ctx context.Context, j Join) error {
 	if err := j.check(); err != nil {
 		return err
 	}
@@ -43,17 +46,17 @@ func (l *Ledger) Left(ctx context.Context, j Join) error {
 }
 
 // Joins lists the names under which we are in a team instance, sorted.
-func (l *Ledger) Joins(ctx context.Context, root, team string, createdAt int64) ([]Join, error) {
+func (l Teams) Joins(ctx context.Context, root, team string, createdAt int64) ([]Join, error) {
 	return l.joins(ctx, "root=? AND team=? AND created_at=? ORDER BY member", root, team, createdAt)
 }
 
 // JoinsUnder lists the names under which we joined teams of a Claude root, sorted by team,
 // its creation time and name. Teams that have ended are included.
-func (l *Ledger) JoinsUnder(ctx context.Context, root string) ([]Join, error) {
+func (l Teams) JoinsUnder(ctx context.Context, root string) ([]Join, error) {
 	return l.joins(ctx, "root=? ORDER BY team, created_at, member", root)
 }
 
-func (l *Ledger) joins(ctx context.Context, rest string, args ...sqlite.Value) ([]Join, error) {
+func (l Teams) joins(ctx context.Context, rest string, args ...sqlite.Value) ([]Join, error) {
 	return sqlite.Select(ctx, l.db, "joins", func(v sqlite.Row) Join {
 		return Join{Root: v.Text(0), Team: v.Text(1), CreatedAt: v.Int(2), Member: v.Text(3), AgentID: v.Text(4), At: v.Time(5)}
 	}, "SELECT root, team, created_at, member, agent_id, at FROM joins WHERE "+rest, args...)

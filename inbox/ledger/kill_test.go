@@ -61,30 +61,30 @@ func carry(ctx context.Context, l *Ledger, box inbox.InboxKey, name string) erro
 		d.Raw = bytes.Repeat([]byte(d.UUID), 1+rand.N(300))
 		ds = append(ds, d)
 	}
-	if err := l.Claim(ctx, ds...); err != nil {
+	if err := l.Deliveries.Claim(ctx, ds...); err != nil {
 		return err
 	}
 	for _, d := range ds {
 		report("claim", d.UUID, d.Seq)
 	}
-	unmarked, err := l.Unmarked(ctx, box)
+	unmarked, err := l.Deliveries.Unmarked(ctx, box)
 	if err != nil {
 		return err
 	}
-	if err := l.Mark(ctx, uuids(unmarked)...); err != nil {
+	if err := l.Deliveries.Mark(ctx, uuids(unmarked)...); err != nil {
 		return err
 	}
 	for _, d := range unmarked {
 		report("mark", d.UUID)
 	}
-	waiting, err := l.Waiting(ctx, box)
+	waiting, err := l.Deliveries.Waiting(ctx, box)
 	if err != nil || len(waiting) == 0 {
 		return err
 	}
 	waiting = waiting[:min(len(waiting), 3)]
 	// Random bytes: those of a frame written a second time would differ.
 	f := Frame{UUID: "f-" + name, InboxKey: box, Kind: FrameMessage, Bytes: fmt.Append(nil, name, rand.Int64(), strings.Repeat("x", rand.N(9000)))}
-	if err := l.Commit(ctx, f, uuids(waiting)...); err != nil {
+	if err := l.Frames.Commit(ctx, f, uuids(waiting)...); err != nil {
 		return err
 	}
 	report("commit", f.UUID, digestOf(f.Bytes), strings.Join(uuids(waiting), ","))
@@ -96,15 +96,15 @@ func digestOf(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 // finish brings what is in flight to its end.
 func finish(ctx context.Context, l *Ledger, box inbox.InboxKey, name string) error {
 	for n := 0; ; n++ {
-		f, found, err := l.InFlight(ctx, box)
+		f, found, err := l.Frames.InFlight(ctx, box)
 		if err != nil || !found {
 			return err
 		}
-		if err := l.Tried(ctx, f.UUID, "session"); err != nil {
+		if err := l.Frames.Tried(ctx, f.UUID, "session"); err != nil {
 			return err
 		}
 		advance := func(state DeliveryState) error {
-			if err := l.Advance(ctx, f.UUID, state, ""); err != nil {
+			if err := l.Frames.Advance(ctx, f.UUID, state, ""); err != nil {
 				return err
 			}
 			report("advance", f.UUID, state)
@@ -129,7 +129,7 @@ func finish(ctx context.Context, l *Ledger, box inbox.InboxKey, name string) err
 				return err
 			}
 			nudge := Frame{UUID: fmt.Sprint("n-", name, "-", n), InboxKey: box, Kind: FrameNudge, Parent: f.UUID, Bytes: fmt.Append(nil, rand.Int64())}
-			if err = l.Commit(ctx, nudge); err == nil {
+			if err = l.Frames.Commit(ctx, nudge); err == nil {
 				report("commit", nudge.UUID, digestOf(nudge.Bytes), "")
 			}
 		}
@@ -140,19 +140,19 @@ func finish(ctx context.Context, l *Ledger, box inbox.InboxKey, name string) err
 }
 
 func failAndRetry(ctx context.Context, l *Ledger, f Frame) error {
-	if _, err := l.Died(ctx, f.UUID); err != nil {
+	if _, err := l.Frames.Died(ctx, f.UUID); err != nil {
 		return err
 	}
-	if err := l.Advance(ctx, f.UUID, Failed, "agent died"); err != nil {
+	if err := l.Frames.Advance(ctx, f.UUID, Failed, "agent died"); err != nil {
 		return err
 	}
 	report("advance", f.UUID, Failed)
-	failed, err := l.Deliveries(ctx, DeliveryQuery{Inbox: f.Inbox, States: []DeliveryState{Failed}})
+	failed, err := l.Deliveries.List(ctx, DeliveryQuery{Inbox: f.Inbox, States: []DeliveryState{Failed}})
 	if err != nil {
 		return err
 	}
 	for _, d := range failed {
-		if err := l.Retry(ctx, d.UUID); err != nil {
+		if err := l.Deliveries.Retry(ctx, d.UUID); err != nil {
 			return err
 		}
 		report("retry", d.UUID)
@@ -249,7 +249,7 @@ func (w *witness) verify(t *testing.T, path string) {
 		}
 	}
 
-	ds, err := l.Deliveries(t.Context(), DeliveryQuery{})
+	ds, err := l.Deliveries.List(t.Context(), DeliveryQuery{})
 	must(t, err)
 	there := map[string]bool{}
 	for _, d := range ds {
@@ -329,14 +329,14 @@ func childClaims(args []string) error {
 		own, shared := aRow(fmt.Sprint("own-", args[1], "-", i)), aRow(fmt.Sprint("shared-", i))
 		shared.Raw = []byte(args[1])
 		ds := []Delivery{shared, own}
-		if err := l.Claim(ctx, ds...); err != nil {
+		if err := l.Deliveries.Claim(ctx, ds...); err != nil {
 			return err
 		}
 		if ds[1].Seq <= last {
 			return fmt.Errorf("seq %d after %d", ds[1].Seq, last)
 		}
 		last = ds[1].Seq
-		if err := l.Mark(ctx, own.UUID, shared.UUID); err != nil {
+		if err := l.Deliveries.Mark(ctx, own.UUID, shared.UUID); err != nil {
 			return err
 		}
 	}
@@ -349,7 +349,7 @@ func TestManyProcessesClaim(t *testing.T) {
 	const processes = 6
 	killtest.AtOnce(t, processes, func(i int) *exec.Cmd { return killtest.Command(t.Context(), "claims", path, fmt.Sprint(i)) })
 	l := mustOpen(t, path)
-	ds, err := l.Waiting(t.Context(), bob)
+	ds, err := l.Deliveries.Waiting(t.Context(), bob)
 	must(t, err)
 	if want := eachClaims * (processes + 1); len(ds) != want {
 		t.Errorf("%d deliveries wait, want %d", len(ds), want)
@@ -373,7 +373,7 @@ func TestTwoRelaysOfOneInbox(t *testing.T) {
 		claimRows(t, l, fmt.Sprint("d", i))
 	}
 	killtest.AtOnce(t, 3, func(i int) *exec.Cmd { return killtest.Command(t.Context(), "rivals", path, fmt.Sprint(i)) })
-	ds, err := l.Deliveries(t.Context(), DeliveryQuery{States: []DeliveryState{Done}})
+	ds, err := l.Deliveries.List(t.Context(), DeliveryQuery{States: []DeliveryState{Done}})
 	must(t, err)
 	frames, err := number(l, "SELECT count(*) FROM frames")
 	must(t, err)
@@ -388,7 +388,7 @@ func childRivals(args []string) error {
 		return err
 	}
 	for i := 0; ; i++ {
-		waiting, err := l.Waiting(ctx, bob)
+		waiting, err := l.Deliveries.Waiting(ctx, bob)
 		if err != nil {
 			return err
 		}
@@ -397,14 +397,14 @@ func childRivals(args []string) error {
 		}
 		f := aFrame(fmt.Sprint("f-", args[1], "-", i))
 		var refused *StateError
-		switch err := l.Commit(ctx, f, waiting[0].UUID); {
+		switch err := l.Frames.Commit(ctx, f, waiting[0].UUID); {
 		case errors.As(err, &refused):
 			continue
 		case err != nil:
 			return err
 		}
 		for _, state := range []DeliveryState{Accepted, Done} {
-			if err := l.Advance(ctx, f.UUID, state, ""); err != nil {
+			if err := l.Frames.Advance(ctx, f.UUID, state, ""); err != nil {
 				return err
 			}
 		}

@@ -16,7 +16,7 @@ func TestLastSends(t *testing.T) {
 		s := aSend(id)
 		s.Inbox, s.At = inbox, at
 		change(&s)
-		if err := l.Intend(t.Context(), s); err != nil {
+		if err := l.Sends.Intend(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -28,7 +28,7 @@ func TestLastSends(t *testing.T) {
 	send("eve", "5", tuesday, func(s *Send) { s.Root = "/elsewhere" })
 	send("ann", "6", tuesday, func(s *Send) { s.Team = "red" })
 	key := aKey("")
-	got, err := l.LastSends(t.Context(), key.Root, key.Team, key.CreatedAt)
+	got, err := l.Sends.Last(t.Context(), key.Root, key.Team, key.CreatedAt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestLastSends(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	var bad *ValueError
-	if _, err := l.LastSends(t.Context(), key.Root, "", 1); !errors.As(err, &bad) {
+	if _, err := l.Sends.Last(t.Context(), key.Root, "", 1); !errors.As(err, &bad) {
 		t.Errorf("without a team: %v", err)
 	}
 }

@@ -7,41 +7,41 @@
 //
 // All of this happens under the locks of the inbox:
 //
-//  1. [Ledger.Recall] looks the id up. State [Written]: the message was sent before.
+//  1. [Sends.Recall] looks the id up. State [Written]: the message was sent before.
 //     Another digest: the id is taken. State [Intent]: a sender died between 2 and 4, and
 //     [inbox.Send.Before] says whether the file has changed since.
-//  2. [Ledger.Intend] records id, digest, row and the state of the file, on the disk.
+//  2. [Sends.Intend] records id, digest, row and the state of the file, on the disk.
 //  3. The inbox file is replaced and read back.
-//  4. [Ledger.Written] closes the record; [Ledger.Withdraw] takes it back if the file was
-//     certainly not replaced. [Ledger.Announce] makes an event of what was written.
+//  4. [Sends.Written] closes the record; [Sends.Withdraw] takes it back if the file was
+//     certainly not replaced. [Sends.Announce] makes an event of what was written.
 //
 // # How a relay uses it
 //
 // A relay serves one inbox, and no other relay does. The ledger is its queue:
 //
-//  1. [Ledger.Claim] records user prompts, and rows under the locks of the inbox before
-//     they are marked in the file. [Ledger.Mark] records that the marks were read back.
-//     After a restart [Ledger.Unmarked] lists the claims that may be unfinished;
-//     [Ledger.EndDeliveries] ends those that the agent took itself.
-//  2. [Ledger.Commit] makes a [Frame] of what is [Ledger.Waiting], while none is in
+//  1. [Deliveries.Claim] records user prompts, and rows under the locks of the inbox before
+//     they are marked in the file. [Deliveries.Mark] records that the marks were read back.
+//     After a restart [Deliveries.Unmarked] lists the claims that may be unfinished;
+//     [Deliveries.End] ends those that the agent took itself.
+//  2. [Frames.Commit] makes a [Frame] of what is [Deliveries.Waiting], while none is in
 //     flight. Its bytes never change. A delivery is in one frame at most.
-//  3. [Ledger.Tried] counts each writing of the frame and [Ledger.Died] each process that
-//     died with it. [Ledger.Advance] follows the agent's acknowledgements, and
-//     [Ledger.Finish] ends the frame with the agent's answer.
-//  4. After a restart [Ledger.InFlight] returns the frame to continue with, and
-//     [Ledger.Session] its session and process. A nudge continues a turn that was cut.
-//  5. A person decides about failed deliveries: [Ledger.Retry] or [Ledger.Drop].
+//  3. [Frames.Tried] counts each writing of the frame and [Frames.Died] each process that
+//     died with it. [Frames.Advance] follows the agent's acknowledgements, and
+//     [Frames.Finish] ends the frame with the agent's answer.
+//  4. After a restart [Frames.InFlight] returns the frame to continue with, and
+//     [Sessions.Session] its session and process. A nudge continues a turn that was cut.
+//  5. A person decides about failed deliveries: [Deliveries.Retry] or [Deliveries.Drop].
 //
 // A session that moves between a terminal and a relay has a [Handoff].
 //
-// [Ledger.RelayInfo] has the state of a relay and [Ledger.Events] each step, once and in
+// [Sessions.RelayInfo] has the state of a relay and [Events.After] each step, once and in
 // order. A reader that remembers how far it has read must remember the [Epoch] too.
 //
 // Frames and deliveries share their states, in the order of [DeliveryState]:
 //
 //	claimed -> written -> accepted -> done, cancelled, failed
 //	                   -> cut ------> done, cancelled, failed
-//	claimed -> dropped, taken_by_agent, or any other end by EndDeliveries
+//	claimed -> dropped, taken_by_agent, or any other end by Deliveries.End
 //	failed  -> claimed (Retry), dropped (Drop)
 //
 // Accepted and cut may be left out, and may come again until the end: an agent that lost
@@ -50,10 +50,10 @@
 //
 // # What is promised
 //
-// What Intend, Withdraw, Joined, Left, Prune, Claim, Commit, EndDeliveries, Retry, Drop,
-// AddRelay, RemoveRelay, SetSession, SetHandoff and AskPlace acknowledged, and Advance to
-// cancelled or failed, survives a kill at any instant and a power cut (write-ahead log, synchronous=EXTRA: one
-// fsync each). What Written acknowledged survives a kill; a power cut can turn it back into
+// What Intend and Withdraw of [Sends] acknowledged, Joined and Left of [Teams], Claim, End, Retry and Drop of
+// [Deliveries], Commit of [Frames] and its Advance to cancelled or failed, Add and Remove of [Relays], SetSession,
+// SetHandoff and AskPlace of [Sessions], and Prune, survives a kill at any instant and a power cut (write-ahead log,
+// synchronous=EXTRA: one fsync each). What Written acknowledged survives a kill; a power cut can turn it back into
 // an intent, never into nothing. That saves a second fsync, which took 0.3 to 5 ms. A power
 // cut also takes back the last of Mark, Tried, Died and the other steps of Advance, in
 // order, and the relay repeats them.
@@ -68,9 +68,30 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A Ledger is an open ledger file. Its methods may be called from several
+// A Ledger is an open ledger file, with a part for each noun. The methods of all of them may be called from several
 // goroutines; they take turns on one connection.
 type Ledger struct {
+	*file
+
+	Sends        Sends
+	Events       Events
+	Deliveries   Deliveries
+	Frames       Frames
+	Sessions     Sessions
+	Relays       Relays
+	Replies      Replies
+	Holds        Holds
+	Teams        Teams
+	Panes        Panes
+	PaneMessages PaneMessages
+	Links        Links
+	Outbox       Outbox
+	Arrivals     Arrivals
+	Person       Person
+}
+
+// file is the database that they share.
+type file struct {
 	db *sqlite.DB
 
 	inEpoch bool // its events have an [Epoch]; used within db.Do, which lets in one at a time
@@ -102,7 +123,11 @@ func Open(ctx context.Context, path string) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Ledger{db: db}, nil
+	f := &file{db: db}
+	return &Ledger{
+		f, Sends{f}, Events{f}, Deliveries{f}, Frames{f}, Sessions{f}, Relays{f}, Replies{f}, Holds{f}, Teams{f},
+		Panes{f}, PaneMessages{f}, Links{f}, Outbox{f}, Arrivals{f}, Person{f},
+	}, nil
 }
 
 // Close closes the ledger after the call that is running, as [sqlite.DB.Close] does. A

@@ -62,7 +62,7 @@ func newLedger(t testing.TB) *Ledger {
 // want checks what the ledger knows of a message; a State of "" means nothing.
 func want(t *testing.T, l *Ledger, send Send) {
 	t.Helper()
-	got, found, err := l.Recall(t.Context(), send.SendKey)
+	got, found, err := l.Sends.Recall(t.Context(), send.SendKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,16 +115,16 @@ func TestSendFromIntentToWritten(t *testing.T) {
 	send := aSend("1")
 	want(t, l, Send{SendKey: send.SendKey})
 
-	must(t, l.Intend(t.Context(), send))
+	must(t, l.Sends.Intend(t.Context(), send))
 	send.State = Intent
 	want(t, l, send)
 
-	must(t, l.Written(t.Context(), send.SendKey, tuesday))
+	must(t, l.Sends.Written(t.Context(), send.SendKey, tuesday))
 	send.State, send.At = Written, tuesday
 	want(t, l, send)
 
 	// Said twice it keeps the first time.
-	must(t, l.Written(t.Context(), send.SendKey, tuesday.Add(time.Hour)))
+	must(t, l.Sends.Written(t.Context(), send.SendKey, tuesday.Add(time.Hour)))
 	want(t, l, send)
 
 	must(t, l.Close())
@@ -153,13 +153,13 @@ func TestIntendAgain(t *testing.T) {
 			t.Parallel()
 			l := newLedger(t)
 			stays := aSend("1")
-			must(t, l.Intend(t.Context(), stays))
+			must(t, l.Sends.Intend(t.Context(), stays))
 			stays.State = Intent
 			if test.written {
-				must(t, l.Written(t.Context(), stays.SendKey, tuesday))
+				must(t, l.Sends.Written(t.Context(), stays.SendKey, tuesday))
 				stays.State, stays.At = Written, tuesday
 			}
-			wantError(t, l.Intend(t.Context(), test.second), test.want)
+			wantError(t, l.Sends.Intend(t.Context(), test.second), test.want)
 			if test.want == nil {
 				stays.Before, stays.At = again.Before, again.At
 			}
@@ -189,7 +189,7 @@ func TestEachPartOfTheKeyCounts(t *testing.T) {
 		send := aSend("1")
 		change(&send.SendKey)
 		send.Digest[0] = byte(i) // a key mistaken for another is a conflict
-		must(t, l.Intend(t.Context(), send))
+		must(t, l.Sends.Intend(t.Context(), send))
 		send.State = Intent
 		want(t, l, send)
 	}
@@ -198,7 +198,7 @@ func TestEachPartOfTheKeyCounts(t *testing.T) {
 func TestWrittenNeedsAnIntent(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
-	wantError(t, l.Written(t.Context(), aKey("1"), monday), ErrNoIntent)
+	wantError(t, l.Sends.Written(t.Context(), aKey("1"), monday), ErrNoIntent)
 	want(t, l, Send{SendKey: aKey("1")})
 }
 
@@ -220,30 +220,30 @@ func TestValuesThatCannotBeKept(t *testing.T) {
 		send := aSend("1")
 		test.change(&send)
 		var bad *ValueError
-		if err := l.Intend(t.Context(), send); !errors.As(err, &bad) || bad.Field != test.field {
+		if err := l.Sends.Intend(t.Context(), send); !errors.As(err, &bad) || bad.Field != test.field {
 			t.Errorf("Intend: %v, want a ValueError for %s", err, test.field)
 		}
 		if test.field == "before" {
 			continue
 		}
 		bad = nil
-		if _, _, err := l.Recall(t.Context(), send.SendKey); !errors.As(err, &bad) || bad.Field != test.field {
+		if _, _, err := l.Sends.Recall(t.Context(), send.SendKey); !errors.As(err, &bad) || bad.Field != test.field {
 			t.Errorf("Send: %v, want a ValueError for %s", err, test.field)
 		}
 		bad = nil
-		if err := l.Written(t.Context(), send.SendKey, monday); !errors.As(err, &bad) || bad.Field != test.field {
+		if err := l.Sends.Written(t.Context(), send.SendKey, monday); !errors.As(err, &bad) || bad.Field != test.field {
 			t.Errorf("Written: %v, want a ValueError for %s", err, test.field)
 		}
 	}
 	var bad *ValueError
-	if err := l.Joined(t.Context(), Join{Root: "/r", Team: "blue"}); !errors.As(err, &bad) || bad.Field != "member" {
+	if err := l.Teams.Joined(t.Context(), Join{Root: "/r", Team: "blue"}); !errors.As(err, &bad) || bad.Field != "member" {
 		t.Errorf("Joined: %v, want a ValueError for member", err)
 	}
 
 	// The largest that can be kept.
 	send := aSend(strings.Repeat("x", sqlite.MaxName))
 	send.Before = strings.Repeat("y", maxBefore)
-	must(t, l.Intend(t.Context(), send))
+	must(t, l.Sends.Intend(t.Context(), send))
 	send.State = Intent
 	want(t, l, send)
 	if n, err := number(l, "SELECT count(*) FROM sends"); err != nil || n != 1 {
@@ -255,20 +255,20 @@ func TestWithdrawForgetsAnIntentAndNothingWritten(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	intent, written := aSend("1"), aSend("2")
-	must(t, l.Withdraw(t.Context(), intent.SendKey))
-	must(t, l.Intend(t.Context(), intent))
-	must(t, l.Intend(t.Context(), written))
-	must(t, l.Written(t.Context(), written.SendKey, tuesday))
+	must(t, l.Sends.Withdraw(t.Context(), intent.SendKey))
+	must(t, l.Sends.Intend(t.Context(), intent))
+	must(t, l.Sends.Intend(t.Context(), written))
+	must(t, l.Sends.Written(t.Context(), written.SendKey, tuesday))
 
-	must(t, l.Withdraw(t.Context(), intent.SendKey))
-	must(t, l.Withdraw(t.Context(), written.SendKey))
+	must(t, l.Sends.Withdraw(t.Context(), intent.SendKey))
+	must(t, l.Sends.Withdraw(t.Context(), written.SendKey))
 	want(t, l, Send{SendKey: intent.SendKey})
 	written.State, written.At = Written, tuesday
 	want(t, l, written)
 
 	// The id is free for another message.
 	intent.Digest[0]++
-	must(t, l.Intend(t.Context(), intent))
+	must(t, l.Sends.Intend(t.Context(), intent))
 }
 
 func TestPruneForgetsOnlyWhatIsWrittenAndOlder(t *testing.T) {
@@ -276,10 +276,10 @@ func TestPruneForgetsOnlyWhatIsWrittenAndOlder(t *testing.T) {
 	l := newLedger(t)
 	old, intent, late := aSend("old"), aSend("intent"), aSend("late")
 	for _, send := range []Send{old, intent, late} {
-		must(t, l.Intend(t.Context(), send))
+		must(t, l.Sends.Intend(t.Context(), send))
 	}
-	must(t, l.Written(t.Context(), old.SendKey, tuesday.Add(-time.Microsecond)))
-	must(t, l.Written(t.Context(), late.SendKey, tuesday))
+	must(t, l.Sends.Written(t.Context(), old.SendKey, tuesday.Add(-time.Microsecond)))
+	must(t, l.Sends.Written(t.Context(), late.SendKey, tuesday))
 
 	n, err := l.Prune(t.Context(), tuesday)
 	if err != nil || n != 1 {
@@ -303,7 +303,7 @@ func TestJoins(t *testing.T) {
 	}
 	check := func(want ...Join) {
 		t.Helper()
-		got, err := l.Joins(t.Context(), "/r", "blue", 1)
+		got, err := l.Teams.Joins(t.Context(), "/r", "blue", 1)
 		must(t, err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("joins (-want +got):\n%s", diff)
@@ -311,19 +311,19 @@ func TestJoins(t *testing.T) {
 	}
 	check()
 	for _, j := range append(others, operator, ann) {
-		must(t, l.Joined(t.Context(), j))
+		must(t, l.Teams.Joined(t.Context(), j))
 	}
 	check(ann, operator)
 
 	ann.AgentID, ann.At = "ann-2@blue", tuesday
-	must(t, l.Joined(t.Context(), ann))
+	must(t, l.Teams.Joined(t.Context(), ann))
 	check(ann, operator)
 
-	must(t, l.Left(t.Context(), operator))
-	must(t, l.Left(t.Context(), operator))
+	must(t, l.Teams.Left(t.Context(), operator))
+	must(t, l.Teams.Left(t.Context(), operator))
 	check(ann)
 	for _, j := range others {
-		got, err := l.Joins(t.Context(), j.Root, j.Team, j.CreatedAt)
+		got, err := l.Teams.Joins(t.Context(), j.Root, j.Team, j.CreatedAt)
 		if err != nil || len(got) != 1 {
 			t.Errorf("%v: %v, %v; want to be still there", j, got, err)
 		}
@@ -342,24 +342,24 @@ func TestIntendWaitsForTheDiskAndWrittenDoesNot(t *testing.T) {
 	}
 	written := func() {
 		t.Helper()
-		must(t, l.Written(t.Context(), aKey("1"), monday))
+		must(t, l.Sends.Written(t.Context(), aKey("1"), monday))
 		level("Written", normal)
 	}
 	join := Join{Root: "/r", Team: "blue", Member: "ann", At: monday}
 	// Each after a Written, which turns it down.
-	must(t, l.Intend(t.Context(), aSend("1")))
+	must(t, l.Sends.Intend(t.Context(), aSend("1")))
 	level("Intend", extra)
 	written()
-	must(t, l.Intend(t.Context(), aSend("2")))
+	must(t, l.Sends.Intend(t.Context(), aSend("2")))
 	level("Intend", extra)
 	written()
-	must(t, l.Joined(t.Context(), join))
+	must(t, l.Teams.Joined(t.Context(), join))
 	level("Joined", extra)
 	written()
-	must(t, l.Left(t.Context(), join))
+	must(t, l.Teams.Left(t.Context(), join))
 	level("Left", extra)
 	written()
-	must(t, l.Withdraw(t.Context(), aKey("1")))
+	must(t, l.Sends.Withdraw(t.Context(), aKey("1")))
 	level("Withdraw", extra)
 	written()
 	_, err := l.Prune(t.Context(), monday)
@@ -380,14 +380,14 @@ func TestClosed(t *testing.T) {
 	l := newLedger(t)
 	must(t, l.Close())
 	must(t, l.Close())
-	_, _, err := l.Recall(t.Context(), aKey("1"))
+	_, _, err := l.Sends.Recall(t.Context(), aKey("1"))
 	wantError(t, err, ErrClosed)
-	wantError(t, l.Intend(t.Context(), aSend("1")), ErrClosed)
-	wantError(t, l.Written(t.Context(), aKey("1"), monday), ErrClosed)
-	wantError(t, l.Withdraw(t.Context(), aKey("1")), ErrClosed)
+	wantError(t, l.Sends.Intend(t.Context(), aSend("1")), ErrClosed)
+	wantError(t, l.Sends.Written(t.Context(), aKey("1"), monday), ErrClosed)
+	wantError(t, l.Sends.Withdraw(t.Context(), aKey("1")), ErrClosed)
 	_, err = l.Prune(t.Context(), monday)
 	wantError(t, err, ErrClosed)
-	_, err = l.Joins(t.Context(), "/r", "blue", 1)
+	_, err = l.Teams.Joins(t.Context(), "/r", "blue", 1)
 	wantError(t, err, ErrClosed)
 }
 
@@ -396,7 +396,7 @@ func TestEndedContextDoesNothing(t *testing.T) {
 	l := newLedger(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	wantError(t, l.Intend(ctx, aSend("1")), context.Canceled)
+	wantError(t, l.Sends.Intend(ctx, aSend("1")), context.Canceled)
 	want(t, l, Send{SendKey: aKey("1")})
 
 	path := filepath.Join(t.TempDir(), "ledger.db")
@@ -438,7 +438,7 @@ func TestBusy(t *testing.T) {
 				ctx, cancel := test.ctx(t.Context())
 				defer cancel()
 				start := time.Now()
-				err = l.Intend(ctx, aSend("1"))
+				err = l.Sends.Intend(ctx, aSend("1"))
 				wantError(t, err, ErrBusy)
 				wantError(t, err, test.want)
 				if waited := time.Since(start); waited != test.waits {
@@ -464,7 +464,7 @@ func TestBusyThenFree(t *testing.T) {
 		err := run(holder, "BEGIN EXCLUSIVE")
 		must(t, err)
 		done := make(chan error)
-		go func() { done <- l.Intend(t.Context(), aSend("1")) }()
+		go func() { done <- l.Sends.Intend(t.Context(), aSend("1")) }()
 		time.Sleep(time.Second) // of the bubble's clock
 		err = run(holder, "COMMIT")
 		must(t, err)
@@ -484,7 +484,7 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 	for _, id := range []string{"1", "2", "3"} {
 		send := aSend(id)
 		send.Before = strings.Repeat("x", 10_000)
-		must(t, l.Intend(t.Context(), send))
+		must(t, l.Sends.Intend(t.Context(), send))
 	}
 	must(t, l.Close())
 	damaged, err := os.ReadFile(path)
@@ -494,11 +494,11 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 	must(t, os.WriteFile(path, damaged, 0o600))
 	l, err = Open(t.Context(), path)
 	if err == nil {
-		_, _, err = l.Recall(t.Context(), aKey("2"))
+		_, _, err = l.Sends.Recall(t.Context(), aKey("2"))
 		wantError(t, err, sqlite.ErrCorrupt)
 		_, err = l.Prune(t.Context(), tuesday)
 		wantError(t, err, sqlite.ErrCorrupt)
-		err = l.Intend(t.Context(), aSend("2"))
+		err = l.Sends.Intend(t.Context(), aSend("2"))
 		must(t, l.Close())
 	}
 	wantError(t, err, sqlite.ErrCorrupt)
@@ -519,7 +519,7 @@ func TestDevelopmentVersionsAreRefused(t *testing.T) {
 		for _, version := range []int{1, newest} {
 			path := filepath.Join(t.TempDir(), "ledger.db")
 			l := mustOpen(t, path)
-			must(t, l.Intend(t.Context(), aSend("1")))
+			must(t, l.Sends.Intend(t.Context(), aSend("1")))
 			must(t, run(l, fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d", mark, version)))
 			must(t, l.Close())
 			before, err := os.ReadFile(path)
@@ -543,13 +543,13 @@ func TestFull(t *testing.T) {
 	must(t, err)
 	send := aSend("1")
 	send.Before = strings.Repeat("x", 10_000)
-	err = l.Intend(t.Context(), send)
+	err = l.Sends.Intend(t.Context(), send)
 	wantError(t, err, ErrFull)
 	want(t, l, Send{SendKey: send.SendKey})
 
 	err = run(l, "PRAGMA max_page_count=1000")
 	must(t, err)
-	must(t, l.Intend(t.Context(), send))
+	must(t, l.Sends.Intend(t.Context(), send))
 	send.State = Intent
 	want(t, l, send)
 }

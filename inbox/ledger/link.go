@@ -10,6 +10,10 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// Links are those with other machines: what is shared with them, and who stands for their members here. The tables are link, machines, shares
+// and standins.
+type Links struct{ *file }
+
 // MachineTeamCreated stands for the creation time of teams on other machines, in milliseconds.
 // Such a team is called TEAM@MACHINE.
 const MachineTeamCreated = 1
@@ -24,7 +28,7 @@ type Link struct {
 }
 
 // Link returns what this machine is for others, and whether it is anything.
-func (l *Ledger) Link(ctx context.Context) (Link, bool, error) {
+func (l Links) Link(ctx context.Context) (Link, bool, error) {
 	return first(sqlite.Select(ctx, l.db, "link", func(v sqlite.Row) Link {
 		return Link{v.Text(0), v.Text(1), v.Text(2), v.Text(3), v.Text(4)}
 	}, "SELECT name, hub, trust, incarnation, queue FROM link"))
@@ -32,7 +36,7 @@ func (l *Ledger) Link(ctx context.Context) (Link, bool, error) {
 
 // SetLink records, durably, name, hub and trust of this machine. The first one gives the ledger
 // its incarnation. With another hub, its queue is not known.
-func (l *Ledger) SetLink(ctx context.Context, k Link) error {
+func (l Links) SetLink(ctx context.Context, k Link) error {
 	if err := names("name", k.Name); err != nil {
 		return err
 	}
@@ -43,7 +47,7 @@ func (l *Ledger) SetLink(ctx context.Context, k Link) error {
 // SetQueue records, durably, what the hub's queue for this machine is called. If it was called
 // otherwise, what the hub had stored is lost: all that it had stored of this machine is queued
 // again, and SetQueue returns how many messages.
-func (l *Ledger) SetQueue(ctx context.Context, queue string) (again int, err error) {
+func (l Links) SetQueue(ctx context.Context, queue string) (again int, err error) {
 	err = l.write(ctx, "set queue", durable, func(c *sqlite.Conn) error {
 		again = 0
 		n, err := c.Exec("UPDATE link SET queue=?1 WHERE queue='' AND ?1<>''", queue)
@@ -77,7 +81,7 @@ type Machine struct {
 
 // AddMachine records, durably, a link with a machine. One that is known gets another card only
 // with replace; else the error is [ErrConflict].
-func (l *Ledger) AddMachine(ctx context.Context, name, card string, replace bool) error {
+func (l Links) AddMachine(ctx context.Context, name, card string, replace bool) error {
 	if err := names("machine", name, "card", card); err != nil {
 		return err
 	}
@@ -93,7 +97,7 @@ func (l *Ledger) AddMachine(ctx context.Context, name, card string, replace bool
 
 // RemoveMachine removes a link, durably, and what it may write to. Messages to it that its ledger
 // has not confirmed have failed, with the reason; it returns how many. The error is [ErrUnknown].
-func (l *Ledger) RemoveMachine(ctx context.Context, name, reason string) (failed int, err error) {
+func (l Links) RemoveMachine(ctx context.Context, name, reason string) (failed int, err error) {
 	err = l.write(ctx, "remove machine", durable, func(c *sqlite.Conn) error {
 		n, err := c.Exec("DELETE FROM machines WHERE machine=?", name)
 		if err == nil && n == 0 {
@@ -131,7 +135,7 @@ func failOutgoing(c *sqlite.Conn, where, reason string, args ...sqlite.Value) (f
 
 // Share lets a machine write to a team of a Claude root, durably, or lets it no longer. The
 // error is [ErrUnknown] if there is no link with it.
-func (l *Ledger) Share(ctx context.Context, machine, root, team string, share bool) error {
+func (l Links) Share(ctx context.Context, machine, root, team string, share bool) error {
 	if err := names("machine", machine, "root", root, "team", team); err != nil {
 		return err
 	}
@@ -150,7 +154,7 @@ func (l *Ledger) Share(ctx context.Context, machine, root, team string, share bo
 
 // Machines returns the machines that this one has links with, sorted by name, with what they may
 // write to of a Claude root.
-func (l *Ledger) Machines(ctx context.Context, root string) ([]Machine, error) {
+func (l Links) Machines(ctx context.Context, root string) ([]Machine, error) {
 	return sqlite.Select(ctx, l.db, "machines", func(v sqlite.Row) Machine {
 		m := Machine{Name: v.Text(0), Card: v.Text(1), Incarnation: v.Text(2), Presence: v.Blob(3), Added: v.Time(6), Queued: int(v.Int(8)), Stored: int(v.Int(9))}
 		for i, t := range map[int]*time.Time{4: &m.Heard, 5: &m.Horizon, 10: &m.Oldest} {
@@ -173,7 +177,7 @@ func (l *Ledger) Machines(ctx context.Context, root string) ([]Machine, error) {
 
 // Incarnation returns that of a machine's ledger, as the machine said last; "" if it never did.
 // The error is [ErrNoMachine].
-func (l *Ledger) Incarnation(ctx context.Context, machine string) (string, error) {
+func (l Links) Incarnation(ctx context.Context, machine string) (string, error) {
 	incarnation, found, err := first(sqlite.Select(ctx, l.db, "incarnation", func(v sqlite.Row) string { return v.Text(0) }, "SELECT incarnation FROM machines WHERE machine=?", machine))
 	if err == nil && !found {
 		err = fmt.Errorf("ledger: incarnation of %s: %w", machine, ErrNoMachine)
@@ -186,7 +190,7 @@ func (l *Ledger) Incarnation(ctx context.Context, machine string) (string, error
 // lost: of messages that the hub was given for it, it is not known whether they arrived, and
 // HeardFrom returns how many there are. Only with a presence, which is never old, does another
 // incarnation take the place of one that is known.
-func (l *Ledger) HeardFrom(ctx context.Context, machine, incarnation string, presence []byte) (lost int, err error) {
+func (l Links) HeardFrom(ctx context.Context, machine, incarnation string, presence []byte) (lost int, err error) {
 	at := micros(time.Time{})
 	err = l.write(ctx, "heard from", quick, func(c *sqlite.Conn) error {
 		lost = 0

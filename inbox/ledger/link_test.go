@@ -15,9 +15,9 @@ import (
 func linked(t *testing.T, machines ...string) *Ledger {
 	t.Helper()
 	l := newLedger(t)
-	must(t, l.SetLink(t.Context(), Link{Name: "self", Hub: "tls://hub"}))
+	must(t, l.Links.SetLink(t.Context(), Link{Name: "self", Hub: "tls://hub"}))
 	for _, m := range machines {
-		must(t, l.AddMachine(t.Context(), m, "card of "+m, false))
+		must(t, l.Links.AddMachine(t.Context(), m, "card of "+m, false))
 	}
 	return l
 }
@@ -35,14 +35,14 @@ func send(t *testing.T, l *Ledger, machine string, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
 		o := anOutgoing(machine, id)
-		_, _, err := l.AddOutgoing(t.Context(), o, sha256.Sum256(o.Raw))
+		_, _, err := l.Outbox.Add(t.Context(), o, sha256.Sum256(o.Raw))
 		must(t, err)
 	}
 }
 
 func wantStage(t *testing.T, l *Ledger, id string, want Stage, state DeliveryState, reason string) {
 	t.Helper()
-	o, found, err := l.Outgoing(t.Context(), id)
+	o, found, err := l.Outbox.Outgoing(t.Context(), id)
 	must(t, err)
 	if !found || o.Stage != want || o.State != state || o.Reason != reason {
 		t.Errorf("%s is %s, %s, %q; want %s, %s, %q", id, o.Stage, o.State, o.Reason, want, state, reason)
@@ -53,21 +53,21 @@ func wantStage(t *testing.T, l *Ledger, id string, want Stage, state DeliverySta
 func TestSetLink(t *testing.T) {
 	t.Parallel()
 	l := linked(t)
-	first, ok, err := l.Link(t.Context())
+	first, ok, err := l.Links.Link(t.Context())
 	if err != nil || !ok || len(first.Incarnation) != 32 {
 		t.Fatalf("%+v, %v, %v", first, ok, err)
 	}
-	if again, err := l.SetQueue(t.Context(), "q1"); err != nil || again != 0 {
+	if again, err := l.Links.SetQueue(t.Context(), "q1"); err != nil || again != 0 {
 		t.Fatal(again, err)
 	}
-	must(t, l.SetLink(t.Context(), Link{Name: "renamed", Hub: "tls://hub"}))
-	now, _, err := l.Link(t.Context())
+	must(t, l.Links.SetLink(t.Context(), Link{Name: "renamed", Hub: "tls://hub"}))
+	now, _, err := l.Links.Link(t.Context())
 	must(t, err)
 	if want := (Link{Name: "renamed", Hub: "tls://hub", Incarnation: first.Incarnation, Queue: "q1"}); now != want {
 		t.Errorf("got %+v, want %+v", now, want)
 	}
-	must(t, l.SetLink(t.Context(), Link{Name: "renamed", Hub: "tls://other"}))
-	if now, _, err = l.Link(t.Context()); err != nil || now.Queue != "" || now.Incarnation != first.Incarnation {
+	must(t, l.Links.SetLink(t.Context(), Link{Name: "renamed", Hub: "tls://other"}))
+	if now, _, err = l.Links.Link(t.Context()); err != nil || now.Queue != "" || now.Incarnation != first.Incarnation {
 		t.Errorf("with another hub: %+v, %v", now, err)
 	}
 }
@@ -79,17 +79,17 @@ func TestSetQueue(t *testing.T) {
 	l := linked(t, "b")
 	ctx := t.Context()
 	send(t, l, "b", "m1", "m2", "m3")
-	must(t, l.Stored(ctx, "m1", "m2"))
-	must(t, l.Confirm(ctx, "b", Receipt{ID: "m1", Stage: StageReceived}))
+	must(t, l.Outbox.Stored(ctx, "m1", "m2"))
+	must(t, l.Outbox.Confirm(ctx, "b", Receipt{ID: "m1", Stage: StageReceived}))
 	for _, step := range []struct {
 		queue string
 		again int
 	}{{"q1", 0}, {"q1", 0}, {"q2", 1}, {"q2", 0}} {
-		if again, err := l.SetQueue(ctx, step.queue); err != nil || again != step.again {
+		if again, err := l.Links.SetQueue(ctx, step.queue); err != nil || again != step.again {
 			t.Errorf("queue %s: %d again, %v; want %d", step.queue, again, err, step.again)
 		}
 	}
-	list, err := l.NextOutgoing(ctx, "b", 10, 1000)
+	list, err := l.Outbox.Next(ctx, "b", 10, 1000)
 	must(t, err)
 	if len(list) != 2 || list[0].UUID != "m2" || list[1].UUID != "m3" {
 		t.Errorf("next are %+v, want m2 and m3", list)
@@ -107,11 +107,11 @@ func TestConfirm(t *testing.T) {
 		for j, second := range append(stages, StageReset) {
 			id := string(first) + ", then " + string(second)
 			send(t, l, "b", id)
-			must(t, l.Confirm(ctx, "c", Receipt{ID: id, Stage: StageSeen}))
+			must(t, l.Outbox.Confirm(ctx, "c", Receipt{ID: id, Stage: StageSeen}))
 			wantStage(t, l, id, StageQueued, Claimed, "")
-			must(t, l.Confirm(ctx, "b", Receipt{ID: id, Stage: first}, Receipt{ID: "no such message", Stage: StageSeen}))
-			must(t, l.Confirm(ctx, "b", Receipt{ID: id, Stage: second}))
-			o, _, err := l.Outgoing(ctx, id)
+			must(t, l.Outbox.Confirm(ctx, "b", Receipt{ID: id, Stage: first}, Receipt{ID: "no such message", Stage: StageSeen}))
+			must(t, l.Outbox.Confirm(ctx, "b", Receipt{ID: id, Stage: second}))
+			o, _, err := l.Outbox.Outgoing(ctx, id)
 			must(t, err)
 			want := first
 			switch {
@@ -138,15 +138,15 @@ func TestExpireOutgoing(t *testing.T) {
 	l := linked(t, "b")
 	ctx := t.Context()
 	send(t, l, "b", "never", "refused", "tried", "stored", "received")
-	must(t, l.Sending(ctx, "tried", "stored", "received"))
-	must(t, l.Sending(ctx, "refused", "tried"))
-	must(t, l.Unsent(ctx, "refused", "tried"))
-	must(t, l.Stored(ctx, "stored", "received"))
-	must(t, l.Confirm(ctx, "b", Receipt{ID: "received", Stage: StageReceived}))
-	if n, err := l.ExpireOutgoing(ctx, time.Now().Add(-time.Hour), "too old"); err != nil || n != 0 {
+	must(t, l.Outbox.Sending(ctx, "tried", "stored", "received"))
+	must(t, l.Outbox.Sending(ctx, "refused", "tried"))
+	must(t, l.Outbox.Unsent(ctx, "refused", "tried"))
+	must(t, l.Outbox.Stored(ctx, "stored", "received"))
+	must(t, l.Outbox.Confirm(ctx, "b", Receipt{ID: "received", Stage: StageReceived}))
+	if n, err := l.Outbox.Expire(ctx, time.Now().Add(-time.Hour), "too old"); err != nil || n != 0 {
 		t.Errorf("%d have expired an hour too early, %v", n, err)
 	}
-	if n, err := l.ExpireOutgoing(ctx, time.Now().Add(time.Hour), "too old"); err != nil || n != 4 {
+	if n, err := l.Outbox.Expire(ctx, time.Now().Add(time.Hour), "too old"); err != nil || n != 4 {
 		t.Errorf("%d have expired, %v; want 4", n, err)
 	}
 	wantStage(t, l, "never", StageFailed, Failed, "too old")
@@ -154,7 +154,7 @@ func TestExpireOutgoing(t *testing.T) {
 	wantStage(t, l, "tried", StageUnknown, Failed, "unknown: too old")
 	wantStage(t, l, "stored", StageUnknown, Failed, "unknown: too old")
 	wantStage(t, l, "received", StageReceived, Accepted, "")
-	must(t, l.Retry(ctx, "never"))
+	must(t, l.Deliveries.Retry(ctx, "never"))
 	wantStage(t, l, "never", StageQueued, Claimed, "")
 }
 
@@ -173,22 +173,22 @@ func TestFullOutbox(t *testing.T) {
 		return err
 	}))
 	o := anOutgoing("b", "over")
-	if _, _, err := l.AddOutgoing(ctx, o, sha256.Sum256(o.Raw)); !errors.Is(err, ErrOutboxFull) {
+	if _, _, err := l.Outbox.Add(ctx, o, sha256.Sum256(o.Raw)); !errors.Is(err, ErrOutboxFull) {
 		t.Errorf("message %d: %v, want ErrOutboxFull", MaxOutgoing+1, err)
 	}
-	if err := l.ClaimOutgoing(ctx, o); !errors.Is(err, ErrOutboxFull) {
+	if err := l.Outbox.Claim(ctx, o); !errors.Is(err, ErrOutboxFull) {
 		t.Errorf("a row: %v, want ErrOutboxFull", err)
 	}
-	if _, found, err := l.Outgoing(ctx, "over"); err != nil || found {
+	if _, found, err := l.Outbox.Outgoing(ctx, "over"); err != nil || found {
 		t.Errorf("it is recorded: %v, %v", found, err)
 	}
 	again := anOutgoing("b", "first")
-	if _, was, err := l.AddOutgoing(ctx, again, sha256.Sum256(again.Raw)); err != nil || !was {
+	if _, was, err := l.Outbox.Add(ctx, again, sha256.Sum256(again.Raw)); err != nil || !was {
 		t.Errorf("what was taken before: %v, %v", was, err)
 	}
 	send(t, l, "c", "to another")
 	o = anOutgoing("d", "nobody")
-	if _, _, err := l.AddOutgoing(ctx, o, sha256.Sum256(o.Raw)); !errors.Is(err, ErrNoMachine) {
+	if _, _, err := l.Outbox.Add(ctx, o, sha256.Sum256(o.Raw)); !errors.Is(err, ErrNoMachine) {
 		t.Errorf("a machine without a link: %v, want ErrNoMachine", err)
 	}
 }
@@ -200,7 +200,7 @@ func TestNextOutgoing(t *testing.T) {
 	send(t, l, "b", "m1", "m2", "m3", "m4") // of 7 bytes each
 	send(t, l, "c", "other")
 	for _, test := range []struct{ limit, bytes, want int }{{10, 100, 4}, {2, 100, 2}, {10, 14, 2}, {10, 20, 2}, {10, 1, 1}} {
-		if list, err := l.NextOutgoing(t.Context(), "b", test.limit, test.bytes); err != nil || len(list) != test.want {
+		if list, err := l.Outbox.Next(t.Context(), "b", test.limit, test.bytes); err != nil || len(list) != test.want {
 			t.Errorf("at most %d with %d bytes: %d, %v; want %d", test.limit, test.bytes, len(list), err, test.want)
 		}
 	}
@@ -212,7 +212,7 @@ func TestHeardFrom(t *testing.T) {
 	l := linked(t, "b")
 	ctx := t.Context()
 	send(t, l, "b", "tried", "not tried")
-	must(t, l.Sending(ctx, "tried"))
+	must(t, l.Outbox.Sending(ctx, "tried"))
 	for _, step := range []struct {
 		incarnation, presence, want string
 		lost                        int
@@ -221,18 +221,18 @@ func TestHeardFrom(t *testing.T) {
 		if step.presence != "" {
 			presence = []byte(step.presence)
 		}
-		lost, err := l.HeardFrom(ctx, "b", step.incarnation, presence)
+		lost, err := l.Links.HeardFrom(ctx, "b", step.incarnation, presence)
 		must(t, err)
-		now, err := l.Incarnation(ctx, "b")
+		now, err := l.Links.Incarnation(ctx, "b")
 		if err != nil || lost != step.lost || now != step.want {
 			t.Errorf("after %+v: %d lost, incarnation %q, %v", step, lost, now, err)
 		}
 	}
 	wantStage(t, l, "tried", StageUnknown, Failed, "unknown: the ledger of b is another one than before")
 	wantStage(t, l, "not tried", StageQueued, Claimed, "")
-	must(t, l.Unsent(ctx, "tried")) // the hub refused it after all
+	must(t, l.Outbox.Unsent(ctx, "tried")) // the hub refused it after all
 	wantStage(t, l, "tried", StageQueued, Claimed, "")
-	if _, err := l.Incarnation(ctx, "c"); !errors.Is(err, ErrNoMachine) {
+	if _, err := l.Links.Incarnation(ctx, "c"); !errors.Is(err, ErrNoMachine) {
 		t.Errorf("a machine without a link: %v, want ErrNoMachine", err)
 	}
 }
@@ -242,36 +242,36 @@ func TestMachines(t *testing.T) {
 	t.Parallel()
 	l := linked(t, "b")
 	ctx := t.Context()
-	if err := l.AddMachine(ctx, "b", "other card", false); !errors.Is(err, ErrConflict) {
+	if err := l.Links.AddMachine(ctx, "b", "other card", false); !errors.Is(err, ErrConflict) {
 		t.Errorf("another card: %v, want ErrConflict", err)
 	}
-	must(t, l.AddMachine(ctx, "b", "card of b", false))
-	must(t, l.AddMachine(ctx, "b", "other card", true))
-	must(t, l.Share(ctx, "b", "/root", "two", true))
-	must(t, l.Share(ctx, "b", "/root", "one", true))
-	must(t, l.Share(ctx, "b", "/root", "one", true))
-	must(t, l.Share(ctx, "b", "/elsewhere", "three", true))
-	if err := l.Share(ctx, "c", "/root", "one", true); !errors.Is(err, ErrUnknown) {
+	must(t, l.Links.AddMachine(ctx, "b", "card of b", false))
+	must(t, l.Links.AddMachine(ctx, "b", "other card", true))
+	must(t, l.Links.Share(ctx, "b", "/root", "two", true))
+	must(t, l.Links.Share(ctx, "b", "/root", "one", true))
+	must(t, l.Links.Share(ctx, "b", "/root", "one", true))
+	must(t, l.Links.Share(ctx, "b", "/elsewhere", "three", true))
+	if err := l.Links.Share(ctx, "c", "/root", "one", true); !errors.Is(err, ErrUnknown) {
 		t.Errorf("with nobody: %v, want ErrUnknown", err)
 	}
 	want := func(teams ...string) {
 		t.Helper()
-		list, err := l.Machines(ctx, "/root")
+		list, err := l.Links.Machines(ctx, "/root")
 		must(t, err)
 		if len(list) != 1 || !slices.Equal(list[0].Teams, teams) {
 			t.Errorf("%+v; want b with teams %q", list, teams)
 		}
 	}
 	want("one", "two")
-	must(t, l.Share(ctx, "b", "/root", "one", false))
+	must(t, l.Links.Share(ctx, "b", "/root", "one", false))
 	want("two")
-	if _, err := l.RemoveMachine(ctx, "b", "removed"); err != nil {
+	if _, err := l.Links.RemoveMachine(ctx, "b", "removed"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.RemoveMachine(ctx, "b", "removed"); !errors.Is(err, ErrUnknown) {
+	if _, err := l.Links.RemoveMachine(ctx, "b", "removed"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("twice: %v, want ErrUnknown", err)
 	}
-	must(t, l.AddMachine(ctx, "b", "card of b", false))
+	must(t, l.Links.AddMachine(ctx, "b", "card of b", false))
 	want()
 }
 
@@ -282,12 +282,12 @@ func anIncoming(id, text string, sent time.Time) Incoming {
 // receipts returns what a machine is to be told, and that it was.
 func receipts(t *testing.T, l *Ledger, machine string) (list []Receipt) {
 	t.Helper()
-	untold, err := l.Untold(t.Context(), machine, 100)
+	untold, err := l.Arrivals.Untold(t.Context(), machine, 100)
 	must(t, err)
 	for _, m := range untold {
 		list = append(list, m.Receipt())
 	}
-	must(t, l.Told(t.Context(), untold...))
+	must(t, l.Arrivals.Told(t.Context(), untold...))
 	return list
 }
 
@@ -299,7 +299,7 @@ func TestReceive(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	receive := func(machine string, refused int, ms ...Incoming) []Receipt {
 		t.Helper()
-		list, err := l.Receive(ctx, machine, ms...)
+		list, err := l.Arrivals.Receive(ctx, machine, ms...)
 		if err != nil || len(list) != refused {
 			t.Fatalf("refused are %+v, %v; want %d", list, err, refused)
 		}
@@ -322,7 +322,7 @@ func TestReceive(t *testing.T) {
 	if list := receive("b", 1, anIncoming("2", "another text", now), anIncoming("3", "three", now)); list[0].ID != "2" || list[0].Stage != StageRefused {
 		t.Errorf("refused is %+v", list)
 	}
-	arrived, err := l.Arrived(ctx, 0, 100)
+	arrived, err := l.Arrivals.After(ctx, 0, 100)
 	must(t, err)
 	var texts []string
 	for _, m := range arrived {
@@ -331,10 +331,10 @@ func TestReceive(t *testing.T) {
 	if want := []string{"one", "two", "of another machine", "one", "three"}; !slices.Equal(texts, want) {
 		t.Errorf("arrived are %q, want %q", texts, want)
 	}
-	if _, err := l.Receive(ctx, "d", anIncoming("1", "one", now)); !errors.Is(err, ErrNoMachine) {
+	if _, err := l.Arrivals.Receive(ctx, "d", anIncoming("1", "one", now)); !errors.Is(err, ErrNoMachine) {
 		t.Errorf("without a link: %v, want ErrNoMachine", err)
 	}
-	if _, err := l.Receive(ctx, "b", anIncoming("4", "four", now), anIncoming("", "no id", now)); !errors.As(err, new(*ValueError)) {
+	if _, err := l.Arrivals.Receive(ctx, "b", anIncoming("4", "four", now), anIncoming("", "no id", now)); !errors.As(err, new(*ValueError)) {
 		t.Errorf("without an id: %v, want a ValueError", err)
 	}
 	receipts(t, l, "b")
@@ -342,14 +342,14 @@ func TestReceive(t *testing.T) {
 	// How far it has come is told once, again when asked, and when it comes again.
 	two := arrived[1]
 	two.Stage, two.Root, two.Recipient = StageVerified, "/root", "worker"
-	must(t, l.SetIncoming(ctx, two))
+	must(t, l.Arrivals.Set(ctx, two))
 	verified := Receipt{ID: "2", Stage: StageVerified}
 	wantReceipts("b", verified)
-	must(t, l.Tell(ctx, "b", "2", "no such message"))
+	must(t, l.Arrivals.Tell(ctx, "b", "2", "no such message"))
 	wantReceipts("b", verified)
 	receive("b", 0, anIncoming("2", "two", now))
 	wantReceipts("b", verified)
-	if open, err := l.OpenIncoming(ctx, now.Add(-time.Hour), 10); err != nil || len(open) != 1 || open[0].ID != "2" || open[0].Raw != nil || open[0].Root != "/root" {
+	if open, err := l.Arrivals.Open(ctx, now.Add(-time.Hour), 10); err != nil || len(open) != 1 || open[0].ID != "2" || open[0].Raw != nil || open[0].Root != "/root" {
 		t.Errorf("open are %+v, %v; want 2 without its text", open, err)
 	}
 }
@@ -361,22 +361,22 @@ func TestPruneIncoming(t *testing.T) {
 	l := linked(t, "b", "c")
 	ctx, now := t.Context(), time.Now()
 	for _, m := range []string{"b", "c"} {
-		_, err := l.Receive(ctx, m, anIncoming("old", "old", now.Add(-time.Hour)), anIncoming("future", "future", now.Add(24*time.Hour)), anIncoming("waits", "waits", now.Add(-2*time.Hour)))
+		_, err := l.Arrivals.Receive(ctx, m, anIncoming("old", "old", now.Add(-time.Hour)), anIncoming("future", "future", now.Add(24*time.Hour)), anIncoming("waits", "waits", now.Add(-2*time.Hour)))
 		must(t, err)
 	}
-	list, err := l.Arrived(ctx, 0, 100)
+	list, err := l.Arrivals.After(ctx, 0, 100)
 	must(t, err)
 	for _, m := range list {
 		if m.Stage = StageSeen; m.ID == "old" || m.ID == "future" && m.Machine == "b" {
-			must(t, l.SetIncoming(ctx, m))
+			must(t, l.Arrivals.Set(ctx, m))
 		}
 	}
-	must(t, l.PruneIncoming(ctx, now.Add(-time.Hour)))
-	if list, err := l.Machines(ctx, "/root"); err != nil || !list[0].Horizon.IsZero() {
+	must(t, l.Arrivals.Prune(ctx, now.Add(-time.Hour)))
+	if list, err := l.Links.Machines(ctx, "/root"); err != nil || !list[0].Horizon.IsZero() {
 		t.Fatalf("something is forgotten too early: %+v, %v", list, err)
 	}
-	must(t, l.PruneIncoming(ctx, now.Add(time.Hour)))
-	machines, err := l.Machines(ctx, "/root")
+	must(t, l.Arrivals.Prune(ctx, now.Add(time.Hour)))
+	machines, err := l.Links.Machines(ctx, "/root")
 	must(t, err)
 	if h := machines[0].Horizon; h.Before(now.Add(-time.Second)) || h.After(time.Now()) {
 		t.Errorf("the horizon of b is %v, want when it came", h)
@@ -389,7 +389,7 @@ func TestPruneIncoming(t *testing.T) {
 		sent    time.Time
 		refused int
 	}{{"old", now.Add(-time.Hour), 1}, {"new", now.Add(-time.Hour + time.Millisecond), 0}, {"waits", now.Add(-2 * time.Hour), 0}} {
-		if refused, err := l.Receive(ctx, "c", anIncoming(test.id, test.id, test.sent)); err != nil || len(refused) != test.refused {
+		if refused, err := l.Arrivals.Receive(ctx, "c", anIncoming(test.id, test.id, test.sent)); err != nil || len(refused) != test.refused {
 			t.Errorf("%s: refused %+v, %v; want %d", test.id, refused, err, test.refused)
 		}
 	}

@@ -10,6 +10,9 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// An Outbox has the messages to other machines. The table is outgoing.
+type Outbox struct{ *file }
+
 // MaxOutgoing is how many messages can wait for one machine.
 const MaxOutgoing = 10_000
 
@@ -82,10 +85,10 @@ type Outgoing struct {
 	Reach   string    // why nobody will read it there, as the machine says; ""
 }
 
-// AddOutgoing records a message to a member elsewhere as [Ledger.AddPrompts] does. It returns the
+// Add records a message to a member elsewhere as [Deliveries.AddPrompts] does. It returns the
 // message as it is recorded, and whether it was there before. It fails as AddPrompts does, and
 // with [ErrNoMachine] and [ErrOutboxFull].
-func (l *Ledger) AddOutgoing(ctx context.Context, m Outgoing, digest [32]byte) (_ Outgoing, again bool, err error) {
+func (l Outbox) Add(ctx context.Context, m Outgoing, digest [32]byte) (_ Outgoing, again bool, err error) {
 	p := Prompt{m.Delivery, digest}
 	if err := cmp.Or(checkKey(p.key()), p.check(), names("machine", m.Machine, "member", m.There, "team", m.At)); err != nil {
 		return Outgoing{}, false, err
@@ -127,9 +130,9 @@ func addOutgoing(c *sqlite.Conn, seq int64, m *Outgoing) error {
 	return err
 }
 
-// ClaimOutgoing claims rows of an inbox, as [Ledger.Claim] does, as messages to another machine,
+// Claim claims rows of an inbox, as [Deliveries.Claim] does, as messages to another machine,
 // in one commit. It also fails with [ErrNoMachine] and [ErrOutboxFull].
-func (l *Ledger) ClaimOutgoing(ctx context.Context, ms ...Outgoing) error {
+func (l Outbox) Claim(ctx context.Context, ms ...Outgoing) error {
 	for i := range ms {
 		if err := cmp.Or(ms[i].Delivery.check(), names("machine", ms[i].Machine, "member", ms[i].There, "team", ms[i].At)); err != nil {
 			return err
@@ -150,22 +153,22 @@ func (l *Ledger) ClaimOutgoing(ctx context.Context, ms ...Outgoing) error {
 }
 
 // Outgoing returns the message to another machine with that uuid, and whether there is one.
-func (l *Ledger) Outgoing(ctx context.Context, uuid string) (Outgoing, bool, error) {
-	return first(l.outgoing(ctx, "outgoing", "seq=(SELECT seq FROM deliveries WHERE uuid=?)", uuid))
+func (l Outbox) Outgoing(ctx context.Context, uuid string) (Outgoing, bool, error) {
+	return first(l.list(ctx, "outgoing", "seq=(SELECT seq FROM deliveries WHERE uuid=?)", uuid))
 }
 
 // Asked reports whether the person has written to a machine, as far as the ledger remembers. What agents
 // write has the team of its sender.
-func (l *Ledger) Asked(ctx context.Context, machine string) (bool, error) {
+func (l Outbox) Asked(ctx context.Context, machine string) (bool, error) {
 	n, err := l.db.Number(ctx, "asked", "SELECT EXISTS (SELECT 1 FROM outgoing JOIN deliveries USING (seq) WHERE machine=? AND person=1 AND instr(sender, '@')=0)", machine)
 	return n > 0, err
 }
 
-// NextOutgoing returns the next messages that the hub is to store for a machine, in order. It leaves
+// Next returns the next messages that the hub is to store for a machine, in order. It leaves
 // out rows that are not marked yet. It returns at most limit messages whose contents have at most so
 // many bytes in all, but always the first one.
-func (l *Ledger) NextOutgoing(ctx context.Context, machine string, limit, bytes int) ([]Outgoing, error) {
-	list, err := l.outgoing(ctx, "next outgoing", "outgoing.machine=? AND outgoing.stage='queued' AND marked=1 ORDER BY seq LIMIT ?", machine, limit)
+func (l Outbox) Next(ctx context.Context, machine string, limit, bytes int) ([]Outgoing, error) {
+	list, err := l.list(ctx, "next outgoing", "outgoing.machine=? AND outgoing.stage='queued' AND marked=1 ORDER BY seq LIMIT ?", machine, limit)
 	for i, m := range list {
 		if bytes -= len(m.Raw); bytes < 0 && i > 0 {
 			return list[:i], err
@@ -174,16 +177,16 @@ func (l *Ledger) NextOutgoing(ctx context.Context, machine string, limit, bytes 
 	return list, err
 }
 
-// OpenOutgoing returns messages to a machine that the hub has, and of which nothing final is
+// Open returns messages to a machine that the hub has, and of which nothing final is
 // known, in order: at most limit, after that with a Seq.
-func (l *Ledger) OpenOutgoing(ctx context.Context, machine string, after int64, limit int) ([]Outgoing, error) {
-	return l.outgoing(ctx, "open outgoing", `seq IN (SELECT seq FROM (SELECT seq FROM outgoing WHERE machine=?1 AND stage='stored' AND seq>?2
+func (l Outbox) Open(ctx context.Context, machine string, after int64, limit int) ([]Outgoing, error) {
+	return l.list(ctx, "open outgoing", `seq IN (SELECT seq FROM (SELECT seq FROM outgoing WHERE machine=?1 AND stage='stored' AND seq>?2
 		UNION ALL SELECT seq FROM outgoing WHERE machine=?1 AND stage IN ('received', 'verified', 'consumed') AND seq>?2) ORDER BY seq LIMIT ?3) ORDER BY seq`, machine, after, limit)
 }
 
-// outgoing returns those for which a condition holds. The name of a column of deliveries is
-// ambiguous there if outgoing has it, too.
-func (l *Ledger) outgoing(ctx context.Context, op, rest string, args ...sqlite.Value) ([]Outgoing, error) {
+// list returns those for which a condition holds. The name of a column of deliveries is
+// ambiguous there if the table outgoing has it, too.
+func (l Outbox) list(ctx context.Context, op, rest string, args ...sqlite.Value) ([]Outgoing, error) {
 	return sqlite.Select(ctx, l.db, op, func(v sqlite.Row) Outgoing {
 		o := Outgoing{
 			Delivery: scanDelivery(v), Machine: v.Text(23), There: v.Text(24), At: v.Text(25), Stage: Stage(v.Text(26)), StageAt: v.Time(27), Since: v.Time(28), Reach: v.Text(29),
@@ -196,7 +199,7 @@ func (l *Ledger) outgoing(ctx context.Context, op, rest string, args ...sqlite.V
 }
 
 // Sending records that the hub is about to be given messages. It does not wait for the disk.
-func (l *Ledger) Sending(ctx context.Context, uuids ...string) error {
+func (l Outbox) Sending(ctx context.Context, uuids ...string) error {
 	return l.write(ctx, "sending", quick, func(c *sqlite.Conn) error {
 		for _, uuid := range uuids {
 			if _, err := c.Exec("UPDATE outgoing SET tried=tried+1 WHERE seq=(SELECT seq FROM deliveries WHERE uuid=?)", uuid); err != nil {
@@ -207,9 +210,9 @@ func (l *Ledger) Sending(ctx context.Context, uuids ...string) error {
 	})
 }
 
-// Unsent takes back what [Ledger.Sending] recorded last: the hub has refused it. A message that was given
+// Unsent takes back what [Outbox.Sending] recorded last: the hub has refused it. A message that was given
 // up in between, because it might have arrived, is queued again. It does not wait for the disk.
-func (l *Ledger) Unsent(ctx context.Context, uuids ...string) error {
+func (l Outbox) Unsent(ctx context.Context, uuids ...string) error {
 	return l.write(ctx, "unsent", quick, func(c *sqlite.Conn) error {
 		at := micros(time.Time{})
 		for _, uuid := range uuids {
@@ -227,7 +230,7 @@ func (l *Ledger) Unsent(ctx context.Context, uuids ...string) error {
 
 // Stored records that the hub has messages. It does not wait for the disk: after a power cut they
 // are sent again.
-func (l *Ledger) Stored(ctx context.Context, uuids ...string) error {
+func (l Outbox) Stored(ctx context.Context, uuids ...string) error {
 	return l.write(ctx, "stored", quick, func(c *sqlite.Conn) error {
 		at := micros(time.Time{})
 		for _, uuid := range uuids {
@@ -241,7 +244,7 @@ func (l *Ledger) Stored(ctx context.Context, uuids ...string) error {
 
 // Again queues again what has been stored for a machine since before a time. It returns how many
 // messages that are.
-func (l *Ledger) Again(ctx context.Context, machine string, before time.Time) (n int, err error) {
+func (l Outbox) Again(ctx context.Context, machine string, before time.Time) (n int, err error) {
 	err = l.write(ctx, "again", quick, func(c *sqlite.Conn) error {
 		changed, err := c.Exec("UPDATE outgoing SET stage='queued', at=? WHERE machine=? AND stage='stored' AND at<?", micros(time.Time{}), machine, before.UnixMicro())
 		n = int(changed)
@@ -250,9 +253,9 @@ func (l *Ledger) Again(ctx context.Context, machine string, before time.Time) (n
 	return n, err
 }
 
-// ExpireOutgoing ends what has waited for a machine, any machine, since before a time: it has
+// Expire ends what has waited for a machine, any machine, since before a time: it has
 // failed if the hub never had it, and else nobody knows what became of it. It returns how many.
-func (l *Ledger) ExpireOutgoing(ctx context.Context, before time.Time, reason string) (n int, err error) {
+func (l Outbox) Expire(ctx context.Context, before time.Time, reason string) (n int, err error) {
 	if n, err := l.db.Number(ctx, "expire outgoing", "SELECT count(*) FROM outgoing WHERE "+unconfirmed+" AND since<?", before.UnixMicro()); err != nil || n == 0 {
 		return 0, err
 	}
@@ -273,7 +276,7 @@ type Receipt struct {
 
 // Confirm records receipts of a machine. What is no message to it, or has come further, is left as
 // it is. It does not wait for the disk: after a power cut the machine is asked again.
-func (l *Ledger) Confirm(ctx context.Context, machine string, receipts ...Receipt) error {
+func (l Outbox) Confirm(ctx context.Context, machine string, receipts ...Receipt) error {
 	return l.write(ctx, "confirm", quick, func(c *sqlite.Conn) error {
 		at := micros(time.Time{})
 		for _, r := range receipts {

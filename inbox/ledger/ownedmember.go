@@ -16,7 +16,7 @@ type OwnedMember struct {
 	Member    string
 	AgentID   string    // of the entry in config.json
 	JoinedAt  time.Time // of the entry; kept to the microsecond, given in UTC
-	// PendingDelete: remove it as soon as its agent has ended, see [Ledger.RemoveRelay].
+	// PendingDelete: remove it as soon as its agent has ended, see [Relays.Remove].
 	PendingDelete bool
 }
 
@@ -26,7 +26,7 @@ func (m OwnedMember) check() error {
 
 // AddMember records an agent that is made a member, durably. It replaces what was recorded
 // of that name in that instance of the team. It fails with *[ValueError].
-func (l *Ledger) AddMember(ctx context.Context, m OwnedMember) error {
+func (l Teams) AddMember(ctx context.Context, m OwnedMember) error {
 	if err := m.check(); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (l *Ledger) AddMember(ctx context.Context, m OwnedMember) error {
 
 // RemoveMember forgets an agent that we made a member, durably, unless it is recorded with
 // another PendingDelete by now. It is no error if there is none.
-func (l *Ledger) RemoveMember(ctx context.Context, m OwnedMember) error {
+func (l Teams) RemoveMember(ctx context.Context, m OwnedMember) error {
 	if err := m.check(); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (l *Ledger) RemoveMember(ctx context.Context, m OwnedMember) error {
 
 // Members lists the agents that we made members of teams under a Claude root, of all teams
 // or those of one name, sorted by team and name. The teams may have ended.
-func (l *Ledger) Members(ctx context.Context, root, team string) ([]OwnedMember, error) {
+func (l Teams) Members(ctx context.Context, root, team string) ([]OwnedMember, error) {
 	return sqlite.Select(ctx, l.db, "members", func(v sqlite.Row) OwnedMember {
 		return OwnedMember{
 			Root: v.Text(0), Team: v.Text(1), CreatedAt: v.Int(2), Member: v.Text(3), AgentID: v.Text(4),

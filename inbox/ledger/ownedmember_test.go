@@ -18,11 +18,11 @@ func TestOwnedMembers(t *testing.T) {
 	elsewhere := bob
 	elsewhere.Root = "/q"
 	for _, m := range []OwnedMember{eve, bob, elsewhere} {
-		must(t, l.AddMember(ctx, m))
+		must(t, l.Teams.AddMember(ctx, m))
 	}
 	want := func(want ...OwnedMember) {
 		t.Helper()
-		got, err := l.Members(ctx, "/r", "ours")
+		got, err := l.Teams.Members(ctx, "/r", "ours")
 		must(t, err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("members (-want +got):\n%s", diff)
@@ -30,22 +30,22 @@ func TestOwnedMembers(t *testing.T) {
 	}
 	want(bob, eve)
 	bob.JoinedAt = tuesday // added again
-	must(t, l.AddMember(ctx, bob))
+	must(t, l.Teams.AddMember(ctx, bob))
 	want(bob, eve)
 
-	r, err := l.AddRelay(ctx, aRelay())
+	r, err := l.Relays.Add(ctx, aRelay())
 	must(t, err)
-	must(t, l.RemoveRelay(ctx, r.ID, nil, bob))
-	must(t, l.RemoveMember(ctx, bob)) // it was marked since
+	must(t, l.Relays.Remove(ctx, r.ID, nil, bob))
+	must(t, l.Teams.RemoveMember(ctx, bob)) // it was marked since
 	bob.PendingDelete = true
 	want(bob, eve)
-	must(t, l.RemoveMember(ctx, bob))
-	must(t, l.RemoveMember(ctx, bob))
+	must(t, l.Teams.RemoveMember(ctx, bob))
+	must(t, l.Teams.RemoveMember(ctx, bob))
 	want(eve)
-	if none, err := l.Members(ctx, "/r", "another"); err != nil || len(none) > 0 {
+	if none, err := l.Teams.Members(ctx, "/r", "another"); err != nil || len(none) > 0 {
 		t.Errorf("of another team %v, %v", none, err)
 	}
-	if err := l.AddMember(ctx, OwnedMember{Root: "/r", Team: "ours"}); err == nil {
+	if err := l.Teams.AddMember(ctx, OwnedMember{Root: "/r", Team: "ours"}); err == nil {
 		t.Error("a member without a name was added")
 	}
 }

@@ -20,7 +20,7 @@ type OwnedTeam struct {
 	Lead      string // the name of its lead
 	Session   string // the lead's, as it is in the team
 	Leaders   []string
-	// PendingDelete: remove it as soon as no agent works in it, see [Ledger.RemoveRelay].
+	// PendingDelete: remove it as soon as no agent works in it, see [Relays.Remove].
 	PendingDelete bool
 	At            time.Time // of the last change; kept to the microsecond, given in UTC
 }
@@ -29,9 +29,9 @@ func (t OwnedTeam) check() error {
 	return names("root", t.Root, "team", t.Team, "lead", t.Lead)
 }
 
-// AddTeam records a team that is made, or taken back, durably. It replaces what was
+// Add records a team that is made, or taken back, durably. It replaces what was
 // recorded of that instance. It ignores At. It fails with *[ValueError].
-func (l *Ledger) AddTeam(ctx context.Context, t OwnedTeam) error {
+func (l Teams) Add(ctx context.Context, t OwnedTeam) error {
 	if err := t.check(); err != nil {
 		return err
 	}
@@ -45,19 +45,19 @@ func (l *Ledger) AddTeam(ctx context.Context, t OwnedTeam) error {
 		t.Root, t.Team, t.CreatedAt, t.Lead, t.Session, string(leaders), t.PendingDelete, micros(time.Time{}))
 }
 
-// RemoveTeam forgets a team that we made, durably, because it is removed or no longer
+// Remove forgets a team that we made, durably, because it is removed or no longer
 // ours. If it is given with PendingDelete, and is recorded without, it has been taken back
 // and stays. It is no error if there is none.
-func (l *Ledger) RemoveTeam(ctx context.Context, t OwnedTeam) error {
+func (l Teams) Remove(ctx context.Context, t OwnedTeam) error {
 	if err := t.check(); err != nil {
 		return err
 	}
 	return l.exec(ctx, "remove team", durable, "DELETE FROM owned_teams WHERE root=? AND team=? AND created_at=? AND pending_delete>=?", t.Root, t.Team, t.CreatedAt, t.PendingDelete)
 }
 
-// Teams lists the teams that we made under a Claude root, newest first, all or those of one
+// List returns the teams that we made under a Claude root, newest first, all or those of one
 // name. They may have ended or, after a crash, never have existed.
-func (l *Ledger) Teams(ctx context.Context, root, team string) ([]OwnedTeam, error) {
+func (l Teams) List(ctx context.Context, root, team string) ([]OwnedTeam, error) {
 	var invalid error
 	list, err := sqlite.Select(ctx, l.db, "teams", func(v sqlite.Row) OwnedTeam {
 		t := OwnedTeam{

@@ -12,6 +12,12 @@ import (
 	"teambridge/teams"
 )
 
+// Panes are those that are registered, and the sessions that something was sent to. The table is panes.
+type Panes struct{ *file }
+
+// PaneMessages are the messages to panes and sessions, which are deliveries too, and the tasks that became of them. The table is pane_messages.
+type PaneMessages struct{ *file }
+
 // PaneTeam is the name of the team that registered terminal panes form. It has no
 // directory. All panes of a Claude root that are registered at the same time are in one
 // instance of it, which is as old as its first pane.
@@ -64,11 +70,11 @@ func (e *PaneExistsError) Error() string {
 
 func (e *PaneExistsError) Unwrap() error { return ErrConflict }
 
-// AddPane registers a pane, durably, under the name p.Inbox, and returns it with its key:
+// Add registers a pane, durably, under the name p.Inbox, and returns it with its key:
 // Team and CreatedAt are set here, and a zero At is now. With replace, a name that is
-// registered gets the pane in place of its own; the messages that wait go there. AddPane
+// registered gets the pane in place of its own; the messages that wait go there. Add
 // fails with *[PaneExistsError] and *[ValueError].
-func (l *Ledger) AddPane(ctx context.Context, p Pane, replace bool) (Pane, error) {
+func (l Panes) Add(ctx context.Context, p Pane, replace bool) (Pane, error) {
 	p.Team = PaneTeam
 	if err := p.check(); err != nil {
 		return Pane{}, err
@@ -98,7 +104,7 @@ func (l *Ledger) AddPane(ctx context.Context, p Pane, replace bool) (Pane, error
 // and a zero At is now. A session that is recorded already, by its id or by its process, keeps its
 // name, and what else is known of it is replaced. A new one gets the name p.Inbox, or, if another
 // session has it, that with the beginning of its id. was are ids that the session had before. AddSession fails with *[ValueError].
-func (l *Ledger) AddSession(ctx context.Context, p Pane, was ...string) (Pane, error) {
+func (l Panes) AddSession(ctx context.Context, p Pane, was ...string) (Pane, error) {
 	p.Team, p.CreatedAt, p.Server = SessionTeam, SessionTeamCreated, 0
 	if err := p.check(); err != nil {
 		return Pane{}, err
@@ -134,8 +140,8 @@ func (l *Ledger) AddSession(ctx context.Context, p Pane, was ...string) (Pane, e
 	return p, nil
 }
 
-// SetPane records, durably, in which pane the member of a team is.
-func (l *Ledger) SetPane(ctx context.Context, p Pane) error {
+// Set records, durably, in which pane the member of a team is.
+func (l Panes) Set(ctx context.Context, p Pane) error {
 	if err := p.check(); err != nil {
 		return err
 	}
@@ -153,10 +159,10 @@ func setPane(c *sqlite.Conn, p Pane) error {
 	return err
 }
 
-// RemovePane removes a registered pane, durably. What waits for it is [Dropped], what is
+// Remove removes a registered pane, durably. What waits for it is [Dropped], what is
 // being delivered has [Failed], and the tasks of its messages end as lost, all with the
 // reason. It returns how many messages were dropped. It fails with [ErrUnknown].
-func (l *Ledger) RemovePane(ctx context.Context, k inbox.InboxKey, reason string) (dropped int, err error) {
+func (l Panes) Remove(ctx context.Context, k inbox.InboxKey, reason string) (dropped int, err error) {
 	if err := checkInbox(k); err != nil {
 		return 0, err
 	}
@@ -186,21 +192,21 @@ func (l *Ledger) RemovePane(ctx context.Context, k inbox.InboxKey, reason string
 	return dropped, err
 }
 
-// Panes lists the panes of a Claude root, of registered names and of members, or of every
+// List returns the panes of a Claude root, of registered names and of members, or of every
 // root if root is "", sorted by root, team and name.
-func (l *Ledger) Panes(ctx context.Context, root string) ([]Pane, error) {
-	return l.panes(ctx, inRoot, root)
+func (l Panes) List(ctx context.Context, root string) ([]Pane, error) {
+	return l.list(ctx, inRoot, root)
 }
 
 // Pane returns the pane of an inbox, and whether there is one.
-func (l *Ledger) Pane(ctx context.Context, k inbox.InboxKey) (Pane, bool, error) {
+func (l Panes) Pane(ctx context.Context, k inbox.InboxKey) (Pane, bool, error) {
 	if err := checkInbox(k); err != nil {
 		return Pane{}, false, err
 	}
-	return first(l.panes(ctx, thisInbox, inboxArgs(k)...))
+	return first(l.list(ctx, thisInbox, inboxArgs(k)...))
 }
 
-func (l *Ledger) panes(ctx context.Context, rest string, args ...sqlite.Value) (list []Pane, err error) {
+func (l Panes) list(ctx context.Context, rest string, args ...sqlite.Value) (list []Pane, err error) {
 	err = l.db.Do(ctx, "panes", func(c *sqlite.Conn) error {
 		list, err = panes(c, rest, args...)
 		return err
@@ -270,11 +276,11 @@ type PaneMessage struct {
 // queueOrder is the order of delivery: after what was sent, important messages go first.
 const queueOrder = "state='claimed', policy IN ('important', 'urgent') DESC, seq"
 
-// AddPaneMessage records a message to a pane as [Ledger.AddPrompts] does. Of m it takes the
+// Add records a message to a pane as [Deliveries.AddPrompts] does. Of m it takes the
 // delivery, the policy, SaveDraft, Notify and NotifyTo; digest must cover them. It returns
 // the message as it is recorded, and whether it was there before. It fails as AddPrompts
 // does, with [ErrUnknown] if the inbox has no pane, and with [ErrConflict] if it has a relay.
-func (l *Ledger) AddPaneMessage(ctx context.Context, m PaneMessage, digest [32]byte) (_ PaneMessage, again bool, err error) {
+func (l PaneMessages) Add(ctx context.Context, m PaneMessage, digest [32]byte) (_ PaneMessage, again bool, err error) {
 	p := Prompt{m.Delivery, digest}
 	if err := cmp.Or(checkKey(p.key()), p.check(), names("policy", m.Policy)); err != nil {
 		return PaneMessage{}, false, err
@@ -317,7 +323,7 @@ func (l *Ledger) AddPaneMessage(ctx context.Context, m PaneMessage, digest [32]b
 	if err != nil {
 		return PaneMessage{}, false, err
 	}
-	m, _, err = l.PaneMessage(ctx, p.UUID)
+	m, _, err = l.Message(ctx, p.UUID)
 	return m, again, err
 }
 
@@ -327,35 +333,35 @@ func (l *Ledger) AddPaneMessage(ctx context.Context, m PaneMessage, digest [32]b
 const openPaneMessage = `seq IN (SELECT seq FROM deliveries INDEXED BY deliveries_open WHERE ` + unended + `
 	UNION ALL SELECT seq FROM pane_messages INDEXED BY pane_messages_task WHERE ` + openTask + `)`
 
-// PaneMessage returns the message to a pane with that uuid, and whether there is one.
-func (l *Ledger) PaneMessage(ctx context.Context, uuid string) (PaneMessage, bool, error) {
-	return first(l.paneMessages(ctx, "seq=(SELECT seq FROM deliveries WHERE uuid=?)", uuid))
+// Message returns the message to a pane with that uuid, and whether there is one.
+func (l PaneMessages) Message(ctx context.Context, uuid string) (PaneMessage, bool, error) {
+	return first(l.list(ctx, "seq=(SELECT seq FROM deliveries WHERE uuid=?)", uuid))
 }
 
-// PaneMessages lists the messages to a pane that have not ended, or whose task has not, in
+// List returns the messages to a pane that have not ended, or whose task has not, in
 // the order in which they are delivered.
-func (l *Ledger) PaneMessages(ctx context.Context, k inbox.InboxKey) ([]PaneMessage, error) {
+func (l PaneMessages) List(ctx context.Context, k inbox.InboxKey) ([]PaneMessage, error) {
 	if err := checkInbox(k); err != nil {
 		return nil, err
 	}
-	return l.paneMessages(ctx, thisInbox+" AND "+openPaneMessage, inboxArgs(k)...)
+	return l.list(ctx, thisInbox+" AND "+openPaneMessage, inboxArgs(k)...)
 }
 
-// OpenPaneMessages is [Ledger.PaneMessages] for all panes of a Claude root.
-func (l *Ledger) OpenPaneMessages(ctx context.Context, root string) ([]PaneMessage, error) {
-	return l.paneMessages(ctx, "root=? AND "+openPaneMessage, root)
+// Open is [PaneMessages.List] for all panes of a Claude root.
+func (l PaneMessages) Open(ctx context.Context, root string) ([]PaneMessage, error) {
+	return l.list(ctx, "root=? AND "+openPaneMessage, root)
 }
 
 // EndedTasks lists the messages of a Claude root whose tasks have ended and whose senders
 // asked for a notification and have not got it. The person's stay in the list
-// until they are dismissed, by the uuid of the delivery: see [Ledger.Dismiss].
-func (l *Ledger) EndedTasks(ctx context.Context, root string) ([]PaneMessage, error) {
-	return l.paneMessages(ctx, `root=?1 AND seq IN (SELECT seq FROM pane_messages INDEXED BY pane_messages_notify
+// until they are dismissed, by the uuid of the delivery: see [Person.Dismiss].
+func (l PaneMessages) EndedTasks(ctx context.Context, root string) ([]PaneMessage, error) {
+	return l.list(ctx, `root=?1 AND seq IN (SELECT seq FROM pane_messages INDEXED BY pane_messages_notify
 		WHERE notify<>0 AND notified=0 AND task='ended') AND NOT (notify_to=0 AND uuid IN (SELECT id FROM dismissed WHERE root=?1))`, root)
 }
 
-// paneMessages returns those for which a condition holds, in the order of delivery.
-func (l *Ledger) paneMessages(ctx context.Context, rest string, args ...sqlite.Value) ([]PaneMessage, error) {
+// list returns those for which a condition holds, in the order of delivery.
+func (l PaneMessages) list(ctx context.Context, rest string, args ...sqlite.Value) ([]PaneMessage, error) {
 	return sqlite.Select(ctx, l.db, "pane messages", scanPaneMessage, `SELECT `+deliveryColumns+`, mode, contents.raw,
 		policy, save_draft, notify, since, tries, next_try, held, detail, held_since, sent_at, transcript, task, task_at, lost, notified,
 		(SELECT raw FROM messages WHERE message=answer),
@@ -385,17 +391,17 @@ func scanPaneMessage(v sqlite.Row) PaneMessage {
 // ofPane selects a row of pane_messages by the uuid of its delivery.
 const ofPane = " WHERE seq=(SELECT seq FROM deliveries WHERE uuid=?)"
 
-// HoldPaneMessage records that a try sent nothing, why, and when the next try is due. It
+// Hold records that a try sent nothing, why, and when the next try is due. It
 // does not wait for the disk.
-func (l *Ledger) HoldPaneMessage(ctx context.Context, uuid, held, detail string, next time.Time) error {
+func (l PaneMessages) Hold(ctx context.Context, uuid, held, detail string, next time.Time) error {
 	now := micros(time.Time{})
 	return l.exec(ctx, "hold pane message", quick, `UPDATE pane_messages SET tries=tries+1, next_try=?, held_since=iif(held=?, held_since, ?), held=?, detail=?`+ofPane,
 		micros(next), held, now, held, detail, uuid)
 }
 
 // PasteFrame records, durably, the frame of messages to a pane, before it is pasted: see
-// [Ledger.Commit]. It fails with *[StateError] if one of them does not wait any more.
-func (l *Ledger) PasteFrame(ctx context.Context, f Frame, uuids ...string) error {
+// [Frames.Commit]. It fails with *[StateError] if one of them does not wait any more.
+func (l PaneMessages) PasteFrame(ctx context.Context, f Frame, uuids ...string) error {
 	if err := f.check(len(uuids)); err != nil {
 		return err
 	}
@@ -413,7 +419,7 @@ func (l *Ledger) PasteFrame(ctx context.Context, f Frame, uuids ...string) error
 
 // ReturnFrame takes back a frame of messages to a pane, durably: it was certainly not pasted. The
 // frame is [Cancelled], and the messages wait again.
-func (l *Ledger) ReturnFrame(ctx context.Context, frame, reason string) error {
+func (l PaneMessages) ReturnFrame(ctx context.Context, frame, reason string) error {
 	return l.write(ctx, "return", durable, func(c *sqlite.Conn) error {
 		f, err := unendedFrame(c, "return", frame)
 		if err != nil {
@@ -437,17 +443,17 @@ func (l *Ledger) ReturnFrame(ctx context.Context, frame, reason string) error {
 // ConfirmFrame ends the frame of a message that its program has taken: it is [Done], and
 // its task begins, in one commit. transcript is the file that has the message, or "".
 // A task that is to be armed is staged while another of the pane is staged or armed.
-func (l *Ledger) ConfirmFrame(ctx context.Context, frame, reason string, task Task, transcript string) error {
+func (l PaneMessages) ConfirmFrame(ctx context.Context, frame, reason string, task Task, transcript string) error {
 	return l.endFrame(ctx, "confirm", frame, Done, reason, task, transcript)
 }
 
 // FailFrame ends the frame of a message of which it is not known whether its program has
 // taken it: it has [Failed]. Its task begins anyway, unless it is TaskNone.
-func (l *Ledger) FailFrame(ctx context.Context, frame, reason string, task Task) error {
+func (l PaneMessages) FailFrame(ctx context.Context, frame, reason string, task Task) error {
 	return l.endFrame(ctx, "fail", frame, Failed, reason, task, "")
 }
 
-func (l *Ledger) endFrame(ctx context.Context, op, frame string, state DeliveryState, reason string, task Task, transcript string) error {
+func (l PaneMessages) endFrame(ctx context.Context, op, frame string, state DeliveryState, reason string, task Task, transcript string) error {
 	return l.write(ctx, op, durable, func(c *sqlite.Conn) error {
 		f, err := unendedFrame(c, op, frame)
 		if err != nil {
@@ -479,7 +485,7 @@ func (l *Ledger) endFrame(ctx context.Context, op, frame string, state DeliveryS
 // SendAgain makes messages of one session wait again that its program had taken and its model was not
 // given, durably: the process has ended, and what it had in its memory with it. They keep their
 // places in the queue. It fails with *[StateError] for one of another state.
-func (l *Ledger) SendAgain(ctx context.Context, k inbox.InboxKey, uuids ...string) error {
+func (l PaneMessages) SendAgain(ctx context.Context, k inbox.InboxKey, uuids ...string) error {
 	if err := checkInbox(k); err != nil {
 		return err
 	}
@@ -507,7 +513,7 @@ func (l *Ledger) SendAgain(ctx context.Context, k inbox.InboxKey, uuids ...strin
 
 // SentSince returns when messages were sent to a session or pane since a time, sorted: what is
 // on its way, or was taken.
-func (l *Ledger) SentSince(ctx context.Context, k inbox.InboxKey, since time.Time) (list []time.Time, err error) {
+func (l PaneMessages) SentSince(ctx context.Context, k inbox.InboxKey, since time.Time) (list []time.Time, err error) {
 	if err := checkInbox(k); err != nil {
 		return nil, err
 	}
@@ -529,14 +535,14 @@ func past(at time.Time) int64 { return min(micros(at), micros(time.Time{})) }
 
 // TaskGiven records that the transcript shows that the agent was given a message whose task
 // is open.
-func (l *Ledger) TaskGiven(ctx context.Context, uuid string, at time.Time, transcript string) error {
+func (l PaneMessages) TaskGiven(ctx context.Context, uuid string, at time.Time, transcript string) error {
 	return l.exec(ctx, "task given", quick, "UPDATE pane_messages SET task='given', task_at=?, transcript=?"+ofPane+" AND "+openTask+" AND task<>'given'",
 		past(at), transcript, uuid)
 }
 
 // TaskRecorded records that a transcript has a message whose task is staged or armed: it
 // will show when the agent is given it.
-func (l *Ledger) TaskRecorded(ctx context.Context, uuid, transcript string) error {
+func (l PaneMessages) TaskRecorded(ctx context.Context, uuid, transcript string) error {
 	return l.exec(ctx, "task recorded", quick, "UPDATE pane_messages SET task='sent', task_at=?, transcript=?"+ofPane+" AND task IN ('staged', 'armed')",
 		micros(time.Time{}), transcript, uuid)
 }
@@ -544,7 +550,7 @@ func (l *Ledger) TaskRecorded(ctx context.Context, uuid, transcript string) erro
 // EndTasks ends those of the tasks of one pane that are open, durably, and records the
 // agent's answer to them, if any: one message, in reply to all of them. It returns the
 // uuids of those that it has ended, so that one caller alone does what follows.
-func (l *Ledger) EndTasks(ctx context.Context, k inbox.InboxKey, end TaskEnd, uuids ...string) (ended []string, err error) {
+func (l PaneMessages) EndTasks(ctx context.Context, k inbox.InboxKey, end TaskEnd, uuids ...string) (ended []string, err error) {
 	if err := checkInbox(k); err != nil {
 		return nil, err
 	}
@@ -596,7 +602,7 @@ func endTasks(c *sqlite.Conn, k inbox.InboxKey, end TaskEnd, uuids []string) (en
 // NextTurnEnded follows the tasks of a pane that has no transcript, durably: a turn of its
 // agent has ended. The task that is armed ends with the answer, if any, and the oldest that
 // is staged is armed. It returns the uuid of the task that has ended, or "".
-func (l *Ledger) NextTurnEnded(ctx context.Context, k inbox.InboxKey, answer string) (ended string, err error) {
+func (l PaneMessages) NextTurnEnded(ctx context.Context, k inbox.InboxKey, answer string) (ended string, err error) {
 	if err := checkInbox(k); err != nil {
 		return "", err
 	}
@@ -621,7 +627,7 @@ func (l *Ledger) NextTurnEnded(ctx context.Context, k inbox.InboxKey, answer str
 }
 
 // LoseTasks ends the open tasks of a pane whose ends nobody can see any more.
-func (l *Ledger) LoseTasks(ctx context.Context, k inbox.InboxKey, reason string) error {
+func (l PaneMessages) LoseTasks(ctx context.Context, k inbox.InboxKey, reason string) error {
 	if err := checkInbox(k); err != nil {
 		return err
 	}
@@ -635,12 +641,12 @@ func loseTasks(c *sqlite.Conn, k inbox.InboxKey, reason string, at int64) error 
 }
 
 // Notified records, durably, that the sender of a message was notified that its task ended.
-func (l *Ledger) Notified(ctx context.Context, uuid string) error {
+func (l PaneMessages) Notified(ctx context.Context, uuid string) error {
 	return l.exec(ctx, "notified", durable, "UPDATE pane_messages SET notified=1"+ofPane, uuid)
 }
 
 // NotifyPerson lets the person be notified in place of an agent that is no more.
-func (l *Ledger) NotifyPerson(ctx context.Context, uuid string) error {
+func (l PaneMessages) NotifyPerson(ctx context.Context, uuid string) error {
 	return l.exec(ctx, "notify person", durable, "UPDATE pane_messages SET notify_to=0"+ofPane, uuid)
 }
 

@@ -24,7 +24,7 @@ func aPane(name string, n int) Pane {
 
 func mustAddPane(t testing.TB, l *Ledger, name string, n int) Pane {
 	t.Helper()
-	p, err := l.AddPane(t.Context(), aPane(name, n), false)
+	p, err := l.Panes.Add(t.Context(), aPane(name, n), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func aPaneMessage(k inbox.InboxKey, uuid, policy string) PaneMessage {
 
 func put(t testing.TB, l *Ledger, m PaneMessage) PaneMessage {
 	t.Helper()
-	got, again, err := l.AddPaneMessage(t.Context(), m, [32]byte{1})
+	got, again, err := l.PaneMessages.Add(t.Context(), m, [32]byte{1})
 	if err != nil || again {
 		t.Fatalf("put %s: again %t, %v", m.UUID, again, err)
 	}
@@ -52,7 +52,7 @@ func paneFrame(k inbox.InboxKey, uuid string) Frame {
 
 func mustPaneMessage(t testing.TB, l *Ledger, uuid string) PaneMessage {
 	t.Helper()
-	m, found, err := l.PaneMessage(t.Context(), uuid)
+	m, found, err := l.PaneMessages.Message(t.Context(), uuid)
 	if err != nil || !found {
 		t.Fatalf("%s: found %t, %v", uuid, found, err)
 	}
@@ -68,38 +68,38 @@ func TestAddPane(t *testing.T) {
 	}
 	later := aPane("tester", 2)
 	later.At = tuesday
-	second, err := l.AddPane(t.Context(), later, false)
+	second, err := l.Panes.Add(t.Context(), later, false)
 	if err != nil || second.CreatedAt != first.CreatedAt {
 		t.Errorf("the second pane: %v, %v, want one team instance", second.InboxKey, err)
 	}
 	for what, p := range map[string]Pane{"the name": aPane("worker", 9), "the pane": aPane("other", 1)} {
 		var exists *PaneExistsError
-		if _, err := l.AddPane(t.Context(), p, false); !errors.As(err, &exists) || exists.Pane.Inbox != "worker" || !errors.Is(err, ErrConflict) {
+		if _, err := l.Panes.Add(t.Context(), p, false); !errors.As(err, &exists) || exists.Pane.Inbox != "worker" || !errors.Is(err, ErrConflict) {
 			t.Errorf("%s is in use: %v", what, err)
 		}
 	}
-	if _, err := l.AddPane(t.Context(), aPane("tester", 1), true); err == nil {
+	if _, err := l.Panes.Add(t.Context(), aPane("tester", 1), true); err == nil {
 		t.Error("another name was given a registered pane")
 	}
 	elsewhere := aPane("worker", 1)
 	elsewhere.Root = "/elsewhere"
-	if _, err := l.AddPane(t.Context(), elsewhere, false); err != nil {
+	if _, err := l.Panes.Add(t.Context(), elsewhere, false); err != nil {
 		t.Errorf("in another root: %v", err)
 	}
 	put(t, l, aPaneMessage(first.InboxKey, "a", "queued"))
-	replaced, err := l.AddPane(t.Context(), aPane("worker", 7), true)
+	replaced, err := l.Panes.Add(t.Context(), aPane("worker", 7), true)
 	if err != nil || replaced.ID != "%7" || replaced.InboxKey != first.InboxKey {
 		t.Errorf("replaced: %+v, %v", replaced, err)
 	}
 	if m := mustPaneMessage(t, l, "a"); m.State != Claimed {
 		t.Errorf("the message is %s, want it to wait for the new pane", m.State)
 	}
-	all, err := l.Panes(t.Context(), paneRoot)
+	all, err := l.Panes.List(t.Context(), paneRoot)
 	if err != nil || len(all) != 2 || all[0].Inbox != "tester" || all[1].ID != "%7" {
 		t.Errorf("got %v, %v", all, err)
 	}
 	var bad *ValueError
-	if _, err := l.AddPane(t.Context(), Pane{InboxKey: inbox.InboxKey{Root: paneRoot, Inbox: "x"}}, false); !errors.As(err, &bad) {
+	if _, err := l.Panes.Add(t.Context(), Pane{InboxKey: inbox.InboxKey{Root: paneRoot, Inbox: "x"}}, false); !errors.As(err, &bad) {
 		t.Errorf("a pane without an id: %v", err)
 	}
 }
@@ -111,10 +111,10 @@ func TestRemovePane(t *testing.T) {
 	for _, uuid := range []string{"done", "flying", "waiting"} {
 		put(t, l, aPaneMessage(p.InboxKey, uuid, "queued"))
 	}
-	must(t, l.PasteFrame(t.Context(), paneFrame(p.InboxKey, "f1"), "done"))
-	must(t, l.ConfirmFrame(t.Context(), "f1", "", TaskArmed, ""))
-	must(t, l.PasteFrame(t.Context(), paneFrame(p.InboxKey, "f2"), "flying"))
-	dropped, err := l.RemovePane(t.Context(), p.InboxKey, "it was removed")
+	must(t, l.PaneMessages.PasteFrame(t.Context(), paneFrame(p.InboxKey, "f1"), "done"))
+	must(t, l.PaneMessages.ConfirmFrame(t.Context(), "f1", "", TaskArmed, ""))
+	must(t, l.PaneMessages.PasteFrame(t.Context(), paneFrame(p.InboxKey, "f2"), "flying"))
+	dropped, err := l.Panes.Remove(t.Context(), p.InboxKey, "it was removed")
 	if err != nil || dropped != 1 {
 		t.Fatalf("dropped %d, %v", dropped, err)
 	}
@@ -126,16 +126,16 @@ func TestRemovePane(t *testing.T) {
 	if m := mustPaneMessage(t, l, "done"); m.Lost != "it was removed" {
 		t.Errorf("its task: %q", m.Lost)
 	}
-	if ended, err := l.EndedTasks(t.Context(), paneRoot); err != nil || len(ended) != 1 {
+	if ended, err := l.PaneMessages.EndedTasks(t.Context(), paneRoot); err != nil || len(ended) != 1 {
 		t.Errorf("%d senders are to be told, %v, want 1", len(ended), err)
 	}
-	if _, err := l.RemovePane(t.Context(), p.InboxKey, ""); !errors.Is(err, ErrUnknown) {
+	if _, err := l.Panes.Remove(t.Context(), p.InboxKey, ""); !errors.Is(err, ErrUnknown) {
 		t.Errorf("a second time: %v", err)
 	}
 	// The team is as old as its first pane, and this is the first one again.
 	next := aPane("worker", 1)
 	next.At = tuesday
-	if again, err := l.AddPane(t.Context(), next, false); err != nil || again.CreatedAt != tuesday.UnixMilli() {
+	if again, err := l.Panes.Add(t.Context(), next, false); err != nil || again.CreatedAt != tuesday.UnixMilli() {
 		t.Errorf("added again: %v, %v", again.InboxKey, err)
 	}
 }
@@ -150,27 +150,27 @@ func TestPaneMessagesAreSentOnce(t *testing.T) {
 	if got.Policy != "important" || !got.SaveDraft || got.NotifyTo != bob || !got.Notify || string(got.Raw) != string(m.Raw) || !got.Since.Equal(monday) {
 		t.Errorf("recorded as %+v", got)
 	}
-	again, repeated, err := l.AddPaneMessage(t.Context(), m, [32]byte{1})
+	again, repeated, err := l.PaneMessages.Add(t.Context(), m, [32]byte{1})
 	if err != nil || !repeated || again.Seq != got.Seq {
 		t.Errorf("again: %t, %v", repeated, err)
 	}
-	if _, _, err := l.AddPaneMessage(t.Context(), m, [32]byte{2}); !errors.Is(err, ErrConflict) {
+	if _, _, err := l.PaneMessages.Add(t.Context(), m, [32]byte{2}); !errors.Is(err, ErrConflict) {
 		t.Errorf("another message with its id: %v", err)
 	}
 	nobody := aPaneMessage(bob, "b", "queued")
-	if _, _, err := l.AddPaneMessage(t.Context(), nobody, [32]byte{1}); !errors.Is(err, ErrUnknown) {
+	if _, _, err := l.PaneMessages.Add(t.Context(), nobody, [32]byte{1}); !errors.Is(err, ErrUnknown) {
 		t.Errorf("an inbox without a pane: %v", err)
 	}
 	s := aSession()
 	s.State = RelayRunning
-	must(t, l.SetSession(t.Context(), s))
+	must(t, l.Sessions.SetSession(t.Context(), s))
 	member := aPane("", 5)
 	member.InboxKey = s.InboxKey
-	must(t, l.SetPane(t.Context(), member))
-	if _, _, err := l.AddPaneMessage(t.Context(), aPaneMessage(s.InboxKey, "c", "queued"), [32]byte{1}); !errors.Is(err, ErrConflict) {
+	must(t, l.Panes.Set(t.Context(), member))
+	if _, _, err := l.PaneMessages.Add(t.Context(), aPaneMessage(s.InboxKey, "c", "queued"), [32]byte{1}); !errors.Is(err, ErrConflict) {
 		t.Errorf("an inbox with a relay: %v", err)
 	}
-	if list, err := l.Waiting(t.Context(), p.InboxKey); err != nil || len(list) != 0 {
+	if list, err := l.Deliveries.Waiting(t.Context(), p.InboxKey); err != nil || len(list) != 0 {
 		t.Errorf("a relay would get %v, %v", list, err)
 	}
 }
@@ -183,7 +183,7 @@ func TestPaneMessagesInOrder(t *testing.T) {
 		put(t, l, aPaneMessage(p.InboxKey, m[0], m[1]))
 	}
 	order := func() (got []string) {
-		list, err := l.PaneMessages(t.Context(), p.InboxKey)
+		list, err := l.PaneMessages.List(t.Context(), p.InboxKey)
 		must(t, err)
 		for _, m := range list {
 			got = append(got, m.UUID)
@@ -193,15 +193,15 @@ func TestPaneMessagesInOrder(t *testing.T) {
 	if diff := cmp.Diff([]string{"c", "d", "a", "b", "e"}, order()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	must(t, l.PasteFrame(t.Context(), paneFrame(p.InboxKey, "f"), "e"))
+	must(t, l.PaneMessages.PasteFrame(t.Context(), paneFrame(p.InboxKey, "f"), "e"))
 	if diff := cmp.Diff([]string{"e", "c", "d", "a", "b"}, order()); diff != "" {
 		t.Errorf("with one in flight (-want +got):\n%s", diff)
 	}
-	open, err := l.OpenPaneMessages(t.Context(), paneRoot)
+	open, err := l.PaneMessages.Open(t.Context(), paneRoot)
 	if err != nil || len(open) != 5 {
 		t.Errorf("%d are open, %v", len(open), err)
 	}
-	if open, err := l.OpenPaneMessages(t.Context(), "/elsewhere"); err != nil || len(open) != 0 {
+	if open, err := l.PaneMessages.Open(t.Context(), "/elsewhere"); err != nil || len(open) != 0 {
 		t.Errorf("%d are open elsewhere, %v", len(open), err)
 	}
 }
@@ -226,13 +226,13 @@ func TestPaneFrames(t *testing.T) {
 			p := mustAddPane(t, l, "worker", 1)
 			put(t, l, aPaneMessage(p.InboxKey, "a", "queued"))
 			steps := map[string]func(string) error{
-				"paste":   func(f string) error { return l.PasteFrame(t.Context(), paneFrame(p.InboxKey, f), "a") },
-				"enter":   func(f string) error { return l.Advance(t.Context(), f, Accepted, "") },
-				"return":  func(f string) error { return l.ReturnFrame(t.Context(), f, "in_mode") },
-				"confirm": func(f string) error { return l.ConfirmFrame(t.Context(), f, "", TaskArmed, "") },
-				"fail":    func(f string) error { return l.Advance(t.Context(), f, Failed, "unknown: gone") },
-				"drop":    func(string) error { return l.Drop(t.Context(), "a") },
-				"retry":   func(string) error { return l.Retry(t.Context(), "a") },
+				"paste":   func(f string) error { return l.PaneMessages.PasteFrame(t.Context(), paneFrame(p.InboxKey, f), "a") },
+				"enter":   func(f string) error { return l.Frames.Advance(t.Context(), f, Accepted, "") },
+				"return":  func(f string) error { return l.PaneMessages.ReturnFrame(t.Context(), f, "in_mode") },
+				"confirm": func(f string) error { return l.PaneMessages.ConfirmFrame(t.Context(), f, "", TaskArmed, "") },
+				"fail":    func(f string) error { return l.Frames.Advance(t.Context(), f, Failed, "unknown: gone") },
+				"drop":    func(string) error { return l.Deliveries.Drop(t.Context(), "a") },
+				"retry":   func(string) error { return l.Deliveries.Retry(t.Context(), "a") },
 			}
 			for _, step := range map[string][]string{
 				"pasted": {"paste"}, "entered": {"paste", "enter"}, "confirmed": {"paste", "enter", "confirm"}, "failed": {"paste", "fail"}, "dropped": {"drop"},
@@ -266,22 +266,22 @@ func TestHeldPaneMessages(t *testing.T) {
 	l := newLedger(t)
 	p := mustAddPane(t, l, "worker", 1)
 	put(t, l, aPaneMessage(p.InboxKey, "a", "queued"))
-	must(t, l.HoldPaneMessage(t.Context(), "a", "draft", "typed", tuesday))
+	must(t, l.PaneMessages.Hold(t.Context(), "a", "draft", "typed", tuesday))
 	first := mustPaneMessage(t, l, "a")
 	if first.Held != "draft" || first.Detail != "typed" || first.Tries != 1 || !first.NextTry.Equal(tuesday) || first.HeldSince.IsZero() {
 		t.Errorf("held as %+v", first)
 	}
-	must(t, l.HoldPaneMessage(t.Context(), "a", "draft", "typed more", tuesday))
+	must(t, l.PaneMessages.Hold(t.Context(), "a", "draft", "typed more", tuesday))
 	second := mustPaneMessage(t, l, "a")
 	if !second.HeldSince.Equal(first.HeldSince) || second.Tries != 2 || second.Detail != "typed more" {
 		t.Errorf("for the same reason: %+v", second)
 	}
-	must(t, l.HoldPaneMessage(t.Context(), "a", "dialog", "asks", tuesday))
+	must(t, l.PaneMessages.Hold(t.Context(), "a", "dialog", "asks", tuesday))
 	if third := mustPaneMessage(t, l, "a"); !third.HeldSince.After(first.HeldSince) {
 		t.Errorf("for another reason since %v, before that %v", third.HeldSince, first.HeldSince)
 	}
-	must(t, l.EndDeliveries(t.Context(), Failed, "not sent", "a"))
-	must(t, l.Retry(t.Context(), "a"))
+	must(t, l.Deliveries.End(t.Context(), Failed, "not sent", "a"))
+	must(t, l.Deliveries.Retry(t.Context(), "a"))
 	if m := mustPaneMessage(t, l, "a"); m.Held != "" || m.Tries != 0 || !m.NextTry.IsZero() || !m.Since.After(tuesday) {
 		t.Errorf("retried: %+v", m)
 	}
@@ -296,8 +296,8 @@ func sentToPane(t testing.TB, l *Ledger, p Pane, uuid string, task Task) {
 			t.Fatal(err)
 		}
 	}
-	must2(l.PasteFrame(context.Background(), paneFrame(p.InboxKey, "f-"+uuid), uuid))
-	must2(l.ConfirmFrame(context.Background(), "f-"+uuid, "", task, ""))
+	must2(l.PaneMessages.PasteFrame(context.Background(), paneFrame(p.InboxKey, "f-"+uuid), uuid))
+	must2(l.PaneMessages.ConfirmFrame(context.Background(), "f-"+uuid, "", task, ""))
 }
 
 func TestTwoPhases(t *testing.T) {
@@ -306,7 +306,7 @@ func TestTwoPhases(t *testing.T) {
 	p := mustAddPane(t, l, "worker", 1)
 	turn := func(want string) {
 		t.Helper()
-		if got, err := l.NextTurnEnded(t.Context(), p.InboxKey, ""); err != nil || got != want {
+		if got, err := l.PaneMessages.NextTurnEnded(t.Context(), p.InboxKey, ""); err != nil || got != want {
 			t.Errorf("the turn ended %q, %v, want %q", got, err, want)
 		}
 	}
@@ -337,9 +337,9 @@ func TestAnswerToPaneMessages(t *testing.T) {
 	sentToPane(t, l, p, "b", TaskSent)
 	sentToPane(t, l, p, "c", TaskSent)
 	given, said, over := monday.Add(time.Hour), monday.Add(2*time.Hour), monday.Add(3*time.Hour)
-	must(t, l.TaskGiven(t.Context(), "a", given, "/t.jsonl"))
-	must(t, l.TaskGiven(t.Context(), "b", time.Time{}, "/t.jsonl"))
-	ended, err := l.EndTasks(t.Context(), p.InboxKey, TaskEnd{At: over, Answer: "All done.", Said: said}, "a", "b")
+	must(t, l.PaneMessages.TaskGiven(t.Context(), "a", given, "/t.jsonl"))
+	must(t, l.PaneMessages.TaskGiven(t.Context(), "b", time.Time{}, "/t.jsonl"))
+	ended, err := l.PaneMessages.EndTasks(t.Context(), p.InboxKey, TaskEnd{At: over, Answer: "All done.", Said: said}, "a", "b")
 	if err != nil || !slices.Equal(ended, []string{"a", "b"}) {
 		t.Fatalf("ended %v, %v", ended, err)
 	}
@@ -351,13 +351,13 @@ func TestAnswerToPaneMessages(t *testing.T) {
 		}
 	}
 	sentToPane(t, l, p, "late", TaskSent)
-	if _, err := l.EndTasks(t.Context(), p.InboxKey, TaskEnd{At: time.Now().Add(time.Hour)}, "late"); err != nil || mustPaneMessage(t, l, "late").TaskAt.After(time.Now()) {
+	if _, err := l.PaneMessages.EndTasks(t.Context(), p.InboxKey, TaskEnd{At: time.Now().Add(time.Hour)}, "late"); err != nil || mustPaneMessage(t, l, "late").TaskAt.After(time.Now()) {
 		t.Errorf("a task ended at a time to come: %v", err)
 	}
-	if again, err := l.EndTasks(t.Context(), p.InboxKey, TaskEnd{Answer: "Again."}, "a", "b"); err != nil || len(again) > 0 {
+	if again, err := l.PaneMessages.EndTasks(t.Context(), p.InboxKey, TaskEnd{Answer: "Again."}, "a", "b"); err != nil || len(again) > 0 {
 		t.Errorf("a second time ended %v, %v", again, err)
 	}
-	events, err := l.Events(t.Context(), 0, 100)
+	events, err := l.Events.After(t.Context(), 0, 100)
 	must(t, err)
 	var answers [][]byte
 	times := map[string][]time.Time{}
@@ -390,12 +390,12 @@ func TestEndedTasksUntilNotified(t *testing.T) {
 			m.NotifyTo = bob
 		}
 		put(t, l, m)
-		must(t, l.PasteFrame(t.Context(), paneFrame(p.InboxKey, "f-"+uuid), uuid))
-		must(t, l.ConfirmFrame(t.Context(), "f-"+uuid, "", TaskSent, "/t"))
+		must(t, l.PaneMessages.PasteFrame(t.Context(), paneFrame(p.InboxKey, "f-"+uuid), uuid))
+		must(t, l.PaneMessages.ConfirmFrame(t.Context(), "f-"+uuid, "", TaskSent, "/t"))
 	}
 	list := func(want ...string) {
 		t.Helper()
-		ended, err := l.EndedTasks(t.Context(), paneRoot)
+		ended, err := l.PaneMessages.EndedTasks(t.Context(), paneRoot)
 		var got []string
 		for _, m := range ended {
 			got = append(got, m.UUID)
@@ -405,11 +405,11 @@ func TestEndedTasksUntilNotified(t *testing.T) {
 		}
 	}
 	list()
-	must(t, l.LoseTasks(t.Context(), p.InboxKey, "gone"))
+	must(t, l.PaneMessages.LoseTasks(t.Context(), p.InboxKey, "gone"))
 	list("agent", "person")
-	must(t, l.Notified(t.Context(), "agent"))
+	must(t, l.PaneMessages.Notified(t.Context(), "agent"))
 	list("person")
-	must(t, l.Dismiss(t.Context(), paneRoot, "person", time.Now()))
+	must(t, l.Person.Dismiss(t.Context(), paneRoot, "person", time.Now()))
 	list()
 }
 
@@ -427,7 +427,7 @@ func TestPrunePaneMessages(t *testing.T) {
 		t.Errorf("%d rows are left, %v, want that of the message that waits", n, err)
 	}
 	mustPaneMessage(t, l, "waits")
-	if all, err := l.Panes(t.Context(), paneRoot); err != nil || len(all) != 1 {
+	if all, err := l.Panes.List(t.Context(), paneRoot); err != nil || len(all) != 1 {
 		t.Errorf("panes: %v, %v", all, err)
 	}
 }
@@ -441,7 +441,7 @@ func TestStopNotificationIsNeverEarly(t *testing.T) {
 	n := 0
 	rapid.Check(t, func(r *rapid.T) {
 		n++ // each case has a pane of its own
-		p, err := l.AddPane(context.Background(), aPane(fmt.Sprint("worker", n), n), false)
+		p, err := l.Panes.Add(context.Background(), aPane(fmt.Sprint("worker", n), n), false)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -460,10 +460,10 @@ func TestStopNotificationIsNeverEarly(t *testing.T) {
 			} else {
 				busy, turn = true, append(turn, uuid)
 			}
-			if _, _, err := l.AddPaneMessage(context.Background(), aPaneMessage(p.InboxKey, uuid, "queued"), [32]byte{1}); err != nil {
+			if _, _, err := l.PaneMessages.Add(context.Background(), aPaneMessage(p.InboxKey, uuid, "queued"), [32]byte{1}); err != nil {
 				r.Fatal(err)
 			}
-			if err := errors.Join(l.PasteFrame(context.Background(), paneFrame(p.InboxKey, "f-"+uuid), uuid), l.ConfirmFrame(context.Background(), "f-"+uuid, "", task, "")); err != nil {
+			if err := errors.Join(l.PaneMessages.PasteFrame(context.Background(), paneFrame(p.InboxKey, "f-"+uuid), uuid), l.PaneMessages.ConfirmFrame(context.Background(), "f-"+uuid, "", task, "")); err != nil {
 				r.Fatal(err)
 			}
 		}
@@ -476,7 +476,7 @@ func TestStopNotificationIsNeverEarly(t *testing.T) {
 			}
 			turn, busy = nil, false
 			if hook {
-				ended, err := l.NextTurnEnded(context.Background(), p.InboxKey, "")
+				ended, err := l.PaneMessages.NextTurnEnded(context.Background(), p.InboxKey, "")
 				if err != nil {
 					r.Fatal(err)
 				}
@@ -524,7 +524,7 @@ func TestPaneErrorsSayWhat(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	mustAddPane(t, l, "worker", 1)
-	_, err := l.AddPane(t.Context(), aPane("worker", 1), false)
+	_, err := l.Panes.Add(t.Context(), aPane("worker", 1), false)
 	if err == nil || !strings.Contains(err.Error(), "worker") || !strings.Contains(err.Error(), "%1") {
 		t.Errorf("got %v", err)
 	}
@@ -535,7 +535,7 @@ func TestRenameSession(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	session := func(name, id string, pid int) Pane {
-		p, err := l.AddSession(t.Context(), Pane{InboxKey: inbox.InboxKey{Root: paneRoot, Inbox: name}, ID: id, PID: pid, Start: "1", Profile: "session", At: monday})
+		p, err := l.Panes.AddSession(t.Context(), Pane{InboxKey: inbox.InboxKey{Root: paneRoot, Inbox: name}, ID: id, PID: pid, Start: "1", Profile: "session", At: monday})
 		must(t, err)
 		return p
 	}
@@ -544,19 +544,19 @@ func TestRenameSession(t *testing.T) {
 	put(t, l, m)
 	you := inbox.InboxKey{Root: paneRoot, Team: SessionTeam, CreatedAt: SessionTeamCreated, Inbox: "user"}
 	for _, from := range []string{"web", "api"} {
-		_, err := l.AddSaid(t.Context(), you, from, "said-"+from, "hello", "")
+		_, err := l.Person.AddSaid(t.Context(), you, from, "said-"+from, "hello", "")
 		must(t, err)
 	}
-	if err := l.RenameSession(t.Context(), web.InboxKey, "shop"); !errors.Is(err, ErrConflict) {
+	if err := l.Panes.RenameSession(t.Context(), web.InboxKey, "shop"); !errors.Is(err, ErrConflict) {
 		t.Errorf("renamed while a message is on its way: %v", err)
 	}
-	must(t, l.PasteFrame(t.Context(), paneFrame(web.InboxKey, "f"), "a"))
-	must(t, l.ConfirmFrame(t.Context(), "f", "", TaskArmed, ""))
-	if err := l.RenameSession(t.Context(), web.InboxKey, api.Inbox); !errors.Is(err, ErrConflict) {
+	must(t, l.PaneMessages.PasteFrame(t.Context(), paneFrame(web.InboxKey, "f"), "a"))
+	must(t, l.PaneMessages.ConfirmFrame(t.Context(), "f", "", TaskArmed, ""))
+	if err := l.Panes.RenameSession(t.Context(), web.InboxKey, api.Inbox); !errors.Is(err, ErrConflict) {
 		t.Errorf("two have a name: %v", err)
 	}
-	must(t, l.RenameSession(t.Context(), web.InboxKey, "shop"))
-	if err := l.RenameSession(t.Context(), web.InboxKey, "shop"); !errors.Is(err, ErrUnknown) {
+	must(t, l.Panes.RenameSession(t.Context(), web.InboxKey, "shop"))
+	if err := l.Panes.RenameSession(t.Context(), web.InboxKey, "shop"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("nobody has the old name: %v", err)
 	}
 	// The process is another one, and the id the same: it was resumed.
@@ -567,10 +567,10 @@ func TestRenameSession(t *testing.T) {
 		t.Errorf("the message is one to %s", got.Inbox)
 	}
 	m.Inbox, m.UUID = "shop", "b"
-	if got, again, err := l.AddPaneMessage(t.Context(), m, [32]byte{1}); err != nil || !again || got.UUID != "a" {
+	if got, again, err := l.PaneMessages.Add(t.Context(), m, [32]byte{1}); err != nil || !again || got.UUID != "a" {
 		t.Errorf("sent again under its id: %s, again %t, %v", got.UUID, again, err)
 	}
-	said, err := l.Said(t.Context(), paneRoot)
+	said, err := l.Person.Said(t.Context(), paneRoot)
 	if err != nil || len(said) != 2 || said[0].From != "shop" || said[1].From != "api" {
 		t.Errorf("said %v, %v", said, err)
 	}

@@ -21,9 +21,9 @@ func BenchmarkOpenPaneMessages(b *testing.B) {
 	put(b, l, aPaneMessage(p.InboxKey, "waits", "queued"))
 	for b.Loop() {
 		for _, list := range []func() ([]PaneMessage, error){
-			func() ([]PaneMessage, error) { return l.OpenPaneMessages(b.Context(), paneRoot) },
-			func() ([]PaneMessage, error) { return l.PaneMessages(b.Context(), p.InboxKey) },
-			func() ([]PaneMessage, error) { return l.EndedTasks(b.Context(), paneRoot) },
+			func() ([]PaneMessage, error) { return l.PaneMessages.Open(b.Context(), paneRoot) },
+			func() ([]PaneMessage, error) { return l.PaneMessages.List(b.Context(), p.InboxKey) },
+			func() ([]PaneMessage, error) { return l.PaneMessages.EndedTasks(b.Context(), paneRoot) },
 		} {
 			if _, err := list(); err != nil {
 				b.Fatal(err)

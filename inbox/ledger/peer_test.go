@@ -20,11 +20,11 @@ func TestAddSession(t *testing.T) {
 	l := newLedger(t)
 	add := func(p Pane, name string) Pane {
 		t.Helper()
-		got, err := l.AddSession(t.Context(), p)
+		got, err := l.Panes.AddSession(t.Context(), p)
 		if err != nil || got.Inbox != name || got.Team != SessionTeam {
 			t.Fatalf("got %+v, %v; want the name %s", got, err, name)
 		}
-		now, found, err := l.Pane(t.Context(), got.InboxKey)
+		now, found, err := l.Panes.Pane(t.Context(), got.InboxKey)
 		if err != nil || !found || now != got {
 			t.Errorf("recorded is %+v, %t, %v; want %+v", now, found, err, got)
 		}
@@ -45,7 +45,7 @@ func TestAddSession(t *testing.T) {
 	reused := aPeer("cccc", 2) // another process with that id
 	reused.Start = "800"
 	add(reused, "work-cccc")
-	if _, err := l.AddSession(t.Context(), Pane{InboxKey: inbox.InboxKey{Root: paneRoot, Inbox: "work"}}); !errors.As(err, new(*ValueError)) {
+	if _, err := l.Panes.AddSession(t.Context(), Pane{InboxKey: inbox.InboxKey{Root: paneRoot, Inbox: "work"}}); !errors.As(err, new(*ValueError)) {
 		t.Errorf("without a socket: %v", err)
 	}
 }
@@ -54,7 +54,7 @@ func TestAddSession(t *testing.T) {
 func TestSendAgain(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
-	s, err := l.AddSession(t.Context(), aPeer("aaaa", 1))
+	s, err := l.Panes.AddSession(t.Context(), aPeer("aaaa", 1))
 	must(t, err)
 	for i, uuid := range []string{"m1", "m2", "m3"} {
 		put(t, l, aPaneMessage(s.InboxKey, uuid, "queued"))
@@ -62,18 +62,18 @@ func TestSendAgain(t *testing.T) {
 		if task == TaskNone {
 			continue // it waits
 		}
-		must(t, l.PasteFrame(t.Context(), paneFrame(s.InboxKey, "f-"+uuid), uuid))
-		must(t, l.ConfirmFrame(t.Context(), "f-"+uuid, "", task, "/t"))
+		must(t, l.PaneMessages.PasteFrame(t.Context(), paneFrame(s.InboxKey, "f-"+uuid), uuid))
+		must(t, l.PaneMessages.ConfirmFrame(t.Context(), "f-"+uuid, "", task, "/t"))
 	}
-	if sent, err := l.SentSince(t.Context(), s.InboxKey, tuesday.Add(-time.Second)); err != nil || len(sent) != 2 || !sent[0].Equal(tuesday) {
+	if sent, err := l.PaneMessages.SentSince(t.Context(), s.InboxKey, tuesday.Add(-time.Second)); err != nil || len(sent) != 2 || !sent[0].Equal(tuesday) {
 		t.Errorf("sent at %v, %v", sent, err)
 	}
-	if sent, err := l.SentSince(t.Context(), s.InboxKey, tuesday.Add(time.Second)); err != nil || len(sent) != 0 {
+	if sent, err := l.PaneMessages.SentSince(t.Context(), s.InboxKey, tuesday.Add(time.Second)); err != nil || len(sent) != 0 {
 		t.Errorf("sent later than that at %v, %v", sent, err)
 	}
-	must(t, l.SendAgain(t.Context(), s.InboxKey, "m1", "m2", "m3"))
-	must(t, l.SendAgain(t.Context(), s.InboxKey, "m1")) // has no effect
-	waiting, err := l.PaneMessages(t.Context(), s.InboxKey)
+	must(t, l.PaneMessages.SendAgain(t.Context(), s.InboxKey, "m1", "m2", "m3"))
+	must(t, l.PaneMessages.SendAgain(t.Context(), s.InboxKey, "m1")) // has no effect
+	waiting, err := l.PaneMessages.List(t.Context(), s.InboxKey)
 	must(t, err)
 	var got []string
 	for _, m := range waiting {
@@ -100,7 +100,7 @@ func TestAddSaid(t *testing.T) {
 	versions := map[string]bool{}
 	version := func() {
 		t.Helper()
-		v, err := l.SaidVersion(t.Context())
+		v, err := l.Person.SaidVersion(t.Context())
 		must(t, err)
 		if versions[v] {
 			t.Errorf("the version is %q again", v)
@@ -109,7 +109,7 @@ func TestAddSaid(t *testing.T) {
 	}
 	say := func(to inbox.InboxKey, from, id, text, summary string) (again bool) {
 		t.Helper()
-		again, err := l.AddSaid(t.Context(), to, from, id, text, summary)
+		again, err := l.Person.AddSaid(t.Context(), to, from, id, text, summary)
 		must(t, err)
 		return again
 	}
@@ -122,18 +122,18 @@ func TestAddSaid(t *testing.T) {
 	}
 	version()
 	for _, other := range [][2]string{{"work", "other"}, {"stranger", "hello"}} {
-		if _, err := l.AddSaid(t.Context(), to, other[0], "said-1", other[1], ""); !errors.Is(err, inbox.ErrIDTaken) {
+		if _, err := l.Person.AddSaid(t.Context(), to, other[0], "said-1", other[1], ""); !errors.Is(err, inbox.ErrIDTaken) {
 			t.Errorf("%q of %s under the same id: %v", other[1], other[0], err)
 		}
 	}
 	for _, no := range [][2]string{{"", "x"}, {"work", ""}} {
-		if _, err := l.AddSaid(t.Context(), to, no[0], no[1], "hello", ""); !errors.As(err, new(*ValueError)) {
+		if _, err := l.Person.AddSaid(t.Context(), to, no[0], no[1], "hello", ""); !errors.As(err, new(*ValueError)) {
 			t.Errorf("from %q with the id %q: %v", no[0], no[1], err)
 		}
 	}
 	want := func(read ...bool) {
 		t.Helper()
-		list, err := l.Said(t.Context(), "")
+		list, err := l.Person.Said(t.Context(), "")
 		if err != nil || len(list) != len(read) {
 			t.Fatalf("said: %+v, %v", list, err)
 		}
@@ -145,23 +145,23 @@ func TestAddSaid(t *testing.T) {
 		}
 	}
 	want(false, false)
-	if other, err := l.Said(t.Context(), "/other"); err != nil || len(other) != 0 {
+	if other, err := l.Person.Said(t.Context(), "/other"); err != nil || len(other) != 0 {
 		t.Errorf("of another Claude directory: %+v, %v", other, err)
 	}
 	for _, n := range []int{1, 0} {
-		if got, err := l.ReadSaid(t.Context(), to.Root, "said-2", "nobody"); err != nil || got != n {
+		if got, err := l.Person.ReadSaid(t.Context(), to.Root, "said-2", "nobody"); err != nil || got != n {
 			t.Errorf("%d were marked as read, %v; want %d", got, err, n)
 		}
 	}
 	version()
-	if n, err := l.ReadSaid(t.Context(), "/other", "said-1"); err != nil || n != 0 {
+	if n, err := l.Person.ReadSaid(t.Context(), "/other", "said-1"); err != nil || n != 0 {
 		t.Errorf("in another Claude directory, %d were marked as read, %v", n, err)
 	}
 	want(false, true)
 	_, err := l.Prune(t.Context(), time.Now().Add(time.Hour))
 	must(t, err)
 	want(false)
-	_, err = l.ReadSaid(t.Context(), to.Root, "said-1")
+	_, err = l.Person.ReadSaid(t.Context(), to.Root, "said-1")
 	must(t, err)
 	_, err = l.Prune(t.Context(), time.Now().Add(time.Hour))
 	must(t, err)
@@ -172,7 +172,7 @@ func TestAddSaid(t *testing.T) {
 	for i := range MaxUnread {
 		say(to, "work", fmt.Sprint("m-", i), "hello", "")
 	}
-	if _, err := l.AddSaid(t.Context(), to, "work", "more", "hello", ""); !errors.Is(err, ErrUnread) {
+	if _, err := l.Person.AddSaid(t.Context(), to, "work", "more", "hello", ""); !errors.Is(err, ErrUnread) {
 		t.Errorf("one more: %v", err)
 	}
 	say(to, "other", "more", "hello", "")
@@ -183,11 +183,11 @@ func TestAddSaid(t *testing.T) {
 	for i := range MaxUnread {
 		say(there(fmt.Sprint("t", i%3, "@build")), fmt.Sprint("name-", i), fmt.Sprint("b-", i), "hello", "")
 	}
-	if _, err := l.AddSaid(t.Context(), there("new@build"), "new", "b-more", "hello", ""); !errors.Is(err, ErrUnread) {
+	if _, err := l.Person.AddSaid(t.Context(), there("new@build"), "new", "b-more", "hello", ""); !errors.Is(err, ErrUnread) {
 		t.Errorf("one more of build: %v", err)
 	}
 	say(there("new@other-build"), "new", "b-more", "hello", "")
-	if events, err := l.Events(t.Context(), 0, 10); err != nil || len(events) != 0 {
+	if events, err := l.Events.After(t.Context(), 0, 10); err != nil || len(events) != 0 {
 		t.Errorf("events: %+v, %v", events, err)
 	}
 }

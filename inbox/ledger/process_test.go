@@ -66,11 +66,11 @@ func childIntends(args []string) error {
 	}
 	for i := range eachIntends {
 		send := aSend(fmt.Sprintf("%s-%d", args[1], i))
-		if err := l.Intend(ctx, send); err != nil {
+		if err := l.Sends.Intend(ctx, send); err != nil {
 			return err
 		}
 		if i%2 == 1 {
-			if err := l.Written(ctx, send.SendKey, tuesday); err != nil {
+			if err := l.Sends.Written(ctx, send.SendKey, tuesday); err != nil {
 				return err
 			}
 		}
@@ -112,12 +112,12 @@ func childForever(args []string) error {
 	}
 	for i := 0; ctx.Err() == nil; i++ {
 		send := aSend(fmt.Sprintf("%s-%d", args[1], i))
-		if err := l.Intend(ctx, send); err != nil {
+		if err := l.Sends.Intend(ctx, send); err != nil {
 			return err
 		}
 		fmt.Printf("%s %s\n", Intent, send.ID)
 		if i%2 == 1 {
-			if err := l.Written(ctx, send.SendKey, tuesday); err != nil {
+			if err := l.Sends.Written(ctx, send.SendKey, tuesday); err != nil {
 				return err
 			}
 			fmt.Printf("%s %s\n", Written, send.ID)
@@ -156,7 +156,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 		l := mustOpen(t, path)
 		wantIntact(t, l)
 		for id, state := range acknowledged {
-			got, found, err := l.Recall(t.Context(), aKey(id))
+			got, found, err := l.Sends.Recall(t.Context(), aKey(id))
 			must(t, err)
 			// It can have come further than it could report.
 			if !found || got.State != state && state != Intent || got.Digest != aSend(id).Digest {
@@ -204,13 +204,13 @@ func childSend(args []string) (*Ledger, error) {
 		}
 		send.Before = strings.Repeat("x", n)
 	}
-	if _, found, err := l.Recall(ctx, send.SendKey); err != nil || found {
+	if _, found, err := l.Sends.Recall(ctx, send.SendKey); err != nil || found {
 		return nil, fmt.Errorf("found %v: %v", found, err)
 	}
-	if err := l.Intend(ctx, send); err != nil {
+	if err := l.Sends.Intend(ctx, send); err != nil {
 		return nil, err
 	}
-	return l, l.Written(ctx, send.SendKey, tuesday)
+	return l, l.Sends.Written(ctx, send.SendKey, tuesday)
 }
 
 func childClose(args []string) error {

@@ -21,7 +21,7 @@ type AddedPrompt struct {
 	Again bool
 }
 
-// AddPrompts claims user prompts as [Ledger.Claim] does, in that order, all or none. The
+// AddPrompts claims user prompts as [Deliveries.Claim] does, in that order, all or none. The
 // same commit records that the messages of their IDs were sent, so that neither a prompt
 // nor a row with such an ID is sent a second time.
 //
@@ -29,7 +29,7 @@ type AddedPrompt struct {
 // AddPrompts fails with [ErrConflict] if an ID belongs to another message, with
 // [ErrWritten] if a message was put into the inbox as a row, or was about to be (only
 // the file can tell), and with *[ValueError].
-func (l *Ledger) AddPrompts(ctx context.Context, prompts ...Prompt) ([]AddedPrompt, error) {
+func (l Deliveries) AddPrompts(ctx context.Context, prompts ...Prompt) ([]AddedPrompt, error) {
 	for i := range prompts {
 		if !prompts[i].Person {
 			return nil, invalid("delivery", "is no person's input")

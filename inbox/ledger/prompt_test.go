@@ -15,27 +15,27 @@ func TestSayOnce(t *testing.T) {
 	d.ID, d.Summary, d.Color = "key", "short", "blue"
 	digest, other := [32]byte{1}, [32]byte{2}
 	for i := range 3 {
-		all, err := l.AddPrompts(t.Context(), Prompt{d, digest})
+		all, err := l.Deliveries.AddPrompts(t.Context(), Prompt{d, digest})
 		must(t, err)
 		said := all[0]
 		if said.Again != (i > 0) || said.UUID != "said" || said.State != Claimed || said.Summary != "short" || said.Color != "blue" {
 			t.Errorf("time %d: %+v", i, said)
 		}
 	}
-	if n, err := l.OpenCount(t.Context(), bob); err != nil || n != 1 {
+	if n, err := l.Deliveries.OpenCount(t.Context(), bob); err != nil || n != 1 {
 		t.Errorf("%d wait, %v; want 1", n, err)
 	}
-	if _, err := l.AddPrompts(t.Context(), Prompt{d, other}); !errors.Is(err, ErrConflict) {
+	if _, err := l.Deliveries.AddPrompts(t.Context(), Prompt{d, other}); !errors.Is(err, ErrConflict) {
 		t.Errorf("another message under its ID: %v", err)
 	}
 	changed := d
 	changed.Mode = nil
-	if _, err := l.AddPrompts(t.Context(), Prompt{changed, digest}); !errors.Is(err, ErrConflict) {
+	if _, err := l.Deliveries.AddPrompts(t.Context(), Prompt{changed, digest}); !errors.Is(err, ErrConflict) {
 		t.Errorf("another mode under its uuid: %v", err)
 	}
 	// Nor is it put into the inbox as a row.
 	key := SendKey{InboxKey: bob, ID: "key"}
-	sent, found, err := l.Recall(t.Context(), key)
+	sent, found, err := l.Sends.Recall(t.Context(), key)
 	if err != nil || !found || sent.State != Written || sent.Digest != digest {
 		t.Errorf("remembered %+v, %v, %v", sent, found, err)
 	}
@@ -44,23 +44,23 @@ func TestSayOnce(t *testing.T) {
 	for _, state := range []State{Intent, Written} {
 		row := Send{SendKey: key, Digest: digest, At: monday}
 		row.ID = string(state)
-		must(t, l.Intend(t.Context(), row))
+		must(t, l.Sends.Intend(t.Context(), row))
 		if state == Written {
-			must(t, l.Written(t.Context(), row.SendKey, tuesday))
+			must(t, l.Sends.Written(t.Context(), row.SendKey, tuesday))
 		}
 		late := d
 		late.UUID, late.ID = "late-"+row.ID, row.ID
-		if _, err := l.AddPrompts(t.Context(), Prompt{late, digest}); !errors.Is(err, ErrWritten) {
+		if _, err := l.Deliveries.AddPrompts(t.Context(), Prompt{late, digest}); !errors.Is(err, ErrWritten) {
 			t.Errorf("a message that is in the inbox (%s): %v", state, err)
 		}
-		if _, err := l.AddPrompts(t.Context(), Prompt{late, other}); !errors.Is(err, ErrConflict) {
+		if _, err := l.Deliveries.AddPrompts(t.Context(), Prompt{late, other}); !errors.Is(err, ErrConflict) {
 			t.Errorf("another message under the ID of one in the inbox (%s): %v", state, err)
 		}
 	}
-	if n, err := l.OpenCount(t.Context(), bob); err != nil || n != 1 {
+	if n, err := l.Deliveries.OpenCount(t.Context(), bob); err != nil || n != 1 {
 		t.Errorf("%d wait, %v; want 1", n, err)
 	}
-	if _, err := l.AddPrompts(t.Context(), Prompt{aRow("row"), digest}); !errors.As(err, new(*ValueError)) {
+	if _, err := l.Deliveries.AddPrompts(t.Context(), Prompt{aRow("row"), digest}); !errors.As(err, new(*ValueError)) {
 		t.Errorf("a row: %v", err)
 	}
 }
@@ -71,11 +71,11 @@ func TestEventsTellWhatWasSaid(t *testing.T) {
 	l := mustOpen(t, t.TempDir()+"/ledger.db")
 	d := anInput("said")
 	d.ID, d.Summary, d.Color = "key", "short", "blue"
-	_, err := l.AddPrompts(t.Context(), Prompt{d, [32]byte{}})
+	_, err := l.Deliveries.AddPrompts(t.Context(), Prompt{d, [32]byte{}})
 	must(t, err)
-	must(t, l.Claim(t.Context(), aRow("row")))
-	must(t, l.Drop(t.Context(), "said"))
-	got, err := l.Events(t.Context(), 0, 10)
+	must(t, l.Deliveries.Claim(t.Context(), aRow("row")))
+	must(t, l.Deliveries.Drop(t.Context(), "said"))
+	got, err := l.Events.After(t.Context(), 0, 10)
 	must(t, err)
 	type told struct{ Delivery, State, Text, Summary, Color string }
 	var list []told
@@ -99,20 +99,20 @@ func TestPromptsAllOrNone(t *testing.T) {
 	}
 	wait := func(want int) {
 		t.Helper()
-		if n, err := l.OpenCount(t.Context(), bob); err != nil || n != want {
+		if n, err := l.Deliveries.OpenCount(t.Context(), bob); err != nil || n != want {
 			t.Errorf("%d wait, %v; want %d", n, err, want)
 		}
 	}
-	must(t, second(l.AddPrompts(t.Context(), prompt("a", 1))))
-	if _, err := l.AddPrompts(t.Context(), prompt("b", 1), prompt("c", 1), prompt("a", 2)); !errors.Is(err, ErrConflict) {
+	must(t, second(l.Deliveries.AddPrompts(t.Context(), prompt("a", 1))))
+	if _, err := l.Deliveries.AddPrompts(t.Context(), prompt("b", 1), prompt("c", 1), prompt("a", 2)); !errors.Is(err, ErrConflict) {
 		t.Errorf("another message under the ID of the last one: %v", err)
 	}
 	wait(1)
-	if _, err := l.AddPrompts(t.Context(), prompt("b", 1), prompt("", 1)); !errors.As(err, new(*ValueError)) {
+	if _, err := l.Deliveries.AddPrompts(t.Context(), prompt("b", 1), prompt("", 1)); !errors.As(err, new(*ValueError)) {
 		t.Errorf("one without an ID: %v", err)
 	}
 	wait(1)
-	added, err := l.AddPrompts(t.Context(), prompt("b", 1), prompt("a", 1), prompt("c", 1), prompt("b", 1))
+	added, err := l.Deliveries.AddPrompts(t.Context(), prompt("b", 1), prompt("a", 1), prompt("c", 1), prompt("b", 1))
 	must(t, err)
 	var got []bool
 	for _, a := range added {

@@ -20,7 +20,7 @@ const (
 // and frames that ended, events, and what was dismissed. It returns how many, even with an error. It keeps
 // intents, joins, sessions, what the person has not read, whatever is open, and a frame as long as one of its deliveries.
 // A forgotten message that is sent again under its id is a new message. A forgotten delivery
-// still counts in [Ledger.Occurrences].
+// still counts in [Deliveries.Occurrences].
 func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err error) {
 	at := before.UnixMicro()
 	for _, part := range []struct {

@@ -52,7 +52,7 @@ func TestPrunedTexts(t *testing.T) {
 	const rows = 40
 	for n := range rows {
 		s := Send{SendKey: SendKey{InboxKey: inbox.InboxKey{Root: "/home/ann/.claude", Team: "blue", CreatedAt: 1, Inbox: "bob"}, ID: fmt.Sprint(n)}, Row: []byte(`{"text":"secret` + fmt.Sprint(n) + strings.Repeat(" ", 20000) + `"}`)}
-		for _, err := range []error{l.Intend(t.Context(), s), l.Written(t.Context(), s.SendKey, time.Now()), l.Announce(t.Context())} {
+		for _, err := range []error{l.Sends.Intend(t.Context(), s), l.Sends.Written(t.Context(), s.SendKey, time.Now()), l.Sends.Announce(t.Context())} {
 			if err != nil {
 				t.Fatal(err)
 			}

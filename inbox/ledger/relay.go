@@ -12,9 +12,12 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// Relays are those that a service is told to run. The table is relays.
+type Relays struct{ *file }
+
 // A Relay is an agent that a service runs, for any team of that name.
 type Relay struct {
-	ID           string // a UUID; empty for [Ledger.AddRelay] to choose one
+	ID           string // a UUID; empty for [Relays.Add] to choose one
 	Root         string // real path of the Claude root
 	Team, Member string
 	Runtime      string        // the program that the agent is; empty is Claude Code
@@ -56,10 +59,10 @@ func (r *Relay) check() error {
 // maxCommand limits the size of a command and its settings, in bytes; no system allows more.
 const maxCommand = 128 << 10
 
-// AddRelay records a relay to be run, durably, and returns it with its ID. A zero Created
+// Add records a relay to be run, durably, and returns it with its ID. A zero Created
 // is now. It fails with [ErrConflict] if the member, or the ID, has another relay, and with
 // *[ValueError].
-func (l *Ledger) AddRelay(ctx context.Context, r Relay) (Relay, error) {
+func (l Relays) Add(ctx context.Context, r Relay) (Relay, error) {
 	if err := r.check(); err != nil {
 		return Relay{}, err
 	}
@@ -88,11 +91,11 @@ func (l *Ledger) AddRelay(ctx context.Context, r Relay) (Relay, error) {
 	return r, err
 }
 
-// RemoveRelay removes a relay, durably. What it has relayed stays recorded. team, if not
+// Remove removes a relay, durably. What it has relayed stays recorded. team, if not
 // nil, is the team that was made for it, and members are agents that were made members for
 // relays; both are to be removed: the same commit sets their PendingDelete. It fails with
 // [ErrUnknown], and removes nothing, if the ledger does not have the relay or the team.
-func (l *Ledger) RemoveRelay(ctx context.Context, id string, team *OwnedTeam, members ...OwnedMember) error {
+func (l Relays) Remove(ctx context.Context, id string, team *OwnedTeam, members ...OwnedMember) error {
 	return l.write(ctx, "remove relay", durable, func(c *sqlite.Conn) error {
 		n, err := c.Exec("DELETE FROM relays WHERE id=?", id)
 		if err == nil && n == 0 {
@@ -116,9 +119,9 @@ func (l *Ledger) RemoveRelay(ctx context.Context, id string, team *OwnedTeam, me
 	})
 }
 
-// Relays lists the relays to be run of a Claude root, or of every root if root is "", in
+// List returns the relays to be run of a Claude root, or of every root if root is "", in
 // the order in which they were added.
-func (l *Ledger) Relays(ctx context.Context, root string) ([]Relay, error) {
+func (l Relays) List(ctx context.Context, root string) ([]Relay, error) {
 	var invalid error
 	list, err := sqlite.Select(ctx, l.db, "relays", func(v sqlite.Row) Relay {
 		r := Relay{

@@ -65,7 +65,7 @@ func aSession() Session {
 func claimRows(t testing.TB, l *Ledger, uuids ...string) {
 	t.Helper()
 	for _, uuid := range uuids {
-		if err := errors.Join(l.Claim(t.Context(), aRow(uuid)), l.Mark(t.Context(), uuid)); err != nil {
+		if err := errors.Join(l.Deliveries.Claim(t.Context(), aRow(uuid)), l.Deliveries.Mark(t.Context(), uuid)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,15 +80,15 @@ func bring(t *testing.T, l *Ledger, state DeliveryState) {
 	case Claimed:
 		return
 	case Dropped:
-		must(t, l.Drop(t.Context(), "d"))
+		must(t, l.Deliveries.Drop(t.Context(), "d"))
 		return
 	case TakenByAgent:
-		must(t, l.EndDeliveries(t.Context(), TakenByAgent, "", "d"))
+		must(t, l.Deliveries.End(t.Context(), TakenByAgent, "", "d"))
 		return
 	}
-	must(t, l.Commit(t.Context(), aFrame("f"), "d"))
+	must(t, l.Frames.Commit(t.Context(), aFrame("f"), "d"))
 	if state != FrameWritten {
-		must(t, l.Advance(t.Context(), "f", state, "because"))
+		must(t, l.Frames.Advance(t.Context(), "f", state, "because"))
 	}
 }
 
@@ -98,7 +98,7 @@ func allStates() []DeliveryState {
 
 func mustDelivery(t *testing.T, l *Ledger, uuid string) Delivery {
 	t.Helper()
-	list, err := l.Deliveries(t.Context(), DeliveryQuery{})
+	list, err := l.Deliveries.List(t.Context(), DeliveryQuery{})
 	must(t, err)
 	for _, d := range list {
 		if d.UUID == uuid {
@@ -111,7 +111,7 @@ func mustDelivery(t *testing.T, l *Ledger, uuid string) Delivery {
 
 func mustFrame(t *testing.T, l *Ledger, uuid string) Frame {
 	t.Helper()
-	f, found, err := l.Frame(t.Context(), uuid)
+	f, found, err := l.Frames.Frame(t.Context(), uuid)
 	must(t, err)
 	if !found {
 		t.Fatalf("no frame %s", uuid)
@@ -192,12 +192,12 @@ func TestDeliveryOnItsWay(t *testing.T) {
 		l := mustOpen(t, path)
 		ds := []Delivery{aRow("r"), anInput("i")}
 		ds[0].Marked, ds[0].State, ds[0].Frame, ds[0].Reason, ds[0].Seq = true, Done, "x", "x", 99 // not looked at
-		must(t, l.Claim(t.Context(), ds...))
+		must(t, l.Deliveries.Claim(t.Context(), ds...))
 		row, input := aRow("r"), anInput("i")
 		row.Seq, input.Seq, row.State, input.State, input.Marked = 1, 2, Claimed, Claimed, true
 		check := func(what string) {
 			t.Helper()
-			got, err := l.Deliveries(t.Context(), DeliveryQuery{})
+			got, err := l.Deliveries.List(t.Context(), DeliveryQuery{})
 			must(t, err)
 			if diff := cmp.Diff([]Delivery{input, row}, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", what, diff)
@@ -208,12 +208,12 @@ func TestDeliveryOnItsWay(t *testing.T) {
 		}
 		check("claimed")
 
-		must(t, l.Mark(t.Context(), "r"))
+		must(t, l.Deliveries.Mark(t.Context(), "r"))
 		row.Marked = true
 		check("marked")
 
 		f := aFrame("f")
-		must(t, l.Commit(t.Context(), f, "i", "r"))
+		must(t, l.Frames.Commit(t.Context(), f, "i", "r"))
 		row.Frame, row.State, row.At = "f", FrameWritten, f.At
 		input.Frame, input.State, input.At = "f", FrameWritten, f.At
 		f.State = FrameWritten
@@ -221,7 +221,7 @@ func TestDeliveryOnItsWay(t *testing.T) {
 
 		for _, state := range []DeliveryState{Accepted, Cut, Done} {
 			time.Sleep(time.Minute) // of the bubble's clock
-			must(t, l.Advance(t.Context(), "f", state, "why "+string(state)))
+			must(t, l.Frames.Advance(t.Context(), "f", state, "why "+string(state)))
 			row.State, row.Reason, row.At = state, "why "+string(state), time.Now().UTC()
 			input.State, input.Reason, input.At = row.State, row.Reason, row.At
 			f.State, f.Reason, f.At = row.State, row.Reason, row.At
@@ -243,16 +243,16 @@ func TestZeroTimeIsNow(t *testing.T) {
 		l, now := mustOpen(t, path), time.Now().UTC()
 		d, f, s := anInput("i"), aFrame("f"), aSession()
 		d.At, f.At, s.At = time.Time{}, time.Time{}, time.Time{}
-		must(t, l.Claim(t.Context(), d))
+		must(t, l.Deliveries.Claim(t.Context(), d))
 		if got := mustDelivery(t, l, "i").At; !got.Equal(now) {
 			t.Errorf("claimed at %v, want %v", got, now)
 		}
-		must(t, l.Commit(t.Context(), f, "i"))
+		must(t, l.Frames.Commit(t.Context(), f, "i"))
 		if got := mustFrame(t, l, "f").At; !got.Equal(now) {
 			t.Errorf("committed at %v, want %v", got, now)
 		}
-		must(t, l.SetSession(t.Context(), s))
-		got, _, err := l.Session(t.Context(), bob)
+		must(t, l.Sessions.SetSession(t.Context(), s))
+		got, _, err := l.Sessions.Session(t.Context(), bob)
 		must(t, err)
 		if !got.At.Equal(now) {
 			t.Errorf("session at %v, want %v", got.At, now)
@@ -269,7 +269,7 @@ func TestEnded(t *testing.T) {
 		}
 		l := newLedger(t)
 		bring(t, l, state)
-		open, err := l.OpenCount(t.Context(), bob)
+		open, err := l.Deliveries.OpenCount(t.Context(), bob)
 		must(t, err)
 		if (open == 0) != ended[state] {
 			t.Errorf("%s: %d open", state, open)
@@ -287,7 +287,7 @@ func TestClaimAgainLeavesWhatIsThere(t *testing.T) {
 			again := aRow("d")
 			again.Raw, again.At, again.From = []byte("as it stands now"), tuesday, "eve"
 			ds := []Delivery{again}
-			wantUnchanged(t, l, nil, func() error { return l.Claim(t.Context(), ds...) })
+			wantUnchanged(t, l, nil, func() error { return l.Deliveries.Claim(t.Context(), ds...) })
 			if ds[0].Seq != 1 {
 				t.Errorf("seq %d, want 1", ds[0].Seq)
 			}
@@ -314,9 +314,9 @@ func TestClaimRefusesAnotherUnderTheSameUUID(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLedger(t)
-			must(t, l.Claim(t.Context(), aRow("r"), anInput("i")))
+			must(t, l.Deliveries.Claim(t.Context(), aRow("r"), anInput("i")))
 			// With one before it that could be claimed: all or none.
-			wantUnchanged(t, l, ErrConflict, func() error { return l.Claim(t.Context(), aRow("new"), second) })
+			wantUnchanged(t, l, ErrConflict, func() error { return l.Deliveries.Claim(t.Context(), aRow("new"), second) })
 		})
 	}
 }
@@ -326,7 +326,7 @@ func TestRowsOfOneKey(t *testing.T) {
 	l := newLedger(t)
 	occurrences := func(p inbox.InboxKey, key string, want int) {
 		t.Helper()
-		if n, err := l.Occurrences(t.Context(), p, key); err != nil || n != want {
+		if n, err := l.Deliveries.Occurrences(t.Context(), p, key); err != nil || n != want {
 			t.Errorf("%v %q: %d occurrences, %v; want %d", p, key, n, err, want)
 		}
 	}
@@ -334,23 +334,23 @@ func TestRowsOfOneKey(t *testing.T) {
 	for i := 1; i <= 3; i++ {
 		d := aRow(fmt.Sprint("d", i))
 		d.Key, d.Occurrence = "k", i
-		must(t, l.Claim(t.Context(), d))
+		must(t, l.Deliveries.Claim(t.Context(), d))
 		occurrences(bob, "k", i)
 	}
-	must(t, l.Claim(t.Context(), anInput("i")))
+	must(t, l.Deliveries.Claim(t.Context(), anInput("i")))
 	occurrences(bob, "other", 0)
 	occurrences(bob, "", 0)
 	for i, p := range otherPosts() {
 		occurrences(p, "k", 0)
 		d := aRow(fmt.Sprint("other", i))
 		d.InboxKey, d.Key = p, "k"
-		must(t, l.Claim(t.Context(), d))
+		must(t, l.Deliveries.Claim(t.Context(), d))
 		occurrences(p, "k", 1)
 	}
 	occurrences(bob, "k", 3)
 
 	// What is pruned was claimed all the same.
-	must(t, l.EndDeliveries(t.Context(), Done, "noise", "d1", "d2", "d3", "other0"))
+	must(t, l.Deliveries.End(t.Context(), Done, "noise", "d1", "d2", "d3", "other0"))
 	if n, err := l.Prune(t.Context(), time.Now().Add(time.Hour)); err != nil || n != 4 {
 		t.Fatalf("pruned %d, %v; want 4", n, err)
 	}
@@ -359,9 +359,9 @@ func TestRowsOfOneKey(t *testing.T) {
 	occurrences(otherPosts()[1], "k", 1)
 	d := aRow("d4")
 	d.Key, d.Occurrence = "k", 4
-	must(t, l.Claim(t.Context(), d))
+	must(t, l.Deliveries.Claim(t.Context(), d))
 	occurrences(bob, "k", 4)
-	must(t, l.EndDeliveries(t.Context(), Done, "noise", "d4"))
+	must(t, l.Deliveries.End(t.Context(), Done, "noise", "d4"))
 	_, err := l.Prune(t.Context(), time.Now().Add(time.Hour))
 	must(t, err)
 	occurrences(bob, "k", 4)
@@ -373,12 +373,12 @@ func TestSeqIsNeverUsedAgain(t *testing.T) {
 	last := int64(0)
 	for i := range 5 {
 		ds := []Delivery{aRow(fmt.Sprint("a", i)), aRow(fmt.Sprint("b", i))}
-		must(t, l.Claim(t.Context(), ds...))
+		must(t, l.Deliveries.Claim(t.Context(), ds...))
 		if ds[0].Seq <= last || ds[1].Seq <= ds[0].Seq {
 			t.Fatalf("seq %d, %d after %d", ds[0].Seq, ds[1].Seq, last)
 		}
 		last = ds[1].Seq
-		must(t, l.EndDeliveries(t.Context(), Done, "", ds[0].UUID, ds[1].UUID))
+		must(t, l.Deliveries.End(t.Context(), Done, "", ds[0].UUID, ds[1].UUID))
 		if n, err := l.Prune(t.Context(), time.Now().Add(time.Hour)); err != nil || n != 2 {
 			t.Fatalf("pruned %d, %v; want 2", n, err)
 		}
@@ -390,12 +390,12 @@ func TestWhatIsUnmarkedAndWhatWaits(t *testing.T) {
 	l := newLedger(t)
 	other := aRow("elsewhere")
 	other.InboxKey = otherPosts()[3]
-	must(t, l.Claim(t.Context(), aRow("r1"), aRow("r2"), other, anInput("i1"), aRow("r3"), anInput("i2"), aRow("r4")))
+	must(t, l.Deliveries.Claim(t.Context(), aRow("r1"), aRow("r2"), other, anInput("i1"), aRow("r3"), anInput("i2"), aRow("r4")))
 	check := func(unmarked, waiting string) {
 		t.Helper()
-		u, err := l.Unmarked(t.Context(), bob)
+		u, err := l.Deliveries.Unmarked(t.Context(), bob)
 		must(t, err)
-		w, err := l.Waiting(t.Context(), bob)
+		w, err := l.Deliveries.Waiting(t.Context(), bob)
 		must(t, err)
 		if got := strings.Join(uuids(u), " "); got != unmarked {
 			t.Errorf("unmarked: %s; want %s", got, unmarked)
@@ -405,23 +405,23 @@ func TestWhatIsUnmarkedAndWhatWaits(t *testing.T) {
 		}
 	}
 	check("r1 r2 r3 r4", "i1 i2")
-	must(t, l.Mark(t.Context(), "r4", "r2", "elsewhere", "r2"))
+	must(t, l.Deliveries.Mark(t.Context(), "r4", "r2", "elsewhere", "r2"))
 	check("r1 r3", "i1 i2 r2 r4")
-	must(t, l.EndDeliveries(t.Context(), TakenByAgent, "", "r1", "r4"))
+	must(t, l.Deliveries.End(t.Context(), TakenByAgent, "", "r1", "r4"))
 	check("r3", "i1 i2 r2")
-	must(t, l.Commit(t.Context(), aFrame("f"), "i1", "r2"))
+	must(t, l.Frames.Commit(t.Context(), aFrame("f"), "i1", "r2"))
 	check("r3", "i2")
-	must(t, l.Advance(t.Context(), "f", Failed, "agent died"))
+	must(t, l.Frames.Advance(t.Context(), "f", Failed, "agent died"))
 	check("r3", "i2")
-	must(t, l.Retry(t.Context(), "r2"))
-	must(t, l.Retry(t.Context(), "i1"))
+	must(t, l.Deliveries.Retry(t.Context(), "r2"))
+	must(t, l.Deliveries.Retry(t.Context(), "i1"))
 	check("r3", "i1 i2 r2")
 
-	wantUnchanged(t, l, ErrUnknown, func() error { return l.Mark(t.Context(), "r3", "nobody") })
+	wantUnchanged(t, l, ErrUnknown, func() error { return l.Deliveries.Mark(t.Context(), "r3", "nobody") })
 	// A person who retries what an earlier claim left half done wants it delivered.
-	must(t, l.EndDeliveries(t.Context(), Failed, "too large", "r3"))
+	must(t, l.Deliveries.End(t.Context(), Failed, "too large", "r3"))
 	check("", "i1 i2 r2")
-	must(t, l.Retry(t.Context(), "r3"))
+	must(t, l.Deliveries.Retry(t.Context(), "r3"))
 	check("", "i1 i2 r2 r3")
 }
 
@@ -434,7 +434,7 @@ func TestSettleRetryAndDropInEachState(t *testing.T) {
 		to   map[DeliveryState]DeliveryState // from → to; all others are refused
 	}
 	end := func(s DeliveryState) func(*Ledger, context.Context) error {
-		return func(l *Ledger, ctx context.Context) error { return l.EndDeliveries(ctx, s, "so", "d") }
+		return func(l *Ledger, ctx context.Context) error { return l.Deliveries.End(ctx, s, "so", "d") }
 	}
 	for _, step := range []step{
 		{"end as taken", end(TakenByAgent), map[DeliveryState]DeliveryState{Claimed: TakenByAgent, TakenByAgent: TakenByAgent}},
@@ -442,8 +442,8 @@ func TestSettleRetryAndDropInEachState(t *testing.T) {
 		{"end as dropped", end(Dropped), map[DeliveryState]DeliveryState{Claimed: Dropped, Dropped: Dropped}},
 		{"end as done", end(Done), map[DeliveryState]DeliveryState{Claimed: Done}},
 		{"end as cancelled", end(Cancelled), map[DeliveryState]DeliveryState{Claimed: Cancelled}},
-		{"retry", func(l *Ledger, ctx context.Context) error { return l.Retry(ctx, "d") }, map[DeliveryState]DeliveryState{Failed: Claimed}},
-		{"drop", func(l *Ledger, ctx context.Context) error { return l.Drop(ctx, "d") }, map[DeliveryState]DeliveryState{Claimed: Dropped, Failed: Dropped}},
+		{"retry", func(l *Ledger, ctx context.Context) error { return l.Deliveries.Retry(ctx, "d") }, map[DeliveryState]DeliveryState{Failed: Claimed}},
+		{"drop", func(l *Ledger, ctx context.Context) error { return l.Deliveries.Drop(ctx, "d") }, map[DeliveryState]DeliveryState{Claimed: Dropped, Failed: Dropped}},
 	} {
 		for _, from := range allStates() {
 			t.Run(step.name+" from "+string(from), func(t *testing.T) {
@@ -467,7 +467,7 @@ func TestSettleRetryAndDropInEachState(t *testing.T) {
 					t.Errorf("got %+v, want it %s", got, to)
 				}
 				if to == Claimed { // and it can go on its way again
-					must(t, l.Commit(t.Context(), aFrame("f2"), "d"))
+					must(t, l.Frames.Commit(t.Context(), aFrame("f2"), "d"))
 					if f := mustFrame(t, l, "f2"); f.Tries != 0 || f.Deaths != 0 {
 						t.Errorf("the new frame begins with %d tries and %d deaths", f.Tries, f.Deaths)
 					}
@@ -481,15 +481,15 @@ func TestSettleIsAllOrNone(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	claimRows(t, l, "a", "b", "c")
-	must(t, l.Commit(t.Context(), aFrame("f"), "c"))
-	wantRefused(t, l, func() error { return l.EndDeliveries(t.Context(), Cancelled, "", "a", "b", "c") })
-	wantUnchanged(t, l, ErrUnknown, func() error { return l.EndDeliveries(t.Context(), Cancelled, "", "a", "nobody") })
-	must(t, l.EndDeliveries(t.Context(), Cancelled, "taken back", "a", "b"))
+	must(t, l.Frames.Commit(t.Context(), aFrame("f"), "c"))
+	wantRefused(t, l, func() error { return l.Deliveries.End(t.Context(), Cancelled, "", "a", "b", "c") })
+	wantUnchanged(t, l, ErrUnknown, func() error { return l.Deliveries.End(t.Context(), Cancelled, "", "a", "nobody") })
+	must(t, l.Deliveries.End(t.Context(), Cancelled, "taken back", "a", "b"))
 	if d := mustDelivery(t, l, "b"); d.State != Cancelled || d.Reason != "taken back" {
 		t.Errorf("got %+v", d)
 	}
-	wantUnchanged(t, l, ErrUnknown, func() error { return l.Retry(t.Context(), "nobody") })
-	wantUnchanged(t, l, ErrUnknown, func() error { return l.Drop(t.Context(), "nobody") })
+	wantUnchanged(t, l, ErrUnknown, func() error { return l.Deliveries.Retry(t.Context(), "nobody") })
+	wantUnchanged(t, l, ErrUnknown, func() error { return l.Deliveries.Drop(t.Context(), "nobody") })
 }
 
 func TestAdvanceFromEachStateToEach(t *testing.T) {
@@ -500,7 +500,7 @@ func TestAdvanceFromEachStateToEach(t *testing.T) {
 				t.Parallel()
 				l := newLedger(t)
 				bring(t, l, from)
-				advance := func() error { return l.Advance(t.Context(), "f", to, "so") }
+				advance := func() error { return l.Frames.Advance(t.Context(), "f", to, "so") }
 				switch to {
 				case Accepted, Cut, Done, Cancelled, Failed:
 				default:
@@ -532,16 +532,16 @@ func TestAdvanceLeavesOtherDeliveriesAlone(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	claimRows(t, l, "a", "b", "c")
-	must(t, l.Commit(t.Context(), aFrame("f1"), "a"))
-	must(t, l.Advance(t.Context(), "f1", Done, ""))
-	must(t, l.Commit(t.Context(), aFrame("f2"), "b"))
-	must(t, l.Advance(t.Context(), "f2", Failed, ""))
+	must(t, l.Frames.Commit(t.Context(), aFrame("f1"), "a"))
+	must(t, l.Frames.Advance(t.Context(), "f1", Done, ""))
+	must(t, l.Frames.Commit(t.Context(), aFrame("f2"), "b"))
+	must(t, l.Frames.Advance(t.Context(), "f2", Failed, ""))
 	wantStates(t, l, "a done", "b failed", "c claimed")
-	wantUnchanged(t, l, ErrUnknown, func() error { return l.Advance(t.Context(), "nobody", Done, "") })
+	wantUnchanged(t, l, ErrUnknown, func() error { return l.Frames.Advance(t.Context(), "nobody", Done, "") })
 
 	// One that a person dropped after its frame had failed stays dropped.
-	must(t, l.Drop(t.Context(), "b"))
-	must(t, l.Advance(t.Context(), "f2", Failed, ""))
+	must(t, l.Deliveries.Drop(t.Context(), "b"))
+	must(t, l.Frames.Advance(t.Context(), "f2", Failed, ""))
 	wantStates(t, l, "b dropped")
 }
 
@@ -554,12 +554,12 @@ func TestCommitRefuses(t *testing.T) {
 		far := aRow("far")
 		far.InboxKey = otherPosts()[0]
 		claimRows(t, l, "free", "gone", "d")
-		must(t, l.Claim(t.Context(), aRow("raw"), far))
-		must(t, l.Mark(t.Context(), "far"))
-		must(t, l.Drop(t.Context(), "gone"))
-		must(t, l.Commit(t.Context(), aFrame("f"), "d"))
+		must(t, l.Deliveries.Claim(t.Context(), aRow("raw"), far))
+		must(t, l.Deliveries.Mark(t.Context(), "far"))
+		must(t, l.Deliveries.Drop(t.Context(), "gone"))
+		must(t, l.Frames.Commit(t.Context(), aFrame("f"), "d"))
 		if !inFlight {
-			must(t, l.Advance(t.Context(), "f", Done, ""))
+			must(t, l.Frames.Advance(t.Context(), "f", Done, ""))
 		}
 		return l
 	}
@@ -596,7 +596,7 @@ func TestCommitRefuses(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			l := prepare(t, test.inFlight)
-			commit := func() error { return l.Commit(t.Context(), test.frame, test.deliveries...) }
+			commit := func() error { return l.Frames.Commit(t.Context(), test.frame, test.deliveries...) }
 			switch {
 			case test.want == nil:
 				wantRefused(t, l, commit)
@@ -621,22 +621,22 @@ func TestCommitAgainChangesNothing(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	claimRows(t, l, "a", "b")
-	must(t, l.Commit(t.Context(), aFrame("f"), "a", "b"))
-	must(t, l.Tried(t.Context(), "f", "session-9"))
+	must(t, l.Frames.Commit(t.Context(), aFrame("f"), "a", "b"))
+	must(t, l.Frames.Tried(t.Context(), "f", "session-9"))
 	again := aFrame("f")
 	again.Session, again.At = "later", tuesday
-	wantUnchanged(t, l, nil, func() error { return l.Commit(t.Context(), again, "a", "b") })
-	wantUnchanged(t, l, ErrConflict, func() error { return l.Commit(t.Context(), again, "a") })
+	wantUnchanged(t, l, nil, func() error { return l.Frames.Commit(t.Context(), again, "a", "b") })
+	wantUnchanged(t, l, ErrConflict, func() error { return l.Frames.Commit(t.Context(), again, "a") })
 
-	must(t, l.Commit(t.Context(), aNudge("n", "f")))
-	wantUnchanged(t, l, nil, func() error { return l.Commit(t.Context(), aNudge("n", "f")) })
+	must(t, l.Frames.Commit(t.Context(), aNudge("n", "f")))
+	wantUnchanged(t, l, nil, func() error { return l.Frames.Commit(t.Context(), aNudge("n", "f")) })
 }
 
 func TestNudges(t *testing.T) {
 	t.Parallel()
 	inFlight := func(t *testing.T, l *Ledger, want string) Frame {
 		t.Helper()
-		f, found, err := l.InFlight(t.Context(), bob)
+		f, found, err := l.Frames.InFlight(t.Context(), bob)
 		must(t, err)
 		if f.UUID != want || found != (want != "") {
 			t.Fatalf("in flight: %q, %v; want %q", f.UUID, found, want)
@@ -648,10 +648,10 @@ func TestNudges(t *testing.T) {
 		l := newLedger(t)
 		inFlight(t, l, "")
 		claimRows(t, l, "a", "b", "c")
-		must(t, l.Commit(t.Context(), aFrame("f"), "a", "b"))
-		must(t, l.Advance(t.Context(), "f", Accepted, ""))
+		must(t, l.Frames.Commit(t.Context(), aFrame("f"), "a", "b"))
+		must(t, l.Frames.Advance(t.Context(), "f", Accepted, ""))
 		inFlight(t, l, "f")
-		must(t, l.Commit(t.Context(), aNudge("n1", "f")))
+		must(t, l.Frames.Commit(t.Context(), aNudge("n1", "f")))
 		wantStates(t, l, "f cut", "a cut", "b cut", "c claimed", "n1 written")
 		if got := inFlight(t, l, "n1"); got.Kind != FrameNudge || got.Parent != "f" || !bytes.Equal(got.Bytes, aNudge("n1", "f").Bytes) {
 			t.Errorf("got %+v", got)
@@ -664,21 +664,21 @@ func TestNudges(t *testing.T) {
 	t.Run("done ends its frame", func(t *testing.T) {
 		t.Parallel()
 		l := cut(t)
-		must(t, l.Advance(t.Context(), "n1", Accepted, ""))
+		must(t, l.Frames.Advance(t.Context(), "n1", Accepted, ""))
 		wantStates(t, l, "f cut", "a cut", "n1 accepted")
-		must(t, l.Advance(t.Context(), "n1", Done, ""))
+		must(t, l.Frames.Advance(t.Context(), "n1", Done, ""))
 		wantStates(t, l, "f done", "a done", "b done", "c claimed", "n1 done")
 		inFlight(t, l, "")
-		must(t, l.Commit(t.Context(), aFrame("g"), "c"))
+		must(t, l.Frames.Commit(t.Context(), aFrame("g"), "c"))
 	})
 	for _, end := range []DeliveryState{Cancelled, Failed} {
 		t.Run(string(end)+" leaves its frame cut", func(t *testing.T) {
 			t.Parallel()
 			l := cut(t)
-			must(t, l.Advance(t.Context(), "n1", end, "so"))
+			must(t, l.Frames.Advance(t.Context(), "n1", end, "so"))
 			wantStates(t, l, "f cut", "a cut", "n1 "+string(end))
 			inFlight(t, l, "f")
-			must(t, l.Commit(t.Context(), aNudge("n2", "f")))
+			must(t, l.Frames.Commit(t.Context(), aNudge("n2", "f")))
 			inFlight(t, l, "n2")
 		})
 	}
@@ -686,7 +686,7 @@ func TestNudges(t *testing.T) {
 		t.Run("the frame "+string(end)+" ends its nudge", func(t *testing.T) {
 			t.Parallel()
 			l := cut(t)
-			must(t, l.Advance(t.Context(), "f", end, "so"))
+			must(t, l.Frames.Advance(t.Context(), "f", end, "so"))
 			s := " " + string(end)
 			wantStates(t, l, "f"+s, "a"+s, "b"+s, "n1"+s)
 			inFlight(t, l, "")
@@ -695,11 +695,11 @@ func TestNudges(t *testing.T) {
 	t.Run("a further one waits until the last was cut", func(t *testing.T) {
 		t.Parallel()
 		l := cut(t)
-		commit := func() error { return l.Commit(t.Context(), aNudge("n2", "f")) }
+		commit := func() error { return l.Frames.Commit(t.Context(), aNudge("n2", "f")) }
 		wantRefused(t, l, commit)
-		must(t, l.Advance(t.Context(), "n1", Accepted, ""))
+		must(t, l.Frames.Advance(t.Context(), "n1", Accepted, ""))
 		wantRefused(t, l, commit)
-		must(t, l.Advance(t.Context(), "n1", Cut, ""))
+		must(t, l.Frames.Advance(t.Context(), "n1", Cut, ""))
 		inFlight(t, l, "n1")
 		must(t, commit())
 		inFlight(t, l, "n2")
@@ -707,15 +707,15 @@ func TestNudges(t *testing.T) {
 		if f := mustFrame(t, l, "f"); f.Nudges != 2 {
 			t.Errorf("%d nudges, want 2", f.Nudges)
 		}
-		must(t, l.Advance(t.Context(), "n2", Done, ""))
+		must(t, l.Frames.Advance(t.Context(), "n2", Done, ""))
 		wantStates(t, l, "f done", "b done", "n1 failed", "n2 done")
 	})
 	t.Run("about a nudge is refused", func(t *testing.T) {
 		t.Parallel()
 		l := cut(t)
-		must(t, l.Advance(t.Context(), "n1", Cut, ""))
+		must(t, l.Frames.Advance(t.Context(), "n1", Cut, ""))
 		var bad *ValueError
-		if err := l.Commit(t.Context(), aNudge("n2", "n1")); !errors.As(err, &bad) {
+		if err := l.Frames.Commit(t.Context(), aNudge("n2", "n1")); !errors.As(err, &bad) {
 			t.Errorf("got %v, want a ValueError", err)
 		}
 		inFlight(t, l, "n1")
@@ -726,14 +726,14 @@ func TestNudges(t *testing.T) {
 		for i, p := range otherPosts() {
 			d, f := anInput(fmt.Sprint("i", i)), aFrame(fmt.Sprint("g", i))
 			d.InboxKey, f.InboxKey = p, p
-			must(t, l.Claim(t.Context(), d))
-			must(t, l.Commit(t.Context(), f, d.UUID))
-			got, found, err := l.InFlight(t.Context(), p)
+			must(t, l.Deliveries.Claim(t.Context(), d))
+			must(t, l.Frames.Commit(t.Context(), f, d.UUID))
+			got, found, err := l.Frames.InFlight(t.Context(), p)
 			if err != nil || !found || got.UUID != f.UUID {
 				t.Errorf("%v: in flight %q, %v, %v", p, got.UUID, found, err)
 			}
 		}
-		must(t, l.Advance(t.Context(), "n1", Done, ""))
+		must(t, l.Frames.Advance(t.Context(), "n1", Done, ""))
 		inFlight(t, l, "")
 		wantStates(t, l, "g0 written", "i0 written", "g3 written")
 	})
@@ -756,16 +756,16 @@ func TestTriesAndDeaths(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	bring(t, l, FrameWritten)
-	must(t, l.Tried(t.Context(), "f", "one"))
-	must(t, l.Advance(t.Context(), "f", Accepted, ""))
+	must(t, l.Frames.Tried(t.Context(), "f", "one"))
+	must(t, l.Frames.Advance(t.Context(), "f", Accepted, ""))
 	for i := 1; i <= 3; i++ {
-		f, err := l.Died(t.Context(), "f")
+		f, err := l.Frames.Died(t.Context(), "f")
 		must(t, err)
 		if f.Deaths != i || f.State != Accepted || !bytes.Equal(f.Bytes, aFrame("f").Bytes) {
 			t.Errorf("death %d gave %+v", i, f)
 		}
 	}
-	must(t, l.Tried(t.Context(), "f", "two"))
+	must(t, l.Frames.Tried(t.Context(), "f", "two"))
 	want := aFrame("f")
 	got := mustFrame(t, l, "f")
 	want.State, want.Tries, want.Deaths, want.Session, want.At = Accepted, 2, 3, "two", got.At
@@ -774,14 +774,14 @@ func TestTriesAndDeaths(t *testing.T) {
 	}
 
 	died := func(uuid string) func() error {
-		return func() error { _, err := l.Died(t.Context(), uuid); return err }
+		return func() error { _, err := l.Frames.Died(t.Context(), uuid); return err }
 	}
 	wantUnchanged(t, l, ErrUnknown, died("nobody"))
-	wantUnchanged(t, l, ErrUnknown, func() error { return l.Tried(t.Context(), "nobody", "x") })
-	must(t, l.Advance(t.Context(), "f", Done, ""))
+	wantUnchanged(t, l, ErrUnknown, func() error { return l.Frames.Tried(t.Context(), "nobody", "x") })
+	must(t, l.Frames.Advance(t.Context(), "f", Done, ""))
 	wantRefused(t, l, died("f"))
-	wantRefused(t, l, func() error { return l.Tried(t.Context(), "f", "x") })
-	if _, found, err := l.Frame(t.Context(), "nobody"); found || err != nil {
+	wantRefused(t, l, func() error { return l.Frames.Tried(t.Context(), "f", "x") })
+	if _, found, err := l.Frames.Frame(t.Context(), "nobody"); found || err != nil {
 		t.Errorf("found %v, %v", found, err)
 	}
 }
@@ -793,12 +793,12 @@ func TestRelayValuesThatCannotBeKept(t *testing.T) {
 	huge := make([]byte, maxContent+1)
 	claim := func(field string, from Delivery, change func(*Delivery)) (string, func() error) {
 		change(&from)
-		return field, func() error { return l.Claim(t.Context(), from) }
+		return field, func() error { return l.Deliveries.Claim(t.Context(), from) }
 	}
 	commit := func(field string, change func(*Frame), deliveries ...string) (string, func() error) {
 		f := aFrame("f")
 		change(&f)
-		return field, func() error { return l.Commit(t.Context(), f, deliveries...) }
+		return field, func() error { return l.Frames.Commit(t.Context(), f, deliveries...) }
 	}
 	before := dump(t, l)
 	check := func(field string, step func() error) {
@@ -831,18 +831,18 @@ func TestRelayValuesThatCannotBeKept(t *testing.T) {
 	check(commit("bytes", func(f *Frame) { f.Bytes = []byte("{}\n") }, "free"))
 	check(commit("bytes", func(f *Frame) { f.Bytes = huge }, "free"))
 	for _, s := range []DeliveryState{Claimed, FrameWritten, Accepted, Cut, "", "x"} {
-		check("state", func() error { return l.EndDeliveries(t.Context(), s, "", "free") })
+		check("state", func() error { return l.Deliveries.End(t.Context(), s, "", "free") })
 	}
 	check("team", func() error {
-		return l.SetSession(t.Context(), Session{InboxKey: inbox.InboxKey{Root: "/r", Inbox: "b"}})
+		return l.Sessions.SetSession(t.Context(), Session{InboxKey: inbox.InboxKey{Root: "/r", Inbox: "b"}})
 	})
 	for _, ask := range []func() error{
-		func() error { _, err := l.Unmarked(t.Context(), inbox.InboxKey{}); return err },
-		func() error { _, err := l.Waiting(t.Context(), inbox.InboxKey{}); return err },
-		func() error { _, err := l.Occurrences(t.Context(), inbox.InboxKey{}, "k"); return err },
-		func() error { _, err := l.OpenCount(t.Context(), inbox.InboxKey{}); return err },
-		func() error { _, _, err := l.InFlight(t.Context(), inbox.InboxKey{}); return err },
-		func() error { _, _, err := l.Session(t.Context(), inbox.InboxKey{}); return err },
+		func() error { _, err := l.Deliveries.Unmarked(t.Context(), inbox.InboxKey{}); return err },
+		func() error { _, err := l.Deliveries.Waiting(t.Context(), inbox.InboxKey{}); return err },
+		func() error { _, err := l.Deliveries.Occurrences(t.Context(), inbox.InboxKey{}, "k"); return err },
+		func() error { _, err := l.Deliveries.OpenCount(t.Context(), inbox.InboxKey{}); return err },
+		func() error { _, _, err := l.Frames.InFlight(t.Context(), inbox.InboxKey{}); return err },
+		func() error { _, _, err := l.Sessions.Session(t.Context(), inbox.InboxKey{}); return err },
 	} {
 		check("root", ask)
 	}
@@ -857,10 +857,10 @@ func TestHostileAndLargeContentsComeBackAsTheyWere(t *testing.T) {
 	d.Raw, d.From, d.Kind, d.ID = large, strings.Repeat("ü\x00", 64<<10), "\xfe", "\x00"
 	f := aFrame("\x00")
 	f.Bytes = large
-	must(t, l.Claim(t.Context(), d))
-	must(t, l.Mark(t.Context(), d.UUID))
-	must(t, l.Commit(t.Context(), f, d.UUID))
-	must(t, l.Advance(t.Context(), f.UUID, Failed, strings.Repeat("long ", 50_000)))
+	must(t, l.Deliveries.Claim(t.Context(), d))
+	must(t, l.Deliveries.Mark(t.Context(), d.UUID))
+	must(t, l.Frames.Commit(t.Context(), f, d.UUID))
+	must(t, l.Frames.Advance(t.Context(), f.UUID, Failed, strings.Repeat("long ", 50_000)))
 	must(t, l.Close())
 
 	l = mustOpen(t, path)
@@ -882,9 +882,9 @@ func TestDeliveriesAreFound(t *testing.T) {
 		d.InboxKey = p
 		ds = append(ds, d)
 	}
-	must(t, l.Claim(t.Context(), ds...))
-	must(t, l.EndDeliveries(t.Context(), Failed, "", "b2", "o3"))
-	must(t, l.Drop(t.Context(), "b1"))
+	must(t, l.Deliveries.Claim(t.Context(), ds...))
+	must(t, l.Deliveries.End(t.Context(), Failed, "", "b2", "o3"))
+	must(t, l.Deliveries.Drop(t.Context(), "b1"))
 	for _, test := range []struct {
 		query DeliveryQuery
 		want  string
@@ -904,16 +904,16 @@ func TestDeliveriesAreFound(t *testing.T) {
 		{DeliveryQuery{States: []DeliveryState{"') OR true --"}}, ""},
 		{DeliveryQuery{Inbox: "' OR true --"}, ""},
 	} {
-		got, err := l.Deliveries(t.Context(), test.query)
+		got, err := l.Deliveries.List(t.Context(), test.query)
 		must(t, err)
 		if got := strings.Join(uuids(got), " "); got != test.want {
 			t.Errorf("%+v: %s; want %s", test.query, got, test.want)
 		}
 	}
-	if n, err := l.OpenCount(t.Context(), bob); err != nil || n != 1 {
+	if n, err := l.Deliveries.OpenCount(t.Context(), bob); err != nil || n != 1 {
 		t.Errorf("%d open, %v; want 1", n, err)
 	}
-	if n, err := l.OpenCount(t.Context(), inbox.InboxKey{Root: "/nowhere", Team: "x", CreatedAt: 1, Inbox: "y"}); err != nil || n != 0 {
+	if n, err := l.Deliveries.OpenCount(t.Context(), inbox.InboxKey{Root: "/nowhere", Team: "x", CreatedAt: 1, Inbox: "y"}); err != nil || n != 0 {
 		t.Errorf("%d open, %v; want 0", n, err)
 	}
 }
@@ -921,20 +921,20 @@ func TestDeliveriesAreFound(t *testing.T) {
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
-	if _, found, err := l.Session(t.Context(), bob); found || err != nil {
+	if _, found, err := l.Sessions.Session(t.Context(), bob); found || err != nil {
 		t.Fatalf("found %v, %v", found, err)
 	}
 	first := aSession()
-	must(t, l.SetSession(t.Context(), first))
+	must(t, l.Sessions.SetSession(t.Context(), first))
 	var others []Session
 	for i, p := range otherPosts() {
 		others = append(others, Session{InboxKey: p, ID: fmt.Sprint("s", i), At: tuesday})
-		must(t, l.SetSession(t.Context(), others[i]))
+		must(t, l.Sessions.SetSession(t.Context(), others[i]))
 	}
 	second := Session{InboxKey: bob, ID: "session-3", At: tuesday, Mode: []byte(`{"model":"sonnet"}`)}
 	for _, want := range []Session{first, second} {
-		must(t, l.SetSession(t.Context(), want))
-		got, found, err := l.Session(t.Context(), bob)
+		must(t, l.Sessions.SetSession(t.Context(), want))
+		got, found, err := l.Sessions.Session(t.Context(), bob)
 		must(t, err)
 		if diff := cmp.Diff(want, got); !found || diff != "" {
 			t.Errorf("found %v (-want +got):\n%s", found, diff)
@@ -946,7 +946,7 @@ func TestSessions(t *testing.T) {
 		"/nowhere":     nil,
 		"":             {second, others[3], others[2], others[1], others[0]},
 	} {
-		got, err := l.Sessions(t.Context(), root)
+		got, err := l.Sessions.List(t.Context(), root)
 		must(t, err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("sessions of %q (-want +got):\n%s", root, diff)
@@ -960,26 +960,26 @@ func TestPruneForgetsWhatEndedAndNothingOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := mustOpen(t, path)
 		claimRows(t, l, "done", "failed", "late", "cut", "claimed", "taken")
-		must(t, l.Claim(t.Context(), aRow("unmarked")))
-		must(t, l.EndDeliveries(t.Context(), TakenByAgent, "", "taken"))
-		must(t, l.Commit(t.Context(), aFrame("f1"), "done", "failed"))
-		must(t, l.Commit(t.Context(), aNudge("n1", "f1")))
-		must(t, l.Advance(t.Context(), "f1", Failed, ""))
-		must(t, l.Retry(t.Context(), "failed"))
-		must(t, l.Commit(t.Context(), aFrame("f2"), "failed"))
-		must(t, l.Advance(t.Context(), "f2", Failed, ""))
-		must(t, l.Commit(t.Context(), aFrame("f3"), "late"))
-		must(t, l.Advance(t.Context(), "f3", Accepted, ""))
+		must(t, l.Deliveries.Claim(t.Context(), aRow("unmarked")))
+		must(t, l.Deliveries.End(t.Context(), TakenByAgent, "", "taken"))
+		must(t, l.Frames.Commit(t.Context(), aFrame("f1"), "done", "failed"))
+		must(t, l.Frames.Commit(t.Context(), aNudge("n1", "f1")))
+		must(t, l.Frames.Advance(t.Context(), "f1", Failed, ""))
+		must(t, l.Deliveries.Retry(t.Context(), "failed"))
+		must(t, l.Frames.Commit(t.Context(), aFrame("f2"), "failed"))
+		must(t, l.Frames.Advance(t.Context(), "f2", Failed, ""))
+		must(t, l.Frames.Commit(t.Context(), aFrame("f3"), "late"))
+		must(t, l.Frames.Advance(t.Context(), "f3", Accepted, ""))
 
 		time.Sleep(time.Hour) // of the bubble's clock
 		limit := time.Now()
-		must(t, l.Advance(t.Context(), "f3", Done, ""))
-		must(t, l.Commit(t.Context(), aFrame("f4"), "cut"))
-		must(t, l.Commit(t.Context(), aNudge("n4", "f4")))
-		must(t, l.Advance(t.Context(), "n4", Failed, ""))
+		must(t, l.Frames.Advance(t.Context(), "f3", Done, ""))
+		must(t, l.Frames.Commit(t.Context(), aFrame("f4"), "cut"))
+		must(t, l.Frames.Commit(t.Context(), aNudge("n4", "f4")))
+		must(t, l.Frames.Advance(t.Context(), "n4", Failed, ""))
 		// A delivery that a person dropped later than its frame ended.
-		must(t, l.Drop(t.Context(), "failed"))
-		must(t, l.SetSession(t.Context(), aSession()))
+		must(t, l.Deliveries.Drop(t.Context(), "failed"))
+		must(t, l.Sessions.SetSession(t.Context(), aSession()))
 
 		// done and taken, f1 and n1; f2 stays for failed.
 		if n, err := l.Prune(t.Context(), limit); err != nil || n != 4 {
@@ -1023,28 +1023,28 @@ func TestWhatARelayWaitsTheDiskFor(t *testing.T) {
 		want int64
 		do   func() error
 	}{
-		{"Claim", extra, func() error { return l.Claim(ctx, aRow("a"), aRow("b"), aRow("c"), aRow("d")) }},
-		{"Mark", normal, func() error { return l.Mark(ctx, "a", "b") }},
-		{"Commit", extra, func() error { return l.Commit(ctx, aFrame("f"), "a") }},
-		{"Tried", normal, func() error { return l.Tried(ctx, "f", "s") }},
-		{"SetSession", extra, func() error { return l.SetSession(ctx, aSession()) }},
-		{"Died", normal, func() error { _, err := l.Died(ctx, "f"); return err }},
-		{"EndDeliveries", extra, func() error { return l.EndDeliveries(ctx, TakenByAgent, "", "d") }},
-		{"Advance to accepted", normal, func() error { return l.Advance(ctx, "f", Accepted, "") }},
-		{"Commit of a nudge", extra, func() error { return l.Commit(ctx, aNudge("n", "f")) }},
-		{"Advance to cut", normal, func() error { return l.Advance(ctx, "n", Cut, "") }},
-		{"Advance to failed", extra, func() error { return l.Advance(ctx, "n", Failed, "") }},
-		{"Advance to done", normal, func() error { return l.Advance(ctx, "f", Done, "") }},
-		{"Commit", extra, func() error { return l.Commit(ctx, aFrame("g"), "b") }},
-		{"Mark", normal, func() error { return l.Mark(ctx, "c") }},
-		{"Advance to cancelled", extra, func() error { return l.Advance(ctx, "g", Cancelled, "") }},
-		{"Mark", normal, func() error { return l.Mark(ctx, "c") }},
-		{"Drop", extra, func() error { return l.Drop(ctx, "c") }},
-		{"Claim", extra, func() error { return l.Claim(ctx, aRow("e")) }},
-		{"EndDeliveries", extra, func() error { return l.EndDeliveries(ctx, Failed, "", "e") }},
-		{"Mark", normal, func() error { return l.Mark(ctx, "e") }},
-		{"Retry", extra, func() error { return l.Retry(ctx, "e") }},
-		{"Mark", normal, func() error { return l.Mark(ctx, "e") }},
+		{"Claim", extra, func() error { return l.Deliveries.Claim(ctx, aRow("a"), aRow("b"), aRow("c"), aRow("d")) }},
+		{"Mark", normal, func() error { return l.Deliveries.Mark(ctx, "a", "b") }},
+		{"Commit", extra, func() error { return l.Frames.Commit(ctx, aFrame("f"), "a") }},
+		{"Tried", normal, func() error { return l.Frames.Tried(ctx, "f", "s") }},
+		{"SetSession", extra, func() error { return l.Sessions.SetSession(ctx, aSession()) }},
+		{"Died", normal, func() error { _, err := l.Frames.Died(ctx, "f"); return err }},
+		{"Deliveries.End", extra, func() error { return l.Deliveries.End(ctx, TakenByAgent, "", "d") }},
+		{"Advance to accepted", normal, func() error { return l.Frames.Advance(ctx, "f", Accepted, "") }},
+		{"Commit of a nudge", extra, func() error { return l.Frames.Commit(ctx, aNudge("n", "f")) }},
+		{"Advance to cut", normal, func() error { return l.Frames.Advance(ctx, "n", Cut, "") }},
+		{"Advance to failed", extra, func() error { return l.Frames.Advance(ctx, "n", Failed, "") }},
+		{"Advance to done", normal, func() error { return l.Frames.Advance(ctx, "f", Done, "") }},
+		{"Commit", extra, func() error { return l.Frames.Commit(ctx, aFrame("g"), "b") }},
+		{"Mark", normal, func() error { return l.Deliveries.Mark(ctx, "c") }},
+		{"Advance to cancelled", extra, func() error { return l.Frames.Advance(ctx, "g", Cancelled, "") }},
+		{"Mark", normal, func() error { return l.Deliveries.Mark(ctx, "c") }},
+		{"Drop", extra, func() error { return l.Deliveries.Drop(ctx, "c") }},
+		{"Claim", extra, func() error { return l.Deliveries.Claim(ctx, aRow("e")) }},
+		{"Deliveries.End", extra, func() error { return l.Deliveries.End(ctx, Failed, "", "e") }},
+		{"Mark", normal, func() error { return l.Deliveries.Mark(ctx, "e") }},
+		{"Retry", extra, func() error { return l.Deliveries.Retry(ctx, "e") }},
+		{"Mark", normal, func() error { return l.Deliveries.Mark(ctx, "e") }},
 		{"Prune", extra, func() error { _, err := l.Prune(ctx, monday); return err }},
 	} {
 		must(t, step.do())
@@ -1084,25 +1084,25 @@ func TestRelayStepsOnAClosedLedger(t *testing.T) {
 		only := func(_ any, err error) error { return err }
 		two := func(_ any, _ bool, err error) error { return err }
 		return map[string]error{
-			"Claim":         l.Claim(ctx, aRow("x")),
-			"Mark":          l.Mark(ctx, "d"),
-			"Unmarked":      only(l.Unmarked(ctx, bob)),
-			"Waiting":       only(l.Waiting(ctx, bob)),
-			"Occurrences":   only(l.Occurrences(ctx, bob, "k")),
-			"OpenCount":     only(l.OpenCount(ctx, bob)),
-			"EndDeliveries": l.EndDeliveries(ctx, Done, "", "d"),
-			"Retry":         l.Retry(ctx, "d"),
-			"Drop":          l.Drop(ctx, "d"),
-			"Deliveries":    only(l.Deliveries(ctx, DeliveryQuery{})),
-			"Commit":        l.Commit(ctx, aFrame("x"), "d"),
-			"Tried":         l.Tried(ctx, "f", "s"),
-			"Died":          only(l.Died(ctx, "f")),
-			"Advance":       l.Advance(ctx, "f", Done, ""),
-			"InFlight":      two(l.InFlight(ctx, bob)),
-			"Frame":         two(l.Frame(ctx, "f")),
-			"Session":       two(l.Session(ctx, bob)),
-			"SetSession":    l.SetSession(ctx, aSession()),
-			"Sessions":      only(l.Sessions(ctx, "")),
+			"Claim":          l.Deliveries.Claim(ctx, aRow("x")),
+			"Mark":           l.Deliveries.Mark(ctx, "d"),
+			"Unmarked":       only(l.Deliveries.Unmarked(ctx, bob)),
+			"Waiting":        only(l.Deliveries.Waiting(ctx, bob)),
+			"Occurrences":    only(l.Deliveries.Occurrences(ctx, bob, "k")),
+			"OpenCount":      only(l.Deliveries.OpenCount(ctx, bob)),
+			"Deliveries.End": l.Deliveries.End(ctx, Done, "", "d"),
+			"Retry":          l.Deliveries.Retry(ctx, "d"),
+			"Drop":           l.Deliveries.Drop(ctx, "d"),
+			"Deliveries":     only(l.Deliveries.List(ctx, DeliveryQuery{})),
+			"Commit":         l.Frames.Commit(ctx, aFrame("x"), "d"),
+			"Tried":          l.Frames.Tried(ctx, "f", "s"),
+			"Died":           only(l.Frames.Died(ctx, "f")),
+			"Advance":        l.Frames.Advance(ctx, "f", Done, ""),
+			"InFlight":       two(l.Frames.InFlight(ctx, bob)),
+			"Frame":          two(l.Frames.Frame(ctx, "f")),
+			"Session":        two(l.Sessions.Session(ctx, bob)),
+			"SetSession":     l.Sessions.SetSession(ctx, aSession()),
+			"Sessions":       only(l.Sessions.List(ctx, "")),
 		}
 	}
 	before := dump(t, l)
@@ -1138,21 +1138,21 @@ func TestAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(l.Claim(t.Context(), a, b, c, said("p1", `{"model":"m"}`), said("p2", ""), said("p3", `{"model":"n"}`)))
-	must(l.Mark(t.Context(), "a"))
+	must(l.Deliveries.Claim(t.Context(), a, b, c, said("p1", `{"model":"m"}`), said("p2", ""), said("p3", `{"model":"n"}`)))
+	must(l.Deliveries.Mark(t.Context(), "a"))
 	for i, uuid := range []string{"a", "p1", "p2"} {
 		f := aFrame(fmt.Sprint("f", i))
-		must(l.Commit(t.Context(), f, uuid))
+		must(l.Frames.Commit(t.Context(), f, uuid))
 		if uuid != "p2" {
-			must(l.Advance(t.Context(), f.UUID, Done, ""))
+			must(l.Frames.Advance(t.Context(), f.UUID, Done, ""))
 		}
 	}
-	open, err := l.Open(t.Context(), bob)
+	open, err := l.Deliveries.Open(t.Context(), bob)
 	slices.Sort(open)
 	if want := []string{"b", "p2", "p3"}; err != nil || !slices.Equal(open, want) {
 		t.Errorf("open %q, %v; want %q", open, err, want)
 	}
-	missing, err := l.Missing(t.Context(), bob, "x", "a", "c", "b", "y")
+	missing, err := l.Deliveries.Missing(t.Context(), bob, "x", "a", "c", "b", "y")
 	if want := []string{"x", "c", "y"}; err != nil || !slices.Equal(missing, want) {
 		t.Errorf("missing %q, %v; want %q", missing, err, want)
 	}
@@ -1164,30 +1164,30 @@ func TestCommitRecordsTheMode(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	mode := func() string {
-		s, _, err := l.Session(t.Context(), bob)
+		s, _, err := l.Sessions.Session(t.Context(), bob)
 		must(t, err)
 		return string(s.Mode)
 	}
 	s := aSession()
 	s.Mode = []byte(`{}`)
-	must(t, l.SetSession(t.Context(), s))
+	must(t, l.Sessions.SetSession(t.Context(), s))
 	claimRows(t, l, "a", "b")
 	plan, bypass := aFrame("f1"), aFrame("f2")
 	plan.Mode, bypass.Mode = []byte(`{"permissionMode":"plan"}`), []byte(`{"permissionMode":"bypassPermissions"}`)
-	must(t, l.Commit(t.Context(), plan, "a"))
+	must(t, l.Frames.Commit(t.Context(), plan, "a"))
 	want := string(plan.Mode)
 	if got := mode(); got != want {
 		t.Errorf("mode %s, want that of the frame", got)
 	}
-	if err := l.Commit(t.Context(), bypass, "b"); err == nil {
+	if err := l.Frames.Commit(t.Context(), bypass, "b"); err == nil {
 		t.Error("a second frame in flight")
 	}
-	must(t, l.Commit(t.Context(), aNudge("n1", "f1")))
+	must(t, l.Frames.Commit(t.Context(), aNudge("n1", "f1")))
 	if got := mode(); got != want {
 		t.Errorf("mode %s, want %s still", got, want)
 	}
-	must(t, l.Advance(t.Context(), "f1", Done, ""))
-	must(t, l.Commit(t.Context(), bypass, "b"))
+	must(t, l.Frames.Advance(t.Context(), "f1", Done, ""))
+	must(t, l.Frames.Commit(t.Context(), bypass, "b"))
 	if got := mode(); got != string(bypass.Mode) {
 		t.Errorf("mode %s, want that of the second", got)
 	}
@@ -1199,40 +1199,40 @@ func TestSplit(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	claimRows(t, l, "a", "b", "c")
-	must(t, l.Commit(t.Context(), aFrame("f1"), "a", "b"))
+	must(t, l.Frames.Commit(t.Context(), aFrame("f1"), "a", "b"))
 	for range 2 { // the second changes nothing
-		split, err := l.Split(t.Context(), "f1", "because")
+		split, err := l.Frames.Split(t.Context(), "f1", "because")
 		var state *StateError
 		if split && err != nil || !split && !errors.As(err, &state) {
 			t.Errorf("split %v, %v", split, err)
 		}
 	}
 	wantStates(t, l, "f1 cancelled", "a claimed", "b claimed", "c claimed")
-	waiting, err := l.Waiting(t.Context(), bob)
+	waiting, err := l.Deliveries.Waiting(t.Context(), bob)
 	must(t, err)
 	if got := uuids(waiting); !slices.Equal(got, []string{"a", "b", "c"}) || !waiting[0].Isolated || !waiting[1].Isolated || waiting[2].Isolated || waiting[0].Reason != "because" {
 		t.Errorf("waiting %+v; want the two alone, and the third as it was", waiting)
 	}
 	single := aFrame("f2")
 	single.Deaths = 1
-	must(t, l.Commit(t.Context(), single, "a"))
-	if split, err := l.Split(t.Context(), "f2", ""); split || err != nil {
+	must(t, l.Frames.Commit(t.Context(), single, "a"))
+	if split, err := l.Frames.Split(t.Context(), "f2", ""); split || err != nil {
 		t.Errorf("a frame of one: split %v, %v", split, err)
 	}
 	if f := mustFrame(t, l, "f2"); f.Deaths != 1 || f.State != FrameWritten {
 		t.Errorf("got %+v, want the death that it was given, and no change", f)
 	}
-	must(t, l.Advance(t.Context(), "f2", Done, ""))
-	must(t, l.Commit(t.Context(), aFrame("f3"), "b", "c"))
-	must(t, l.Advance(t.Context(), "f3", Accepted, ""))
-	wantRefused(t, l, func() error { _, err := l.Split(t.Context(), "f3", ""); return err })
-	must(t, l.Commit(t.Context(), aNudge("n1", "f3")))
-	wantRefused(t, l, func() error { _, err := l.Split(t.Context(), "f3", ""); return err })
+	must(t, l.Frames.Advance(t.Context(), "f2", Done, ""))
+	must(t, l.Frames.Commit(t.Context(), aFrame("f3"), "b", "c"))
+	must(t, l.Frames.Advance(t.Context(), "f3", Accepted, ""))
+	wantRefused(t, l, func() error { _, err := l.Frames.Split(t.Context(), "f3", ""); return err })
+	must(t, l.Frames.Commit(t.Context(), aNudge("n1", "f3")))
+	wantRefused(t, l, func() error { _, err := l.Frames.Split(t.Context(), "f3", ""); return err })
 	wantUnchanged(t, l, nil, func() error {
-		if _, err := l.Split(t.Context(), "n1", ""); err == nil {
+		if _, err := l.Frames.Split(t.Context(), "n1", ""); err == nil {
 			t.Error("a nudge was split")
 		}
 		return nil
 	})
-	wantUnchanged(t, l, ErrUnknown, func() error { _, err := l.Split(t.Context(), "x", ""); return err })
+	wantUnchanged(t, l, ErrUnknown, func() error { _, err := l.Frames.Split(t.Context(), "x", ""); return err })
 }

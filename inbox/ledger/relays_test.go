@@ -17,26 +17,26 @@ func TestRelaysToBeRun(t *testing.T) {
 	l := mustOpen(t, path)
 	wantRelays(t, l)
 	first := aRelay()
-	_, err := l.AddRelay(t.Context(), first)
+	_, err := l.Relays.Add(t.Context(), first)
 	must(t, err)
 	second := Relay{Root: "/r", Team: "blue", Member: "alice", Command: []string{"claude"}, Dir: "/"}
-	second, err = l.AddRelay(t.Context(), second)
+	second, err = l.Relays.Add(t.Context(), second)
 	must(t, err)
 	if second.ID == "" || time.Since(second.Created) > time.Minute {
 		t.Errorf("added %+v", second)
 	}
 	elsewhere := aRelay()
 	elsewhere.ID, elsewhere.Root = "", "/elsewhere"
-	_, err = l.AddRelay(t.Context(), elsewhere)
+	_, err = l.Relays.Add(t.Context(), elsewhere)
 	must(t, err)
 
 	again := aRelay()
 	again.ID = ""
-	if _, err := l.AddRelay(t.Context(), again); !errors.Is(err, ErrConflict) {
+	if _, err := l.Relays.Add(t.Context(), again); !errors.Is(err, ErrConflict) {
 		t.Errorf("a second one for a member: %v", err)
 	}
 	again.ID, again.Member = first.ID, "carol"
-	if _, err := l.AddRelay(t.Context(), again); !errors.Is(err, ErrConflict) {
+	if _, err := l.Relays.Add(t.Context(), again); !errors.Is(err, ErrConflict) {
 		t.Errorf("a second one of an id: %v", err)
 	}
 	for _, bad := range []func(*Relay){
@@ -50,15 +50,15 @@ func TestRelaysToBeRun(t *testing.T) {
 		r := aRelay()
 		r.ID, r.Member = "", "dave"
 		bad(&r)
-		if _, err := l.AddRelay(t.Context(), r); !errors.As(err, new(*ValueError)) {
+		if _, err := l.Relays.Add(t.Context(), r); !errors.As(err, new(*ValueError)) {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}
 
 	other := mustOpen(t, path)
 	wantRelays(t, other, first, second)
-	must(t, other.RemoveRelay(t.Context(), first.ID, nil))
-	if err := l.RemoveRelay(t.Context(), first.ID, nil); !errors.Is(err, ErrUnknown) {
+	must(t, other.Relays.Remove(t.Context(), first.ID, nil))
+	if err := l.Relays.Remove(t.Context(), first.ID, nil); !errors.Is(err, ErrUnknown) {
 		t.Errorf("removed twice: %v", err)
 	}
 	wantRelays(t, l, second)
@@ -68,10 +68,10 @@ func TestRelaysToBeRun(t *testing.T) {
 func TestRevive(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
-	must(t, l.Revive(t.Context(), bob)) // of whom nothing is known
-	must(t, l.SetSession(t.Context(), aSession()))
-	must(t, l.Revive(t.Context(), bob))
-	s, _, err := l.Session(t.Context(), bob)
+	must(t, l.Sessions.Revive(t.Context(), bob)) // of whom nothing is known
+	must(t, l.Sessions.SetSession(t.Context(), aSession()))
+	must(t, l.Sessions.Revive(t.Context(), bob))
+	s, _, err := l.Sessions.Session(t.Context(), bob)
 	must(t, err)
 	want := aSession()
 	want.Dead = ""
@@ -86,36 +86,36 @@ func TestFoundings(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
 	f := aFounding()
-	must(t, l.AddTeam(t.Context(), f))
+	must(t, l.Teams.Add(t.Context(), f))
 	younger := f
 	younger.CreatedAt, younger.Leaders = 8, nil
-	must(t, l.AddTeam(t.Context(), younger))
+	must(t, l.Teams.Add(t.Context(), younger))
 	f.Leaders = []string{"7 8 9 host"}
-	must(t, l.AddTeam(t.Context(), f)) // taken back
+	must(t, l.Teams.Add(t.Context(), f)) // taken back
 	elsewhere := f
 	elsewhere.Root = "/s"
-	must(t, l.AddTeam(t.Context(), elsewhere))
+	must(t, l.Teams.Add(t.Context(), elsewhere))
 	wantFoundings(t, l, younger, f)
-	if got, err := l.Teams(t.Context(), "/r", "another"); err != nil || len(got) > 0 {
+	if got, err := l.Teams.List(t.Context(), "/r", "another"); err != nil || len(got) > 0 {
 		t.Errorf("of another team: %v, %v", got, err)
 	}
 
-	r, err := l.AddRelay(t.Context(), ownRelay())
+	r, err := l.Relays.Add(t.Context(), ownRelay())
 	must(t, err)
 	unknown := f
 	unknown.CreatedAt = 9
-	if err := l.RemoveRelay(t.Context(), r.ID, &unknown); !errors.Is(err, ErrUnknown) {
+	if err := l.Relays.Remove(t.Context(), r.ID, &unknown); !errors.Is(err, ErrUnknown) {
 		t.Errorf("with a team that we did not make: %v, want ErrUnknown", err)
 	}
 	wantRelays(t, l, r)
-	must(t, l.RemoveRelay(t.Context(), r.ID, &f))
+	must(t, l.Relays.Remove(t.Context(), r.ID, &f))
 	wantRelays(t, l)
 	f.PendingDelete = true
 	wantFoundings(t, l, younger, f)
-	must(t, l.RemoveTeam(t.Context(), f))
-	must(t, l.RemoveTeam(t.Context(), f))
+	must(t, l.Teams.Remove(t.Context(), f))
+	must(t, l.Teams.Remove(t.Context(), f))
 	wantFoundings(t, l, younger)
-	if err := l.AddTeam(t.Context(), OwnedTeam{Root: "/r", Team: "x"}); err == nil {
+	if err := l.Teams.Add(t.Context(), OwnedTeam{Root: "/r", Team: "x"}); err == nil {
 		t.Error("one without a lead was recorded")
 	}
 }
@@ -140,7 +140,7 @@ func aFounding() OwnedTeam {
 
 func wantRelays(t *testing.T, l *Ledger, want ...Relay) {
 	t.Helper()
-	got, err := l.Relays(t.Context(), "/r")
+	got, err := l.Relays.List(t.Context(), "/r")
 	must(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("relays (-want +got):\n%s", diff)
@@ -149,7 +149,7 @@ func wantRelays(t *testing.T, l *Ledger, want ...Relay) {
 
 func wantFoundings(t *testing.T, l *Ledger, want ...OwnedTeam) {
 	t.Helper()
-	got, err := l.Teams(t.Context(), "/r", "")
+	got, err := l.Teams.List(t.Context(), "/r", "")
 	must(t, err)
 	for i := range got {
 		got[i].At = time.Time{} // by the clock

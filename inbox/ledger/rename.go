@@ -11,7 +11,7 @@ import (
 // RenameSession gives a session that is recorded another name, durably. What was sent to it, and what it wrote to the person, goes
 // with it. It fails with [ErrUnknown] if k is none, and with [ErrConflict] if another inbox has the name or a message to the session
 // is on its way: who delivers it holds the lock of the session, which has the name in it.
-func (l *Ledger) RenameSession(ctx context.Context, k inbox.InboxKey, name string) error {
+func (l Panes) RenameSession(ctx context.Context, k inbox.InboxKey, name string) error {
 	to := k
 	to.Inbox = name
 	if err := checkInbox(to); err != nil {

@@ -10,8 +10,11 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// Replies are the answers that relays still have to send. The table is owed.
+type Replies struct{ *file }
+
 // A Reply is the end of a frame that its senders have not heard of. It is owed if the relay
-// answers for its agent: see [Ledger.SetAnswers].
+// answers for its agent: see [Sessions.SetAnswers].
 type Reply struct {
 	Frame   string
 	State   DeliveryState // of the frame, which has ended
@@ -28,19 +31,8 @@ type Sender struct {
 	Person bool
 }
 
-// SetAnswers records, durably, whether the relay of an inbox answers for its agent. If so,
-// each frame that ends from then on is [Ledger.Owed], by the commit that ends it, and
-// [Ledger.Waiting] stops before the first shutdown request. It also forgets that the agent
-// was shut down. It does nothing if the inbox has no [Session].
-func (l *Ledger) SetAnswers(ctx context.Context, k inbox.InboxKey, on bool) error {
-	if err := checkInbox(k); err != nil {
-		return err
-	}
-	return l.exec(ctx, "set answers", durable, "UPDATE sessions SET answers=?, shut_down='' WHERE inbox_id="+thisInboxID, inboxArgs(k, on)...)
-}
-
 // Owed lists the ends of frames whose senders have not heard of them, in their order.
-func (l *Ledger) Owed(ctx context.Context, k inbox.InboxKey) (owed []Reply, err error) {
+func (l Replies) Owed(ctx context.Context, k inbox.InboxKey) (owed []Reply, err error) {
 	if err := checkInbox(k); err != nil {
 		return nil, err
 	}
@@ -84,14 +76,14 @@ func (r *Reply) fill(c *sqlite.Conn) (err error) {
 
 // Replied records that the senders of a frame have heard of its end. A power cut can take
 // that back.
-func (l *Ledger) Replied(ctx context.Context, frame string) error {
+func (l Replies) Replied(ctx context.Context, frame string) error {
 	return l.exec(ctx, "replied", quick, "DELETE FROM owed WHERE frame=?", frame)
 }
 
 // ShutdownAsked returns the shutdown request that it is the turn of: everything that was
 // claimed before it has ended.
-func (l *Ledger) ShutdownAsked(ctx context.Context, k inbox.InboxKey) (d Delivery, asked bool, err error) {
-	open, err := l.ofInbox(ctx, "shutdown asked", k, unended+" ORDER BY seq LIMIT 1")
+func (l Replies) ShutdownAsked(ctx context.Context, k inbox.InboxKey) (d Delivery, asked bool, err error) {
+	open, err := Deliveries{l.file}.ofInbox(ctx, "shutdown asked", k, unended+" ORDER BY seq LIMIT 1")
 	if err != nil || len(open) == 0 || open[0].Kind != shutdownRequest || open[0].Person || !open[0].Marked || open[0].Frame != "" {
 		return Delivery{}, false, err
 	}
@@ -103,7 +95,7 @@ const shutdownRequest = "shutdown_request"
 // EndShutdown records, durably, that a shutdown request is done, and in the same commit why
 // the agent was ended for good; with an empty why it was not. It fails with [ErrUnknown], and
 // with *[StateError] if the request has ended otherwise.
-func (l *Ledger) EndShutdown(ctx context.Context, k inbox.InboxKey, request, why string) error {
+func (l Replies) EndShutdown(ctx context.Context, k inbox.InboxKey, request, why string) error {
 	if err := checkInbox(k); err != nil {
 		return err
 	}

@@ -12,6 +12,9 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// Person is what waits for the person: what sessions wrote, and what was dismissed. The tables are said and dismissed.
+type Person struct{ *file }
+
 // MaxUnread is how many messages of one sender can be unread, and of all senders on another machine
 // together: what these are called is only a claim of the machine.
 const MaxUnread = 500
@@ -31,7 +34,7 @@ type Said struct {
 // AddSaid records a message to the person, durably and once under an id, in the inbox to; again says that it was there before.
 // The summary is what there is to say of it, or "". It fails with *[ValueError], [ErrUnread] and, for an id of another message,
 // [inbox.ErrIDTaken].
-func (l *Ledger) AddSaid(ctx context.Context, to inbox.InboxKey, from, id, text, summary string) (again bool, err error) {
+func (l Person) AddSaid(ctx context.Context, to inbox.InboxKey, from, id, text, summary string) (again bool, err error) {
 	if err := names("root", to.Root, "team", to.Team, "inbox", to.Inbox, "from", from, "id", id); err != nil {
 		return false, err
 	}
@@ -78,15 +81,15 @@ func (l *Ledger) AddSaid(ctx context.Context, to inbox.InboxKey, from, id, text,
 
 // Said returns the messages to the person, by inbox and then the oldest first: those of a Claude root or, if root is "", of
 // all.
-func (l *Ledger) Said(ctx context.Context, root string) ([]Said, error) {
+func (l Person) Said(ctx context.Context, root string) ([]Said, error) {
 	return sqlite.Select(ctx, l.db, "said", func(v sqlite.Row) Said {
 		return Said{scanKey(v, 0), v.Text(4), v.Blob(5), v.Time(6), v.Int(7) != 0}
 	}, `SELECT root, team, created_at, inbox, sender, raw, messages.at, read_at
 		FROM said JOIN messages USING (message) JOIN inboxes USING (inbox_id) WHERE ?1='' OR root=?1 ORDER BY inbox_id, message`, root)
 }
 
-// SaidVersion returns a text that changes whenever what [Ledger.Said] returns does.
-func (l *Ledger) SaidVersion(ctx context.Context) (version string, err error) {
+// SaidVersion returns a text that changes whenever what [Person.Said] returns does.
+func (l Person) SaidVersion(ctx context.Context) (version string, err error) {
 	list, err := sqlite.Select(ctx, l.db, "said version", func(v sqlite.Row) string { return v.Text(0) },
 		"SELECT count(*) || '/' || coalesce(max(message), 0) || '/' || count(nullif(read_at, 0)) FROM said")
 	if err != nil || len(list) == 0 {
@@ -96,7 +99,7 @@ func (l *Ledger) SaidVersion(ctx context.Context) (version string, err error) {
 }
 
 // ReadSaid records, durably, that the person has read messages, by their ids, and returns how many of them had been unread.
-func (l *Ledger) ReadSaid(ctx context.Context, root string, ids ...string) (n int, err error) {
+func (l Person) ReadSaid(ctx context.Context, root string, ids ...string) (n int, err error) {
 	err = l.write(ctx, "read said", durable, func(c *sqlite.Conn) error {
 		n = 0
 		for _, id := range ids {

@@ -10,6 +10,10 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// Sends are the messages that were sent, by their ids. The tables are sends, messages and pending: messages has the texts, also of answers and
+// of what the person is told.
+type Sends struct{ *file }
+
 // The ledger is the [inbox.Memory], so a record of a sent message has the types of package
 // inbox. Every part of a key but CreatedAt must hold something and at most 4 KiB, Before at
 // most 64 KiB. At is kept to the microsecond and returned in UTC.
@@ -25,7 +29,7 @@ const (
 	Written = inbox.SendWritten
 )
 
-var _ inbox.Memory = (*Ledger)(nil)
+var _ inbox.Memory = Sends{}
 
 const maxBefore = 64 << 10
 
@@ -41,7 +45,7 @@ func keyArgs(k SendKey, before ...sqlite.Value) []sqlite.Value {
 const thisSend = thisInbox + " AND id=?"
 
 // Recall returns what is known of a message, and whether anything is.
-func (l *Ledger) Recall(ctx context.Context, key SendKey) (send Send, found bool, err error) {
+func (l Sends) Recall(ctx context.Context, key SendKey) (send Send, found bool, err error) {
 	if err := checkKey(key); err != nil {
 		return Send{}, false, err
 	}
@@ -67,11 +71,11 @@ func lookup(c *sqlite.Conn, key SendKey) (Send, bool, error) {
 	return send, found, cmp.Or(err, invalid)
 }
 
-// Intend records durably that s is about to be written, with its row for [Ledger.Events].
+// Intend records durably that s is about to be written, with its row for [Events.After].
 // It replaces an earlier intent of the same key and digest; without a row, s restores that
 // intent. It ignores s.State. It fails with [ErrConflict] if the key has another digest,
 // with [ErrWritten] if the message was written before, and with *[ValueError].
-func (l *Ledger) Intend(ctx context.Context, s Send) error {
+func (l Sends) Intend(ctx context.Context, s Send) error {
 	if err := cmp.Or(checkKey(s.SendKey), content("row", s.Row)); err != nil {
 		return err
 	}
@@ -114,7 +118,7 @@ func intend(c *sqlite.Conn, s Send) error {
 // Written records that the message intended under key was read back from the inbox file at
 // the given time. A second call has no effect. It fails with [ErrNoIntent]. It does not wait
 // for the disk: a power cut can turn the record back into an intent.
-func (l *Ledger) Written(ctx context.Context, key SendKey, at time.Time) error {
+func (l Sends) Written(ctx context.Context, key SendKey, at time.Time) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
@@ -136,7 +140,7 @@ func (l *Ledger) Written(ctx context.Context, key SendKey, at time.Time) error {
 
 // Withdraw removes an intent, durably: the message was certainly not written. It does
 // nothing if there is none or if the message was written.
-func (l *Ledger) Withdraw(ctx context.Context, key SendKey) error {
+func (l Sends) Withdraw(ctx context.Context, key SendKey) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
@@ -155,22 +159,22 @@ const gone = "row gone"
 
 // MarkUnknown takes back that a message was written: its row vanished, and nothing shows
 // that its agent took it. It can then be sent again by force ([inbox.ErrUnknown]).
-func (l *Ledger) MarkUnknown(ctx context.Context, key SendKey) error {
+func (l Sends) MarkUnknown(ctx context.Context, key SendKey) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
 	return l.exec(ctx, "mark unknown", quick, "UPDATE sends SET state='intent', before=? WHERE state='written' AND "+thisSend, keyArgs(key, gone)...)
 }
 
-// Doubted reports whether [Ledger.MarkUnknown] was the last that was recorded of a message.
-func (l *Ledger) Doubted(ctx context.Context, key SendKey) (bool, error) {
+// Doubted reports whether [Sends.MarkUnknown] was the last that was recorded of a message.
+func (l Sends) Doubted(ctx context.Context, key SendKey) (bool, error) {
 	s, found, err := l.Recall(ctx, key)
 	return found && s.State == Intent && s.Before == gone, err
 }
 
-// LastSends returns when we last wrote, or meant to write, to each inbox of a team instance,
+// Last returns when we last wrote, or meant to write, to each inbox of a team instance,
 // by name. It lacks inboxes without records, as after [Ledger.Prune].
-func (l *Ledger) LastSends(ctx context.Context, root, team string, createdAt int64) (map[string]time.Time, error) {
+func (l Sends) Last(ctx context.Context, root, team string, createdAt int64) (map[string]time.Time, error) {
 	if err := names("root", root, "team", team); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,10 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// Sessions are those of the agents behind the inboxes, with the state of their relays and the moves between these and a terminal. The tables are
+// sessions and handoffs.
+type Sessions struct{ *file }
+
 // A Session is the agent behind an inbox: its session and the last process that was started for it.
 type Session struct {
 	inbox.InboxKey
@@ -21,7 +25,7 @@ type Session struct {
 	Dead    string // why the relay gave up; "": it did not
 
 	// Mode is how the agent is to work, as JSON: at first as it was told to begin,
-	// then that of the last frame, with which [Ledger.Commit] records it.
+	// then that of the last frame, with which [Frames.Commit] records it.
 	Mode []byte
 
 	// PermissionMode is what the agent last reported of its permissions, in words of its own;
@@ -34,18 +38,18 @@ type Session struct {
 	Relay  int    // the process that relays
 
 	// ShutDown is why the agent was ended for good, empty if it was not. It is set by
-	// [Ledger.EndShutdown], and not by SetSession.
+	// [Replies.EndShutdown], and not by SetSession.
 	ShutDown string
 
 	// Acked is when the agent last acknowledged something, in UTC; zero if it
-	// never did. [Ledger.Advance] sets it, SetSession does not.
+	// never did. [Frames.Advance] sets it, SetSession does not.
 	Acked time.Time
 }
 
 // RelayState is what a relay says of itself.
 type RelayState string
 
-// What [Ledger.Events] tells of the messages of one sender: see [Hold].
+// What [Events.After] tells of the messages of one sender: see [Hold].
 const (
 	RelayHeld     RelayState = "held"
 	RelayReleased RelayState = "released"
@@ -66,7 +70,7 @@ const (
 
 // SetSession records the session of an inbox, durably, and replaces what was recorded
 // before. A zero At is now. It fails with *[ValueError].
-func (l *Ledger) SetSession(ctx context.Context, s Session) error {
+func (l Sessions) SetSession(ctx context.Context, s Session) error {
 	if err := errors.Join(checkInbox(s.InboxKey), content("mode", s.Mode)); err != nil {
 		return err
 	}
@@ -87,19 +91,30 @@ func (l *Ledger) SetSession(ctx context.Context, s Session) error {
 
 // Revive forgets, durably, that the relay of an inbox gave up or that its agent was shut
 // down, so that it is tried again. It does nothing if neither is so or if there is none.
-func (l *Ledger) Revive(ctx context.Context, k inbox.InboxKey) error {
+func (l Sessions) Revive(ctx context.Context, k inbox.InboxKey) error {
 	if err := checkInbox(k); err != nil {
 		return err
 	}
 	return l.exec(ctx, "revive", durable, "UPDATE sessions SET dead='', shut_down='' WHERE inbox_id="+thisInboxID, inboxArgs(k)...)
 }
 
+// SetAnswers records, durably, whether the relay of an inbox answers for its agent. If so,
+// each frame that ends from then on is [Replies.Owed], by the commit that ends it, and
+// [Deliveries.Waiting] stops before the first shutdown request. It also forgets that the agent
+// was shut down. It does nothing if the inbox has no [Session].
+func (l Sessions) SetAnswers(ctx context.Context, k inbox.InboxKey, on bool) error {
+	if err := checkInbox(k); err != nil {
+		return err
+	}
+	return l.exec(ctx, "set answers", durable, "UPDATE sessions SET answers=?, shut_down='' WHERE inbox_id="+thisInboxID, inboxArgs(k, on)...)
+}
+
 // Session returns the session of an inbox, and whether there is one.
-func (l *Ledger) Session(ctx context.Context, k inbox.InboxKey) (Session, bool, error) {
+func (l Sessions) Session(ctx context.Context, k inbox.InboxKey) (Session, bool, error) {
 	if err := checkInbox(k); err != nil {
 		return Session{}, false, err
 	}
-	return first(l.sessions(ctx, "session", thisInbox, inboxArgs(k)...))
+	return first(l.list(ctx, "session", thisInbox, inboxArgs(k)...))
 }
 
 // first returns the first of a list, and whether there is one.
@@ -110,16 +125,16 @@ func first[T any](list []T, err error) (v T, found bool, _ error) {
 	return list[0], true, nil
 }
 
-// Sessions lists the sessions of a Claude root, or of every root if root is "", sorted by
+// List returns the sessions of a Claude root, or of every root if root is "", sorted by
 // root, team, creation time of the team and inbox.
-func (l *Ledger) Sessions(ctx context.Context, root string) ([]Session, error) {
-	return l.sessions(ctx, "sessions", inRoot, root)
+func (l Sessions) List(ctx context.Context, root string) ([]Session, error) {
+	return l.list(ctx, "sessions", inRoot, root)
 }
 
 // inRoot is the condition that an inbox is in a Claude root, or in any if that is "".
 const inRoot = "?1='' OR root=?1 ORDER BY root, team, created_at, inbox"
 
-func (l *Ledger) sessions(ctx context.Context, op, rest string, args ...sqlite.Value) ([]Session, error) {
+func (l Sessions) list(ctx context.Context, op, rest string, args ...sqlite.Value) ([]Session, error) {
 	return sqlite.Select(ctx, l.db, op, scanSession, "SELECT "+sessionColumns+" FROM inboxes JOIN sessions USING (inbox_id) WHERE "+rest, args...)
 }
 
@@ -152,20 +167,20 @@ type RelayInfo struct {
 }
 
 // RelayInfos lists the states of the relays of a Claude root, or of every root if root is
-// "", in the order of [Ledger.Sessions].
-func (l *Ledger) RelayInfos(ctx context.Context, root string) ([]RelayInfo, error) {
+// "", in the order of [Sessions.List].
+func (l Sessions) RelayInfos(ctx context.Context, root string) ([]RelayInfo, error) {
 	return l.relayInfos(ctx, inRoot, root)
 }
 
 // RelayInfo returns the state of the relay of an inbox, and whether there ever was one.
-func (l *Ledger) RelayInfo(ctx context.Context, k inbox.InboxKey) (RelayInfo, bool, error) {
+func (l Sessions) RelayInfo(ctx context.Context, k inbox.InboxKey) (RelayInfo, bool, error) {
 	if err := checkInbox(k); err != nil {
 		return RelayInfo{}, false, err
 	}
 	return first(l.relayInfos(ctx, thisInbox, inboxArgs(k)...))
 }
 
-func (l *Ledger) relayInfos(ctx context.Context, rest string, args ...sqlite.Value) ([]RelayInfo, error) {
+func (l Sessions) relayInfos(ctx context.Context, rest string, args ...sqlite.Value) ([]RelayInfo, error) {
 	return sqlite.Select(ctx, l.db, "relay infos", func(v sqlite.Row) RelayInfo {
 		i := RelayInfo{Session: scanSession(v), Open: int(v.Int(sessionFields)), Failed: int(v.Int(sessionFields + 1)), InFlight: v.Text(sessionFields + 2)}
 		if h := scanHandoff(v, sessionFields+3); h.At != "" {

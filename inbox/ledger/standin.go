@@ -23,7 +23,7 @@ type StandIn struct {
 
 // SetStandIn records a stand-in, durably, or that it was used now. The error is [ErrNoMachine] if
 // there is no link with its machine.
-func (l *Ledger) SetStandIn(ctx context.Context, s StandIn) error {
+func (l Links) SetStandIn(ctx context.Context, s StandIn) error {
 	if err := checkInbox(s.InboxKey); err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (l *Ledger) SetStandIn(ctx context.Context, s StandIn) error {
 // MayWrite reports whether a member on a machine, MEMBER@TEAM there, may write to a team of a Claude
 // root: the team is shared with the machine, or has a stand-in of that member. The error is
 // [ErrNoMachine].
-func (l *Ledger) MayWrite(ctx context.Context, machine, there, root, team string) (bool, error) {
+func (l Links) MayWrite(ctx context.Context, machine, there, root, team string) (bool, error) {
 	may, found, err := first(sqlite.Select(ctx, l.db, "may write", func(v sqlite.Row) bool { return v.Bool(0) },
 		`SELECT EXISTS (SELECT 1 FROM shares s WHERE s.machine=m.machine AND root=?2 AND team=?3) OR
 		EXISTS (SELECT 1 FROM standins s WHERE s.machine=m.machine AND root=?2 AND team=?3 AND there=?4) FROM machines m WHERE machine=?1`, machine, root, team, there))
@@ -55,12 +55,12 @@ func (l *Ledger) MayWrite(ctx context.Context, machine, there, root, team string
 }
 
 // RemoveStandIn forgets a stand-in, durably.
-func (l *Ledger) RemoveStandIn(ctx context.Context, k inbox.InboxKey) error {
+func (l Links) RemoveStandIn(ctx context.Context, k inbox.InboxKey) error {
 	return l.exec(ctx, "remove stand-in", durable, "DELETE FROM standins WHERE root=? AND team=? AND created_at=? AND member=?", inboxArgs(k)...)
 }
 
 // StandIns returns the stand-ins of a Claude root, sorted by team and name.
-func (l *Ledger) StandIns(ctx context.Context, root string) ([]StandIn, error) {
+func (l Links) StandIns(ctx context.Context, root string) ([]StandIn, error) {
 	return sqlite.Select(ctx, l.db, "stand-ins", func(v sqlite.Row) StandIn {
 		return StandIn{scanKey(v, 0), v.Text(4), v.Text(5), v.Text(6), v.Time(7), v.Time(8)}
 	}, "SELECT root, team, created_at, member, machine, there, agent_id, joined_at, used FROM standins WHERE root=? ORDER BY team, created_at, member", root)

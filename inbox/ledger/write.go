@@ -14,7 +14,7 @@ const (
 )
 
 // exec is write with one statement.
-func (l *Ledger) exec(ctx context.Context, op, level, query string, args ...sqlite.Value) error {
+func (l *file) exec(ctx context.Context, op, level, query string, args ...sqlite.Value) error {
 	return l.write(ctx, op, level, func(c *sqlite.Conn) error {
 		_, err := c.Exec(query, args...)
 		return err
@@ -23,7 +23,7 @@ func (l *Ledger) exec(ctx context.Context, op, level, query string, args ...sqli
 
 // write runs f as one transaction that no other process can come between. level is
 // durable or quick; within a transaction it could not be chosen.
-func (l *Ledger) write(ctx context.Context, op, level string, f func(*sqlite.Conn) error) error {
+func (l *file) write(ctx context.Context, op, level string, f func(*sqlite.Conn) error) error {
 	return l.db.Do(ctx, op, func(c *sqlite.Conn) error {
 		if _, err := c.Exec(level); err != nil {
 			return err

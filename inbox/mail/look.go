@@ -96,7 +96,7 @@ func (s *Sender) doubted(ctx context.Context, d Delivered) (inbox.Fate, error) {
 	if s.opts.Ledger == nil {
 		return inbox.Consumed, nil
 	}
-	doubted, err := s.opts.Ledger.Doubted(ctx, s.Key(d))
+	doubted, err := s.opts.Ledger.Sends.Doubted(ctx, s.Key(d))
 	switch {
 	case errors.Is(err, ledger.ErrBusy):
 		return inbox.Unconsumed, nil
@@ -121,7 +121,7 @@ func (s *Sender) explain(ctx context.Context, d Delivered, fate inbox.Fate, faul
 		return nil
 	}
 	if s.opts.Ledger != nil {
-		if err := s.opts.Ledger.MarkUnknown(ctx, s.Key(d)); err != nil {
+		if err := s.opts.Ledger.Sends.MarkUnknown(ctx, s.Key(d)); err != nil {
 			why = errors.Join(why, err)
 		}
 	}
@@ -159,7 +159,7 @@ func (s *Sender) relayed(ctx context.Context, d Delivered) (inbox.Fate, error) {
 		return "", nil
 	}
 	post := s.Key(d).InboxKey
-	all, err := s.opts.Ledger.WithID(ctx, post, d.ID)
+	all, err := s.opts.Ledger.Deliveries.WithID(ctx, post, d.ID)
 	if errors.Is(err, ledger.ErrBusy) {
 		return inbox.Unconsumed, nil
 	} else if err != nil {

@@ -167,14 +167,14 @@ func (l *looking) claim(marked bool, then func(uuid string)) {
 		}
 	}
 	const uuid = "5b0c3b5e-2f0e-5d55-9d7c-0d0a53b5c001"
-	if err := l.opts.Ledger.Claim(l.Context(), ledger.Delivery{
+	if err := l.opts.Ledger.Deliveries.Claim(l.Context(), ledger.Delivery{
 		UUID: uuid, Key: row.Key(), Occurrence: 1, ID: row.ID(), From: row.From, Raw: row.Raw,
 		InboxKey: key.InboxKey,
 	}); err != nil {
 		l.Fatal(err)
 	}
 	if marked {
-		if err := l.opts.Ledger.Mark(l.Context(), uuid); err != nil {
+		if err := l.opts.Ledger.Deliveries.Mark(l.Context(), uuid); err != nil {
 			l.Fatal(err)
 		}
 	}
@@ -232,7 +232,7 @@ func TestVerdict(t *testing.T) {
 		"a claim is not finished": {func(l *looking) { l.claim(false, nil); l.write() }, inbox.Unconsumed, nil},
 		"claimed and dropped": {func(l *looking) {
 			l.claim(true, func(uuid string) {
-				if err := l.opts.Ledger.Drop(l.Context(), uuid); err != nil {
+				if err := l.opts.Ledger.Deliveries.Drop(l.Context(), uuid); err != nil {
 					l.Fatal(err)
 				}
 			})

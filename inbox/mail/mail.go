@@ -232,7 +232,7 @@ func (s *Sender) Put(ctx context.Context, member string, m Message, opts inbox.A
 	}
 	opts.Memory = nil
 	if s.opts.Ledger != nil {
-		opts.Memory = s.opts.Ledger
+		opts.Memory = s.opts.Ledger.Sends
 	} else if !opts.Force {
 		return d, fmt.Errorf("send to %s: %w", member, inbox.ErrNoMemory)
 	}

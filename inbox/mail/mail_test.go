@@ -45,7 +45,7 @@ func record(t *testing.T, opts mail.Options, m teams.Membership) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := opts.Ledger.Joined(t.Context(), ledger.Join{
+	if err := opts.Ledger.Teams.Joined(t.Context(), ledger.Join{
 		Root: opts.Team.Root().Path(), Team: c.Team, CreatedAt: c.Instance().CreatedAt, Member: m.Name, AgentID: m.AgentID, At: m.JoinedAt,
 	}); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestPutAndLook(t *testing.T) {
 	if again, err := s.Put(t.Context(), "worker", mail.Message{ID: "k", Text: "hello"}, inbox.AppendOptions{Track: true}); err != nil || !again.Deduplicated {
 		t.Errorf("again %+v, %v", again, err)
 	}
-	if sent, ok, err := opts.Ledger.Recall(t.Context(), s.Key(d)); err != nil || !ok || sent.State != ledger.Written {
+	if sent, ok, err := opts.Ledger.Sends.Recall(t.Context(), s.Key(d)); err != nil || !ok || sent.State != ledger.Written {
 		t.Errorf("the ledger has %+v, %v, %v", sent, ok, err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // even if they are no longer in config.json.
 func Memberships(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config) ([]teams.Membership, error) {
 	instance := c.Instance()
-	joins, err := l.Joins(ctx, t.Root().Path(), instance.Team, instance.CreatedAt)
+	joins, err := l.Teams.Joins(ctx, t.Root().Path(), instance.Team, instance.CreatedAt)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func Ours(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config)
 
 // OursIn returns the same of a team that may have ended. root is the path of the Claude root.
 func OursIn(ctx context.Context, l *ledger.Ledger, root string, team teams.Instance) ([]string, error) {
-	joins, err := l.Joins(ctx, root, team.Team, team.CreatedAt)
+	joins, err := l.Teams.Joins(ctx, root, team.Team, team.CreatedAt)
 	if err != nil {
 		return nil, err
 	}

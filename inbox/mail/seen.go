@@ -95,7 +95,7 @@ func (s *Sender) relayedAt(ctx context.Context, d Delivered, at *time.Time) (rel
 	if s.opts.Ledger == nil {
 		return false, nil
 	}
-	all, err := s.opts.Ledger.WithID(ctx, s.Key(d).InboxKey, d.ID)
+	all, err := s.opts.Ledger.Deliveries.WithID(ctx, s.Key(d).InboxKey, d.ID)
 	for _, c := range all {
 		if same(d.Tracked.Row, c.Raw) && c.State != ledger.TakenByAgent {
 			relayed = true

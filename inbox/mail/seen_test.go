@@ -195,14 +195,14 @@ func TestSeenOfARelay(t *testing.T) {
 			switch state {
 			case ledger.Claimed:
 			case ledger.TakenByAgent:
-				err = l.opts.Ledger.EndDeliveries(l.Context(), state, "", uuid)
+				err = l.opts.Ledger.Deliveries.End(l.Context(), state, "", uuid)
 			default:
-				err = l.opts.Ledger.Commit(l.Context(), ledger.Frame{
+				err = l.opts.Ledger.Frames.Commit(l.Context(), ledger.Frame{
 					UUID: "f", InboxKey: key.InboxKey,
 					Kind: ledger.FrameMessage, Bytes: []byte("{}"),
 				}, uuid)
 				if err == nil && state != ledger.FrameWritten {
-					err = l.opts.Ledger.Advance(l.Context(), "f", state, "")
+					err = l.opts.Ledger.Frames.Advance(l.Context(), "f", state, "")
 				}
 			}
 			if err != nil {

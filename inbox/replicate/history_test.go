@@ -35,7 +35,7 @@ func snapshot(t *testing.T, name, from, to string) {
 
 func say(t *testing.T, l *ledger.Ledger, id string) {
 	t.Helper()
-	must(t, l.Claim(t.Context(), ledger.Delivery{UUID: id, InboxKey: post, Person: true, ID: id, Raw: []byte("text of " + id)}))
+	must(t, l.Deliveries.Claim(t.Context(), ledger.Delivery{UUID: id, InboxKey: post, Person: true, ID: id, Raw: []byte("text of " + id)}))
 }
 
 // send sends a message as a process does that is killed afterwards if written is false.
@@ -43,15 +43,15 @@ func send(t *testing.T, l *ledger.Ledger, id string, written bool) {
 	t.Helper()
 	key := inbox.SendKey{InboxKey: post, ID: id}
 	row := []byte(`{"from":"user","text":"text of ` + id + `","timestamp":"2026-01-01T00:00:00.000Z","messageId":"` + id + `"}`)
-	must(t, l.Intend(t.Context(), ledger.Send{SendKey: key, Before: "empty", At: time.Now(), Row: row}))
+	must(t, l.Sends.Intend(t.Context(), ledger.Send{SendKey: key, Before: "empty", At: time.Now(), Row: row}))
 	if written {
-		must(t, l.Written(t.Context(), key, time.Now()))
+		must(t, l.Sends.Written(t.Context(), key, time.Now()))
 	}
 }
 
 func commit(t *testing.T, l *ledger.Ledger, frame, delivery string) {
 	t.Helper()
-	must(t, l.Commit(t.Context(), ledger.Frame{UUID: frame, InboxKey: post, Kind: ledger.FrameMessage, Bytes: []byte("{}")}, delivery))
+	must(t, l.Frames.Commit(t.Context(), ledger.Frame{UUID: frame, InboxKey: post, Kind: ledger.FrameMessage, Bytes: []byte("{}")}, delivery))
 }
 
 func wantTexts(t *testing.T, j *journal.Journal, want ...string) {
@@ -87,8 +87,8 @@ func TestLedgerLostItsEnd(t *testing.T) {
 	say(t, l, "one")
 	commit(t, l, "f1", "one")
 	snapshot(t, "ledger.db", before, after)
-	must(t, l.Advance(t.Context(), "f1", ledger.Accepted, ""))
-	must(t, l.Advance(t.Context(), "f1", ledger.Done, ""))
+	must(t, l.Frames.Advance(t.Context(), "f1", ledger.Accepted, ""))
+	must(t, l.Frames.Advance(t.Context(), "f1", ledger.Done, ""))
 	copyAgain(t, l, j)
 	must(t, j.Close())
 	snapshot(t, "journal.db", before, after)
@@ -97,9 +97,9 @@ func TestLedgerLostItsEnd(t *testing.T) {
 	copyAgain(t, l, j) // of nothing: what was lost stays in the journal
 	say(t, l, "two")
 	copyAgain(t, l, j) // while the ledger has fewer events than the journal
-	must(t, l.Advance(t.Context(), "f1", ledger.Done, ""))
+	must(t, l.Frames.Advance(t.Context(), "f1", ledger.Done, ""))
 	commit(t, l, "f2", "two")
-	must(t, l.Advance(t.Context(), "f2", ledger.Done, ""))
+	must(t, l.Frames.Advance(t.Context(), "f2", ledger.Done, ""))
 	copyAgain(t, l, j)
 	wantTexts(t, j, "text of one", "text of two")
 	want := []string{"one claimed", "one written", "one accepted", "one done", "two claimed", "one done", "two written", "two done"}
@@ -136,7 +136,7 @@ func TestLedgerRestored(t *testing.T) {
 		// Another process, which is in an epoch of its own.
 		l, err = ledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
 		must(t, err)
-		must(t, l.Drop(t.Context(), round+"1"))
+		must(t, l.Deliveries.Drop(t.Context(), round+"1"))
 		want = append(want, round+"1 dropped")
 		copyAgain(t, l, j)
 		must(t, l.Close())
@@ -157,7 +157,7 @@ func TestSentIsCopied(t *testing.T) {
 		must(t, err)
 		send(t, l, id, true)
 		send(t, l, id+" withdrawn", false)
-		must(t, l.Withdraw(t.Context(), inbox.SendKey{InboxKey: post, ID: id + " withdrawn"}))
+		must(t, l.Sends.Withdraw(t.Context(), inbox.SendKey{InboxKey: post, ID: id + " withdrawn"}))
 		must(t, l.Close())
 	}
 	l, j := open(t, dir)
@@ -183,7 +183,7 @@ func TestAllEpochsAreCopied(t *testing.T) {
 		l, err := ledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
 		must(t, err)
 		say(t, l, id)
-		must(t, l.Drop(t.Context(), id))
+		must(t, l.Deliveries.Drop(t.Context(), id))
 		must(t, l.Close())
 		want = append(want, id+" claimed", id+" dropped")
 	}
@@ -298,7 +298,7 @@ func aHistory(t *testing.T, random *rand.Rand) {
 				t.Errorf("%s is there twice", m.Text)
 			}
 		}
-		events, err := open[0].Events(t.Context(), 0, 10_000)
+		events, err := open[0].Events.After(t.Context(), 0, 10_000)
 		must(t, err)
 		last := -1
 		for _, e := range events {

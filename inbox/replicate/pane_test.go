@@ -15,20 +15,20 @@ func TestPaneMessagesAreCopied(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	l, j := open(t, t.TempDir())
-	pane, err := l.AddPane(ctx, ledger.Pane{
+	pane, err := l.Panes.Add(ctx, ledger.Pane{
 		InboxKey: inbox.InboxKey{Root: "/r", Inbox: "build"}, Socket: "/tmp/tmux", Server: 1, ID: "%1", PID: 2, Profile: "claude",
 	}, false)
 	must(t, err)
 	put := func(id string) {
 		t.Helper()
-		_, _, err := l.AddPaneMessage(ctx, ledger.PaneMessage{Policy: "queued", Delivery: ledger.Delivery{
+		_, _, err := l.PaneMessages.Add(ctx, ledger.PaneMessage{Policy: "queued", Delivery: ledger.Delivery{
 			UUID: id, InboxKey: pane.InboxKey, Person: true, ID: id, From: "user", Raw: []byte("text of " + id),
 		}}, [32]byte{})
 		must(t, err)
 	}
 	paste := func(id string) {
 		t.Helper()
-		must(t, l.PasteFrame(ctx, ledger.Frame{UUID: "frame of " + id, InboxKey: pane.InboxKey, Kind: ledger.FrameMessage, Bytes: []byte(id)}, id))
+		must(t, l.PaneMessages.PasteFrame(ctx, ledger.Frame{UUID: "frame of " + id, InboxKey: pane.InboxKey, Kind: ledger.FrameMessage, Bytes: []byte(id)}, id))
 	}
 	// check copies, and compares the last event and the receipt of a message.
 	check := func(id, state, reason string, want journal.State, seen bool) {
@@ -52,7 +52,7 @@ func TestPaneMessagesAreCopied(t *testing.T) {
 	put("a")
 	check("a", "claimed", "", journal.Verified, false)
 	for range 2 { // the second is no news
-		must(t, l.HoldPaneMessage(ctx, "a", "draft", "somebody types", time.Now()))
+		must(t, l.PaneMessages.Hold(ctx, "a", "draft", "somebody types", time.Now()))
 		check("a", "held", "somebody types", journal.Verified, false)
 	}
 	var held int
@@ -67,13 +67,13 @@ func TestPaneMessagesAreCopied(t *testing.T) {
 	}
 	paste("a")
 	check("a", "written", "", journal.Verified, false)
-	must(t, l.Advance(ctx, "frame of a", ledger.Accepted, ""))
+	must(t, l.Frames.Advance(ctx, "frame of a", ledger.Accepted, ""))
 	check("a", "accepted", "", journal.Verified, false)
-	must(t, l.ConfirmFrame(ctx, "frame of a", "", ledger.TaskSent, ""))
+	must(t, l.PaneMessages.ConfirmFrame(ctx, "frame of a", "", ledger.TaskSent, ""))
 	check("a", "done", "", journal.Consumed, false)
-	must(t, l.TaskGiven(ctx, "a", time.Time{}, "/t.jsonl"))
+	must(t, l.PaneMessages.TaskGiven(ctx, "a", time.Time{}, "/t.jsonl"))
 	check("a", "given", "", journal.Consumed, true)
-	_, err = l.EndTasks(ctx, pane.InboxKey, ledger.TaskEnd{Answer: "all good"}, "a")
+	_, err = l.PaneMessages.EndTasks(ctx, pane.InboxKey, ledger.TaskEnd{Answer: "all good"}, "a")
 	must(t, err)
 	check("a", "finished", "", journal.Consumed, true)
 	wantTexts(t, j, "text of a", "all good")
@@ -82,11 +82,11 @@ func TestPaneMessagesAreCopied(t *testing.T) {
 		put(id)
 		paste(id)
 		reason := map[string]string{"b": "unknown: nothing shows it", "c": "not sent: the pane is gone"}[id]
-		must(t, l.Advance(ctx, "frame of "+id, ledger.Failed, reason))
+		must(t, l.Frames.Advance(ctx, "frame of "+id, ledger.Failed, reason))
 		check(id, "failed", reason, want, false)
-		must(t, l.Retry(ctx, id))
+		must(t, l.Deliveries.Retry(ctx, id))
 		check(id, "claimed", "", journal.Verified, false)
-		must(t, l.Drop(ctx, id))
+		must(t, l.Deliveries.Drop(ctx, id))
 		check(id, "dropped", "", journal.Lost, false)
 	}
 }

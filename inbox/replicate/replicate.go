@@ -50,12 +50,12 @@ func copyAll(ctx context.Context, l *ledger.Ledger, j *journal.Journal, version 
 
 // said observes the inboxes of the person that are no files, unless version is what it was when that was done last.
 func said(ctx context.Context, l *ledger.Ledger, j *journal.Journal, version *string) (changes int, err error) {
-	now, err := l.SaidVersion(ctx)
+	now, err := l.Person.SaidVersion(ctx)
 	if err != nil || now == *version {
 		return 0, err
 	}
 	at, again := time.Now(), false
-	list, err := l.Said(ctx, "")
+	list, err := l.Person.Said(ctx, "")
 	if err != nil {
 		return 0, err
 	}
@@ -88,7 +88,7 @@ func said(ctx context.Context, l *ledger.Ledger, j *journal.Journal, version *st
 }
 
 func copyEvents(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copied int, err error) {
-	if err := l.Announce(ctx); err != nil {
+	if err := l.Sends.Announce(ctx); err != nil {
 		return 0, err
 	}
 	after, err := position(ctx, l, j)
@@ -97,7 +97,7 @@ func copyEvents(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copi
 	}
 	var boxes []inbox.InboxKey // that something was sent to
 	for {
-		events, err := l.Events(ctx, after, page)
+		events, err := l.Events.After(ctx, after, page)
 		if err != nil {
 			return copied, err
 		}
@@ -123,7 +123,7 @@ func copyEvents(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copi
 // journal that has an event of one epoch has all of the epochs before it. If the ledger went
 // back, events with numbers that the journal knows are in an epoch that it does not know.
 func position(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (int64, error) {
-	epochs, err := l.Epochs(ctx)
+	epochs, err := l.Events.Epochs(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -65,10 +65,10 @@ var post = inbox.InboxKey{Root: "/r", Team: "blue", CreatedAt: 1, Inbox: "bob"}
 // deliver takes one person's input from claimed to done: four events.
 func deliver(ctx context.Context, l *ledger.Ledger, id string) error {
 	return errors.Join(
-		l.Claim(ctx, ledger.Delivery{UUID: id, InboxKey: post, Person: true, Raw: []byte("x")}),
-		l.Commit(ctx, ledger.Frame{UUID: "f-" + id, InboxKey: post, Kind: ledger.FrameMessage, Bytes: []byte("{}")}, id),
-		l.Advance(ctx, "f-"+id, ledger.Accepted, ""),
-		l.Advance(ctx, "f-"+id, ledger.Done, ""),
+		l.Deliveries.Claim(ctx, ledger.Delivery{UUID: id, InboxKey: post, Person: true, Raw: []byte("x")}),
+		l.Frames.Commit(ctx, ledger.Frame{UUID: "f-" + id, InboxKey: post, Kind: ledger.FrameMessage, Bytes: []byte("{}")}, id),
+		l.Frames.Advance(ctx, "f-"+id, ledger.Accepted, ""),
+		l.Frames.Advance(ctx, "f-"+id, ledger.Done, ""),
 	)
 }
 

@@ -21,7 +21,7 @@ func TestSaidIsObserved(t *testing.T) {
 	for _, team := range []string{ledger.SessionTeam, "ci@build"} {
 		to := inbox.InboxKey{Root: root, Team: team, CreatedAt: ledger.SessionTeamCreated, Inbox: "user"}
 		for _, id := range []string{"1", "2"} {
-			_, err := l.AddSaid(t.Context(), to, "work", id+team, "hello", "")
+			_, err := l.Person.AddSaid(t.Context(), to, "work", id+team, "hello", "")
 			must(t, err)
 		}
 		want := func(want ...string) {
@@ -43,7 +43,7 @@ func TestSaidIsObserved(t *testing.T) {
 			}
 		}
 		want("1"+team+" work false", "2"+team+" work false")
-		_, err := l.ReadSaid(t.Context(), root, "1"+team)
+		_, err := l.Person.ReadSaid(t.Context(), root, "1"+team)
 		must(t, err)
 		want("1"+team+" work true", "2"+team+" work false")
 	}

@@ -42,7 +42,7 @@ var ErrNotDead = errors.New("the relay has not given up")
 // and its member is resolved if the team exists. In a team that was made here, a new name
 // becomes a member ([TeamOwner.Enlist]), as an agent of OpenCode does in any. A member has one relay: if the same one
 // is recorded already, Add returns it, and added is false. The errors are *[runtimes.SettingError],
-// *[LeadError], *[ExistsError], and those of [ledger.Ledger.AddRelay].
+// *[LeadError], *[ExistsError], and those of [ledger.Relays.Add].
 func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added bool, err error) {
 	r.Root = a.Root.Path()
 	if err := Check(&r); err != nil {
@@ -64,7 +64,7 @@ func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added b
 	if r.Member = member; r.OwnTeam {
 		r.Member = teams.LeadName(r.Member)
 	}
-	all, err := a.Ledger.Relays(ctx, r.Root)
+	all, err := a.Ledger.Relays.List(ctx, r.Root)
 	if err != nil {
 		return ledger.Relay{}, false, err
 	}
@@ -83,7 +83,7 @@ func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added b
 	if err != nil {
 		return ledger.Relay{}, false, err
 	}
-	made, err := a.Ledger.AddRelay(ctx, r)
+	made, err := a.Ledger.Relays.Add(ctx, r)
 	if value, ok := errors.AsType[*ledger.ValueError](err); ok {
 		err = &runtimes.SettingError{Setting: value.Field, Reason: value.Reason}
 	} else if errors.Is(err, ledger.ErrConflict) { // another process has just added one
@@ -182,7 +182,7 @@ func (a Admin) Remove(ctx context.Context, r ledger.Relay, deleteTeam bool) (lat
 	} else if m, ours, merr := owner.memberOf(ctx, r.Team, a.Root.MemberName(ctx, r.Team, r.Member)); merr == nil && ours { // a corrupt team keeps no relay
 		members = append(members, m)
 	}
-	err = a.Ledger.RemoveRelay(ctx, r.ID, pending, members...)
+	err = a.Ledger.Relays.Remove(ctx, r.ID, pending, members...)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return false, fmt.Errorf("fleet: remove relay %s: %w", r.ID, ErrUnknown)
 	}
@@ -200,10 +200,10 @@ func (a Admin) Remove(ctx context.Context, r ledger.Relay, deleteTeam bool) (lat
 
 // forget forgets that a relay gave up which is removed: nobody is to decide about it.
 func (a Admin) forget(ctx context.Context, r ledger.Relay) error {
-	sessions, err := a.Ledger.Sessions(ctx, r.Root)
+	sessions, err := a.Ledger.Sessions.List(ctx, r.Root)
 	for _, s := range sessions {
 		if s.Team == r.Team && strings.EqualFold(s.Inbox, teams.LeadName(r.Member)) && s.Dead+s.ShutDown != "" {
-			err = errors.Join(err, a.Ledger.Revive(ctx, s.InboxKey))
+			err = errors.Join(err, a.Ledger.Sessions.Revive(ctx, s.InboxKey))
 		}
 	}
 	return err
@@ -219,7 +219,7 @@ func (a Admin) Retry(ctx context.Context, r ledger.Relay) error {
 	if s.Dead+s.ShutDown == "" {
 		return fmt.Errorf("fleet: retry relay %s: %w", r.ID, ErrNotDead)
 	}
-	return a.Ledger.Revive(ctx, s.InboxKey)
+	return a.Ledger.Sessions.Revive(ctx, s.InboxKey)
 }
 
 // session returns what is recorded of the agent of a relay in the team that exists now, also
@@ -234,6 +234,6 @@ func (o TeamOwner) session(ctx context.Context, r ledger.Relay) (ledger.Session,
 	if err != nil {
 		return ledger.Session{}, err
 	}
-	s, _, err := o.Ledger.Session(ctx, inbox.KeyOf(t, c, o.Root.MemberName(ctx, r.Team, r.Member)))
+	s, _, err := o.Ledger.Sessions.Session(ctx, inbox.KeyOf(t, c, o.Root.MemberName(ctx, r.Team, r.Member)))
 	return s, err
 }

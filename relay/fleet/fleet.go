@@ -163,7 +163,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 // adjust starts what was added and ends what was removed. It reports whether something of that
 // is left to do.
 func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) (left bool, err error) {
-	entries, err := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
+	entries, err := f.opts.Ledger.Relays.List(ctx, f.opts.Root.Path())
 	if err != nil {
 		return true, err
 	}
@@ -251,7 +251,7 @@ func (f *Fleet) Retry(ctx context.Context, id string) error {
 
 // entry returns the relay of that id as it was added. [ErrUnknown].
 func (f *Fleet) entry(ctx context.Context, id string) (ledger.Relay, error) {
-	all, err := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
+	all, err := f.opts.Ledger.Relays.List(ctx, f.opts.Root.Path())
 	if err != nil {
 		return ledger.Relay{}, err
 	}
@@ -267,7 +267,7 @@ func (f *Fleet) entry(ctx context.Context, id string) (ledger.Relay, error) {
 // member is a lead with a terminal.
 func (f *Fleet) Serving(ctx context.Context, t *teams.Team, inbox string) (id string, ok bool, err error) {
 	// The ledger counts, since the fleet may not have seen a new relay yet.
-	entries, err := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
+	entries, err := f.opts.Ledger.Relays.List(ctx, f.opts.Root.Path())
 	if err != nil {
 		return "", false, err
 	}

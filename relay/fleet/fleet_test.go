@@ -188,7 +188,7 @@ func TestRunsWhatIsListed(t *testing.T) {
 	h.until(f, lead, "idle", state(relay.Idle))
 	entry := h.entry("red", "worker")
 	entry.Root = h.Root.Path()
-	added, err := h.ledger.AddRelay(t.Context(), entry) // as another process does
+	added, err := h.ledger.Relays.Add(t.Context(), entry) // as another process does
 	must(t, err)
 	h.until(f, added.ID, "idle", state(relay.Idle))
 	h.send("red", "lead", "[m-1]")
@@ -435,7 +435,7 @@ func TestInterruptByID(t *testing.T) {
 	}
 	must(t, err)
 	h.until(f, id, "idle", state(relay.Idle))
-	all, err := h.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{})
+	all, err := h.ledger.Deliveries.List(t.Context(), ledger.DeliveryQuery{})
 	must(t, err)
 	if len(all) != 1 || all[0].UUID != said.Delivery || all[0].State != ledger.Cancelled {
 		t.Errorf("delivered %+v", all)

@@ -26,7 +26,7 @@ func (o TeamOwner) Enlist(ctx context.Context, r ledger.Relay) (enlisted bool, e
 		m, ours, err := o.member(ctx, c, name)
 		if ours && m.PendingDelete { // its relay was removed, and there is another now
 			m.PendingDelete = false
-			err = o.Ledger.AddMember(ctx, m)
+			err = o.Ledger.Teams.AddMember(ctx, m)
 		}
 		return ours, err
 	}
@@ -37,7 +37,7 @@ func (o TeamOwner) Enlist(ctx context.Context, r ledger.Relay) (enlisted bool, e
 	defer t.Close()
 	_, err = t.Enlist(ctx, o.Locker, r.Member, r.Dir, func(m teams.Membership) error {
 		i := c.Instance()
-		return o.Ledger.AddMember(ctx, ledger.OwnedMember{
+		return o.Ledger.Teams.AddMember(ctx, ledger.OwnedMember{
 			Root: o.Root.Path(), Team: i.Team, CreatedAt: i.CreatedAt, Member: m.Name, AgentID: m.AgentID, JoinedAt: m.JoinedAt,
 		})
 	})
@@ -92,7 +92,7 @@ func (o TeamOwner) dismiss(ctx context.Context, m ledger.OwnedMember) error {
 	if err != nil && !errors.Is(err, teams.ErrTeamGone) && !errors.Is(err, teams.ErrNotOurs) {
 		return err
 	}
-	return o.Ledger.RemoveMember(ctx, m)
+	return o.Ledger.Teams.RemoveMember(ctx, m)
 }
 
 // member returns the record of a member of that instance of a team. ours is false if it
@@ -102,7 +102,7 @@ func (o TeamOwner) member(ctx context.Context, c *teams.Config, name string) (m 
 	if !ok {
 		return m, false, nil
 	}
-	all, err := o.Ledger.Members(ctx, o.Root.Path(), c.Team)
+	all, err := o.Ledger.Teams.Members(ctx, o.Root.Path(), c.Team)
 	i := slices.IndexFunc(all, func(m ledger.OwnedMember) bool {
 		return m.Member == name && m.CreatedAt == c.Instance().CreatedAt && m.AgentID == there.AgentID && m.JoinedAt.Equal(there.JoinedAt)
 	})
@@ -131,7 +131,7 @@ func (o TeamOwner) occupants(ctx context.Context, c *teams.Config) (ours []ledge
 
 // added reports whether a relay is recorded to be run for a member.
 func (o TeamOwner) added(ctx context.Context, m ledger.OwnedMember) (bool, error) {
-	all, err := o.Ledger.Relays(ctx, m.Root)
+	all, err := o.Ledger.Relays.List(ctx, m.Root)
 	return slices.ContainsFunc(all, func(r ledger.Relay) bool {
 		return r.Team == m.Team && o.Root.MemberName(ctx, r.Team, r.Member) == m.Member
 	}), err

@@ -62,17 +62,17 @@ func TestEnlist(t *testing.T) {
 	must(t, release())
 	r := h.entry("mine", "bob")
 	r.Root = h.Root.Path()
-	r, err = h.ledger.AddRelay(ctx, r)
+	r, err = h.ledger.Relays.Add(ctx, r)
 	must(t, err)
 	if must(t, o.Dismiss(ctx, "mine", "bob")); !in("bob") {
 		t.Error("it left, and a relay is to be run for it")
 	}
-	must(t, h.ledger.RemoveRelay(ctx, r.ID, nil))
+	must(t, h.ledger.Relays.Remove(ctx, r.ID, nil))
 	if must(t, o.Dismiss(ctx, "mine", "bob")); in("bob") {
 		t.Error("it has not left")
 	}
 	must(t, o.Dismiss(ctx, "mine", "bob"))
-	if known, err := h.ledger.Members(ctx, h.Root.Path(), ""); err != nil || len(known) > 0 {
+	if known, err := h.ledger.Teams.Members(ctx, h.Root.Path(), ""); err != nil || len(known) > 0 {
 		t.Errorf("known are %+v, %v", known, err)
 	}
 }
@@ -105,7 +105,7 @@ func TestTeamWaitsForItsMembers(t *testing.T) {
 	if h.there("left") || !h.there("back") {
 		t.Errorf("left %v, back %v; want the second alone", h.there("left"), h.there("back"))
 	}
-	known, err := h.ledger.Teams(ctx, h.Root.Path(), "")
+	known, err := h.ledger.Teams.List(ctx, h.Root.Path(), "")
 	if must(t, err); len(known) != 1 || known[0].Team != "back" || known[0].PendingDelete {
 		t.Errorf("known are %+v", known)
 	}
@@ -149,7 +149,7 @@ func TestDeleteTeamWithMembers(t *testing.T) {
 		t.Errorf("%v, there %v", err, h.there("mine"))
 	}
 	var left []ledger.OwnedMember
-	if left, err = h.ledger.Members(ctx, h.Root.Path(), ""); err != nil || len(left) > 0 {
+	if left, err = h.ledger.Teams.Members(ctx, h.Root.Path(), ""); err != nil || len(left) > 0 {
 		t.Errorf("left are %+v, %v", left, err)
 	}
 }

@@ -40,7 +40,7 @@ type TeamOwner struct {
 func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string) (f teams.OwnedTeam, ours bool, err error) {
 	keep := func(next teams.OwnedTeam) error {
 		f = next
-		return o.Ledger.AddTeam(ctx, o.record(next))
+		return o.Ledger.Teams.Add(ctx, o.record(next))
 	}
 	_ = o.Root.Sweep() // leftovers do no harm; doctor shows them
 	made, err := o.Root.Create(ctx, team, lead, session, dir, keep)
@@ -49,7 +49,7 @@ func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string)
 		return f, false, err
 	}
 	gone := err
-	known, err := o.Ledger.Teams(ctx, o.Root.Path(), team)
+	known, err := o.Ledger.Teams.List(ctx, o.Root.Path(), team)
 	if err != nil {
 		return f, made, err
 	}
@@ -57,7 +57,7 @@ func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string)
 		// Earlier teams of this name no longer exist.
 		for _, k := range known {
 			if k.CreatedAt != f.CreatedAt {
-				err = errors.Join(err, o.Ledger.RemoveTeam(ctx, k))
+				err = errors.Join(err, o.Ledger.Teams.Remove(ctx, k))
 			}
 		}
 		return f, true, err
@@ -68,7 +68,7 @@ func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string)
 		}
 		if k.PendingDelete { // its relay was removed, and there is another now
 			k.PendingDelete = false
-			if err := o.Ledger.AddTeam(ctx, k); err != nil {
+			if err := o.Ledger.Teams.Add(ctx, k); err != nil {
 				return f, false, err
 			}
 		}
@@ -100,7 +100,7 @@ func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string)
 // swept removes a team without config.json if only empty directories are left of it and a
 // relay of this ledger has run under its name. Another may be just being made.
 func (o TeamOwner) swept(ctx context.Context, team string) (bool, error) {
-	sessions, err := o.Ledger.Sessions(ctx, o.Root.Path())
+	sessions, err := o.Ledger.Sessions.List(ctx, o.Root.Path())
 	if err != nil || !slices.ContainsFunc(sessions, func(s ledger.Session) bool { return s.Team == team }) {
 		return false, err
 	}
@@ -149,12 +149,12 @@ func (o TeamOwner) Discard(ctx context.Context, f teams.OwnedTeam) (removed bool
 		k := o.record(f)
 		k.PendingDelete = true
 		// The last of them may have left in the meantime.
-		return false, errors.Join(o.Ledger.AddTeam(ctx, k), o.Reap(ctx))
+		return false, errors.Join(o.Ledger.Teams.Add(ctx, k), o.Reap(ctx))
 	}
 	if !removed {
 		return false, err
 	}
-	return true, errors.Join(err, o.Ledger.RemoveTeam(ctx, o.record(f)))
+	return true, errors.Join(err, o.Ledger.Teams.Remove(ctx, o.record(f)))
 }
 
 // Of returns the team of that name if it was made here and nobody has taken it over.
@@ -170,7 +170,7 @@ func (o TeamOwner) Of(ctx context.Context, team string) (f teams.OwnedTeam, c *t
 	if err != nil {
 		return f, nil, false, err
 	}
-	known, err := o.Ledger.Teams(ctx, o.Root.Path(), team)
+	known, err := o.Ledger.Teams.List(ctx, o.Root.Path(), team)
 	if err != nil {
 		return f, c, false, err
 	}
@@ -230,14 +230,14 @@ func (o TeamOwner) Reap(ctx context.Context) error {
 
 // reapAll is Reap. It reports whether there were any to be removed.
 func (o TeamOwner) reapAll(ctx context.Context) (some bool, err error) {
-	members, err := o.Ledger.Members(ctx, o.Root.Path(), "")
+	members, err := o.Ledger.Teams.Members(ctx, o.Root.Path(), "")
 	for _, m := range members {
 		if m.PendingDelete {
 			some = true
 			err = errors.Join(err, o.dismiss(ctx, m))
 		}
 	}
-	known, kerr := o.Ledger.Teams(ctx, o.Root.Path(), "")
+	known, kerr := o.Ledger.Teams.List(ctx, o.Root.Path(), "")
 	err = errors.Join(err, kerr)
 	for _, k := range known {
 		if k.PendingDelete {
@@ -266,13 +266,13 @@ func (o TeamOwner) reap(ctx context.Context, k ledger.OwnedTeam) error {
 		}
 		// Somebody has joined it since: it stays for good.
 		k.PendingDelete = false
-		return errors.Join(fmt.Errorf("fleet: the team is kept: %w", err), o.Ledger.AddTeam(ctx, k))
+		return errors.Join(fmt.Errorf("fleet: the team is kept: %w", err), o.Ledger.Teams.Add(ctx, k))
 	}
 	if err != nil {
 		return err
 	}
 	// It may also be gone, or somebody else's.
-	return o.Ledger.RemoveTeam(ctx, k)
+	return o.Ledger.Teams.Remove(ctx, k)
 }
 
 // record is a team as the ledger has it.

@@ -57,7 +57,7 @@ func TestAcquire(t *testing.T) {
 	if f, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work); err != nil || !ours || f.CreatedAt == made.CreatedAt {
 		t.Errorf("made again: %+v, %v, %v", f, ours, err)
 	}
-	if known, err := h.ledger.Teams(t.Context(), h.Root.Path(), "mine"); err != nil || len(known) != 1 {
+	if known, err := h.ledger.Teams.List(t.Context(), h.Root.Path(), "mine"); err != nil || len(known) != 1 {
 		t.Errorf("known %+v, %v; want the last alone", known, err)
 	}
 
@@ -71,7 +71,7 @@ func TestAcquire(t *testing.T) {
 	if _, ours, err := o.Acquire(t.Context(), "torn", "lead", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
 		t.Errorf("never made here: %v, %v", ours, err)
 	}
-	before, err := h.ledger.Teams(t.Context(), h.Root.Path(), "mine")
+	before, err := h.ledger.Teams.List(t.Context(), h.Root.Path(), "mine")
 	must(t, err)
 	back, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work)
 	if err != nil || !ours || len(before) != 1 || back.CreatedAt != before[0].CreatedAt {
@@ -83,12 +83,12 @@ func TestAcquire(t *testing.T) {
 
 	// One that the ledger has forgotten is made again if a relay has run in its name, and
 	// nothing is in it.
-	must(t, o.Ledger.RemoveTeam(t.Context(), o.record(back)))
+	must(t, o.Ledger.Teams.Remove(t.Context(), o.record(back)))
 	must(t, os.Remove(config))
 	if _, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
 		t.Errorf("forgotten, and no relay has run: %v, %v", ours, err)
 	}
-	must(t, h.ledger.SetSession(t.Context(), ledger.Session{InboxKey: inbox.InboxKey{Root: h.Root.Path(), Team: "mine", CreatedAt: 1, Inbox: "lead"}, ID: "s"}))
+	must(t, h.ledger.Sessions.SetSession(t.Context(), ledger.Session{InboxKey: inbox.InboxKey{Root: h.Root.Path(), Team: "mine", CreatedAt: 1, Inbox: "lead"}, ID: "s"}))
 	row := filepath.Join(filepath.Dir(config), "inboxes", "lead.json")
 	must(t, os.WriteFile(row, []byte("[]"), 0o600))
 	if _, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
@@ -142,7 +142,7 @@ func TestReap(t *testing.T) {
 		t.Helper()
 		r := h.entry(team, "lead")
 		r.Root, r.OwnTeam, r.Member = h.Root.Path(), true, "team-lead"
-		r, err := h.ledger.AddRelay(t.Context(), r)
+		r, err := h.ledger.Relays.Add(t.Context(), r)
 		must(t, err)
 		_, ours, err := o.Acquire(t.Context(), team, "team-lead", "", h.work)
 		if must(t, err); !ours {
@@ -150,7 +150,7 @@ func TestReap(t *testing.T) {
 		}
 		d, _, err := o.PendingDelete(t.Context(), r)
 		must(t, err)
-		must(t, h.ledger.RemoveRelay(t.Context(), r.ID, d))
+		must(t, h.ledger.Relays.Remove(t.Context(), r.ID, d))
 	}
 	doomed("free")
 	doomed("inhabited")

@@ -70,10 +70,10 @@ func TestOpenCodeMember(t *testing.T) {
 	if !member() {
 		t.Fatal("it is no member")
 	}
-	if known, err := h.ledger.Members(ctx, h.Root.Path(), "red"); err != nil || len(known) != 1 || known[0].Member != "helper" {
+	if known, err := h.ledger.Teams.Members(ctx, h.Root.Path(), "red"); err != nil || len(known) != 1 || known[0].Member != "helper" {
 		t.Errorf("recorded are %+v, %v", known, err)
 	}
-	if joins, err := h.ledger.Joins(ctx, h.Root.Path(), "red", 1); err != nil || len(joins) > 0 {
+	if joins, err := h.ledger.Teams.Joins(ctx, h.Root.Path(), "red", 1); err != nil || len(joins) > 0 {
 		t.Errorf("joined, as people do, have %+v, %v", joins, err)
 	}
 	sender, err := mail.New(ctx, mail.Options{Team: h.Team("red"), Locker: h.Locker, Ledger: h.ledger})
@@ -97,7 +97,7 @@ func TestOpenCodeMember(t *testing.T) {
 	}
 	shutdown()
 	must(t, stop())
-	all, err := h.ledger.Relays(ctx, h.Root.Path())
+	all, err := h.ledger.Relays.List(ctx, h.Root.Path())
 	if must(t, err); len(all) != 1 {
 		t.Fatalf("relays are %+v", all)
 	}
@@ -134,7 +134,7 @@ func TestOpenCodeMember(t *testing.T) {
 		}
 	}
 	must(t, stop())
-	if all, err := h.ledger.Deliveries(ctx, ledger.DeliveryQuery{Inbox: "helper"}); err != nil || len(all) != 4 {
+	if all, err := h.ledger.Deliveries.List(ctx, ledger.DeliveryQuery{Inbox: "helper"}); err != nil || len(all) != 4 {
 		t.Errorf("%d deliveries, %v", len(all), err)
 	}
 }

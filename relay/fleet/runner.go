@@ -130,7 +130,7 @@ func place(ctx context.Context, t *teams.Team, member string) (inbox.InboxKey, e
 // its lead starts, so that it can write to them. The error is that of the relay e; those of
 // others are reported by their own runners.
 func (f *Fleet) enlist(ctx context.Context, e *ledger.Relay) error {
-	entries, err := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
+	entries, err := f.opts.Ledger.Relays.List(ctx, f.opts.Root.Path())
 	for _, other := range entries {
 		if other.Team != e.Team || other.OwnTeam {
 			continue
@@ -173,7 +173,7 @@ func (m *runner) once(ctx context.Context) error {
 		return err
 	}
 	// It may have died in an earlier process.
-	if s, found, err := f.opts.Ledger.Session(ctx, key); err != nil {
+	if s, found, err := f.opts.Ledger.Sessions.Session(ctx, key); err != nil {
 		return err
 	} else if found && s.Dead != "" {
 		return fmt.Errorf("%w: %s", relay.ErrDead, s.Dead)

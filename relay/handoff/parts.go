@@ -75,6 +75,14 @@ type Remote interface {
 	Key(terminal.Key)                // the person pressed a key that means nothing to the switch
 }
 
+// StoreOf returns what is needed of a ledger.
+func StoreOf(l *ledger.Ledger) Store {
+	return struct {
+		ledger.Sessions
+		ledger.Deliveries
+	}{l.Sessions, l.Deliveries}
+}
+
 // Store is what is needed of a [ledger.Ledger].
 type Store interface {
 	Session(context.Context, inbox.InboxKey) (ledger.Session, bool, error)

@@ -43,7 +43,7 @@ func (l *Link) hand(ctx context.Context, parts *sync.WaitGroup) (next time.Durat
 	l.mu.Unlock()
 	var after int64
 	for {
-		list, err := l.opts.Ledger.Arrived(ctx, after, l.opts.page)
+		list, err := l.opts.Ledger.Arrivals.After(ctx, after, l.opts.page)
 		if err != nil || len(list) == 0 {
 			return next, err
 		}
@@ -113,7 +113,7 @@ func (l *Link) deliverSome(ctx context.Context, list []ledger.Incoming) error {
 		done = append(done, out)
 	}
 	if len(done) > 0 {
-		if err := l.opts.Ledger.SetIncoming(context.WithoutCancel(ctx), done...); err != nil {
+		if err := l.opts.Ledger.Arrivals.Set(context.WithoutCancel(ctx), done...); err != nil {
 			return cmp.Or(failed, err)
 		}
 		for _, m := range done {
@@ -135,7 +135,7 @@ func (l *Link) look(ctx context.Context) error {
 		return nil
 	}
 	for {
-		open, err := l.opts.Ledger.OpenIncoming(ctx, time.Now().Add(-followedFor), followed)
+		open, err := l.opts.Ledger.Arrivals.Open(ctx, time.Now().Add(-followedFor), followed)
 		changed := false
 		for _, m := range open {
 			if err != nil || ctx.Err() != nil {
@@ -144,7 +144,7 @@ func (l *Link) look(ctx context.Context) error {
 			var now ledger.Incoming
 			if now, err = l.opts.Look(ctx, m); err == nil && now.Stage != m.Stage {
 				now.N = m.N
-				if err = l.opts.Ledger.SetIncoming(ctx, now); err == nil {
+				if err = l.opts.Ledger.Arrivals.Set(ctx, now); err == nil {
 					changed = true
 					l.wake(m.Machine)
 				}

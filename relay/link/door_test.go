@@ -135,7 +135,7 @@ func TestBadFramesHoldNothingUp(t *testing.T) {
 			m.ledger.Close()
 		})
 	}
-	self, _, err := bad.ledger.Link(t.Context())
+	self, _, err := bad.ledger.Links.Link(t.Context())
 	bad.must(err)
 	h.raw("bad", "b", frame{Version: Version, Ledger: self.Incarnation, Messages: []message{{ID: "blank", Team: " ", Member: "worker", From: "user", Text: "text"}, {ID: "next", Team: "team", Member: "worker", From: "user", Text: "next", Sent: time.Now()}}})
 	a.start()

@@ -156,7 +156,7 @@ func (l *Link) Run(ctx context.Context) error {
 // attend runs a writer for each machine that there is a link with.
 func (l *Link) attend(ctx context.Context, parts *sync.WaitGroup) error {
 	for {
-		list, err := l.opts.Ledger.Machines(ctx, l.opts.Root)
+		list, err := l.opts.Ledger.Links.Machines(ctx, l.opts.Root)
 		if err != nil && l.failed(ctx, "the links are not known", err) {
 			return err
 		}
@@ -273,9 +273,9 @@ const soon = 20 * time.Millisecond
 // expire gives up what has waited for too long, and forgets old ids.
 func (l *Link) expire(ctx context.Context) error {
 	for {
-		n, err := l.opts.Ledger.ExpireOutgoing(ctx, time.Now().Add(-Expiry), "its machine did not take it for 8 days")
+		n, err := l.opts.Ledger.Outbox.Expire(ctx, time.Now().Add(-Expiry), "its machine did not take it for 8 days")
 		if err == nil {
-			err = l.opts.Ledger.PruneIncoming(ctx, time.Now().Add(-remembered))
+			err = l.opts.Ledger.Arrivals.Prune(ctx, time.Now().Add(-remembered))
 		}
 		if err != nil && l.failed(ctx, "old messages stay", err) {
 			return err

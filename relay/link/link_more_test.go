@@ -77,14 +77,14 @@ func (m *machine) until(t *testing.T, what string, so func() bool) {
 
 // reason is why the delivery is where it is.
 func (m *machine) reason(id string) string {
-	o, _, err := m.ledger.Outgoing(context.Background(), id)
+	o, _, err := m.ledger.Outbox.Outgoing(context.Background(), id)
 	m.must(err)
 	return o.Reason
 }
 
 // incarnation is what a machine knows of the ledger of another one.
 func (m *machine) incarnation(of string) string {
-	s, err := m.ledger.Incarnation(context.Background(), of)
+	s, err := m.ledger.Links.Incarnation(context.Background(), of)
 	m.must(err)
 	return s
 }
@@ -173,8 +173,8 @@ func TestHubLosesReceipts(t *testing.T) {
 	h.still(t, "b")
 	h.until(t, "a", func(receipts []frame) bool { return strings.Contains(fmt.Sprint(receipts), "seen") })
 	h.wipe()
-	a.must(a.ledger.Stored(t.Context(), second))
-	a.must(a.ledger.Confirm(t.Context(), "b", ledger.Receipt{ID: second, Stage: ledger.StageReceived}))
+	a.must(a.ledger.Outbox.Stored(t.Context(), second))
+	a.must(a.ledger.Outbox.Confirm(t.Context(), "b", ledger.Receipt{ID: second, Stage: ledger.StageReceived}))
 	a.start()
 	a.await(t, ledger.StageSeen, second)
 	b.wantTexts(t, "text", "second")
@@ -187,8 +187,8 @@ func (m *machine) reinstall(peer string) {
 		os.Remove(m.path + suffix)
 	}
 	m.open()
-	m.must(m.ledger.SetLink(context.Background(), ledger.Link{Name: m.name}))
-	m.must(m.ledger.AddMachine(context.Background(), peer, "card of "+peer, false))
+	m.must(m.ledger.Links.SetLink(context.Background(), ledger.Link{Name: m.name}))
+	m.must(m.ledger.Links.AddMachine(context.Background(), peer, "card of "+peer, false))
 }
 
 // What the hub was given for a ledger that was lost may have arrived there, which nobody knows any
@@ -280,7 +280,7 @@ func TestOldFrameOfALostLedger(t *testing.T) {
 	h, a, _ := two(t)
 	a.start()
 	heard := func() time.Time {
-		list, err := a.ledger.Machines(t.Context(), root)
+		list, err := a.ledger.Links.Machines(t.Context(), root)
 		a.must(err)
 		return list[0].Heard
 	}
@@ -377,8 +377,8 @@ func TestForgottenIDs(t *testing.T) {
 			a.start()
 			b.start()
 			a.await(t, ledger.StageSeen, id)
-			b.must(b.ledger.PruneIncoming(t.Context(), time.Now().Add(time.Hour)))
-			if list, err := b.ledger.Machines(t.Context(), root); err != nil || list[0].Horizon.IsZero() {
+			b.must(b.ledger.Arrivals.Prune(t.Context(), time.Now().Add(time.Hour)))
+			if list, err := b.ledger.Links.Machines(t.Context(), root); err != nil || list[0].Horizon.IsZero() {
 				t.Fatalf("nothing is forgotten: %+v, %v", list, err)
 			}
 			a.await(t, ledger.StageSeen, a.send("b", "worker", "two"))
@@ -444,7 +444,7 @@ func TestOlderVersion(t *testing.T) {
 	h.mu.Lock()
 	h.of("b").stored = nil // acknowledged, and not understood
 	h.mu.Unlock()
-	self, _, err := b.ledger.Link(t.Context())
+	self, _, err := b.ledger.Links.Link(t.Context())
 	b.must(err)
 	a.link.opts.Late = 0 // it is late
 	for _, version := range []int{Version - 1, Version - 1, Version} {
@@ -515,7 +515,7 @@ func TestSentAgainOnlyIfNoReceiptCanCome(t *testing.T) {
 	h.full = false
 	h.mu.Unlock()
 	h.raw("b", "a", frame{Version: Version, Ledger: "b", Receipts: []ledger.Receipt{{ID: id, Stage: ledger.StageVerified}}})
-	self, _, err := a.ledger.Link(t.Context())
+	self, _, err := a.ledger.Links.Link(t.Context())
 	a.must(err)
 	l := New(Options{Root: root, Self: self, Ledger: a.ledger, Wire: &memory{hub: h, name: "a"}, Late: time.Nanosecond})
 	text, _ := json.Marshal(Presence{Version: Version, Ledger: "b", Empty: true})
@@ -541,7 +541,7 @@ func TestRemovedLink(t *testing.T) {
 	a.await(t, ledger.StageStored, stored)
 	a.stop()
 	queued := a.send("b", "worker", "queued")
-	if n, err := a.ledger.RemoveMachine(t.Context(), "b", "the link was removed"); err != nil || n != 2 {
+	if n, err := a.ledger.Links.RemoveMachine(t.Context(), "b", "the link was removed"); err != nil || n != 2 {
 		t.Fatalf("%d messages have ended, %v; want 2", n, err)
 	}
 	for id, want := range map[string]struct {
@@ -559,7 +559,7 @@ func TestRemovedLink(t *testing.T) {
 	a.start()
 	h.still(t, "a")
 	a.wantTexts(t)
-	if err := a.ledger.AddMachine(t.Context(), "b", "card of b", false); err != nil {
+	if err := a.ledger.Links.AddMachine(t.Context(), "b", "card of b", false); err != nil {
 		t.Fatal(err)
 	}
 	a.await(t, ledger.StageSeen, a.send("b", "worker", "again")) // its writer begins anew
@@ -571,7 +571,7 @@ func TestNoAckWithoutARecord(t *testing.T) {
 	t.Parallel()
 	_, _, b := two(t)
 	path := filepath.Join(t.TempDir(), "b.db")
-	self, _, err := b.ledger.Link(t.Context())
+	self, _, err := b.ledger.Links.Link(t.Context())
 	b.must(err)
 	lg, err := ledger.Open(t.Context(), path)
 	b.must(err)
@@ -600,7 +600,7 @@ func TestManyArrivedInOrder(t *testing.T) {
 		b.must(err)
 		list, want = append(list, in), append(want, text)
 	}
-	_, err := b.ledger.Receive(t.Context(), "a", list...)
+	_, err := b.ledger.Arrivals.Receive(t.Context(), "a", list...)
 	b.must(err)
 	b.start()
 	for deadline := time.Now().Add(time.Minute); len(b.texts()) < n; time.Sleep(100 * time.Microsecond) {
@@ -626,7 +626,7 @@ func TestAllOpenMessagesAreAskedAbout(t *testing.T) {
 	a.page = 20
 	for range 45 {
 		ids = append(ids, a.send("b", "worker", "text"))
-		a.must(a.ledger.Confirm(t.Context(), "b", ledger.Receipt{ID: ids[len(ids)-1], Stage: ledger.StageVerified}))
+		a.must(a.ledger.Outbox.Confirm(t.Context(), "b", ledger.Receipt{ID: ids[len(ids)-1], Stage: ledger.StageVerified}))
 	}
 	a.start()
 	deadline := time.After(time.Minute)

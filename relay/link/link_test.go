@@ -222,9 +222,9 @@ func newMachine(t interface{ Fatalf(string, ...any) }, dir, name string, h *hub,
 	m := &machine{t: t, name: name, path: filepath.Join(dir, name+".db"), hub: h, seen: map[string]bool{}, changed: make(chan struct{}, 1)}
 	m.open()
 	ctx := context.Background()
-	m.must(m.ledger.SetLink(ctx, ledger.Link{Name: name}))
+	m.must(m.ledger.Links.SetLink(ctx, ledger.Link{Name: name}))
 	for _, p := range peers {
-		m.must(m.ledger.AddMachine(ctx, p, "card of "+p, false))
+		m.must(m.ledger.Links.AddMachine(ctx, p, "card of "+p, false))
 	}
 	return m
 }
@@ -244,7 +244,7 @@ func (m *machine) open() {
 // start runs the link of the machine.
 func (m *machine) start() {
 	ctx, cancel := context.WithCancel(context.Background())
-	self, _, err := m.ledger.Link(ctx)
+	self, _, err := m.ledger.Links.Link(ctx)
 	m.must(err)
 	var wire Wire = &memory{hub: m.hub, name: m.name}
 	if m.wire != nil {
@@ -312,7 +312,7 @@ func (m *machine) send(to, member, text string) string {
 		UUID: id, ID: id, InboxKey: inbox.InboxKey{Root: root, Team: "team@" + to, CreatedAt: ledger.MachineTeamCreated, Inbox: member},
 		From: "user", Kind: "message", Raw: []byte(text), Person: true, Isolated: true, At: time.Now().Add(m.ahead),
 	}
-	_, _, err := m.ledger.AddOutgoing(context.Background(), o, sha256.Sum256([]byte(text)))
+	_, _, err := m.ledger.Outbox.Add(context.Background(), o, sha256.Sum256([]byte(text)))
 	m.must(err)
 	if m.link != nil {
 		m.link.Poke()
@@ -322,7 +322,7 @@ func (m *machine) send(to, member, text string) string {
 
 // stage is how far a message has come.
 func (m *machine) stage(id string) ledger.Stage {
-	o, found, err := m.ledger.Outgoing(context.Background(), id)
+	o, found, err := m.ledger.Outbox.Outgoing(context.Background(), id)
 	m.must(err)
 	if !found {
 		m.t.Fatalf("%s has no message %s", m.name, id)
@@ -339,7 +339,7 @@ func (m *machine) await(t interface{ Fatalf(string, ...any) }, want ledger.Stage
 			case <-m.changed:
 			case <-time.After(50 * time.Millisecond): // the signal of another wait
 			case <-deadline:
-				o, _, _ := m.ledger.Outgoing(context.Background(), id)
+				o, _, _ := m.ledger.Outbox.Outgoing(context.Background(), id)
 				t.Fatalf("%s: %s is %q, want %q", m.name, id, o.Stage, want)
 			}
 		}

@@ -30,14 +30,14 @@ func (l *Link) heard(ctx context.Context, machine string, text []byte) error {
 	if text, err = json.Marshal(p); err != nil { // what is kept is what was opened
 		return err
 	}
-	if lost, err := l.opts.Ledger.HeardFrom(ctx, machine, p.Ledger, text); err != nil {
+	if lost, err := l.opts.Ledger.Links.HeardFrom(ctx, machine, p.Ledger, text); err != nil {
 		return err
 	} else if lost > 0 {
 		l.opts.Warn(fmt.Errorf("the ledger of %s is another one than before; of %d messages it is not known whether they arrived", machine, lost))
 	}
 	// A receipt may also wait for this machine.
 	if p.Empty && p.Version >= Version && l.opts.Wire.State().Waiting == 0 {
-		again, err := l.opts.Ledger.Again(ctx, machine, time.Now().Add(-l.opts.Late))
+		again, err := l.opts.Ledger.Outbox.Again(ctx, machine, time.Now().Add(-l.opts.Late))
 		if err != nil {
 			return err
 		}
@@ -130,6 +130,6 @@ func (l *Link) empty(ctx context.Context, machine string, s State) (bool, error)
 	if s.Waiting != 0 {
 		return false, nil
 	}
-	untold, err := l.opts.Ledger.Untold(ctx, machine, 1)
+	untold, err := l.opts.Ledger.Arrivals.Untold(ctx, machine, 1)
 	return err == nil && len(untold) == 0, err
 }

@@ -63,13 +63,13 @@ func (l *Link) take(ctx context.Context, a Arrival) error {
 		return l.ack(ctx, a)
 	}
 	lg := l.opts.Ledger
-	known, err := lg.Incarnation(ctx, a.From)
+	known, err := lg.Links.Incarnation(ctx, a.From)
 	if errors.Is(err, ledger.ErrNoMachine) {
 		return l.ack(ctx, a) // its link was removed a moment ago
 	}
 	if err == nil && known == "" {
 		known = f.Ledger
-		_, err = lg.HeardFrom(ctx, a.From, known, nil)
+		_, err = lg.Links.HeardFrom(ctx, a.From, known, nil)
 	}
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (l *Link) take(ctx context.Context, a Arrival) error {
 		f.Receipts = slices.DeleteFunc(f.Receipts, func(r ledger.Receipt) bool { return r.Stage == ledger.StageReset })
 	}
 	if len(f.Receipts) > 0 {
-		if err := lg.Confirm(ctx, a.From, f.Receipts...); err != nil {
+		if err := lg.Outbox.Confirm(ctx, a.From, f.Receipts...); err != nil {
 			return err
 		}
 		l.mu.Lock()
@@ -90,7 +90,7 @@ func (l *Link) take(ctx context.Context, a Arrival) error {
 		l.mu.Unlock()
 	}
 	if len(f.Query) > 0 {
-		if err := lg.Tell(ctx, a.From, f.Query...); err != nil {
+		if err := lg.Arrivals.Tell(ctx, a.From, f.Query...); err != nil {
 			return err
 		}
 	}
@@ -132,7 +132,7 @@ func (l *Link) take(ctx context.Context, a Arrival) error {
 // receive records messages. One that the ledger cannot have is refused, and the others are recorded: a
 // frame that failed for ever would hold up all machines.
 func (l *Link) receive(ctx context.Context, machine string, list []ledger.Incoming) (refused []ledger.Receipt, err error) {
-	refused, err = l.opts.Ledger.Receive(ctx, machine, list...)
+	refused, err = l.opts.Ledger.Arrivals.Receive(ctx, machine, list...)
 	if !errors.As(err, new(*ledger.ValueError)) {
 		return refused, err
 	}
@@ -171,7 +171,7 @@ func (l *Link) changed(ctx context.Context) error {
 		return nil
 	}
 	if s.Queue != "" {
-		again, err := l.opts.Ledger.SetQueue(ctx, s.Queue)
+		again, err := l.opts.Ledger.Links.SetQueue(ctx, s.Queue)
 		if err != nil {
 			return err
 		}
@@ -191,14 +191,14 @@ func (l *Link) changed(ctx context.Context) error {
 
 // query asks all machines what became of messages that nothing final is known of.
 func (l *Link) query(ctx context.Context) error {
-	list, err := l.opts.Ledger.Machines(ctx, l.opts.Root) // its writer need not run yet
+	list, err := l.opts.Ledger.Links.Machines(ctx, l.opts.Root) // its writer need not run yet
 	if err != nil {
 		return err
 	}
 	for _, m := range list {
 		var ids []string
 		for after, more := int64(0), true; more; {
-			open, err := l.opts.Ledger.OpenOutgoing(ctx, m.Name, after, l.opts.page)
+			open, err := l.opts.Ledger.Outbox.Open(ctx, m.Name, after, l.opts.page)
 			if err != nil {
 				return err
 			}

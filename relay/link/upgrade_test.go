@@ -140,7 +140,7 @@ func TestPresenceOfOtherVersions(t *testing.T) {
 		if err := a.link.heard(t.Context(), "b", []byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		list, err := a.ledger.Machines(t.Context(), root)
+		list, err := a.ledger.Links.Machines(t.Context(), root)
 		a.must(err)
 		p, ok := PresenceOf(list[0])
 		if !ok || list[0].Heard.IsZero() || list[0].Incarnation != "L" || p.Version == 0 {

@@ -64,11 +64,11 @@ func (l *Link) writeFrame(ctx context.Context, machine string, p *peer) (sent bo
 	if !l.opts.Wire.State().Connected {
 		return false, nil // all are woken when it is
 	}
-	list, err := lg.NextOutgoing(ctx, machine, maxMessages, maxBytes)
+	list, err := lg.Outbox.Next(ctx, machine, maxMessages, maxBytes)
 	if err != nil {
 		return false, err
 	}
-	untold, err := lg.Untold(ctx, machine, l.opts.page)
+	untold, err := lg.Arrivals.Untold(ctx, machine, l.opts.page)
 	if err != nil {
 		return false, err
 	}
@@ -93,7 +93,7 @@ func (l *Link) writeFrame(ctx context.Context, machine string, p *peer) (sent bo
 	}
 	p.full = len(list) == maxMessages
 	f := frame{Version: Version, Ledger: l.opts.Self.Incarnation, Receipts: refused, Query: query}
-	if f.For, err = lg.Incarnation(ctx, machine); err != nil {
+	if f.For, err = lg.Links.Incarnation(ctx, machine); err != nil {
 		return false, err
 	}
 	ids := make([]string, 0, len(list))
@@ -112,7 +112,7 @@ func (l *Link) writeFrame(ctx context.Context, machine string, p *peer) (sent bo
 		return false, err
 	}
 	if len(ids) > 0 {
-		if err := lg.Sending(ctx, ids...); err != nil {
+		if err := lg.Outbox.Sending(ctx, ids...); err != nil {
 			return false, err
 		}
 		l.mu.Lock()
@@ -136,7 +136,7 @@ func (l *Link) writeFrame(ctx context.Context, machine string, p *peer) (sent bo
 				delete(p.unheard, id)
 			}
 			l.mu.Unlock()
-			return false, cmp.Or(lg.Unsent(context.WithoutCancel(ctx), ids...), err)
+			return false, cmp.Or(lg.Outbox.Unsent(context.WithoutCancel(ctx), ids...), err)
 		}
 		if errors.Is(err, ErrPeer) || ctx.Err() != nil {
 			return false, err
@@ -152,12 +152,12 @@ func (l *Link) writeFrame(ctx context.Context, machine string, p *peer) (sent bo
 	}
 	keep := context.WithoutCancel(ctx) // it is at the hub
 	if len(ids) > 0 {
-		if err := lg.Stored(keep, ids...); err != nil {
+		if err := lg.Outbox.Stored(keep, ids...); err != nil {
 			return true, err
 		}
 	}
 	if len(untold) > 0 {
-		err = lg.Told(keep, untold...)
+		err = lg.Arrivals.Told(keep, untold...)
 	}
 	return true, err
 }

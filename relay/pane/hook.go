@@ -95,7 +95,7 @@ func (c *carrier) together(ctx context.Context, s transcript.Process, first ledg
 	if c.reach(s) != ByHook {
 		return []ledger.PaneMessage{first}, nil
 	}
-	all, err := c.opts.Ledger.PaneMessages(ctx, first.InboxKey)
+	all, err := c.opts.Ledger.PaneMessages.List(ctx, first.InboxKey)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ func (vs *Views) Look(ctx context.Context, of Pane) (View, error) {
 	if err != nil || vs.opts.Ledger == nil { // nothing was sent
 		return v, err
 	}
-	v.Messages, err = vs.opts.Ledger.PaneMessages(ctx, of.InboxKey)
+	v.Messages, err = vs.opts.Ledger.PaneMessages.List(ctx, of.InboxKey)
 	return v, err
 }
 
@@ -136,7 +136,7 @@ func (t *Tasks) Busy(ctx context.Context, of Pane) (why string, err error) {
 
 // unfinished says which of the messages to a pane is not worked off.
 func (t *Tasks) unfinished(ctx context.Context, of Pane) (why string, err error) {
-	messages, err := t.opts.Ledger.PaneMessages(ctx, of.InboxKey)
+	messages, err := t.opts.Ledger.PaneMessages.List(ctx, of.InboxKey)
 	if err != nil || len(messages) == 0 {
 		return "", err
 	}

@@ -142,7 +142,7 @@ func (in *Incoming) take(m peer.Incoming) {
 		return // nobody floods the person from processes that are born for it
 	}
 	if err == nil {
-		_, err = in.opts.Ledger.AddSaid(ctx, in.person(), from, id, strings.ToValidUTF8(m.Text, "\uFFFD"), claims)
+		_, err = in.opts.Ledger.Person.AddSaid(ctx, in.person(), from, id, strings.ToValidUTF8(m.Text, "\uFFFD"), claims)
 	}
 	if err != nil {
 		in.opts.Warn(fmt.Errorf("a message of %s was not recorded: %w: %.200q", from, err, m.Text))
@@ -152,13 +152,13 @@ func (in *Incoming) take(m peer.Incoming) {
 }
 
 // ToPerson records what an agent, NAME@TEAM or [Stranger], writes to the person among the messages of sessions, once under an id;
-// again says that it had. It fails as [Registry.Sender] and [ledger.Ledger.AddSaid] do.
+// again says that it had. It fails as [Registry.Sender] and [ledger.Person.AddSaid] do.
 func (in *Incoming) ToPerson(ctx context.Context, from, id, text string) (again bool, err error) {
 	name, _, err := in.registry.Sender(ctx, Pane{InboxKey: in.person()}, from)
 	if err != nil {
 		return false, err
 	}
-	if again, err = in.opts.Ledger.AddSaid(ctx, in.person(), name, id, text, ""); err == nil {
+	if again, err = in.opts.Ledger.Person.AddSaid(ctx, in.person(), name, id, text, ""); err == nil {
 		in.changed(in.person())
 	}
 	return again, err
@@ -183,7 +183,7 @@ func (in *Incoming) Unread(ctx context.Context) (map[string][]inbox.Row, error) 
 }
 
 func (in *Incoming) said(ctx context.Context, which func(ledger.Said) bool) (rows map[string][]inbox.Row, err error) {
-	list, err := in.opts.Ledger.Said(ctx, in.opts.Root.Path())
+	list, err := in.opts.Ledger.Person.Said(ctx, in.opts.Root.Path())
 	rows = map[string][]inbox.Row{}
 	for _, s := range list {
 		if !which(s) {
@@ -202,7 +202,7 @@ func (in *Incoming) said(ctx context.Context, which func(ledger.Said) bool) (row
 
 // MarkRead records that the person has read what agents wrote, and returns how much of it was unread.
 func (in *Incoming) MarkRead(ctx context.Context, ids ...string) (n int, err error) {
-	if n, err = in.opts.Ledger.ReadSaid(ctx, in.opts.Root.Path(), ids...); n > 0 {
+	if n, err = in.opts.Ledger.Person.ReadSaid(ctx, in.opts.Root.Path(), ids...); n > 0 {
 		in.changed(in.person())
 	}
 	return n, err
@@ -210,7 +210,7 @@ func (in *Incoming) MarkRead(ctx context.Context, ids ...string) (n int, err err
 
 // unread returns the names of the sessions whose agents wrote what the person has not read yet.
 func (ss *Sessions) unread(ctx context.Context) (map[string]bool, error) {
-	all, err := ss.opts.Ledger.Said(ctx, ss.opts.Root.Path())
+	all, err := ss.opts.Ledger.Person.Said(ctx, ss.opts.Root.Path())
 	names := map[string]bool{}
 	for _, s := range all {
 		if s.Key.Team != SessionTeam {

@@ -33,7 +33,7 @@ func typed(m ledger.PaneMessage) tmux.Input {
 
 // Put records a message for a pane, and returns its record; again is true if it was put
 // before. It is on the disk when Put returns. The errors are those of
-// [Check], [Views.Outdated] and [ledger.Ledger.AddPaneMessage]: [ledger.ErrConflict] if the id
+// [Check], [Views.Outdated] and [ledger.PaneMessages.Add]: [ledger.ErrConflict] if the id
 // belongs to another message.
 func (q *Queue) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessage, again bool, err error) {
 	if err := Check(to, m); err != nil {
@@ -56,7 +56,7 @@ func (q *Queue) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessa
 		record.ID = record.UUID
 	} else {
 		record.UUID = ledger.DeriveID(ledger.PaneIDs, "pane", to.Identity(), m.ID)
-		if _, known, err = q.opts.Ledger.PaneMessage(ctx, record.UUID); err != nil {
+		if _, known, err = q.opts.Ledger.PaneMessages.Message(ctx, record.UUID); err != nil {
 			return ledger.PaneMessage{}, false, err
 		}
 	}
@@ -67,7 +67,7 @@ func (q *Queue) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessa
 	}
 	plain := inbox.Message{From: m.From, Text: m.Text, Summary: m.Summary}
 	digest := sha256.Sum256(fmt.Appendf(nil, "%x %s %t %t %+v", plain.Digest(), record.Policy, m.SaveDraft, m.Notify, m.NotifyTo))
-	record, again, err = q.opts.Ledger.AddPaneMessage(ctx, record, digest)
+	record, again, err = q.opts.Ledger.PaneMessages.Add(ctx, record, digest)
 	if err != nil {
 		return ledger.PaneMessage{}, false, err
 	}
@@ -78,7 +78,7 @@ func (q *Queue) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessa
 
 // Message returns the record of a message, by the uuid of its delivery. [ErrUnknown].
 func (q *Queue) Message(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
-	m, found, err := q.opts.Ledger.PaneMessage(ctx, uuid)
+	m, found, err := q.opts.Ledger.PaneMessages.Message(ctx, uuid)
 	if err == nil && !found {
 		err = fmt.Errorf("pane: message %s: %w", uuid, ErrUnknown)
 	}
@@ -90,7 +90,7 @@ func (q *Queue) Waits(ctx context.Context, m ledger.PaneMessage) (why string, er
 	if why = cmp.Or(m.Detail, m.Held); why != "" {
 		return why, nil
 	}
-	all, err := q.opts.Ledger.PaneMessages(ctx, m.InboxKey)
+	all, err := q.opts.Ledger.PaneMessages.List(ctx, m.InboxKey)
 	for _, other := range all {
 		if other.State.Ended() || other.UUID == m.UUID {
 			continue
@@ -117,7 +117,7 @@ func (q *Queue) Await(ctx context.Context, uuid string) (ledger.PaneMessage, err
 		if m.State.Ended() || m.Team != SessionTeam {
 			return m.State.Ended(), nil
 		}
-		all, err := q.opts.Ledger.PaneMessages(ctx, m.InboxKey)
+		all, err := q.opts.Ledger.PaneMessages.List(ctx, m.InboxKey)
 		return slices.ContainsFunc(all, func(of ledger.PaneMessage) bool { return !of.State.Ended() && of.Held == string(tmux.Gone) }), err
 	})
 }
@@ -183,10 +183,10 @@ func (q *Queue) abandon(ctx context.Context, uuid string) (ledger.PaneMessage, e
 	case m.State == ledger.Claimed:
 		err = q.end(ctx, m, ledger.Failed, ledger.CauseNotSent.Reason(cmp.Or(m.Detail, "it was not its turn in time")))
 	case !m.State.Ended():
-		if record, found, lerr := q.opts.Ledger.Pane(ctx, m.InboxKey); lerr != nil || !found {
+		if record, found, lerr := q.opts.Ledger.Panes.Pane(ctx, m.InboxKey); lerr != nil || !found {
 			err = lerr
 		} else if release, lerr := q.lock(ctx, paneOf(record), 1); lerr == nil {
-			err = errors.Join(q.opts.Ledger.Advance(ctx, m.Frame, ledger.Failed, ledger.CauseUnknown.Reason(cmp.Or(m.Detail, brokenOff(m)))), release())
+			err = errors.Join(q.opts.Ledger.Frames.Advance(ctx, m.Frame, ledger.Failed, ledger.CauseUnknown.Reason(cmp.Or(m.Detail, brokenOff(m)))), release())
 			q.changed(m.InboxKey)
 		} else if !errors.Is(lerr, ErrBusy) {
 			err = lerr
@@ -211,7 +211,7 @@ func brokenOff(m ledger.PaneMessage) string {
 
 // end ends a message that is in no frame.
 func (q *Queue) end(ctx context.Context, m ledger.PaneMessage, state ledger.DeliveryState, reason string) error {
-	err := q.opts.Ledger.EndDeliveries(ctx, state, reason, m.UUID)
+	err := q.opts.Ledger.Deliveries.End(ctx, state, reason, m.UUID)
 	if err == nil {
 		q.changed(m.InboxKey)
 	}

@@ -393,7 +393,7 @@ type Stop struct {
 
 // Notice is a notification that the task of a message has ended.
 type Notice struct {
-	ID   string    // for [ledger.Ledger.Dismiss]
+	ID   string    // for [ledger.Person.Dismiss]
 	At   time.Time // when the task ended
 	Lost string    // why its end was not seen; "" if it was
 	Text string    // one paragraph for people or agents

@@ -21,7 +21,7 @@ import (
 // look again; zero: there is nothing to do. One process at a time works for a pane: the error
 // is [ErrBusy] if another one does, unless wait is true.
 func (q *Queue) work(ctx context.Context, k inbox.InboxKey, wait bool) (next time.Time, err error) {
-	record, found, err := q.opts.Ledger.Pane(ctx, k)
+	record, found, err := q.opts.Ledger.Panes.Pane(ctx, k)
 	if err != nil || !found {
 		return time.Time{}, err
 	}
@@ -36,7 +36,7 @@ func (q *Queue) work(ctx context.Context, k inbox.InboxKey, wait bool) (next tim
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	if of.IsSession() { // what a process has lost that has ended goes first
-		messages, err := q.opts.Ledger.PaneMessages(ctx, k)
+		messages, err := q.opts.Ledger.PaneMessages.List(ctx, k)
 		if err == nil {
 			err = q.tasks.follow(ctx, of, messages)
 		}
@@ -47,12 +47,12 @@ func (q *Queue) work(ctx context.Context, k inbox.InboxKey, wait bool) (next tim
 	free := false // the last message was sent: what held the others is over
 	for ctx.Err() == nil {
 		// It may have been replaced or removed before the lock was taken.
-		now, found, err := q.opts.Ledger.Pane(ctx, k)
+		now, found, err := q.opts.Ledger.Panes.Pane(ctx, k)
 		if err != nil || !found || paneOf(now).Ref != of.Ref && !of.IsSession() {
 			return time.Time{}, err
 		}
 		of = paneOf(now)
-		messages, err := q.opts.Ledger.PaneMessages(ctx, k)
+		messages, err := q.opts.Ledger.PaneMessages.List(ctx, k)
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -159,7 +159,7 @@ func (c *carrier) send(ctx context.Context, of Pane, m ledger.PaneMessage) error
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			err = c.opts.Ledger.PasteFrame(ctx, ledger.Frame{
+			err = c.opts.Ledger.PaneMessages.PasteFrame(ctx, ledger.Frame{
 				UUID: id, InboxKey: m.InboxKey, Kind: ledger.FrameCommand, Bytes: line, State: ledger.FrameWritten, At: time.Now(),
 			}, m.UUID)
 			if err != nil {
@@ -170,7 +170,7 @@ func (c *carrier) send(ctx context.Context, of Pane, m ledger.PaneMessage) error
 			return nil
 		},
 		Entered: func(ctx context.Context) error {
-			if err := c.opts.Ledger.Advance(ctx, frame, ledger.Accepted, ""); err != nil {
+			if err := c.opts.Ledger.Frames.Advance(ctx, frame, ledger.Accepted, ""); err != nil {
 				return err
 			}
 			c.changed(m.InboxKey)
@@ -221,24 +221,24 @@ func (c *carrier) record(ctx context.Context, of Pane, m ledger.PaneMessage, fra
 	}
 	switch {
 	case out.State == tmux.Confirmed && proof.altered(ctx):
-		return ignoreMoved(l.FailFrame(ctx, frame, Altered, ledger.TaskNone), frame)
+		return ignoreMoved(l.PaneMessages.FailFrame(ctx, frame, Altered, ledger.TaskNone), frame)
 	case out.State == tmux.Confirmed:
 		return ignoreMoved(c.confirm(ctx, of, frame, out, proof), frame)
 	case out.State == tmux.NotSent && m.Frame == "":
 		if frame != "" {
-			if err := l.ReturnFrame(ctx, frame, detail); err != nil {
+			if err := l.PaneMessages.ReturnFrame(ctx, frame, detail); err != nil {
 				return ignoreMoved(err, frame)
 			}
 		}
-		return l.HoldPaneMessage(ctx, m.UUID, string(cmp.Or(out.Reason, tmux.Unknown)), detail, c.nextTry(m))
+		return l.PaneMessages.Hold(ctx, m.UUID, string(cmp.Or(out.Reason, tmux.Unknown)), detail, c.nextTry(m))
 	case time.Since(cmp.Or(m.SentAt, time.Now())) < c.patience(m, out, failed):
-		return l.HoldPaneMessage(ctx, m.UUID, string(cmp.Or(out.Reason, tmux.Unknown)), detail, c.nextTry(m))
+		return l.PaneMessages.Hold(ctx, m.UUID, string(cmp.Or(out.Reason, tmux.Unknown)), detail, c.nextTry(m))
 	}
 	task := ledger.TaskNone
 	if out.Reason == tmux.NotProven && of.Profile == tmux.Generic && m.Notify {
 		task = ledger.TaskStaged // nothing ever proves anything there, but a hook may tell
 	}
-	return ignoreMoved(l.FailFrame(ctx, frame, ledger.CauseUnknown.Reason(detail), task), frame)
+	return ignoreMoved(l.PaneMessages.FailFrame(ctx, frame, ledger.CauseUnknown.Reason(detail), task), frame)
 }
 
 // patience returns for how long after the paste more may become known of a message.
@@ -277,5 +277,5 @@ func (c *carrier) confirm(ctx context.Context, of Pane, frame string, out tmux.O
 	case out.Busy || of.Profile != tmux.Claude:
 		task = ledger.TaskStaged // late rather than early, where it cannot be known
 	}
-	return c.opts.Ledger.ConfirmFrame(ctx, frame, "", task, path)
+	return c.opts.Ledger.PaneMessages.ConfirmFrame(ctx, frame, "", task, path)
 }

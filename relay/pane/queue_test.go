@@ -104,7 +104,7 @@ func TestRetryOfUnknown(t *testing.T) {
 		if shown {
 			b.agent.write(object{"type": "user", "message": object{"content": typed(m).Line()}})
 		}
-		must(t, b.opts.Ledger.Retry(t.Context(), m.UUID))
+		must(t, b.opts.Ledger.Deliveries.Retry(t.Context(), m.UUID))
 		b.do()
 		if got, err := b.Queue.Message(t.Context(), m.UUID); err != nil || got.State != ledger.Done {
 			t.Errorf("shown %t: it is %s, %v", shown, got.State, err)
@@ -133,7 +133,7 @@ func TestTextThatArrivesGarbled(t *testing.T) {
 		if got := b.agent.given(); len(got) != 1 {
 			t.Errorf("working %t: the agent was given %q", working, got)
 		}
-		must(t, b.opts.Ledger.Retry(t.Context(), m.UUID))
+		must(t, b.opts.Ledger.Deliveries.Retry(t.Context(), m.UUID))
 		b.agent.garbles = false
 		b.do()
 		if got, err := b.Queue.Message(t.Context(), m.UUID); err != nil || got.State != ledger.Done {
@@ -216,7 +216,7 @@ func TestBackOff(t *testing.T) {
 			t.Errorf("%d tries", len(tries))
 		}
 		// A person lets it be tried again, for as long.
-		must(t, b.opts.Ledger.Retry(t.Context(), m.UUID))
+		must(t, b.opts.Ledger.Deliveries.Retry(t.Context(), m.UUID))
 		b.agent.set(func(a *simagent) { a.dialog = "" })
 		time.Sleep(2 * time.Second)
 		b.want(m, ledger.Done, ledger.TaskArmed)
@@ -334,7 +334,7 @@ func TestDroppedWhileItWaits(t *testing.T) {
 		b.agent.dialog = "May I?"
 		one, two := b.put("one"), b.put("two")
 		time.AfterFunc(3*time.Second, func() {
-			if err := b.opts.Ledger.Drop(context.Background(), one.UUID); err != nil {
+			if err := b.opts.Ledger.Deliveries.Drop(context.Background(), one.UUID); err != nil {
 				t.Error(err)
 			}
 		})

@@ -40,7 +40,7 @@ func TestQwenAsksWhileWeAreKilled(t *testing.T) {
 	for i := range 3 {
 		ours := s.peer(s.timing.repeat)
 		s.until(m, "held", func(m ledger.PaneMessage) bool {
-			f, found, err := s.ledger.Frame(t.Context(), m.Frame)
+			f, found, err := s.ledger.Frames.Frame(t.Context(), m.Frame)
 			return m.State.Ended() || err == nil && found && f.Tries == i+1 && m.Held == string(tmux.Dialog)
 		})
 		ours.Kill()
@@ -167,7 +167,7 @@ func TestQwenWritesToThePerson(t *testing.T) {
 	wait := func(from, text string) {
 		s.t.Helper()
 		for ctx, tick := t.Context(), time.NewTicker(10*time.Millisecond); ; <-tick.C {
-			list, err := s.ledger.Said(ctx, s.opts.Root.Path())
+			list, err := s.ledger.Person.Said(ctx, s.opts.Root.Path())
 			must(t, err)
 			if slices.ContainsFunc(list, func(m ledger.Said) bool { return m.From == from && strings.Contains(string(m.Raw), text) }) {
 				return

@@ -43,7 +43,7 @@ func (r *Registry) Add(ctx context.Context, reg Registration) (Pane, tmux.Pane, 
 	if there.Dead {
 		return Pane{}, there, tmux.ErrGone
 	}
-	added, err := r.opts.Ledger.AddPane(ctx, recordOf(Pane{
+	added, err := r.opts.Ledger.Panes.Add(ctx, recordOf(Pane{
 		InboxKey: inbox.InboxKey{Root: r.opts.Root.Path(), Inbox: reg.Name}, Ref: there.Ref, Profile: reg.Profile, At: time.Now(),
 	}), reg.Replace)
 	if exists, ok := errors.AsType[*ledger.PaneExistsError](err); ok {
@@ -69,7 +69,7 @@ func (r *Registry) Remove(ctx context.Context, name string) (dropped int, err er
 	if err != nil {
 		return 0, err
 	}
-	dropped, err = r.opts.Ledger.RemovePane(ctx, there.InboxKey, "the pane "+name+" was removed")
+	dropped, err = r.opts.Ledger.Panes.Remove(ctx, there.InboxKey, "the pane "+name+" was removed")
 	err = errors.Join(err, release())
 	if err == nil {
 		r.changed(there.InboxKey)
@@ -94,7 +94,7 @@ func (s *shared) lock(ctx context.Context, of Pane, d time.Duration) (release fu
 
 // List returns the registered panes, sorted by name.
 func (r *Registry) List(ctx context.Context) (list []Pane, err error) {
-	all, err := r.opts.Ledger.Panes(ctx, r.opts.Root.Path())
+	all, err := r.opts.Ledger.Panes.List(ctx, r.opts.Root.Path())
 	for _, one := range all {
 		if one.Team == Team {
 			list = append(list, paneOf(one))
@@ -209,12 +209,12 @@ func (r *Registry) Member(ctx context.Context, k inbox.InboxKey, ref tmux.Ref, p
 		profile = tmux.Claude
 	}
 	there := Pane{InboxKey: k, Ref: ref, Profile: profile, At: time.Now()}
-	if was, found, err := r.opts.Ledger.Pane(ctx, k); err != nil {
+	if was, found, err := r.opts.Ledger.Panes.Pane(ctx, k); err != nil {
 		return Pane{}, err
 	} else if found && paneOf(was).Ref == ref && was.Profile == string(profile) {
 		return paneOf(was), nil
 	}
-	return there, r.opts.Ledger.SetPane(ctx, recordOf(there))
+	return there, r.opts.Ledger.Panes.Set(ctx, recordOf(there))
 }
 
 func paneOf(p ledger.Pane) Pane {

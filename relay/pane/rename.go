@@ -9,7 +9,7 @@ import (
 
 // Rename gives a session a name of its own, under which it is known from now on: the record of a session goes on with its process and,
 // once that has ended, with the one that is resumed with the same id. Without a name, it gets that which Claude Code has for it. The
-// errors are [ErrBusy] and those of [ledger.Ledger.RenameSession].
+// errors are [ErrBusy] and those of [ledger.Panes.RenameSession].
 func (ss *Sessions) Rename(ctx context.Context, of Pane, name string) (_ Pane, err error) {
 	name = cmp.Or(name, SessionName(of.Title, of.Ref.ID))
 	if of, err = ss.record(ctx, of); err != nil {
@@ -19,7 +19,7 @@ func (ss *Sessions) Rename(ctx context.Context, of Pane, name string) (_ Pane, e
 	if err != nil {
 		return Pane{}, err
 	}
-	err = errors.Join(ss.opts.Ledger.RenameSession(ctx, of.InboxKey, name), release())
+	err = errors.Join(ss.opts.Ledger.Panes.RenameSession(ctx, of.InboxKey, name), release())
 	if err == nil {
 		ss.changed(of.InboxKey)
 		of.Inbox = name

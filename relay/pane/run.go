@@ -79,14 +79,14 @@ func (r *runner) step(ctx context.Context) error {
 			p.opts.Warn(err)
 		}
 	}
-	messages, err := p.opts.Ledger.OpenPaneMessages(ctx, p.opts.Root.Path())
+	messages, err := p.opts.Ledger.PaneMessages.Open(ctx, p.opts.Root.Path())
 	if err != nil {
 		return err
 	}
 	r.none = false
 	if len(messages) == 0 {
 		p.transcripts.forget()
-		all, err := p.opts.Ledger.Panes(ctx, p.opts.Root.Path())
+		all, err := p.opts.Ledger.Panes.List(ctx, p.opts.Root.Path())
 		if r.none = len(all) == 0; err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (r *runner) step(ctx context.Context) error {
 	}
 	for k, list := range follow {
 		r.start(ctx, job{k, true}, func() error {
-			record, found, err := p.opts.Ledger.Pane(ctx, k)
+			record, found, err := p.opts.Ledger.Panes.Pane(ctx, k)
 			if err != nil || !found {
 				return err
 			}

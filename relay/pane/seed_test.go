@@ -179,7 +179,7 @@ func TestSeed09StaleDraft(t *testing.T) {
 		m := b.put("hello")
 		put := time.Now()
 		time.Sleep(LongHeld)
-		list, err := b.opts.Ledger.OpenPaneMessages(t.Context(), b.Root.Path())
+		list, err := b.opts.Ledger.PaneMessages.Open(t.Context(), b.Root.Path())
 		if err != nil || len(list) != 1 || list[0].UUID != m.UUID || list[0].Held != string(tmux.Draft) || list[0].HeldSince.Sub(put) > b.timing.every {
 			t.Errorf("after %v: %+v, %v", LongHeld, list, err)
 		}

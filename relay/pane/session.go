@@ -54,7 +54,7 @@ func (ss *Sessions) list(ctx context.Context) (list []Pane, refuse []transcript.
 	}
 	ours := map[int]bool{}
 	if ss.opts.Ledger != nil {
-		relayed, err := ss.opts.Ledger.Sessions(ctx, root.Path())
+		relayed, err := ss.opts.Ledger.Sessions.List(ctx, root.Path())
 		if err != nil {
 			return nil, nil, err
 		}
@@ -101,7 +101,7 @@ func (ss *Sessions) Around(ctx context.Context) ([]Pane, error) {
 		if slices.ContainsFunc(list, func(s Pane) bool { return s.InboxKey == k.InboxKey }) {
 			continue
 		}
-		if open, err := ss.opts.Ledger.PaneMessages(ctx, k.InboxKey); err != nil {
+		if open, err := ss.opts.Ledger.PaneMessages.List(ctx, k.InboxKey); err != nil {
 			return nil, err
 		} else if len(open) > 0 || unread[k.Inbox] {
 			list = append(list, k)
@@ -133,7 +133,7 @@ func (ss *Sessions) Known(ctx context.Context) (list []Pane, err error) {
 	if ss.opts.Ledger == nil {
 		return nil, nil
 	}
-	all, err := ss.opts.Ledger.Panes(ctx, ss.opts.Root.Path())
+	all, err := ss.opts.Ledger.Panes.List(ctx, ss.opts.Root.Path())
 	for _, one := range all {
 		if one.Team == SessionTeam {
 			list = append(list, paneOf(one))
@@ -335,7 +335,7 @@ func (ss *Sessions) record(ctx context.Context, of Pane) (Pane, error) {
 			was = append(was, k.Ref.ID)
 		}
 	}
-	r, err := ss.opts.Ledger.AddSession(ctx, recordOf(of), was...)
+	r, err := ss.opts.Ledger.Panes.AddSession(ctx, recordOf(of), was...)
 	return paneOf(r), err
 }
 

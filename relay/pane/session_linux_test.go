@@ -282,7 +282,7 @@ func TestTimesOfTheTranscript(t *testing.T) {
 			over = r.Time()
 		}
 	}
-	events, err := s.ledger.Events(t.Context(), 0, 100)
+	events, err := s.ledger.Events.After(t.Context(), 0, 100)
 	must(t, err)
 	for _, e := range events {
 		if (e.Answer != "" || e.State == ledger.EventFinished) && !e.At.Equal(over) {
@@ -434,7 +434,7 @@ func TestQueueOfAKilledSessionIsNoProof(t *testing.T) {
 		UUID: "5a000000-0000-4000-8000-00000000000f", InboxKey: m.InboxKey, Kind: ledger.FrameCommand, Bytes: []byte(`"a"`), Session: sessionAt(now), State: ledger.FrameWritten, At: time.Now(),
 	}
 	if err := errors.Join(
-		s.ledger.SendAgain(t.Context(), m.InboxKey, m.UUID), s.ledger.PasteFrame(t.Context(), frame, m.UUID), s.ledger.Tried(t.Context(), frame.UUID, frame.Session),
+		s.ledger.PaneMessages.SendAgain(t.Context(), m.InboxKey, m.UUID), s.ledger.PaneMessages.PasteFrame(t.Context(), frame, m.UUID), s.ledger.Frames.Tried(t.Context(), frame.UUID, frame.Session),
 	); err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func (c *carrier) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessa
 	l := c.opts.Ledger
 	defer c.changed(m.InboxKey)
 	hold := func(reason tmux.Reason, detail string, next time.Time) error {
-		return l.HoldPaneMessage(keep, m.UUID, string(reason), detail, next)
+		return l.PaneMessages.Hold(keep, m.UUID, string(reason), detail, next)
 	}
 	now, err := c.sessions.process(ctx, &of)
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *carrier) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessa
 	proof := c.transcripts.proof(of, m)
 	frame, tries := m.Frame, 0
 	if frame != "" {
-		f, found, err := l.Frame(ctx, frame)
+		f, found, err := l.Frames.Frame(ctx, frame)
 		if err != nil || !found {
 			return err
 		}
@@ -66,7 +66,7 @@ func (c *carrier) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessa
 		case ends:
 			return hold(tmux.Unknown, "the session is ending, and does not show it yet", c.soon(m))
 		case gone:
-			return ignoreMoved(l.ReturnFrame(keep, frame, "the session ended before it had the message"), frame)
+			return ignoreMoved(l.PaneMessages.ReturnFrame(keep, frame, "the session ended before it had the message"), frame)
 		}
 		n, told, _ := c.incoming.mailbox.Told(toldAs(of, frame, m))
 		if told {
@@ -99,7 +99,7 @@ func (c *carrier) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessa
 			return hold(quiet, unseen(m), c.soon(m))
 		case m.Policy == string(ByQueue): // it stays in the queue if its person has interrupted the session; then it is not put there again
 		case tries >= mostTries(of):
-			return ignoreMoved(l.FailFrame(keep, frame, ledger.CauseUnknown.Reason(fmt.Sprintf("the session was sent it %d times and shows nothing of it", tries)), ledger.TaskNone), frame)
+			return ignoreMoved(l.PaneMessages.FailFrame(keep, frame, ledger.CauseUnknown.Reason(fmt.Sprintf("the session was sent it %d times and shows nothing of it", tries)), ledger.TaskNone), frame)
 		}
 	} else if job := stoppedJob(of, c.opts.State); now.PID == 0 && job != "" {
 		if err := c.respawn(ctx, of.Root, job); err != nil {
@@ -122,7 +122,7 @@ func (c *carrier) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessa
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err = l.PasteFrame(ctx, ledger.Frame{
+		err = l.PaneMessages.PasteFrame(ctx, ledger.Frame{
 			UUID: frame, InboxKey: m.InboxKey, Kind: ledger.FrameCommand, Bytes: bytes, Session: sessionAt(now), State: ledger.FrameWritten, At: time.Now(),
 		}, uuids(list)...)
 		if err != nil {
@@ -130,13 +130,13 @@ func (c *carrier) sendToSession(ctx context.Context, of Pane, m ledger.PaneMessa
 		}
 		m.SentAt = time.Now()
 	}
-	if err := l.Tried(keep, frame, sessionAt(now)); err != nil {
+	if err := l.Frames.Tried(keep, frame, sessionAt(now)); err != nil {
 		return err
 	}
 	err = c.write(ctx, of.Root, now, frame, list, max(m.Tries, tries)+1)
 	if unsent, ok := errors.AsType[*delivery.UnsentError](err); ok && tries == 0 {
 		why := unsent.Err.Error()
-		return errors.Join(ignoreMoved(l.ReturnFrame(keep, frame, why), frame), hold(tmux.Unknown, why, c.again(now, m)))
+		return errors.Join(ignoreMoved(l.PaneMessages.ReturnFrame(keep, frame, why), frame), hold(tmux.Unknown, why, c.again(now, m)))
 	}
 	return errors.Join(err, c.settle(ctx, keep, of, frame, m, notYet(tries+1), proof))
 }
@@ -234,7 +234,7 @@ func (c *carrier) settle(ctx, keep context.Context, of Pane, frame string, m led
 		if told && n.Status != peer.Delivered {
 			ended, err := c.heed(keep, of, frame, m, n)
 			if !ended && err == nil {
-				err = c.opts.Ledger.HoldPaneMessage(keep, m.UUID, string(tmux.Dialog), asksFirst(of), c.soon(m))
+				err = c.opts.Ledger.PaneMessages.Hold(keep, m.UUID, string(tmux.Dialog), asksFirst(of), c.soon(m))
 			}
 			return err
 		}
@@ -242,7 +242,7 @@ func (c *carrier) settle(ctx, keep context.Context, of Pane, frame string, m led
 		case <-ctx.Done():
 			return nil // the next one finds out
 		case <-end.C:
-			return c.opts.Ledger.HoldPaneMessage(keep, m.UUID, string(quiet), unseen(m), c.soon(m))
+			return c.opts.Ledger.PaneMessages.Hold(keep, m.UUID, string(quiet), unseen(m), c.soon(m))
 		case <-next:
 		case <-tick.C:
 		}
@@ -256,20 +256,20 @@ func (c *carrier) heed(ctx context.Context, of Pane, frame string, m ledger.Pane
 	switch n.Status {
 	case peer.Returned:
 		c.incoming.mailbox.Forget(id)
-		return true, errors.Join(ignoreMoved(l.ReturnFrame(ctx, frame, n.Reason), frame), l.HoldPaneMessage(ctx, m.UUID, string(tmux.Unknown), n.Reason, time.Now().Add(c.timing.look)))
+		return true, errors.Join(ignoreMoved(l.PaneMessages.ReturnFrame(ctx, frame, n.Reason), frame), l.PaneMessages.Hold(ctx, m.UUID, string(tmux.Unknown), n.Reason, time.Now().Add(c.timing.look)))
 	case peer.Dropped:
 		c.incoming.mailbox.Forget(id)
-		if err := ignoreMoved(l.ReturnFrame(ctx, frame, "the session dropped it: "+n.Reason), frame); err != nil {
+		if err := ignoreMoved(l.PaneMessages.ReturnFrame(ctx, frame, "the session dropped it: "+n.Reason), frame); err != nil {
 			return true, err
 		}
 		next := time.Now().Add(2 * c.timing.refill)
 		if strings.Contains(n.Reason, "duplicate") {
 			next = time.Now().Add(c.timing.repeat)
 		}
-		return true, l.HoldPaneMessage(ctx, m.UUID, string(tmux.HasQueue), "the session dropped it: "+n.Reason, next)
+		return true, l.PaneMessages.Hold(ctx, m.UUID, string(tmux.HasQueue), "the session dropped it: "+n.Reason, next)
 	case peer.Denied, peer.Expired, peer.Refused:
 		c.incoming.mailbox.Forget(id)
-		return true, ignoreMoved(l.FailFrame(ctx, frame, ledger.CauseNotSent.Reason(refusals[n.Status]), ledger.TaskNone), frame)
+		return true, ignoreMoved(l.PaneMessages.FailFrame(ctx, frame, ledger.CauseNotSent.Reason(refusals[n.Status]), ledger.TaskNone), frame)
 	}
 	return false, nil
 }
@@ -281,12 +281,12 @@ func (c *carrier) confirmSession(ctx context.Context, frame string, m ledger.Pan
 	task := ledger.TaskSent
 	found, _ := proof.find(ctx)
 	if found.altered(proof.text) {
-		return ignoreMoved(c.opts.Ledger.FailFrame(ctx, frame, Altered, ledger.TaskNone), frame)
+		return ignoreMoved(c.opts.Ledger.PaneMessages.FailFrame(ctx, frame, Altered, ledger.TaskNone), frame)
 	}
 	if found.given {
 		task = ledger.TaskGiven
 	}
-	return ignoreMoved(c.opts.Ledger.ConfirmFrame(ctx, frame, "", task, found.path), frame)
+	return ignoreMoved(c.opts.Ledger.PaneMessages.ConfirmFrame(ctx, frame, "", task, found.path), frame)
 }
 
 // heldBySession says why a message must not be written to a session now; "" if it may.
@@ -303,7 +303,7 @@ func (c *carrier) heldBySession(ctx context.Context, of Pane, s transcript.Proce
 	if why, detail := c.wakes(s); why != "" {
 		return why, detail, nil
 	}
-	open, err := c.opts.Ledger.PaneMessages(ctx, m.InboxKey)
+	open, err := c.opts.Ledger.PaneMessages.List(ctx, m.InboxKey)
 	if err != nil {
 		return "", "", err
 	}
@@ -320,7 +320,7 @@ func (c *carrier) heldBySession(ctx context.Context, of Pane, s transcript.Proce
 		return "", "", nil // it has no limit
 	}
 	// Its bucket, as far as we have taken something out of it.
-	sent, err := c.opts.Ledger.SentSince(ctx, m.InboxKey, time.Now().Add(-peer.Burst*c.timing.refill))
+	sent, err := c.opts.Ledger.PaneMessages.SentSince(ctx, m.InboxKey, time.Now().Add(-peer.Burst*c.timing.refill))
 	bucket := peer.NewBucket(c.timing.refill)
 	for _, at := range sent {
 		bucket.ReserveN(at, 1)
@@ -336,7 +336,7 @@ func (c *carrier) heldBySession(ctx context.Context, of Pane, s transcript.Proce
 func (t *Tasks) left(ctx context.Context, of Pane, now transcript.Process, open []ledger.PaneMessage, paths []string) (others []ledger.PaneMessage, err error) {
 	var gone []ledger.PaneMessage
 	for _, m := range open {
-		f, there, err := t.opts.Ledger.Frame(ctx, m.Frame)
+		f, there, err := t.opts.Ledger.Frames.Frame(ctx, m.Frame)
 		if err != nil {
 			return nil, err
 		}
@@ -376,9 +376,9 @@ func (t *Tasks) left(ctx context.Context, of Pane, now transcript.Process, open 
 	if len(again)+len(lost) == 0 {
 		return others, nil
 	}
-	err = t.opts.Ledger.SendAgain(ctx, of.InboxKey, again...)
+	err = t.opts.Ledger.PaneMessages.SendAgain(ctx, of.InboxKey, again...)
 	if err == nil && len(lost) > 0 {
-		_, err = t.opts.Ledger.EndTasks(ctx, of.InboxKey, ledger.TaskEnd{Lost: "the session ended"}, lost...)
+		_, err = t.opts.Ledger.PaneMessages.EndTasks(ctx, of.InboxKey, ledger.TaskEnd{Lost: "the session ended"}, lost...)
 	}
 	t.changed(of.InboxKey)
 	return others, errors.Join(err, t.notify(ctx))

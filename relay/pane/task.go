@@ -42,7 +42,7 @@ func (t *Tasks) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 		}
 	} else if lost, err := t.ended(ctx, of); err != nil || lost != "" {
 		if lost != "" {
-			err = t.opts.Ledger.LoseTasks(ctx, of.InboxKey, lost)
+			err = t.opts.Ledger.PaneMessages.LoseTasks(ctx, of.InboxKey, lost)
 			t.changed(of.InboxKey)
 		}
 		return errors.Join(err, t.notify(ctx))
@@ -78,7 +78,7 @@ func (t *Tasks) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 			continue
 		}
 		if m.Task != ledger.TaskGiven {
-			if err := t.opts.Ledger.TaskGiven(ctx, m.UUID, s.at, s.path); err != nil {
+			if err := t.opts.Ledger.PaneMessages.TaskGiven(ctx, m.UUID, s.at, s.path); err != nil {
 				return err
 			}
 			t.changed(of.InboxKey)
@@ -134,7 +134,7 @@ func (t *Tasks) brokenOff(ctx context.Context, of Pane, m ledger.PaneMessage) er
 
 // lose ends the task of a message that will not come to an end.
 func (t *Tasks) lose(ctx context.Context, m ledger.PaneMessage, why string) error {
-	ended, err := t.opts.Ledger.EndTasks(ctx, m.InboxKey, ledger.TaskEnd{Lost: why}, m.UUID)
+	ended, err := t.opts.Ledger.PaneMessages.EndTasks(ctx, m.InboxKey, ledger.TaskEnd{Lost: why}, m.UUID)
 	if err == nil && len(ended) > 0 {
 		t.changed(m.InboxKey)
 		err = t.notify(ctx)
@@ -176,7 +176,7 @@ func (t *Tasks) endTasks(ctx context.Context, k inbox.InboxKey, open []ledger.Pa
 	if one.interrupted {
 		end.Lost = "a person interrupted it"
 	}
-	ended, err := t.opts.Ledger.EndTasks(ctx, k, end, uuids...)
+	ended, err := t.opts.Ledger.PaneMessages.EndTasks(ctx, k, end, uuids...)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (t *Tasks) endTasks(ctx context.Context, k inbox.InboxKey, open []ledger.Pa
 // program waits before it begins another turn.
 func (t *Tasks) Stopped(ctx context.Context, s Stop) error {
 	keep := context.WithoutCancel(ctx) // what is recorded is recorded whole
-	messages, err := t.opts.Ledger.OpenPaneMessages(keep, t.opts.Root.Path())
+	messages, err := t.opts.Ledger.PaneMessages.Open(keep, t.opts.Root.Path())
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ func (t *Tasks) recordsOf(ctx context.Context, messages []ledger.PaneMessage) (m
 		if _, known := all[m.InboxKey]; known {
 			continue
 		}
-		record, _, err := t.opts.Ledger.Pane(ctx, m.InboxKey)
+		record, _, err := t.opts.Ledger.Panes.Pane(ctx, m.InboxKey)
 		if err != nil {
 			return nil, err
 		}
@@ -313,7 +313,7 @@ func (t *Tasks) stopped(ctx context.Context, k inbox.InboxKey, here bool, messag
 			// In the next turn: the hook was late.
 		case recorded:
 			// The transcript will show when it is given.
-			if err := t.opts.Ledger.TaskRecorded(ctx, m.UUID, s.Transcript); err != nil {
+			if err := t.opts.Ledger.PaneMessages.TaskRecorded(ctx, m.UUID, s.Transcript); err != nil {
 				return err
 			}
 		case m.Task == ledger.TaskStaged, m.Task == ledger.TaskArmed:
@@ -322,12 +322,12 @@ func (t *Tasks) stopped(ctx context.Context, k inbox.InboxKey, here bool, messag
 	}
 	var ended []string
 	for end, uuids := range over {
-		now, eerr := t.opts.Ledger.EndTasks(ctx, k, end, uuids...)
+		now, eerr := t.opts.Ledger.PaneMessages.EndTasks(ctx, k, end, uuids...)
 		ended, err = append(ended, now...), errors.Join(err, eerr)
 	}
 	if err == nil && counted {
 		var one string
-		if one, err = t.opts.Ledger.NextTurnEnded(ctx, k, s.Answer); one != "" {
+		if one, err = t.opts.Ledger.PaneMessages.NextTurnEnded(ctx, k, s.Answer); one != "" {
 			ended = append(ended, one)
 		}
 	}
@@ -370,7 +370,7 @@ func (t *Tasks) AwaitAnswer(ctx context.Context, uuid string) (m ledger.PaneMess
 
 // written returns the first message that the agent of a session wrote to the person in the turn of a message; nil if there is none.
 func (t *Tasks) written(ctx context.Context, to ledger.PaneMessage) ([]byte, error) {
-	all, err := t.opts.Ledger.Said(ctx, to.Root)
+	all, err := t.opts.Ledger.Person.Said(ctx, to.Root)
 	if err != nil {
 		return nil, err
 	}
@@ -380,7 +380,7 @@ func (t *Tasks) written(ctx context.Context, to ledger.PaneMessage) ([]byte, err
 	if len(all) == 0 {
 		return nil, nil
 	}
-	record, found, err := t.opts.Ledger.Pane(ctx, to.InboxKey)
+	record, found, err := t.opts.Ledger.Panes.Pane(ctx, to.InboxKey)
 	if err != nil || !found {
 		return nil, err
 	}
@@ -406,7 +406,7 @@ func (t *Tasks) AwaitGiven(ctx context.Context, uuid string) (ledger.PaneMessage
 
 // followOne is follow for one message.
 func (t *Tasks) followOne(ctx context.Context, m ledger.PaneMessage) error {
-	record, found, err := t.opts.Ledger.Pane(ctx, m.InboxKey)
+	record, found, err := t.opts.Ledger.Panes.Pane(ctx, m.InboxKey)
 	if err == nil && found && m.Task.Open() {
 		err = t.follow(ctx, paneOf(record), []ledger.PaneMessage{m})
 	}
@@ -418,7 +418,7 @@ func (t *Tasks) followOne(ctx context.Context, m ledger.PaneMessage) error {
 
 // Notices returns the notifications for the person that were not dismissed, oldest first.
 func (t *Tasks) Notices(ctx context.Context) (list []Notice, err error) {
-	ended, err := t.opts.Ledger.EndedTasks(ctx, t.opts.Root.Path())
+	ended, err := t.opts.Ledger.PaneMessages.EndedTasks(ctx, t.opts.Root.Path())
 	for _, m := range ended {
 		if m.NotifyTo == (inbox.InboxKey{}) {
 			list = append(list, noticeOf(m))
@@ -448,7 +448,7 @@ func (t *Tasks) notify(ctx context.Context) error {
 
 // notifyAll is notify. It reports whether some could not be notified.
 func (t *Tasks) notifyAll(ctx context.Context) (left bool, err error) {
-	ended, err := t.opts.Ledger.EndedTasks(ctx, t.opts.Root.Path())
+	ended, err := t.opts.Ledger.PaneMessages.EndedTasks(ctx, t.opts.Root.Path())
 	for _, m := range ended {
 		if m.NotifyTo == (inbox.InboxKey{}) {
 			continue
@@ -458,9 +458,9 @@ func (t *Tasks) notifyAll(ctx context.Context) (left bool, err error) {
 			nerr = nil // by another process, at the same time
 		}
 		if gone(nerr) {
-			nerr = t.opts.Ledger.NotifyPerson(ctx, m.UUID)
+			nerr = t.opts.Ledger.PaneMessages.NotifyPerson(ctx, m.UUID)
 		} else if nerr == nil {
-			nerr = t.opts.Ledger.Notified(ctx, m.UUID)
+			nerr = t.opts.Ledger.PaneMessages.Notified(ctx, m.UUID)
 		}
 		if nerr == nil {
 			t.changed(m.InboxKey)

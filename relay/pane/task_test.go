@@ -140,7 +140,7 @@ func TestNotifyOnce(t *testing.T) {
 	if err != nil || len(rows) != 1 || !strings.Contains(string(rows[0].Raw), "worker has ended the task of message") {
 		t.Errorf("ann has %d rows, %v", len(rows), err)
 	}
-	list, err := b.opts.Ledger.PaneMessages(t.Context(), other.InboxKey)
+	list, err := b.opts.Ledger.PaneMessages.List(t.Context(), other.InboxKey)
 	if err != nil || len(list) != 1 || list[0].Notify || list[0].From != "worker" {
 		t.Errorf("the other pane gets %+v, %v", list, err)
 	}
@@ -214,7 +214,7 @@ func TestNotifyOfGenericProgram(t *testing.T) {
 	m := b.put("hello", notify)
 	b.do()
 	b.want(m, ledger.Failed, ledger.TaskStaged)
-	must(t, b.opts.Ledger.Retry(t.Context(), m.UUID))
+	must(t, b.opts.Ledger.Deliveries.Retry(t.Context(), m.UUID))
 	b.want(m, ledger.Claimed, "")
 	b.do()
 	b.want(m, ledger.Failed, ledger.TaskStaged)

@@ -282,7 +282,7 @@ func heldWhileBusy(t *testing.T, w *way) {
 			t.Error("it was given to a busy agent")
 		}
 	}
-	must(t, w.ledger.Drop(t.Context(), dropped.UUID))
+	must(t, w.ledger.Deliveries.Drop(t.Context(), dropped.UUID))
 	if m, err := w.Queue.Await(t.Context(), dropped.UUID); err != nil || m.State != ledger.Dropped {
 		t.Errorf("dropped, it is %s, %v", m.State, err)
 	}
@@ -369,7 +369,7 @@ func senderKilled(t *testing.T, w *way, given bool) {
 	now, err := w.Sessions.process(t.Context(), &of)
 	must(t, err)
 	f := ledger.Frame{UUID: uuid.NewString(), InboxKey: m.InboxKey, Kind: ledger.FrameCommand, Bytes: []byte(`"a"`), Session: sessionAt(now), State: ledger.FrameWritten, At: time.Now()}
-	must(t, errors.Join(w.ledger.PasteFrame(t.Context(), f, m.UUID), w.ledger.Tried(t.Context(), f.UUID, f.Session)))
+	must(t, errors.Join(w.ledger.PaneMessages.PasteFrame(t.Context(), f, m.UUID), w.ledger.Frames.Tried(t.Context(), f.UUID, f.Session)))
 	if given {
 		must(t, w.Queue.carrier.write(t.Context(), of.Root, now, f.UUID, []ledger.PaneMessage{m}, 1))
 	}
@@ -421,7 +421,7 @@ func asked(t *testing.T, w *way, answer string) {
 		return func(m ledger.PaneMessage) bool { return heldAs(tmux.Dialog)(m) && m.NextTry.After(m.SentAt.Add(d)) }
 	}
 	m = w.often(m, "held after the time when it could be written again", after(500*time.Millisecond))
-	if f, _, err := w.ledger.Frame(t.Context(), m.Frame); err != nil || f.Tries != 1 {
+	if f, _, err := w.ledger.Frames.Frame(t.Context(), m.Frame); err != nil || f.Tries != 1 {
 		t.Errorf("it was written %d times, %v", f.Tries, err)
 	}
 	if answer == "allow slowly" { // so that it is in the transcript later, which is not taken for too late

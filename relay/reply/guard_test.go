@@ -15,7 +15,7 @@ import (
 // held returns whose messages to worker are held.
 func (s *station) held() []ledger.Hold {
 	s.t.Helper()
-	holds, err := s.ledger.Held(s.t.Context(), s.key("worker"))
+	holds, err := s.ledger.Holds.Held(s.t.Context(), s.key("worker"))
 	must(s.t, err)
 	return holds
 }
@@ -83,9 +83,9 @@ func TestLeadDoesNotAnswerIdleNotifications(t *testing.T) {
 		_, err := s.Inbox("demo", "boss").Append(t.Context(), inbox.Message{From: "worker", Text: text, Own: true}, inbox.AppendOptions{})
 		must(t, err)
 		s.await("it is answered", func() bool {
-			all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Inbox: "boss", States: []ledger.DeliveryState{ledger.Done}})
+			all, err := s.ledger.Deliveries.List(t.Context(), ledger.DeliveryQuery{Inbox: "boss", States: []ledger.DeliveryState{ledger.Done}})
 			must(t, err)
-			owed, err := s.ledger.Owed(t.Context(), s.key("boss"))
+			owed, err := s.ledger.Replies.Owed(t.Context(), s.key("boss"))
 			must(t, err)
 			return len(all) == i+1 && len(owed) == 0
 		})

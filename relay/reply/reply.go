@@ -16,7 +16,7 @@
 // idle_notification is not answered either: two agents would thank each other for ever.
 //
 // Each answer is sent exactly once. The commit that ends a frame also records that its
-// senders have not heard of it ([ledger.Ledger.Owed]), and the id of the row is derived from
+// senders have not heard of it ([ledger.Replies.Owed]), and the id of the row is derived from
 // the frame and the recipient, so that sending it again after a crash does nothing.
 //
 // One case is left to a person. If the relay was killed within the milliseconds in which a row
@@ -114,7 +114,7 @@ type runtime struct {
 
 func (t runtime) Start(ctx context.Context, session string, mode mode.Mode) (agent.Agent, error) {
 	// Before anything can end: what ends from here on is owed.
-	if err := t.r.opts.Ledger.SetAnswers(ctx, t.r.Key(), !t.SendsMessages()); err != nil {
+	if err := t.r.opts.Ledger.Sessions.SetAnswers(ctx, t.r.Key(), !t.SendsMessages()); err != nil {
 		return nil, err
 	}
 	t.r.mu.Lock()
@@ -151,7 +151,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		return err
 	}
 	r.at(ended)
-	if err := r.opts.Ledger.EndShutdown(last, r.Key(), s.shutdown.request, s.shutdown.why); err != nil {
+	if err := r.opts.Ledger.Replies.EndShutdown(last, r.Key(), s.shutdown.request, s.shutdown.why); err != nil {
 		return err
 	}
 	r.opts.Recorded()
@@ -211,7 +211,7 @@ func (s *sender) run(ctx context.Context, stop func()) {
 // sendOwed sends what is owed, to each recipient in order. It returns whether something is
 // left to send.
 func (s *sender) sendOwed(ctx context.Context) (left bool, err error) {
-	owed, err := s.opts.Ledger.Owed(ctx, s.Key())
+	owed, err := s.opts.Ledger.Replies.Owed(ctx, s.Key())
 	if err != nil || len(owed) == 0 {
 		return false, err
 	}
@@ -233,7 +233,7 @@ func (s *sender) sendOwed(ctx context.Context) (left bool, err error) {
 			left = true
 			continue
 		}
-		if err := s.opts.Ledger.Replied(ctx, reply.Frame); err != nil {
+		if err := s.opts.Ledger.Replies.Replied(ctx, reply.Frame); err != nil {
 			return true, err
 		}
 		s.at(replied)
@@ -295,7 +295,7 @@ func (s *sender) reply(ctx context.Context, m *mail.Sender, to string, reply led
 		return err
 	}
 	// Two agents that answer each other for ever are noticed by that.
-	return s.opts.Ledger.Answered(ctx, s.Key(), to)
+	return s.opts.Ledger.Holds.Answered(ctx, s.Key(), to)
 }
 
 // put sends a message once. wrote is false if it was sent before, or can never be sent.
@@ -339,6 +339,6 @@ func (s *sender) neverSent(ctx context.Context, m *mail.Sender, to, id string) (
 	}
 	key := s.Key()
 	key.Inbox = to
-	taken, err := s.opts.Ledger.WithID(ctx, key, id)
+	taken, err := s.opts.Ledger.Deliveries.WithID(ctx, key, id)
 	return len(taken) == 0, err
 }

@@ -145,9 +145,9 @@ func (s *station) await(what string, holds func() bool) {
 func (s *station) settled(n int) {
 	s.t.Helper()
 	s.await(fmt.Sprintf("%d messages are done", n), func() bool {
-		all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Inbox: "worker"})
+		all, err := s.ledger.Deliveries.List(s.t.Context(), ledger.DeliveryQuery{Inbox: "worker"})
 		must(s.t, err)
-		owed, err := s.ledger.Owed(s.t.Context(), s.key("worker"))
+		owed, err := s.ledger.Replies.Owed(s.t.Context(), s.key("worker"))
 		must(s.t, err)
 		ended := 0
 		for _, d := range all {
@@ -339,7 +339,7 @@ func TestShutdown(t *testing.T) {
 			s.asks(from)
 			s.Send("demo", "boss", "worker", "[3]")
 			s.await("all is claimed", func() bool {
-				all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Inbox: "worker"})
+				all, err := s.ledger.Deliveries.List(t.Context(), ledger.DeliveryQuery{Inbox: "worker"})
 				return err == nil && len(all) == 5
 			})
 			if n := len(s.approvals(from)); n > 0 {
@@ -347,7 +347,7 @@ func TestShutdown(t *testing.T) {
 			}
 			must(t, os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600))
 			s.await("it has ended", func() bool {
-				info, _, err := s.ledger.Session(t.Context(), s.key("worker"))
+				info, _, err := s.ledger.Sessions.Session(t.Context(), s.key("worker"))
 				return err == nil && info.ShutDown != ""
 			})
 			if err := stop(); !errors.Is(err, ErrShutDown) || !strings.Contains(err.Error(), from+" asked it to shut down: bye") {
@@ -364,7 +364,7 @@ func TestShutdown(t *testing.T) {
 					t.Errorf("the agent was told %q", text)
 				}
 			}
-			all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Inbox: "worker"}) // the newest first
+			all, err := s.ledger.Deliveries.List(t.Context(), ledger.DeliveryQuery{Inbox: "worker"}) // the newest first
 			must(t, err)
 			var states []ledger.DeliveryState
 			for _, d := range all {
@@ -376,7 +376,7 @@ func TestShutdown(t *testing.T) {
 			// A person runs it again.
 			s.relay()
 			s.settled(5)
-			if info, _, err := s.ledger.Session(t.Context(), s.key("worker")); err != nil || info.ShutDown != "" {
+			if info, _, err := s.ledger.Sessions.Session(t.Context(), s.key("worker")); err != nil || info.ShutDown != "" {
 				t.Errorf("%q, %v", info.ShutDown, err)
 			}
 		})
@@ -432,7 +432,7 @@ func TestKilledBetweenSteps(t *testing.T) {
 			b := s.bridge(at)
 			s.Send("demo", "boss", "worker", "[1]")
 			s.await("it is claimed", func() bool {
-				all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Inbox: "worker"})
+				all, err := s.ledger.Deliveries.List(t.Context(), ledger.DeliveryQuery{Inbox: "worker"})
 				return err == nil && len(all) == 1
 			})
 			if at == approved || at == ended {
@@ -445,7 +445,7 @@ func TestKilledBetweenSteps(t *testing.T) {
 			_, stop := s.relay()
 			if at == approved || at == ended {
 				s.await("it has ended", func() bool {
-					info, _, err := s.ledger.Session(t.Context(), s.key("worker"))
+					info, _, err := s.ledger.Sessions.Session(t.Context(), s.key("worker"))
 					return err == nil && info.ShutDown != ""
 				})
 				if err := stop(); !errors.Is(err, ErrShutDown) {
@@ -491,25 +491,25 @@ func TestKilledInAWrite(t *testing.T) {
 			_, err := s.Team("demo").Join(ctx, s.Locker, "guest", s.State)
 			must(t, err)
 			if tt.headless {
-				must(t, s.ledger.SetSession(ctx, ledger.Session{InboxKey: s.key("boss"), ID: uuid.NewString(), State: ledger.RelayEnded}))
+				must(t, s.ledger.Sessions.SetSession(ctx, ledger.Session{InboxKey: s.key("boss"), ID: uuid.NewString(), State: ledger.RelayEnded}))
 			}
 			// A frame that has ended, and whose answer was about to be written.
-			must(t, s.ledger.SetSession(ctx, ledger.Session{InboxKey: s.key("worker"), ID: uuid.NewString()}))
-			must(t, s.ledger.SetAnswers(ctx, s.key("worker"), true))
+			must(t, s.ledger.Sessions.SetSession(ctx, ledger.Session{InboxKey: s.key("worker"), ID: uuid.NewString()}))
+			must(t, s.ledger.Sessions.SetAnswers(ctx, s.key("worker"), true))
 			d := ledger.Delivery{UUID: uuid.NewString(), InboxKey: s.key("worker"), Key: "k", Occurrence: 1, From: tt.to, Kind: "message", Raw: []byte(`{}`)}
-			must(t, s.ledger.Claim(ctx, d))
-			must(t, s.ledger.Mark(ctx, d.UUID))
+			must(t, s.ledger.Deliveries.Claim(ctx, d))
+			must(t, s.ledger.Deliveries.Mark(ctx, d.UUID))
 			f := ledger.Frame{UUID: uuid.NewString(), InboxKey: s.key("worker"), Kind: ledger.FrameMessage, Bytes: []byte("x")}
-			must(t, s.ledger.Commit(ctx, f, d.UUID))
-			must(t, s.ledger.Finish(ctx, f.UUID, ledger.Done, "", "well"))
+			must(t, s.ledger.Frames.Commit(ctx, f, d.UUID))
+			must(t, s.ledger.Frames.Finish(ctx, f.UUID, ledger.Done, "", "well"))
 			id := ledger.DeriveID(ledger.ReplyIDs, f.UUID, tt.to)
 			message := inbox.Message{ID: id, From: "worker", Text: "well"}
-			must(t, s.ledger.Intend(ctx, ledger.Send{
+			must(t, s.ledger.Sends.Intend(ctx, ledger.Send{
 				SendKey: ledger.SendKey{InboxKey: inbox.InboxKey{Root: s.Root.Path(), Team: "demo", CreatedAt: 1795196213317, Inbox: tt.to}, ID: id},
 				Digest:  message.Digest(), Before: "another file", At: time.Now(),
 			}))
 			if tt.taken {
-				must(t, s.ledger.Claim(ctx, ledger.Delivery{UUID: uuid.NewString(), InboxKey: s.key("boss"), Key: "k", Occurrence: 1, ID: id, From: "worker", Raw: []byte(`{}`)}))
+				must(t, s.ledger.Deliveries.Claim(ctx, ledger.Delivery{UUID: uuid.NewString(), InboxKey: s.key("boss"), Key: "k", Occurrence: 1, ID: id, From: "worker", Raw: []byte(`{}`)}))
 			}
 			_, stop := s.relay()
 			s.settled(1)
@@ -546,7 +546,7 @@ func TestKilledAtRandom(t *testing.T) {
 	s.settled(n)
 	must(t, stop())
 	frames := map[string]map[string]bool{} // of each frame, who wrote
-	all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Inbox: "worker"})
+	all, err := s.ledger.Deliveries.List(t.Context(), ledger.DeliveryQuery{Inbox: "worker"})
 	must(t, err)
 	for _, d := range all {
 		if d.State != ledger.Done && d.State != ledger.Failed {

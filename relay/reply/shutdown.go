@@ -12,7 +12,7 @@ import (
 
 // shutDown approves the request to shut down that it is the turn of, if there is one.
 func (s *sender) shutDown(ctx context.Context) error {
-	d, asked, err := s.opts.Ledger.ShutdownAsked(ctx, s.Key())
+	d, asked, err := s.opts.Ledger.Replies.ShutdownAsked(ctx, s.Key())
 	if err != nil || !asked {
 		return err
 	}
@@ -26,7 +26,7 @@ func (s *sender) shutDown(ctx context.Context) error {
 	}
 	if !ok {
 		s.opts.Warn(fmt.Errorf("relay: %.64q asked %s to shut down, and is no member: ignored", d.From, m.From()))
-		return s.opts.Ledger.EndDeliveries(ctx, ledger.Done, "ignored: its sender is no member", d.UUID)
+		return s.opts.Ledger.Deliveries.End(ctx, ledger.Done, "ignored: its sender is no member", d.UUID)
 	}
 	request, reason := requestOf(d)
 	text, err := approval(m.From(), request, d.At)

@@ -315,11 +315,11 @@ func (c *Cache) lookForRelays(ctx context.Context) error {
 	if err != nil || version == c.ledgerVersion {
 		return err
 	}
-	infos, err := c.opts.Ledger.RelayInfos(ctx, c.opts.Root.Path())
+	infos, err := c.opts.Ledger.Sessions.RelayInfos(ctx, c.opts.Root.Path())
 	if err != nil {
 		return err
 	}
-	added, err := c.opts.Ledger.Relays(ctx, c.opts.Root.Path())
+	added, err := c.opts.Ledger.Relays.List(ctx, c.opts.Root.Path())
 	if err != nil {
 		return err
 	}
@@ -337,11 +337,11 @@ func (c *Cache) lookForRelays(ctx context.Context) error {
 	for team, e := range c.entries {
 		e.relayNews = e.relayNews || !reflect.DeepEqual(relays[team], c.relays[team])
 	}
-	panes, err := c.opts.Ledger.Panes(ctx, c.opts.Root.Path())
+	panes, err := c.opts.Ledger.Panes.List(ctx, c.opts.Root.Path())
 	if err != nil {
 		return err
 	}
-	ids, err := c.opts.Ledger.Dismissed(ctx, c.opts.Root.Path()) // maybe by another process
+	ids, err := c.opts.Ledger.Person.Dismissed(ctx, c.opts.Root.Path()) // maybe by another process
 	if err != nil {
 		return err
 	}

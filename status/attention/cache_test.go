@@ -83,7 +83,7 @@ func TestNothingIsReadAgain(t *testing.T) {
 	refresh("team-000", "team-001", "team-002")
 	refresh()
 	key := inbox.InboxKey{Root: w.Fixture.Root.Path(), Team: "team-001", CreatedAt: 2, Inbox: "worker-1"}
-	if err := w.Ledger.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s"}); err != nil {
+	if err := w.Ledger.Sessions.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s"}); err != nil {
 		t.Fatal(err)
 	}
 	refresh("relays of team-001")
@@ -101,7 +101,7 @@ func TestNothingIsReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := other.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s", State: ledger.RelayRunning}); err != nil {
+	if err := other.Sessions.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s", State: ledger.RelayRunning}); err != nil {
 		t.Fatal(err)
 	}
 	// What copies it within 2 s makes news of its own.

@@ -121,7 +121,7 @@ func (c *Cache) readMachines(ctx context.Context) (list []*cachedTeam, err error
 	if c.opts.Ledger == nil {
 		return nil, nil
 	}
-	machines, err := c.opts.Ledger.Machines(ctx, c.opts.Root.Path())
+	machines, err := c.opts.Ledger.Links.Machines(ctx, c.opts.Root.Path())
 	if err != nil {
 		return nil, err
 	}
@@ -224,14 +224,14 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 		if c.opts.Ledger == nil {
 			continue // nothing was sent
 		}
-		failed, err := c.opts.Ledger.Deliveries(ctx, ledger.DeliveryQuery{
+		failed, err := c.opts.Ledger.Deliveries.List(ctx, ledger.DeliveryQuery{
 			Root: v.Pane.Root, Team: v.Pane.Team, CreatedAt: v.Pane.CreatedAt, Inbox: v.Pane.Inbox, States: []ledger.DeliveryState{ledger.Failed}, Limit: maxFailed,
 		})
 		if err != nil {
 			return nil, err
 		}
 		for _, d := range failed {
-			m, found, err := c.opts.Ledger.PaneMessage(ctx, d.UUID)
+			m, found, err := c.opts.Ledger.PaneMessages.Message(ctx, d.UUID)
 			if err != nil {
 				return nil, err
 			}
@@ -335,7 +335,7 @@ func (c *Cache) Seen(ctx context.Context, list []pane.Pane) ([]pane.View, error)
 		}
 		v := c.opts.Watch.view(p)
 		var err error
-		if v.Messages, err = c.opts.Ledger.PaneMessages(ctx, p.InboxKey); err != nil {
+		if v.Messages, err = c.opts.Ledger.PaneMessages.List(ctx, p.InboxKey); err != nil {
 			return nil, err
 		}
 		views = append(views, v)

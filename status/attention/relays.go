@@ -26,7 +26,7 @@ func (c *Cache) RelaysOf(ctx context.Context, t *teams.Team) (known map[string]*
 		return known, nil, err
 	}
 	asked = map[string]*api.Question{}
-	told, err := c.opts.Ledger.Relays(ctx, c.opts.Root.Path())
+	told, err := c.opts.Ledger.Relays.List(ctx, c.opts.Root.Path())
 	for _, r := range told {
 		if r.Team != t.Name() {
 			continue
@@ -123,7 +123,7 @@ func (c *Cache) relayWaits(ctx context.Context, createdAt int64, relays []api.Re
 		if e.DeadLetters == 0 {
 			continue
 		}
-		failed, err := c.opts.Ledger.Deliveries(ctx, ledger.DeliveryQuery{
+		failed, err := c.opts.Ledger.Deliveries.List(ctx, ledger.DeliveryQuery{
 			Root: c.opts.Root.Path(), Team: e.Team, CreatedAt: createdAt, Inbox: e.Member, States: []ledger.DeliveryState{ledger.Failed}, Limit: maxFailed,
 		})
 		if err != nil {

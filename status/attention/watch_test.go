@@ -38,7 +38,7 @@ func TestPanesWithoutAWatch(t *testing.T) {
 	ctx, w := t.Context(), open(t, teamstest.Captured(t, teamstest.OlderVersion, teamstest.NewerVersion))
 	w.Narrow = true
 	l := w.Ledger
-	p, err := l.AddPane(ctx, ledger.Pane{
+	p, err := l.Panes.Add(ctx, ledger.Pane{
 		InboxKey: inbox.InboxKey{Root: w.Fixture.Root.Path(), Inbox: "build"}, Socket: "/nowhere", Server: 1, ID: "%1", PID: 2, Profile: "claude",
 	}, false)
 	if err != nil {
@@ -46,18 +46,18 @@ func TestPanesWithoutAWatch(t *testing.T) {
 	}
 	put := func(id string) {
 		t.Helper()
-		if _, _, err := l.AddPaneMessage(ctx, ledger.PaneMessage{Policy: "queued", Delivery: ledger.Delivery{
+		if _, _, err := l.PaneMessages.Add(ctx, ledger.PaneMessage{Policy: "queued", Delivery: ledger.Delivery{
 			UUID: id, InboxKey: p.InboxKey, Person: true, ID: id, From: "user", Raw: []byte("text"),
 		}}, [32]byte{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	put("unsure")
-	if err := l.EndDeliveries(ctx, ledger.Failed, ledger.CauseUnknown.Reason("nothing shows it"), "unsure"); err != nil {
+	if err := l.Deliveries.End(ctx, ledger.Failed, ledger.CauseUnknown.Reason("nothing shows it"), "unsure"); err != nil {
 		t.Fatal(err)
 	}
 	put("waits")
-	if err := l.HoldPaneMessage(ctx, "waits", "gone", "the pane is gone", time.Now()); err != nil {
+	if err := l.PaneMessages.Hold(ctx, "waits", "gone", "the pane is gone", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	for team, want := range map[string]int{"": 2, "tmux": 2, teamstest.Newer: 0} {

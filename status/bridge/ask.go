@@ -236,7 +236,7 @@ func (l inboxWay) prompted(ctx context.Context, delivery string) (d ledger.Deliv
 	if err != nil {
 		return d, err
 	}
-	list, err := lg.Deliveries(ctx, ledger.DeliveryQuery{UUID: delivery})
+	list, err := lg.Deliveries.List(ctx, ledger.DeliveryQuery{UUID: delivery})
 	if err == nil && len(list) == 0 {
 		err = api.Decide(api.CodeUnknown, "the message stays sent", "the delivery %s is not recorded any more", delivery)
 	}

@@ -132,7 +132,7 @@ func TestAttention(t *testing.T) {
 	read()
 	_, err = w.journal.Lost(w.ctx, inbox.SendKey{InboxKey: inbox.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: 1, Inbox: "bass"}, ID: "m-1"}, time.Now(), "overwritten")
 	w.must(err)
-	w.must(w.ledger.Hold(w.ctx, ledger.Hold{InboxKey: inbox.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: 1, Inbox: "drums"}, Sender: "bass", Reason: "they answer each other"}))
+	w.must(w.ledger.Holds.Hold(w.ctx, ledger.Hold{InboxKey: inbox.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: 1, Inbox: "drums"}, Sender: "bass", Reason: "they answer each other"}))
 	all = e.waits(api.WaitsLost, api.WaitsHeld)
 	if a := all[api.WaitsLost]; a.Message != "m-1" || a.Member != "bass" || a.Since == nil {
 		t.Errorf("lost: %+v", a)
@@ -189,7 +189,7 @@ func TestDismissed(t *testing.T) {
 	}
 	_, err = w.ledger.Prune(w.ctx, time.Now().Add(time.Hour))
 	w.must(err)
-	if ids, err := w.ledger.Dismissed(w.ctx, w.Root.Path()); err != nil || len(ids) > 0 {
+	if ids, err := w.ledger.Person.Dismissed(w.ctx, w.Root.Path()); err != nil || len(ids) > 0 {
 		t.Errorf("after gc: %q, %v", ids, err)
 	}
 }
@@ -236,9 +236,9 @@ func TestDeadAgentAndFailedMessage(t *testing.T) {
 		key := inbox.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: createdAt, Inbox: "bass"}
 		id := fmt.Sprintf("7d0f1c7e-0000-4000-8000-%012d", createdAt)
 		w.must(errors.Join(
-			w.ledger.SetSession(w.ctx, ledger.Session{InboxKey: key, ID: "s"}),
-			w.ledger.Claim(w.ctx, ledger.Delivery{UUID: id, InboxKey: key, ID: id, From: "user", Person: true, Raw: fmt.Appendf(nil, `{"from": "user", "text": "hello", "msg_id": %q}`, id)}),
-			w.ledger.EndDeliveries(w.ctx, ledger.Failed, "no more credit", id),
+			w.ledger.Sessions.SetSession(w.ctx, ledger.Session{InboxKey: key, ID: "s"}),
+			w.ledger.Deliveries.Claim(w.ctx, ledger.Delivery{UUID: id, InboxKey: key, ID: id, From: "user", Person: true, Raw: fmt.Appendf(nil, `{"from": "user", "text": "hello", "msg_id": %q}`, id)}),
+			w.ledger.Deliveries.End(w.ctx, ledger.Failed, "no more credit", id),
 		))
 		if createdAt == 1 {
 			var a api.Attention

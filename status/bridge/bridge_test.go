@@ -65,7 +65,7 @@ func TestProgramsCannotPrompt(t *testing.T) {
 	defer b.Close()
 	l, err := b.Ledger(t.Context())
 	must(t, err)
-	if _, err := l.AddPane(t.Context(), ledger.Pane{
+	if _, err := l.Panes.Add(t.Context(), ledger.Pane{
 		InboxKey: inbox.InboxKey{Root: f.Root.Path(), Inbox: "build"}, Socket: filepath.Join(f.State, "none"), ID: "%1", Profile: string(tmux.Claude), At: time.Now(), PID: 1, Server: 1,
 	}, false); err != nil {
 		t.Fatal(err)
@@ -105,16 +105,16 @@ func TestDeliveriesSayWhyAPaneWaits(t *testing.T) {
 	opts := options(t, f)
 	l, err := opts.Ledger(t.Context())
 	must(t, err)
-	p, err := l.AddPane(t.Context(), ledger.Pane{
+	p, err := l.Panes.Add(t.Context(), ledger.Pane{
 		InboxKey: inbox.InboxKey{Root: f.Root.Path(), Inbox: "build"}, Socket: "/nowhere", Server: 1, ID: "%1", PID: 2, Profile: string(tmux.Claude),
 	}, false)
 	if err == nil {
-		_, _, err = l.AddPaneMessage(t.Context(), ledger.PaneMessage{Policy: api.PolicyQueued, Delivery: ledger.Delivery{
+		_, _, err = l.PaneMessages.Add(t.Context(), ledger.PaneMessage{Policy: api.PolicyQueued, Delivery: ledger.Delivery{
 			UUID: "d", InboxKey: p.InboxKey, Person: true, ID: "d", From: "user", Raw: []byte("text"),
 		}}, [32]byte{})
 	}
 	if err == nil {
-		err = l.HoldPaneMessage(t.Context(), "d", "draft", "somebody has typed at the prompt", time.Now())
+		err = l.PaneMessages.Hold(t.Context(), "d", "draft", "somebody has typed at the prompt", time.Now())
 	}
 	must(t, err)
 	list, err := bridge.New(opts).Deliveries(t.Context(), "", api.DeliveryQuery{Team: api.TeamPanes})
@@ -155,7 +155,7 @@ func TestIdleRelays(t *testing.T) {
 	opts.Idle = func() string { return idle }
 	l, err := opts.Ledger(t.Context())
 	must(t, err)
-	if _, err := l.AddRelay(t.Context(), ledger.Relay{Root: f.Root.Path(), Team: teamstest.Newer, Member: "worker", Runtime: "claude", Command: []string{"claude"}, Dir: f.State, OnCut: "park"}); err != nil {
+	if _, err := l.Relays.Add(t.Context(), ledger.Relay{Root: f.Root.Path(), Team: teamstest.Newer, Member: "worker", Runtime: "claude", Command: []string{"claude"}, Dir: f.State, OnCut: "park"}); err != nil {
 		t.Fatal(err)
 	}
 	b := bridge.New(opts)
@@ -212,7 +212,7 @@ func TestSessionsOfRelays(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(folder, "1.json"), []byte(file), 0o600))
 	for recorded, want := range map[string]bool{self.Start: true, "1@elsewhere": false} {
 		s := ledger.Session{InboxKey: inbox.InboxKey{Root: f.Root.Path(), Team: "t", CreatedAt: 1, Inbox: "worker"}, ID: "s-1", PID: self.PID, Start: recorded, Mode: []byte("{}")}
-		must(t, lg.SetSession(t.Context(), s))
+		must(t, lg.Sessions.SetSession(t.Context(), s))
 		list, err := b.Sessions(t.Context())
 		if err != nil || len(list) != 1 || list[0].Relayed != want || (list[0].Member == "worker") != want {
 			t.Errorf("recorded as %q: %+v, %v", recorded, list, err)

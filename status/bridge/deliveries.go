@@ -60,11 +60,11 @@ func (l *Control) deliveries(ctx context.Context, q ledger.DeliveryQuery) ([]api
 	if err != nil || lg == nil {
 		return list, err
 	}
-	found, err := lg.Deliveries(ctx, q)
+	found, err := lg.Deliveries.List(ctx, q)
 	for _, d := range found {
 		shown := view.Delivery(d)
 		if d.State == ledger.Claimed && d.Person && d.Reason == "" { // why a message to a pane waits is kept with the message
-			m, _, perr := lg.PaneMessage(ctx, d.UUID)
+			m, _, perr := lg.PaneMessages.Message(ctx, d.UUID)
 			shown.Reason, err = cmp.Or(m.Detail, m.Held), errors.Join(err, perr)
 		}
 		list = append(list, shown)
@@ -74,16 +74,16 @@ func (l *Control) deliveries(ctx context.Context, q ledger.DeliveryQuery) ([]api
 
 // RetryDelivery delivers a failed message again; see [api.Bridge].
 func (l *Control) RetryDelivery(ctx context.Context, id string) (api.Delivery, error) {
-	return l.changeDelivery(ctx, id, (*ledger.Ledger).Retry)
+	return l.changeDelivery(ctx, id, ledger.Deliveries.Retry)
 }
 
 // DropDelivery gives up a delivery; see [api.Bridge].
 func (l *Control) DropDelivery(ctx context.Context, id string) (api.Delivery, error) {
-	return l.changeDelivery(ctx, id, (*ledger.Ledger).Drop)
+	return l.changeDelivery(ctx, id, ledger.Deliveries.Drop)
 }
 
 // changeDelivery changes the delivery with an id, or the only unfinished one whose id begins so.
-func (l *Control) changeDelivery(ctx context.Context, id string, change func(*ledger.Ledger, context.Context, string) error) (d api.Delivery, err error) {
+func (l *Control) changeDelivery(ctx context.Context, id string, change func(ledger.Deliveries, context.Context, string) error) (d api.Delivery, err error) {
 	open, err := l.deliveries(ctx, ledger.DeliveryQuery{States: unfinished()})
 	if err != nil {
 		return d, err
@@ -102,7 +102,7 @@ func (l *Control) changeDelivery(ctx context.Context, id string, change func(*le
 		return d, err
 	}
 	unknown := api.Decide(api.CodeNotFound, "list them with: teambridge relay list", "there is no delivery %s", id)
-	if err = change(lg, ctx, whole); errors.Is(err, ledger.ErrUnknown) {
+	if err = change(lg.Deliveries, ctx, whole); errors.Is(err, ledger.ErrUnknown) {
 		return d, unknown
 	}
 	if err != nil {

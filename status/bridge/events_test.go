@@ -224,7 +224,7 @@ func TestMessagesTellWhoThePersonWas(t *testing.T) {
 	w.must(err)
 	at := c.Instance().CreatedAt
 	for i, name := range []string{"operator", "somebody"} { // who was in another team of that name
-		w.must(w.ledger.Joined(t.Context(), ledger.Join{Root: w.Root.Path(), Team: newer, CreatedAt: at + int64(i), Member: name, AgentID: name + "@t", At: time.Now()}))
+		w.must(w.ledger.Teams.Joined(t.Context(), ledger.Join{Root: w.Root.Path(), Team: newer, CreatedAt: at + int64(i), Member: name, AgentID: name + "@t", At: time.Now()}))
 	}
 	w.Send(newer, "operator", "worker", "hello")
 	w.recorded(newer, "recorded", func(m api.Record) bool { return m.Text == "hello" })

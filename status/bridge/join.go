@@ -57,7 +57,7 @@ func (l *Local) Join(ctx context.Context, team string, n api.NewJoin) (joined ap
 	if err != nil {
 		return joined, err
 	}
-	err = lg.Joined(ctx, joinRecord(t, c, m))
+	err = lg.Teams.Joined(ctx, joinRecord(t, c, m))
 	if err != nil && m.Added {
 		// An unrecorded entry could never be removed again.
 		_, lerr := t.Leave(ctx, l.Opts.Locker, m)
@@ -97,7 +97,7 @@ func (l *Local) Leave(ctx context.Context, team, as string) (left []api.Membersh
 		if _, err := t.Leave(ctx, l.Opts.Locker, m); err != nil {
 			return left, err
 		}
-		if err := lg.Left(ctx, joinRecord(t, c, m)); err != nil {
+		if err := lg.Teams.Left(ctx, joinRecord(t, c, m)); err != nil {
 			return left, err
 		}
 		left = append(left, api.Membership{Team: t.Name(), Member: m.Name})

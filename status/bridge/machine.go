@@ -101,7 +101,7 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 		out.UUID = uuid.NewSHA1(links.IDs, fmt.Appendf(nil, "%q", []string{key.Root, key.Team, key.Inbox, m.id})).String()
 	}
 	digest := sha256.Sum256(fmt.Appendf(nil, "%q", []string{out.From, m.Text, m.Summary}))
-	now, again, err := lg.AddOutgoing(ctx, out, digest)
+	now, again, err := lg.Outbox.Add(ctx, out, digest)
 	switch {
 	case errors.Is(err, ledger.ErrOutboxFull):
 		return sent, api.Decide(api.CodeConflict, "nothing was sent", "%v; %s", err, cmp.Or(view.Whereabouts(*to.Machine), machine+" is there"))
@@ -221,11 +221,11 @@ func (l machineWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api
 	if q.Own {
 		return nil, rows, nil
 	}
-	open, err := lg.OpenOutgoing(ctx, to.Machine.Name, 0, 1000)
+	open, err := lg.Outbox.Open(ctx, to.Machine.Name, 0, 1000)
 	if err != nil {
 		return nil, nil, err
 	}
-	queued, err := lg.NextOutgoing(ctx, to.Machine.Name, 1000, 32<<20)
+	queued, err := lg.Outbox.Next(ctx, to.Machine.Name, 1000, 32<<20)
 	for _, o := range append(open, queued...) {
 		if o.Team == to.remote && (len(q.Inboxes) == 0 || slices.Contains(q.Inboxes, o.Inbox)) {
 			rows[o.Inbox] = append(rows[o.Inbox], inbox.Row{
@@ -342,7 +342,7 @@ func (l machineWay) outgoing(ctx context.Context, s api.Sent) (o ledger.Outgoing
 	if err != nil {
 		return o, err
 	}
-	o, found, err := lg.Outgoing(ctx, s.Delivery)
+	o, found, err := lg.Outbox.Outgoing(ctx, s.Delivery)
 	if err == nil && !found {
 		err = api.Decide(api.CodeNotFound, "", "the message %q to %s@%s is not known", s.ID, s.Member, s.Team)
 	}

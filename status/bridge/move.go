@@ -144,7 +144,7 @@ func (l *Control) Movable(ctx context.Context) (list []ledger.Handoff, err error
 	if err != nil || lg == nil {
 		return nil, err
 	}
-	all, err := lg.Handoffs(ctx, root.Path())
+	all, err := lg.Sessions.Handoffs(ctx, root.Path())
 	for _, h := range all {
 		t, err := root.Team(h.Team)
 		if err != nil {

@@ -344,7 +344,7 @@ func (l paneWay) inPane(ctx context.Context, s api.Sent) bool {
 	if s.Delivery == "" || err != nil || lg == nil {
 		return false
 	}
-	_, found, err := lg.PaneMessage(ctx, s.Delivery)
+	_, found, err := lg.PaneMessages.Message(ctx, s.Delivery)
 	return err == nil && found
 }
 

@@ -385,7 +385,7 @@ func TestPaneOfAMember(t *testing.T) {
 	via.Policy = api.PolicyWhenIdle
 	late := p.send("crew", "worker", "", api.NewMessage{Text: "later", PaneOptions: via})
 	e.step(late.Delivery, "held")
-	p.must(p.ledger.EndDeliveries(p.ctx, ledger.Failed, ledger.CauseNotSent.Reason("it worked all the time"), late.Delivery))
+	p.must(p.ledger.Deliveries.End(p.ctx, ledger.Failed, ledger.CauseNotSent.Reason("it worked all the time"), late.Delivery))
 	if a := p.waits(api.WaitsLost); a.Team != "crew" || a.Member != "worker" || a.Delivery != late.Delivery || a.What != "a message was not sent: it worked all the time" {
 		t.Errorf("what needs the person: %+v", a)
 	}

@@ -32,13 +32,13 @@ func (w *world) launch() *launcher {
 func (p *launcher) set(state ledger.RelayState, h ledger.Handoff) {
 	p.Helper()
 	h.InboxKey = p.key
-	p.must(p.ledger.SetSession(p.ctx, ledger.Session{InboxKey: p.key, ID: "s", State: state, Relay: 7, Mode: []byte{}}))
-	p.must(p.ledger.SetHandoff(p.ctx, h))
+	p.must(p.ledger.Sessions.SetSession(p.ctx, ledger.Session{InboxKey: p.key, ID: "s", State: state, Relay: 7, Mode: []byte{}}))
+	p.must(p.ledger.Sessions.SetHandoff(p.ctx, h))
 }
 
 func (p *launcher) handoff() ledger.Handoff {
 	p.Helper()
-	h, found, err := p.ledger.Handoff(p.ctx, p.key)
+	h, found, err := p.ledger.Sessions.Handoff(p.ctx, p.key)
 	if err != nil || !found {
 		p.Fatalf("found %t, %v", found, err)
 	}
@@ -48,7 +48,7 @@ func (p *launcher) handoff() ledger.Handoff {
 // prompts returns the texts that wait for the session.
 func (p *launcher) prompts() (texts []string) {
 	p.Helper()
-	list, err := p.ledger.Waiting(p.ctx, p.key)
+	list, err := p.ledger.Deliveries.Waiting(p.ctx, p.key)
 	p.must(err)
 	for _, d := range list {
 		texts = append(texts, string(d.Raw))

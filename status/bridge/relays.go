@@ -39,7 +39,7 @@ func (l *Control) relay(ctx context.Context, team, name string) (e api.RelayEntr
 	var records []ledger.Relay // of all Claude directories
 	var list []api.RelayEntry
 	if lg != nil {
-		if records, err = lg.Relays(ctx, ""); err != nil {
+		if records, err = lg.Relays.List(ctx, ""); err != nil {
 			return e, nil, err
 		}
 	}
@@ -299,12 +299,12 @@ func (l *Control) Hold(ctx context.Context, team, member, sender string) ([]api.
 		return nil, api.Decide(api.CodeConflict, fmt.Sprintf("tell one of them to stop: teambridge send %s@%s TEXT", a, t.Name()),
 			"no relay delivers to %s or %s, so what they write each other cannot be held", a, b)
 	}
-	if err := lg.Hold(ctx, holds...); err != nil {
+	if err := lg.Holds.Hold(ctx, holds...); err != nil {
 		return nil, err
 	}
 	list := []api.Hold{}
 	for _, h := range holds {
-		now, err := lg.Held(ctx, h.InboxKey)
+		now, err := lg.Holds.Held(ctx, h.InboxKey)
 		if err != nil {
 			return nil, err
 		}
@@ -347,7 +347,7 @@ func (l *Control) Release(ctx context.Context, team, member, sender string) ([]a
 	}
 	senders := []string{sender}
 	if sender == "" {
-		held, err := lg.Held(ctx, key)
+		held, err := lg.Holds.Held(ctx, key)
 		if err != nil {
 			return nil, err
 		}
@@ -358,7 +358,7 @@ func (l *Control) Release(ctx context.Context, team, member, sender string) ([]a
 	}
 	list := []api.Hold{}
 	for _, s := range senders {
-		released, err := lg.Release(ctx, key, s)
+		released, err := lg.Holds.Release(ctx, key, s)
 		if err != nil {
 			return nil, err
 		}

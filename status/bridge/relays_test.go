@@ -198,7 +198,7 @@ func TestHeldBack(t *testing.T) {
 		t.Errorf("asleep: %+v", asleep)
 	}
 	held := ledger.Hold{InboxKey: inbox.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: 1, Inbox: "team-lead"}, Sender: "drums", Reason: "they answered each other"}
-	w.must(w.ledger.Hold(w.ctx, held))
+	w.must(w.ledger.Holds.Hold(w.ctx, held))
 	w.Send(band, "drums", "team-lead", "[h-1]")
 	w.relay(lead.ID, "held", func(e api.RelayEntry) bool {
 		return len(e.Held) == 1 && e.Held[0].Member == lead.Member && e.Held[0].Sender == "drums" && e.Held[0].Reason == held.Reason

@@ -192,7 +192,7 @@ func (w *world) added(team string) (id string) {
 	l, err := ledger.Open(w.ctx, filepath.Join(w.State, "ledger.db"))
 	w.must(err)
 	defer l.Close()
-	e, err := l.AddRelay(w.ctx, ledger.Relay{Root: w.Root.Path(), Team: team, Member: "worker", Command: []string{"claude"}, Dir: w.TempDir(), OnCut: "nudge", Permissions: "deny"})
+	e, err := l.Relays.Add(w.ctx, ledger.Relay{Root: w.Root.Path(), Team: team, Member: "worker", Command: []string{"claude"}, Dir: w.TempDir(), OnCut: "nudge", Permissions: "deny"})
 	w.must(err)
 	return e.ID
 }

@@ -24,7 +24,7 @@ func TestEnvelopes(t *testing.T) {
 	defer cancel()
 	l, err := ledger.Open(ctx, filepath.Join(w.State, "ledger.db"))
 	must(t, err)
-	relay, err := l.AddRelay(ctx, ledger.Relay{Root: w.Root.Path(), Team: older, Member: "worker", Command: []string{"claude"}, Dir: t.TempDir(), OnCut: "nudge", Permissions: "deny"})
+	relay, err := l.Relays.Add(ctx, ledger.Relay{Root: w.Root.Path(), Team: older, Member: "worker", Command: []string{"claude"}, Dir: t.TempDir(), OnCut: "nudge", Permissions: "deny"})
 	must(t, err)
 	must(t, l.Close())
 	readOnly := func(o *server.Options) { o.ReadOnly = true } // it runs no agent

@@ -34,11 +34,11 @@ func (x *examination) links(ctx context.Context) error {
 	if err != nil || l == nil {
 		return ctx.Err() // what is wrong with the ledger is reported with it
 	}
-	self, found, err := l.Link(ctx)
+	self, found, err := l.Links.Link(ctx)
 	if err != nil || !found {
 		return err
 	}
-	machines, err := l.Machines(ctx, x.Root.Path())
+	machines, err := l.Links.Machines(ctx, x.Root.Path())
 	if err != nil || len(machines) == 0 && self.Hub == "" {
 		return err
 	}
@@ -150,11 +150,11 @@ func (x *examination) machine(m ledger.Machine) {
 // failed returns the messages that could not be delivered, and those to other machines about which nobody
 // knows whether they arrived, both the newest first.
 func (x *examination) failed(ctx context.Context, l *ledger.Ledger) (failed []ledger.Delivery, unknown []ledger.Outgoing, err error) {
-	all, err := l.Deliveries(ctx, ledger.DeliveryQuery{Root: x.Root.Path(), States: []ledger.DeliveryState{ledger.Failed}})
+	all, err := l.Deliveries.List(ctx, ledger.DeliveryQuery{Root: x.Root.Path(), States: []ledger.DeliveryState{ledger.Failed}})
 	for _, d := range all {
 		var o ledger.Outgoing
 		if cause, _ := ledger.SplitReason(d.Reason); err == nil && cause == ledger.CauseUnknown {
-			o, _, err = l.Outgoing(ctx, d.UUID)
+			o, _, err = l.Outbox.Outgoing(ctx, d.UUID)
 		}
 		if o.Stage == ledger.StageUnknown {
 			unknown = append(unknown, o)

@@ -37,17 +37,17 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	named := func(w *world, hub string) {
-		must(w.T, w.SetLink(w.Context(), ledger.Link{Name: "laptop", Hub: hub}))
+		must(w.T, w.Ledger.Links.SetLink(w.Context(), ledger.Link{Name: "laptop", Hub: hub}))
 		key, err := nats.NewKey()
 		must(w.T, err)
 		must(w.T, nats.WriteKey(filepath.Join(w.State, nats.KeyFile), key))
 	}
 	linked := func(w *world, hub string) {
 		named(w, hub)
-		must(w.T, w.AddMachine(w.Context(), "build", "card", false))
+		must(w.T, w.Ledger.Links.AddMachine(w.Context(), "build", "card", false))
 	}
 	send := func(w *world, uuid string) {
-		_, _, err := w.AddOutgoing(w.Context(), ledger.Outgoing{Machine: "build", There: "worker", At: "ci", Delivery: ledger.Delivery{
+		_, _, err := w.Ledger.Outbox.Add(w.Context(), ledger.Outgoing{Machine: "build", There: "worker", At: "ci", Delivery: ledger.Delivery{
 			UUID: uuid, InboxKey: inbox.InboxKey{Root: w.Root.Path(), Team: "ci@build", CreatedAt: ledger.MachineTeamCreated, Inbox: "worker"},
 			ID: uuid, From: "user", Kind: "message", Raw: []byte("x"), Person: true, Isolated: true, At: time.Now(),
 		}}, [32]byte{1})
@@ -79,25 +79,25 @@ func TestLinks(t *testing.T) {
 		}, []string{"problem link_key read the key of this machine", "note no_link " + noLink}},
 		"unknown": {func(w *world) {
 			linked(w, "ssh://box")
-			_, err := w.HeardFrom(w.Context(), "build", "one", []byte("{}"))
+			_, err := w.Ledger.Links.HeardFrom(w.Context(), "build", "one", []byte("{}"))
 			must(w.T, err)
 			send(w, "m1")
-			must(w.T, w.Sending(w.Context(), "m1"))
-			must(w.T, w.Stored(w.Context(), "m1"))
-			lost, err := w.HeardFrom(w.Context(), "build", "another", []byte("{}"))
+			must(w.T, w.Ledger.Outbox.Sending(w.Context(), "m1"))
+			must(w.T, w.Ledger.Outbox.Stored(w.Context(), "m1"))
+			lost, err := w.Ledger.Links.HeardFrom(w.Context(), "build", "another", []byte("{}"))
 			if err != nil || lost != 1 {
 				w.Fatalf("%d are lost, %v", lost, err)
 			}
 		}, []string{"note no_link " + noLink, "note machine_unknown of 1 message to other machines, nobody knows whether they arrived, the last to worker@ci@build: the ledger of build"}},
 		"a later version": {func(w *world) {
 			linked(w, "ssh://box")
-			_, err := w.HeardFrom(w.Context(), "build", "one", []byte(`{"v":2,"teams":{}}`))
+			_, err := w.Ledger.Links.HeardFrom(w.Context(), "build", "one", []byte(`{"v":2,"teams":{}}`))
 			must(w.T, err)
 		}, []string{"note no_link " + noLink, "problem machine_newer build has a later teambridge, with version 2 of links; this one knows 1"}},
 		"an earlier version": {func(w *world) {
 			linked(w, "ssh://box")
 			send(w, "m1")
-			_, err := w.HeardFrom(w.Context(), "build", "one", []byte(`{"v":0}`))
+			_, err := w.Ledger.Links.HeardFrom(w.Context(), "build", "one", []byte(`{"v":0}`))
 			must(w.T, err)
 		}, []string{"problem no_link " + noLink + "; here wait 1 message", "note machine_waits build has an earlier teambridge, and takes messages once it is upgraded, and has not confirmed 1 message"}},
 		"what a machine says is refused": {func(w *world) {
@@ -109,7 +109,7 @@ func TestLinks(t *testing.T) {
 		"refused": {func(w *world) {
 			linked(w, "ssh://box")
 			send(w, "m1")
-			must(w.T, w.Confirm(w.Context(), "build", ledger.Receipt{ID: "m1", Stage: ledger.StageRefused, Reason: "no"}))
+			must(w.T, w.Ledger.Outbox.Confirm(w.Context(), "build", ledger.Receipt{ID: "m1", Stage: ledger.StageRefused, Reason: "no"}))
 		}, []string{"note no_link " + noLink, "note dead_letters 1 message could not be delivered, the last because: refused: no"}},
 	} {
 		t.Run(name, func(t *testing.T) {

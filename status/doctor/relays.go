@@ -22,7 +22,7 @@ import (
 )
 
 func (x *examination) relays(ctx context.Context, l *ledger.Ledger) error {
-	sessions, err := l.Sessions(ctx, x.Root.Path())
+	sessions, err := l.Sessions.List(ctx, x.Root.Path())
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (x *examination) relays(ctx context.Context, l *ledger.Ledger) error {
 	if err := x.openCodeRelays(ctx, l); err != nil {
 		return err
 	}
-	holds, err := l.Holds(ctx, x.Root.Path())
+	holds, err := l.Holds.List(ctx, x.Root.Path())
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (x *examination) relay(ctx context.Context, l *ledger.Ledger, s ledger.Sess
 	if err != nil {
 		return err
 	}
-	if h, found, err := l.Handoff(ctx, s.InboxKey); err != nil || found && s.State != ledger.RelayEnded {
+	if h, found, err := l.Sessions.Handoff(ctx, s.InboxKey); err != nil || found && s.State != ledger.RelayEnded {
 		x.killedLauncher(s, h, o.Queue+unread)
 		return err
 	}
@@ -157,7 +157,7 @@ func lead(c *teams.Config) string {
 
 // owned reports whether we have made a team, and nobody else has taken it over.
 func owned(ctx context.Context, l *ledger.Ledger, root *teams.Root, c *teams.Config) bool {
-	known, _ := l.Teams(ctx, root.Path(), c.Team) // without an answer it counts as somebody else's
+	known, _ := l.Teams.List(ctx, root.Path(), c.Team) // without an answer it counts as somebody else's
 	return slices.ContainsFunc(known, func(k ledger.OwnedTeam) bool {
 		return c.IsOwned(teams.OwnedTeam{Team: k.Team, CreatedAt: k.CreatedAt, Lead: k.Lead, Session: k.Session, Leaders: k.Leaders})
 	})
@@ -169,18 +169,18 @@ func (x *examination) takeBack(ctx context.Context, c *teams.Config) string {
 	if err != nil || l == nil || !owned(ctx, l, x.Root, c) {
 		return ""
 	}
-	sessions, err := l.Sessions(ctx, x.Root.Path())
+	sessions, err := l.Sessions.List(ctx, x.Root.Path())
 	if err != nil {
 		return ""
 	}
-	if relays, err := l.Relays(ctx, x.Root.Path()); err != nil || slices.ContainsFunc(relays, func(r ledger.Relay) bool { return r.Team == c.Team && r.OwnTeam }) {
+	if relays, err := l.Relays.List(ctx, x.Root.Path()); err != nil || slices.ContainsFunc(relays, func(r ledger.Relay) bool { return r.Team == c.Team && r.OwnTeam }) {
 		return "a service takes it back: teambridge serve"
 	}
 	for _, s := range sessions {
 		if s.Team != c.Team || s.CreatedAt != c.Instance().CreatedAt || s.Inbox != lead(c) {
 			continue
 		}
-		if _, local, err := l.Handoff(ctx, s.InboxKey); err != nil || local {
+		if _, local, err := l.Sessions.Handoff(ctx, s.InboxKey); err != nil || local {
 			return fmt.Sprintf("run it again in its directory to go on with the session: teambridge run --local --team %s --as %s -- COMMAND", shell.Quote(s.Team), shell.Quote(s.Inbox))
 		}
 		return "take it back, with what waits in it: " + runAgain(s, true)
@@ -190,7 +190,7 @@ func (x *examination) takeBack(ctx context.Context, c *teams.Config) string {
 
 // openCodeRelays reports agents of the service whose OpenCode is not installed.
 func (x *examination) openCodeRelays(ctx context.Context, l *ledger.Ledger) error {
-	list, err := l.Relays(ctx, x.Root.Path())
+	list, err := l.Relays.List(ctx, x.Root.Path())
 	for _, r := range list {
 		if r.Runtime != runtimes.OpenCode || r.URL != "" {
 			continue

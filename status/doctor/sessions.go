@@ -27,7 +27,7 @@ func (x *examination) sessions(ctx context.Context) error {
 	}
 	ours := map[int]bool{}                               // which relays run
 	if l, err := x.Ledger(ctx); err == nil && l != nil { // what is wrong with it is reported with it
-		relayed, err := l.Sessions(ctx, x.Root.Path())
+		relayed, err := l.Sessions.List(ctx, x.Root.Path())
 		if ctx.Err() != nil {
 			return err
 		}

@@ -235,7 +235,7 @@ func (s *Stream) change(ctx context.Context, c journal.Change) error {
 			e.Name, e.Relay = api.EventRelay, new(view.RelayEvent(c.RelayEvent))
 			if l := s.rec.Ledger(ctx); e.Relay.Person && l != nil {
 				var err error
-				if _, e.Relay.Pane, err = l.PaneMessage(ctx, e.Relay.Delivery); err != nil {
+				if _, e.Relay.Pane, err = l.PaneMessages.Message(ctx, e.Relay.Delivery); err != nil {
 					return err
 				}
 			}

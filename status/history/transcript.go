@@ -141,7 +141,7 @@ func (t *transcriptReader) relayed(ctx context.Context) (s ledger.Session, found
 		if err != nil {
 			return s, false, err
 		}
-		all, err := lg.Sessions(ctx, root.Path())
+		all, err := lg.Sessions.List(ctx, root.Path())
 		if i := slices.IndexFunc(all, func(s ledger.Session) bool { return s.ID == t.who }); i >= 0 {
 			s, found = all[i], true
 		}
@@ -151,7 +151,7 @@ func (t *transcriptReader) relayed(ctx context.Context) (s ledger.Session, found
 	if err != nil {
 		return s, false, err
 	}
-	return lg.Session(ctx, key)
+	return lg.Sessions.Session(ctx, key)
 }
 
 // key is the inbox of the member.
@@ -191,7 +191,7 @@ func (t *transcriptReader) openCodeSettings(ctx context.Context, s ledger.Sessio
 	if err != nil {
 		return false, err
 	}
-	all, err := lg.Relays(ctx, s.Root)
+	all, err := lg.Relays.List(ctx, s.Root)
 	if err != nil {
 		return false, err
 	}
@@ -294,7 +294,7 @@ func (t *transcriptReader) path(ctx context.Context) (string, error) {
 	if lg, err := t.Ledger(ctx); err != nil {
 		return "", err
 	} else if lg != nil {
-		s, found, err := lg.Session(ctx, key)
+		s, found, err := lg.Sessions.Session(ctx, key)
 		if err != nil {
 			return "", err
 		}

@@ -135,7 +135,7 @@ func (l *Transcripts) sessionOwners(ctx context.Context, root *teams.Root) (o ow
 		return o, err
 	}
 	if lg != nil {
-		relayed, err := lg.Sessions(ctx, root.Path())
+		relayed, err := lg.Sessions.List(ctx, root.Path())
 		if err != nil {
 			return o, err
 		}

@@ -31,7 +31,7 @@ func (r *Carrier) answer(ctx context.Context) error {
 	waiting := map[int64]bool{}
 	signals.Send(r.asked)
 	return signals.Loop(ctx, nil, r.asked, 10*time.Second, func() {
-		list, err := r.opts.Ledger.Asking(ctx, time.Now().Add(-answerWithin))
+		list, err := r.opts.Ledger.Arrivals.Asking(ctx, time.Now().Add(-answerWithin))
 		if err != nil && ctx.Err() == nil {
 			r.opts.Log.Warn("questions of other machines are not known", "err", view.Describe(err))
 		}
@@ -66,15 +66,15 @@ func (r *Carrier) answerOne(ctx context.Context, in ledger.Incoming) error {
 		return err
 	}
 	id := uuid.NewSHA1(IDs, []byte("answer to "+idHere(in))).String()
-	if _, sent, err := r.opts.Ledger.Outgoing(ctx, id); err != nil || sent {
-		return cmp.Or(err, r.opts.Ledger.GotAnswer(ctx, in))
+	if _, sent, err := r.opts.Ledger.Outbox.Outgoing(ctx, id); err != nil || sent {
+		return cmp.Or(err, r.opts.Ledger.Arrivals.GotAnswer(ctx, in))
 	}
 	a, err := r.askAgain(ctx, m)
 	switch {
 	case ctx.Err() != nil:
 		return nil
 	case err != nil && (permanent(err) || errors.Is(err, api.CodeNoAnswer) || errors.Is(err, api.CodeUnknown)), err == nil && a.Via != api.ViaResult:
-		return errors.Join(err, r.opts.Ledger.GotAnswer(ctx, in))
+		return errors.Join(err, r.opts.Ledger.Arrivals.GotAnswer(ctx, in))
 	case err != nil: // such as a full disk
 		return err
 	}
@@ -86,14 +86,14 @@ func (r *Carrier) answerOne(ctx context.Context, in ledger.Incoming) error {
 		UUID: id, ID: id, From: a.Sent.Member + "@" + m.Team, Kind: journal.KindAnswer, Raw: []byte(a.Text), Person: true, Isolated: true, At: time.Now(),
 		InboxKey: inbox.InboxKey{Root: r.opts.Root.Path(), Team: team + "@" + m.Machine, CreatedAt: ledger.MachineTeamCreated, Inbox: member},
 	}}
-	if _, _, err := r.opts.Ledger.AddOutgoing(ctx, out, sha256.Sum256(out.Raw)); err != nil {
+	if _, _, err := r.opts.Ledger.Outbox.Add(ctx, out, sha256.Sum256(out.Raw)); err != nil {
 		return err
 	}
 	if err := r.at("answered"); err != nil {
 		return err
 	}
 	r.Poke()
-	return r.opts.Ledger.GotAnswer(ctx, in)
+	return r.opts.Ledger.Arrivals.GotAnswer(ctx, in)
 }
 
 // askAgain asks a question that was put where it belongs already.

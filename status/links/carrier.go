@@ -147,7 +147,7 @@ func (r *Carrier) Failed() (connected bool, why error) {
 // there are.
 func (r *Carrier) Run(ctx context.Context) error {
 	for {
-		self, found, err := r.opts.Ledger.Link(ctx)
+		self, found, err := r.opts.Ledger.Links.Link(ctx)
 		if err == nil && found && self.Hub != "" {
 			err = r.serve(ctx, self)
 		}
@@ -230,7 +230,7 @@ func (r *Carrier) serve(ctx context.Context, self ledger.Link) error {
 			engine.Announce()
 			signals.Send(r.looked)
 		case <-r.changed:
-			now, found, err := r.opts.Ledger.Link(ctx)
+			now, found, err := r.opts.Ledger.Links.Link(ctx)
 			now.Queue, self.Queue = "", ""
 			same, kerr := nats.ReadKey(filepath.Join(r.Opts.State, nats.KeyFile))
 			if err == nil && kerr == nil && found && now == self && same.Card("") == key.Card("") {

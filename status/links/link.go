@@ -27,7 +27,7 @@ func (l *Machines) Links(ctx context.Context) (shown api.Links, err error) {
 	if err != nil || lg == nil {
 		return shown, err
 	}
-	self, found, err := lg.Link(ctx)
+	self, found, err := lg.Links.Link(ctx)
 	if err != nil || !found {
 		return shown, err
 	}
@@ -65,11 +65,11 @@ func (l *Machines) Linked(ctx context.Context) ([]ledger.Machine, error) {
 	root, err := l.Opts.Root()
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // without a Claude directory, nothing is shared
-		return lg.Machines(ctx, "")
+		return lg.Links.Machines(ctx, "")
 	case err != nil:
 		return nil, err
 	}
-	return lg.Machines(ctx, root.Path())
+	return lg.Links.Machines(ctx, root.Path())
 }
 
 // SetLink says what this machine is for others; see [api.Bridge].
@@ -78,7 +78,7 @@ func (l *Machines) SetLink(ctx context.Context, n api.NewLink) (api.Links, error
 	if err != nil {
 		return api.Links{}, err
 	}
-	self, found, err := lg.Link(ctx)
+	self, found, err := lg.Links.Link(ctx)
 	if err != nil {
 		return api.Links{}, err
 	}
@@ -102,7 +102,7 @@ func (l *Machines) SetLink(ctx context.Context, n api.NewLink) (api.Links, error
 	if err := l.ensureKey(n.NewKey); err != nil {
 		return api.Links{}, err
 	}
-	if err := lg.SetLink(ctx, self); err != nil {
+	if err := lg.Links.SetLink(ctx, self); err != nil {
 		return api.Links{}, err
 	}
 	l.LinksChanged()
@@ -175,7 +175,7 @@ func (l *Machines) AddMachine(ctx context.Context, n api.NewMachine) (api.Machin
 	if err != nil {
 		return api.Machine{}, err
 	}
-	self, found, err := lg.Link(ctx)
+	self, found, err := lg.Links.Link(ctx)
 	switch {
 	case err != nil:
 		return api.Machine{}, err
@@ -189,7 +189,7 @@ func (l *Machines) AddMachine(ctx context.Context, n api.NewMachine) (api.Machin
 			return api.Machine{}, err
 		}
 	}
-	if err := lg.AddMachine(ctx, card.Name, card.String(), n.Replace); errors.Is(err, ledger.ErrConflict) {
+	if err := lg.Links.AddMachine(ctx, card.Name, card.String(), n.Replace); errors.Is(err, ledger.ErrConflict) {
 		return api.Machine{}, api.Decide(api.CodeConflict, "if it was installed anew, and its person told you the new card: --replace", "%s is linked with another card", card.Name)
 	} else if err != nil {
 		return api.Machine{}, err
@@ -242,7 +242,7 @@ func (l *Machines) share(ctx context.Context, machine string, stop bool, shared 
 		if err != nil {
 			return api.Machine{}, err
 		}
-		if err := lg.Share(ctx, machine, root.Path(), team, !stop); errors.Is(err, ledger.ErrUnknown) {
+		if err := lg.Links.Share(ctx, machine, root.Path(), team, !stop); errors.Is(err, ledger.ErrUnknown) {
 			return api.Machine{}, NoMachine(machine)
 		} else if err != nil {
 			return api.Machine{}, err
@@ -278,7 +278,7 @@ func (l *Machines) RemoveMachine(ctx context.Context, machine string) (api.Machi
 	}
 	lg, err := l.Opts.Ledger(ctx)
 	if err == nil {
-		_, err = lg.RemoveMachine(ctx, machine, "the link with "+machine+" was removed")
+		_, err = lg.Links.RemoveMachine(ctx, machine, "the link with "+machine+" was removed")
 	}
 	if err != nil {
 		return api.Machine{}, err

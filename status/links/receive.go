@@ -86,7 +86,7 @@ func (r *Carrier) tellPerson(ctx context.Context, m link.Message, id string) err
 	if strings.Contains(team, "@") { // a person, who wrote to a team here, and is in none
 		team = pane.SessionTeam
 	}
-	_, err = r.opts.Ledger.AddSaid(ctx, inbox.InboxKey{Root: r.opts.Root.Path(), Team: team + "@" + m.Machine, CreatedAt: ledger.MachineTeamCreated, Inbox: mail.User}, from, id, m.Text, m.Summary)
+	_, err = r.opts.Ledger.Person.AddSaid(ctx, inbox.InboxKey{Root: r.opts.Root.Path(), Team: team + "@" + m.Machine, CreatedAt: ledger.MachineTeamCreated, Inbox: mail.User}, from, id, m.Text, m.Summary)
 	r.opts.Changed()
 	if errors.Is(err, ledger.ErrUnread) {
 		err = api.Decide(api.CodeRefused, "", "the person has not read what came before: %v", err)
@@ -135,13 +135,13 @@ func (r *Carrier) sender(ctx context.Context, m link.Message) (string, error) {
 	}
 	defer func() { _ = done() }() // nothing was written through it
 	if to == nil {
-		self, _, err := r.opts.Ledger.Link(ctx)
+		self, _, err := r.opts.Ledger.Links.Link(ctx)
 		if strings.HasSuffix(m.From, "@"+self.Name) { // a person, who wrote to a team here
 			return mail.User + "@" + pane.SessionTeam + "@" + m.Machine, err
 		}
 		return m.From + "@" + m.Machine, err
 	}
-	all, err := r.opts.Ledger.StandIns(ctx, r.opts.Root.Path())
+	all, err := r.opts.Ledger.Links.StandIns(ctx, r.opts.Root.Path())
 	if err != nil {
 		return "", err
 	}
@@ -185,12 +185,12 @@ func (r *Carrier) forPerson(m link.Message) bool {
 func (r *Carrier) mayWrite(ctx context.Context, m link.Message) error {
 	team := m.Team
 	if r.forPerson(m) {
-		if asked, err := r.opts.Ledger.Asked(ctx, m.Machine); err != nil || asked {
+		if asked, err := r.opts.Ledger.Outbox.Asked(ctx, m.Machine); err != nil || asked {
 			return err
 		}
 		team = pane.SessionTeam
 	}
-	may, err := r.opts.Ledger.MayWrite(ctx, m.Machine, m.From, r.opts.Root.Path(), team)
+	may, err := r.opts.Ledger.Links.MayWrite(ctx, m.Machine, m.From, r.opts.Root.Path(), team)
 	switch {
 	case errors.Is(err, ledger.ErrNoMachine):
 		return NoMachine(m.Machine)
@@ -203,10 +203,10 @@ func (r *Carrier) mayWrite(ctx context.Context, m link.Message) error {
 // lookAt returns how far a message of another machine has come.
 func (r *Carrier) lookAt(ctx context.Context, in ledger.Incoming) (ledger.Incoming, error) {
 	if in.Delivery != "" {
-		if m, found, err := r.opts.Ledger.PaneMessage(ctx, in.Delivery); err != nil || found {
+		if m, found, err := r.opts.Ledger.PaneMessages.Message(ctx, in.Delivery); err != nil || found {
 			return paneStage(in, m), err
 		}
-		d, err := r.opts.Ledger.Deliveries(ctx, ledger.DeliveryQuery{UUID: in.Delivery})
+		d, err := r.opts.Ledger.Deliveries.List(ctx, ledger.DeliveryQuery{UUID: in.Delivery})
 		if err != nil || len(d) == 0 {
 			return in, err
 		}
@@ -254,7 +254,7 @@ func (r *Carrier) offers(ctx context.Context, machine string) (list []link.Team,
 	if err != nil {
 		return nil, err
 	}
-	all, err := r.opts.Ledger.StandIns(ctx, r.opts.Root.Path())
+	all, err := r.opts.Ledger.Links.StandIns(ctx, r.opts.Root.Path())
 	if err != nil {
 		return nil, err
 	}
@@ -295,7 +295,7 @@ func (r *Carrier) offers(ctx context.Context, machine string) (list []link.Team,
 // recipient takes the address apart that a message came from, or that a stand-in stands for. That of
 // a person is NAME@TEAM@MACHINE, with the team here that the person wrote to.
 func recipient(ctx context.Context, lg *ledger.Ledger, address string) (member, team string, err error) {
-	self, _, err := lg.Link(ctx)
+	self, _, err := lg.Links.Link(ctx)
 	member, team = split(address, func(name string) bool { return name == self.Name })
 	return member, team, err
 }

@@ -41,7 +41,7 @@ func (l *Machines) standInFor(ctx context.Context, t *teams.Team, machine, addre
 	if err != nil {
 		return "", err
 	}
-	all, err := lg.StandIns(ctx, t.Root().Path())
+	all, err := lg.Links.StandIns(ctx, t.Root().Path())
 	if err != nil {
 		return "", err
 	}
@@ -78,7 +78,7 @@ func (l *Machines) standInFor(ctx context.Context, t *teams.Team, machine, addre
 		return "", err
 	}
 	s.AgentID, s.JoinedAt = m.AgentID, m.JoinedAt
-	if err = lg.SetStandIn(ctx, s); err != nil && m.Added { // nobody would know it again
+	if err = lg.Links.SetStandIn(ctx, s); err != nil && m.Added { // nobody would know it again
 		_, lerr := t.Leave(ctx, l.Opts.Locker, m)
 		err = errors.Join(err, lerr)
 	}
@@ -133,7 +133,7 @@ func (l *Machines) removeStandIns(ctx context.Context, lg *ledger.Ledger, machin
 	if err != nil {
 		return err
 	}
-	all, err := lg.StandIns(ctx, root.Path())
+	all, err := lg.Links.StandIns(ctx, root.Path())
 	for _, s := range all {
 		if s.Machine == machine && (team == "" || s.Team == team) {
 			err = errors.Join(err, l.removeStandIn(ctx, lg, root, s))
@@ -154,7 +154,7 @@ func (l *Machines) removeStandIn(ctx context.Context, lg *ledger.Ledger, root *t
 	if err != nil && !errors.Is(err, teams.ErrTeamGone) && !errors.Is(err, teams.ErrNotOurs) && !errors.As(err, new(*teams.NotFoundError)) {
 		return err
 	}
-	return lg.RemoveStandIn(ctx, s.InboxKey)
+	return lg.Links.RemoveStandIn(ctx, s.InboxKey)
 }
 
 // claimStandIns puts what agents write to stand-ins into the outbox, until ctx ends.
@@ -163,9 +163,9 @@ func (r *Carrier) claimStandIns(ctx context.Context) error {
 	warned := ""
 	signals.Send(r.looked)
 	return signals.Loop(ctx, nil, r.looked, 2*time.Second, func() {
-		all, err := r.opts.Ledger.StandIns(ctx, r.opts.Root.Path())
+		all, err := r.opts.Ledger.Links.StandIns(ctx, r.opts.Root.Path())
 		for _, s := range all {
-			if _, merr := r.opts.Ledger.Incarnation(ctx, s.Machine); errors.Is(merr, ledger.ErrNoMachine) || time.Since(s.Used) > standInUnused {
+			if _, merr := r.opts.Ledger.Links.Incarnation(ctx, s.Machine); errors.Is(merr, ledger.ErrNoMachine) || time.Since(s.Used) > standInUnused {
 				err = errors.Join(err, r.removeStandIn(ctx, r.opts.Ledger, r.opts.Root, s))
 				continue
 			}
@@ -186,7 +186,7 @@ func (r *Carrier) claimStandIns(ctx context.Context) error {
 func (r *Carrier) ClaimStandIn(ctx context.Context, s ledger.StandIn, seen map[inbox.InboxKey]os.FileInfo) error {
 	t, err := r.opts.Root.Team(s.Team)
 	if errors.As(err, new(*teams.NotFoundError)) || errors.Is(err, teams.ErrTeamGone) {
-		return r.opts.Ledger.RemoveStandIn(ctx, s.InboxKey)
+		return r.opts.Ledger.Links.RemoveStandIn(ctx, s.InboxKey)
 	}
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func (r *Carrier) ClaimStandIn(ctx context.Context, s ledger.StandIn, seen map[i
 		return err
 	}
 	if c.Instance().CreatedAt != s.CreatedAt {
-		return r.opts.Ledger.RemoveStandIn(ctx, s.InboxKey)
+		return r.opts.Ledger.Links.RemoveStandIn(ctx, s.InboxKey)
 	}
 	box, err := inbox.Open(t, s.Inbox, r.opts.Locker)
 	if err != nil {
@@ -211,7 +211,7 @@ func (r *Carrier) ClaimStandIn(ctx context.Context, s ledger.StandIn, seen map[i
 	if err != nil {
 		return err
 	}
-	unmarked, err := r.opts.Ledger.Unmarked(ctx, s.InboxKey)
+	unmarked, err := r.opts.Ledger.Deliveries.Unmarked(ctx, s.InboxKey)
 	if err != nil {
 		return err
 	}
@@ -219,11 +219,11 @@ func (r *Carrier) ClaimStandIn(ctx context.Context, s ledger.StandIn, seen map[i
 	if err != nil {
 		return err
 	}
-	holds, err := r.opts.Ledger.Held(ctx, s.InboxKey)
+	holds, err := r.opts.Ledger.Holds.Held(ctx, s.InboxKey)
 	if err != nil {
 		return err
 	}
-	plan, err := claim.New(ctx, r.opts.Ledger, s.InboxKey, rows, unmarked, claim.Rules{
+	plan, err := claim.New(ctx, r.opts.Ledger.Deliveries, s.InboxKey, rows, unmarked, claim.Rules{
 		Limit: claimedAtOnce,
 		// What is of Claude Code's protocol goes nowhere.
 		Discard: func(row *inbox.Row) bool { return row.Kind() != "message" || inbox.ProtocolType(row.Text) != "" },
@@ -241,7 +241,7 @@ func (r *Carrier) ClaimStandIn(ctx context.Context, s ledger.StandIn, seen map[i
 			d.From += "@" + s.Team
 			fresh = append(fresh, ledger.Outgoing{Delivery: d, Machine: s.Machine, There: member, At: team})
 		}
-		if err := r.opts.Ledger.ClaimOutgoing(ctx, fresh...); err != nil {
+		if err := r.opts.Ledger.Outbox.Claim(ctx, fresh...); err != nil {
 			return err
 		}
 	}
@@ -259,7 +259,7 @@ func (r *Carrier) ClaimStandIn(ctx context.Context, s ledger.StandIn, seen map[i
 	// Rows that are gone, or were read by somebody else, are in the outbox, too.
 	marked := slices.Concat(plan.Mine, plan.Taken, plan.Gone)
 	for _, id := range marked {
-		if err := r.opts.Ledger.Mark(ctx, id); err != nil && !errors.Is(err, ledger.ErrUnknown) {
+		if err := r.opts.Ledger.Deliveries.Mark(ctx, id); err != nil && !errors.Is(err, ledger.ErrUnknown) {
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ func (l *Files) Sessions(ctx context.Context) ([]api.Session, error) {
 	if lg, err := l.Ledger(ctx); err != nil {
 		return nil, err
 	} else if lg != nil {
-		list, err := lg.Sessions(ctx, root.Path())
+		list, err := lg.Sessions.List(ctx, root.Path())
 		if err != nil {
 			return nil, err
 		}

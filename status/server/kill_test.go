@@ -157,7 +157,7 @@ func TestKilledAtRandomInstants(t *testing.T) {
 	defer j.Close()
 	want := 2 * each * rounds
 	for {
-		all, err := l.Deliveries(ctx, ledger.DeliveryQuery{})
+		all, err := l.Deliveries.List(ctx, ledger.DeliveryQuery{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -78,7 +78,7 @@ func (k *keeper) look(ctx context.Context, name string) error {
 		return err
 	}
 	for _, m := range c.Members {
-		_, relayed, err := k.ledger.Session(ctx, inbox.KeyOf(t, c, m.Name))
+		_, relayed, err := k.ledger.Sessions.Session(ctx, inbox.KeyOf(t, c, m.Name))
 		if err != nil {
 			return err
 		}

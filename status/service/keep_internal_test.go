@@ -45,7 +45,7 @@ func TestKeepTranscriptsOfNoRelay(t *testing.T) {
 		t.Errorf("kept: %q", got)
 	}
 	i := config.Instance()
-	if err := s.ledger.SetSession(t.Context(), ledger.Session{
+	if err := s.ledger.Sessions.SetSession(t.Context(), ledger.Session{
 		InboxKey: inbox.Key(f.Root.Path(), i, "worker"), ID: config.LeadSessionID,
 	}); err != nil {
 		t.Fatal(err)

@@ -291,7 +291,7 @@ func TestClaimedOnce(t *testing.T) {
 		want = append(want, text)
 		laptop.Fixture.Send("dev", "alice", "worker-build", text)
 		laptop.open()
-		standIns, err := laptop.ledger.StandIns(t.Context(), laptop.Root.Path())
+		standIns, err := laptop.ledger.Links.StandIns(t.Context(), laptop.Root.Path())
 		must(t, err)
 		laptop.links.Fault = func(step string) error {
 			if step == []string{"claimed", "marked", "never"}[i%3] {
@@ -334,9 +334,9 @@ func TestStandInClaimsAsARelayDoes(t *testing.T) {
 		must(t, os.WriteFile(path, []byte(first), 0o600))
 		marked()
 	}
-	standIns, err := laptop.ledger.StandIns(t.Context(), laptop.Root.Path())
+	standIns, err := laptop.ledger.Links.StandIns(t.Context(), laptop.Root.Path())
 	if err == nil {
-		err = laptop.ledger.Hold(t.Context(), ledger.Hold{InboxKey: standIns[0].InboxKey, Sender: "mallory@dev", Reason: "held"})
+		err = laptop.ledger.Holds.Hold(t.Context(), ledger.Hold{InboxKey: standIns[0].InboxKey, Sender: "mallory@dev", Reason: "held"})
 	}
 	if err == nil {
 		err = os.WriteFile(path, []byte(`[
@@ -353,7 +353,7 @@ func TestStandInClaimsAsARelayDoes(t *testing.T) {
 	if err != nil || rows[0].Read || !rows[1].Read || claim.Of(&rows[1]) != "" || claim.Of(&rows[2]) == "" {
 		t.Errorf("%+v, %v", rows, err)
 	}
-	if _, err := laptop.ledger.Release(t.Context(), standIns[0].InboxKey, "mallory@dev"); err != nil {
+	if _, err := laptop.ledger.Holds.Release(t.Context(), standIns[0].InboxKey, "mallory@dev"); err != nil {
 		t.Fatal(err)
 	}
 	marked()
@@ -403,7 +403,7 @@ func (m *linkedMachine) forge(machine, from, member, team, text string) string {
 		UUID: id, ID: id, InboxKey: inbox.InboxKey{Root: m.Root.Path(), Team: "any@" + machine, CreatedAt: ledger.MachineTeamCreated, Inbox: member},
 		From: from, Kind: "message", Raw: []byte(text), Person: true, Isolated: true, At: time.Now(),
 	}}
-	if _, _, err := m.ledger.AddOutgoing(m.t.Context(), o, sha256.Sum256([]byte(text))); err != nil {
+	if _, _, err := m.ledger.Outbox.Add(m.t.Context(), o, sha256.Sum256([]byte(text))); err != nil {
 		m.t.Fatal(err)
 	}
 	m.links.Poke()
@@ -414,7 +414,7 @@ func (m *linkedMachine) forge(machine, from, member, team, text string) string {
 func (m *linkedMachine) became(id string, want ledger.Stage) (reason string) {
 	m.t.Helper()
 	m.until("a message is "+string(want), func() bool {
-		o, _, err := m.ledger.Outgoing(m.t.Context(), id)
+		o, _, err := m.ledger.Outbox.Outgoing(m.t.Context(), id)
 		if err == nil && o.Stage != want && (o.Stage.Final() || o.Stage == ledger.StageVerified) {
 			m.t.Fatalf("it is %s: %s, want %s", o.Stage, o.Reason, want)
 		}
@@ -672,11 +672,11 @@ func TestStandInIsOfOneMember(t *testing.T) {
 		build.Fixture.Send("ci", from, "alice-laptop", "from "+from)
 		var d ledger.Outgoing
 		build.until("what "+from+" wrote has an end", func() bool {
-			list, err := build.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Root: build.Root.Path(), Team: "ci"})
+			list, err := build.ledger.Deliveries.List(t.Context(), ledger.DeliveryQuery{Root: build.Root.Path(), Team: "ci"})
 			if err != nil || len(list) == 0 || list[0].From != from+"@ci" {
 				return false
 			}
-			d, _, err = build.ledger.Outgoing(t.Context(), list[0].UUID)
+			d, _, err = build.ledger.Outbox.Outgoing(t.Context(), list[0].UUID)
 			return err == nil && d.Stage != ledger.StageQueued && d.Stage != ledger.StageStored && d.Stage != ledger.StageReceived
 		})
 		if refused := d.Stage == ledger.StageRefused; refused != (from == "chief") {
@@ -690,7 +690,7 @@ func TestStandInIsOfOneMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	build.until("what the person wrote is refused", func() bool {
-		list, err := build.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Root: build.Root.Path(), Team: "dev@laptop", States: []ledger.DeliveryState{ledger.Failed}})
+		list, err := build.ledger.Deliveries.List(t.Context(), ledger.DeliveryQuery{Root: build.Root.Path(), Team: "dev@laptop", States: []ledger.DeliveryState{ledger.Failed}})
 		return err == nil && len(list) == 1 && strings.Contains(list[0].Reason, "there is no such team")
 	})
 }
@@ -732,7 +732,7 @@ func TestSharingEndsWhileAMessageComes(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			left, err := build.ledger.StandIns(t.Context(), build.Root.Path())
+			left, err := build.ledger.Links.StandIns(t.Context(), build.Root.Path())
 			members, merr := build.Members(t.Context(), "ci")
 			if err != nil || merr != nil || len(left) > 0 || slices.ContainsFunc(members, func(m api.Member) bool { return m.Member == "user-laptop" }) {
 				t.Errorf("%s: stand-ins %v, members %+v, %v, %v", step, left, members, err, merr)
@@ -763,7 +763,7 @@ func TestAnswerSurvivesRestarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		build.until("it is known that worker took the question", func() bool {
-			in, err := build.ledger.Asking(t.Context(), time.Time{})
+			in, err := build.ledger.Arrivals.Asking(t.Context(), time.Time{})
 			return err == nil && len(in) == 1 && in[0].Stage == ledger.StageConsumed
 		})
 		build.end()
@@ -798,7 +798,7 @@ func TestAnswerSurvivesRestarts(t *testing.T) {
 		<-killed
 		build.restart()
 		build.until("no question waits", func() bool {
-			in, err := build.ledger.Asking(t.Context(), time.Time{})
+			in, err := build.ledger.Arrivals.Asking(t.Context(), time.Time{})
 			return err == nil && len(in) == 0
 		})
 		last, err := laptop.say("ci@build", "worker", "", "and now?")

@@ -34,7 +34,7 @@ func (j *rejoiner) run(ctx context.Context) error {
 	signals.Send(j.dirty)
 	busy := true // until it is known that nobody has joined; a change of the ledger is a signal
 	return signals.LoopWhile(ctx, nil, j.dirty, j.opts.Tick, func() bool { return busy }, func() {
-		joins, err := j.ledger.JoinsUnder(ctx, j.opts.Root.Path())
+		joins, err := j.ledger.Teams.JoinsUnder(ctx, j.opts.Root.Path())
 		busy = err != nil || len(joins) > 0
 		if err != nil && ctx.Err() == nil {
 			j.log.Warn("the joined teams cannot be read", "err", view.Describe(err))
@@ -106,5 +106,5 @@ func (j *rejoiner) join(ctx context.Context, join ledger.Join) (again bool, err 
 		return false, err
 	}
 	join.AgentID, join.At = m.AgentID, m.JoinedAt
-	return true, j.ledger.Joined(ctx, join)
+	return true, j.ledger.Teams.Joined(ctx, join)
 }

@@ -27,7 +27,7 @@ func (w world) joinedTeam(t *testing.T, l *ledger.Ledger) (*teams.Team, teams.Me
 	team := w.Team(teamstest.Newer)
 	m, err := team.Join(t.Context(), w.Locker, "operator", "/")
 	must(t, err)
-	must(t, l.Joined(t.Context(), w.joinOf(t, team, m)))
+	must(t, l.Teams.Joined(t.Context(), w.joinOf(t, team, m)))
 	return team, m
 }
 
@@ -113,7 +113,7 @@ func TestJoinsAgain(t *testing.T) {
 	if again, err := r.rejoiner.join(soon, w.joinOf(t, team, m)); again || !errors.Is(err, lockedfile.ErrLocked) {
 		t.Errorf("in the middle of leaving: joined %v, %v", again, err)
 	}
-	must(t, r.ledger.Left(t.Context(), w.joinOf(t, team, m)))
+	must(t, r.ledger.Teams.Left(t.Context(), w.joinOf(t, team, m)))
 	must(t, release())
 	for range 3 { // looks
 		signals.Send(r.rejoiner.dirty)

@@ -69,7 +69,7 @@ func TestPumpNoticesOtherProcesses(t *testing.T) {
 			}
 		}
 
-		must(t, l.SetLink(t.Context(), ledger.Link{Name: "laptop"}))
+		must(t, l.Links.SetLink(t.Context(), ledger.Link{Name: "laptop"}))
 		signalled(t, time.Second, "the ledger", s.rejoiner.dirty)
 		time.Sleep(time.Minute)
 		rows, err := inbox.Parse([]byte(`[{"from":"alice","text":"hello"}]`))

@@ -35,13 +35,13 @@ func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Record) ([]*ap
 		case m.Answer != "":
 			continue
 		case m.Prompt != "":
-			if out, found, err := l.Outgoing(ctx, m.Prompt); err != nil {
+			if out, found, err := l.Outbox.Outgoing(ctx, m.Prompt); err != nil {
 				return nil, err
 			} else if found {
 				list[i] = &api.Fate{Delivery: out.UUID, State: string(out.Stage), Reason: out.Reason, At: out.StageAt, Machine: out.Machine}
 				continue
 			}
-			typed, found, err := l.PaneMessage(ctx, m.Prompt)
+			typed, found, err := l.PaneMessages.Message(ctx, m.Prompt)
 			if err != nil {
 				return nil, err
 			}
@@ -49,7 +49,7 @@ func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Record) ([]*ap
 				list[i] = paneFate(typed)
 				continue
 			}
-			prompts, err := l.Deliveries(ctx, ledger.DeliveryQuery{UUID: m.Prompt})
+			prompts, err := l.Deliveries.List(ctx, ledger.DeliveryQuery{UUID: m.Prompt})
 			if err != nil {
 				return nil, err
 			}
@@ -57,7 +57,7 @@ func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Record) ([]*ap
 				d = prompts[0]
 			}
 		default:
-			d, _, err = l.DeliveryOf(ctx, m.InboxKey, m.Key(), m.Occurrence)
+			d, _, err = l.Deliveries.Of(ctx, m.InboxKey, m.Key(), m.Occurrence)
 		}
 		if err != nil {
 			return nil, err

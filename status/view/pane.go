@@ -16,10 +16,10 @@ import (
 // Dismiss records, durably, that a person has seen what waits, and need not be told of it
 // again.
 func Dismiss(ctx context.Context, l *ledger.Ledger, root string, w api.Attention) error {
-	if err := l.Dismiss(ctx, root, w.ID, time.Now()); err != nil || w.Kind != api.WaitsDone {
+	if err := l.Person.Dismiss(ctx, root, w.ID, time.Now()); err != nil || w.Kind != api.WaitsDone {
 		return err
 	}
-	return l.Notified(ctx, w.ID) // until then, the ledger keeps it
+	return l.PaneMessages.Notified(ctx, w.ID) // until then, the ledger keeps it
 }
 
 // Pane shows a pane, with what it does now if v was looked at, which its At says. Waiting are

@@ -18,11 +18,11 @@ import (
 // "teambridge run" whose team exists or that have unfinished or failed deliveries. If
 // team is not empty, only those of that team.
 func Entries(ctx context.Context, l *ledger.Ledger, state string, root *teams.Root, team string) ([]api.RelayEntry, error) {
-	told, err := l.Relays(ctx, root.Path())
+	told, err := l.Relays.List(ctx, root.Path())
 	if err != nil {
 		return nil, err
 	}
-	standings, err := l.RelayInfos(ctx, root.Path())
+	standings, err := l.Sessions.RelayInfos(ctx, root.Path())
 	if err != nil {
 		return nil, err
 	}

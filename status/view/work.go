@@ -251,7 +251,7 @@ func agentEnded(ctx context.Context, l *ledger.Ledger, e journal.Envelope) (bool
 	var s ledger.Session
 	if l != nil {
 		var err error
-		if s, _, err = l.Session(ctx, e.InboxKey); err != nil {
+		if s, _, err = l.Sessions.Session(ctx, e.InboxKey); err != nil {
 			return false, err
 		}
 	}

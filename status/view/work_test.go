@@ -309,7 +309,7 @@ func TestWorkOfAnAgentThatEnded(t *testing.T) {
 		{"it has another session", "other", api.WorkRunning, process.Predecessor{PID: gone.Process.Pid, Start: us.Start}},
 	} {
 		s := ledger.Session{InboxKey: e.InboxKey, ID: test.session, PID: test.process.PID, Start: test.process.Start, Command: "agent"}
-		if err := l.SetSession(t.Context(), s); err != nil {
+		if err := l.Sessions.SetSession(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 		if r, err := Work(t.Context(), j, l, e); err != nil || r.Work.State != test.want {

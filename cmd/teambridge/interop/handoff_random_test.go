@@ -78,7 +78,7 @@ func (p *person) arrives() {
 		if !ok || session.State == ledger.RelaySwitching {
 			return false
 		}
-		waiting, _, err := p.l.OpenPrompts(p.ctx, h.InboxKey, h.Returned)
+		waiting, _, err := p.l.Deliveries.OpenPrompts(p.ctx, h.InboxKey, h.Returned)
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func (p *person) arrives() {
 		case since > 10*time.Second:
 			// A second key would interrupt the turn, or take the session away again.
 			pressed = time.Now()
-			if _, err := p.l.AskPlace(p.ctx, h.InboxKey, ledger.AtTerminal, false); err != nil {
+			if _, err := p.l.Sessions.AskPlace(p.ctx, h.InboxKey, ledger.AtTerminal, false); err != nil {
 				p.t.Fatal(err)
 			}
 			p.asked++
@@ -247,7 +247,7 @@ func (p *person) drain(n int) {
 	}
 	if ended < n {
 		h, _ := p.handoff()
-		if _, err := p.l.AskPlace(p.ctx, h.InboxKey, ledger.AtRelay, false); err != nil {
+		if _, err := p.l.Sessions.AskPlace(p.ctx, h.InboxKey, ledger.AtRelay, false); err != nil {
 			p.t.Fatal(err)
 		}
 	}

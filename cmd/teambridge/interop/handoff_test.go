@@ -167,7 +167,7 @@ func sends(pid int, sig os.Signal) error {
 
 func (s *seat) handoff() (ledger.Handoff, bool) {
 	s.t.Helper()
-	all, err := s.l.Handoffs(context.Background(), s.home.Root)
+	all, err := s.l.Sessions.Handoffs(context.Background(), s.home.Root)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -296,7 +296,7 @@ func (h *headless) up() saying {
 // deliveries are all that the ledger has of the team, oldest first.
 func (h *headless) deliveries() []ledger.Delivery {
 	h.t.Helper()
-	all, err := h.l.Deliveries(context.Background(), ledger.DeliveryQuery{Team: h.team})
+	all, err := h.l.Deliveries.List(context.Background(), ledger.DeliveryQuery{Team: h.team})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -344,7 +344,7 @@ func (h *headless) counted(n int, what string, is func(ledger.DeliveryState) boo
 // agent is the process that the ledger knows as the lead's.
 func (h *headless) agent() (ledger.Session, process.Predecessor) {
 	h.t.Helper()
-	all, err := h.l.Sessions(context.Background(), "")
+	all, err := h.l.Sessions.List(context.Background(), "")
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestRealPaneWithoutService(t *testing.T) {
 		defer l.Close()
 		ended := func(id string) bool {
 			t.Helper()
-			list, err := l.EndedTasks(p.ctx, p.home.Root)
+			list, err := l.PaneMessages.EndedTasks(p.ctx, p.home.Root)
 			if err != nil {
 				t.Fatal(err)
 			}

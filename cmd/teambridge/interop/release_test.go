@@ -58,7 +58,7 @@ func TestRealEndlessTalkIsHeld(t *testing.T) {
 				until(t, ctx, func() bool { return holds() }, func() string { return fmt.Sprintf("never %s: %v\nlead: %s\nworker: %s", what, told(), lead, worker) })
 			}
 			held := func() (member, sender string) {
-				all, err := l.Holds(ctx, "")
+				all, err := l.Holds.List(ctx, "")
 				if err != nil {
 					t.Fatal(err)
 				}

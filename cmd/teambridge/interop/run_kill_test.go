@@ -64,7 +64,7 @@ func TestRealKilledAtRandomInstants(t *testing.T) {
 				h.kill()
 			}
 			session, _ := h.agent()
-			if _, ok, err := h.l.InFlight(h.ctx, session.InboxKey); err != nil {
+			if _, ok, err := h.l.Frames.InFlight(h.ctx, session.InboxKey); err != nil {
 				t.Fatal(err)
 			} else if ok {
 				struck++
@@ -89,7 +89,7 @@ func TestRealKilledAtRandomInstants(t *testing.T) {
 				continue
 			}
 			d := all[at]
-			f, ok, err := h.l.Frame(h.ctx, d.Frame)
+			f, ok, err := h.l.Frames.Frame(h.ctx, d.Frame)
 			if err != nil || !ok {
 				t.Fatalf("frame of %s: %v", m, err)
 			}
@@ -193,7 +193,7 @@ func TestRealBridgeKilledAlone(t *testing.T) {
 					t.Error("the agent that was left behind is still there beside the next")
 				}
 				for _, d := range h.done(2) {
-					if f, _, err := h.l.Frame(h.ctx, d.Frame); err != nil || f.Nudges != 0 {
+					if f, _, err := h.l.Frames.Frame(h.ctx, d.Frame); err != nil || f.Nudges != 0 {
 						t.Errorf("%s: nudged %d times, %v", d.Raw, f.Nudges, err)
 					}
 				}
@@ -233,7 +233,7 @@ func TestRealAgentKilledBeforeItsEcho(t *testing.T) {
 		h.killAgent()
 		close(release)
 		d := h.settled(1)[0]
-		f, _, err := h.l.Frame(h.ctx, frame)
+		f, _, err := h.l.Frames.Frame(h.ctx, frame)
 		if err != nil || d.State != ledger.Done || d.Frame != frame || f.Tries != 1 || f.Nudges != 1 {
 			t.Errorf("%s: %s, %d tries, %d nudges, %v; want done, 1, 1", d.Raw, d.State, f.Tries, f.Nudges, err)
 		}

@@ -177,7 +177,7 @@ func TestRealSilentTurnIsWaitedFor(t *testing.T) {
 			t.Fatalf("the turn took %v, want %v at least", took, lasts)
 		}
 		for _, d := range all {
-			f, _, err := h.l.Frame(h.ctx, d.Frame)
+			f, _, err := h.l.Frames.Frame(h.ctx, d.Frame)
 			if err != nil || f.Tries != 1 || f.Nudges != 0 || d.State != "done" {
 				t.Errorf("%s: state %s, %d tries, %d nudges, %v; want done after one try", d.Raw, d.State, f.Tries, f.Nudges, err)
 			}

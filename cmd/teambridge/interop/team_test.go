@@ -80,7 +80,7 @@ func TestRealHeadlessTeam(t *testing.T) {
 		before := h.config()
 		kill := func() {
 			s.kill()
-			sessions, err := l.Sessions(ctx, "")
+			sessions, err := l.Sessions.List(ctx, "")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -113,8 +113,8 @@ func newBed(t testing.TB, namespaces bool) *bed {
 		}
 		b.ledger(m, func(lg *ledger.Ledger) {
 			peer := peerOf(m)
-			b.must(lg.SetLink(context.Background(), ledger.Link{Name: m, Hub: "tls://" + at, Trust: b.fingerprint}))
-			b.must(lg.AddMachine(context.Background(), peer, cards[peer].String(), false))
+			b.must(lg.Links.SetLink(context.Background(), ledger.Link{Name: m, Hub: "tls://" + at, Trust: b.fingerprint}))
+			b.must(lg.Links.AddMachine(context.Background(), peer, cards[peer].String(), false))
 		})
 	}
 	return b
@@ -270,14 +270,14 @@ func (b *bed) witness(machine string, f func(*recorder)) {
 func (b *bed) stages(lg *ledger.Ledger, machine string) map[ledger.Stage]int {
 	b.Helper()
 	ctx, n := context.Background(), map[ledger.Stage]int{}
-	list, err := lg.Machines(ctx, root)
+	list, err := lg.Links.Machines(ctx, root)
 	b.must(err)
 	if n[ledger.StageQueued], n[ledger.StageStored] = list[0].Queued, list[0].Stored; n[ledger.StageQueued]+n[ledger.StageStored] > 0 {
 		return n
 	}
 	var after int64
 	for {
-		open, err := lg.OpenOutgoing(ctx, peerOf(machine), after, 2000)
+		open, err := lg.Outbox.Open(ctx, peerOf(machine), after, 2000)
 		b.must(err)
 		for _, o := range open {
 			n[o.Stage]++

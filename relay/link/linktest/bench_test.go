@@ -57,9 +57,9 @@ func newPair(t testing.TB) *pair {
 	for _, m := range []string{"a", "b"} {
 		lg, err := ledger.Open(ctx, b.path(m, "ledger.db"))
 		b.must(err)
-		b.must(lg.SetLink(ctx, ledger.Link{Name: m}))
-		b.must(lg.AddMachine(ctx, peerOf(m), keys[peerOf(m)].Card(peerOf(m)).String(), false))
-		self, _, err := lg.Link(ctx)
+		b.must(lg.Links.SetLink(ctx, ledger.Link{Name: m}))
+		b.must(lg.Links.AddMachine(ctx, peerOf(m), keys[peerOf(m)].Card(peerOf(m)).String(), false))
+		self, _, err := lg.Links.Link(ctx)
 		b.must(err)
 		wire, err := nats.Dial(ctx, nats.Options{Name: m, Key: keys[m], Hub: "nats://" + h.Addr().String(), Card: func(peer string) (nats.Card, bool) {
 			return keys[peer].Card(peer), true
@@ -98,7 +98,7 @@ func newPair(t testing.TB) *pair {
 // send puts message i into the outbox of a.
 func (p *pair) send(i int) {
 	o, digest := outgoing("b", i)
-	if _, _, err := p.ledgers["a"].AddOutgoing(p.Context(), o, digest); err != nil {
+	if _, _, err := p.ledgers["a"].Outbox.Add(p.Context(), o, digest); err != nil {
 		p.Fatal(err)
 	}
 	p.links["a"].Poke()
@@ -139,11 +139,11 @@ func BenchmarkBulk(b *testing.B) {
 			list[i].Raw = fmt.Appendf(nil, `{"text":%q}`, list[i].Raw)
 			ids[i] = list[i].UUID
 		}
-		if err := p.ledgers["a"].ClaimOutgoing(b.Context(), list...); err != nil {
+		if err := p.ledgers["a"].Outbox.Claim(b.Context(), list...); err != nil {
 			b.Fatal(err)
 		}
 		begun := time.Now()
-		if err := p.ledgers["a"].Mark(b.Context(), ids...); err != nil { // which lets them go
+		if err := p.ledgers["a"].Deliveries.Mark(b.Context(), ids...); err != nil { // which lets them go
 			b.Fatal(err)
 		}
 		p.links["a"].Poke()
@@ -152,7 +152,7 @@ func BenchmarkBulk(b *testing.B) {
 		}
 		recorded += time.Since(begun)
 		for {
-			open, err := p.ledgers["a"].OpenOutgoing(b.Context(), "b", 0, 2*n)
+			open, err := p.ledgers["a"].Outbox.Open(b.Context(), "b", 0, 2*n)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -79,11 +79,11 @@ func runMachine(args []string) error {
 	if err != nil {
 		return err
 	}
-	self, ok, err := lg.Link(ctx)
+	self, ok, err := lg.Links.Link(ctx)
 	if err != nil || !ok {
 		return cmp.Or(err, errors.New("the ledger has no link"))
 	}
-	machines, err := lg.Machines(ctx, root)
+	machines, err := lg.Links.Machines(ctx, root)
 	if err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func put(ctx context.Context, lg *ledger.Ledger, machine string, first, n, rate 
 			return ctx.Err()
 		}
 		o, digest := outgoing(machine, i)
-		switch _, _, err := lg.AddOutgoing(ctx, o, digest); {
+		switch _, _, err := lg.Outbox.Add(ctx, o, digest); {
 		case err == nil:
 			i++
 			did()

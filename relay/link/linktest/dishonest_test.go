@@ -216,7 +216,7 @@ func (b *bed) addDishonest() {
 		b.must(err)
 		b.must(os.WriteFile(b.path(dishonest, m), []byte(own.Card(m).String()), 0o600))
 		b.ledger(m, func(lg *ledger.Ledger) {
-			b.must(lg.AddMachine(context.Background(), dishonest, key.Card(dishonest).String(), false))
+			b.must(lg.Links.AddMachine(context.Background(), dishonest, key.Card(dishonest).String(), false))
 		})
 	}
 }

@@ -65,17 +65,17 @@ func sessions(w *world) {
 	w.fails(err, api.CodeNotFound)
 	l := w.ledger()
 	for i, name := range []string{"api", "web"} {
-		s, err := l.AddSession(w.Context(), ledger.Pane{
+		s, err := l.Panes.AddSession(w.Context(), ledger.Pane{
 			InboxKey: inbox.InboxKey{Root: w.Root.Path(), Inbox: name}, ID: fmt.Sprint("5e55104e-0000-4000-8000-00000000000", i), PID: 1<<22 + i, Profile: "session", Cwd: "/work",
 		})
 		w.must(err)
-		_, _, err = l.AddPaneMessage(w.Context(), ledger.PaneMessage{Policy: api.PolicyQueued, Delivery: ledger.Delivery{
+		_, _, err = l.PaneMessages.Add(w.Context(), ledger.PaneMessage{Policy: api.PolicyQueued, Delivery: ledger.Delivery{
 			UUID: fmt.Sprint("de11fe4a-0000-4000-8000-00000000000", i), InboxKey: s.InboxKey, ID: fmt.Sprint("m-", i), From: "user", Kind: "message", Raw: []byte("hello"), Person: true, Isolated: true,
 		}}, [32]byte{byte(i)})
 		w.must(err)
 	}
-	w.must(l.Joined(w.Context(), ledger.Join{Root: w.Root.Path(), Team: api.TeamSessions, CreatedAt: ledger.SessionTeamCreated, Member: "boss"}))
-	w.must(l.Joined(w.Context(), ledger.Join{Root: w.Root.Path(), Team: api.TeamPanes, CreatedAt: ledger.SessionTeamCreated, Member: "other"}))
+	w.must(l.Teams.Joined(w.Context(), ledger.Join{Root: w.Root.Path(), Team: api.TeamSessions, CreatedAt: ledger.SessionTeamCreated, Member: "boss"}))
+	w.must(l.Teams.Joined(w.Context(), ledger.Join{Root: w.Root.Path(), Team: api.TeamPanes, CreatedAt: ledger.SessionTeamCreated, Member: "other"}))
 	d, err := w.b.Team(w.Context(), api.TeamSessions)
 	w.must(err)
 	if d.Team.Team != api.TeamSessions || !slices.Equal(d.Ours, []string{"user", "boss"}) || d.From != "user" {

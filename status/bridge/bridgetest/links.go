@@ -227,7 +227,7 @@ var links = map[string]func(*world){
 	},
 	"a broadcast to another machine": func(w *world) {
 		w.link()
-		_, err := w.ledger().HeardFrom(w.Context(), "build", "ledger-1", []byte(`{"v":1,"instance":"i","ledger":"ledger-1","teams":[{"team":"ci","members":[{"member":"boss","lead":true},{"member":"worker"},{"member":"tester"}]}]}`))
+		_, err := w.ledger().Links.HeardFrom(w.Context(), "build", "ledger-1", []byte(`{"v":1,"instance":"i","ledger":"ledger-1","teams":[{"team":"ci","members":[{"member":"boss","lead":true},{"member":"worker"},{"member":"tester"}]}]}`))
 		w.must(err)
 		for _, tc := range []struct {
 			m    api.NewBroadcast

@@ -138,7 +138,7 @@ func deliveries(w *world) {
 		w.must(err)
 		sent = append(sent, p)
 	}
-	w.must(l.SetSession(ctx, ledger.Session{InboxKey: key, ID: "s-1", Command: "agent", State: ledger.RelayRunning, Relay: 4711}))
+	w.must(l.Sessions.SetSession(ctx, ledger.Session{InboxKey: key, ID: "s-1", Command: "agent", State: ledger.RelayRunning, Relay: 4711}))
 	for _, tc := range []struct {
 		relay string
 		q     api.DeliveryQuery
@@ -175,7 +175,7 @@ func deliveries(w *world) {
 	first := sent[0].Delivery
 	_, err = w.b.RetryDelivery(ctx, first)
 	w.fails(err, api.CodeConflict)
-	w.must(l.EndDeliveries(ctx, ledger.Failed, "so", first))
+	w.must(l.Deliveries.End(ctx, ledger.Failed, "so", first))
 	if d, err := w.b.RetryDelivery(ctx, first[:13]); err != nil || d.Delivery != first || d.State != string(ledger.Claimed) {
 		w.Errorf("retried %+v, %v", d, err)
 	}
@@ -199,7 +199,7 @@ func deliveries(w *world) {
 func holds(w *world) {
 	ctx, l, key := w.Context(), w.ledger(), w.inboxKey()
 	for _, sender := range []string{"reviewer", "team-lead"} {
-		w.must(l.Hold(ctx, ledger.Hold{InboxKey: key, Sender: sender, Reason: "they answered each other", Since: time.UnixMilli(1795000000000).UTC()}))
+		w.must(l.Holds.Hold(ctx, ledger.Hold{InboxKey: key, Sender: sender, Reason: "they answered each other", Since: time.UnixMilli(1795000000000).UTC()}))
 	}
 	for _, tc := range []struct {
 		sender string
@@ -226,7 +226,7 @@ func holds(w *world) {
 		_, err = w.b.Hold(ctx, tc.team, tc.member, tc.sender)
 		w.fails(err, tc.want)
 	}
-	w.must(l.SetSession(ctx, ledger.Session{InboxKey: key, ID: "s-1", Command: "agent", State: ledger.RelayRunning}))
+	w.must(l.Sessions.SetSession(ctx, ledger.Session{InboxKey: key, ID: "s-1", Command: "agent", State: ledger.RelayRunning}))
 	for range 2 { // the second time, all is as it was
 		list, err := w.b.Hold(ctx, newer, "team-lead", "worker")
 		if err != nil || len(list) != 1 || list[0].Member != "worker" || list[0].Sender != "team-lead" || list[0].Team != newer || list[0].Reason != "by you" || list[0].Since.IsZero() {
@@ -235,7 +235,7 @@ func holds(w *world) {
 	}
 	peer := key
 	peer.Inbox = "team-lead"
-	w.must(l.SetSession(ctx, ledger.Session{InboxKey: peer, ID: "s-2", Command: "agent", State: ledger.RelayRunning}))
+	w.must(l.Sessions.SetSession(ctx, ledger.Session{InboxKey: peer, ID: "s-2", Command: "agent", State: ledger.RelayRunning}))
 	if list, err := w.b.Hold(ctx, newer, "worker", "team-lead"); err != nil || len(list) != 2 || list[0].Member != "worker" || list[1].Member != "team-lead" {
 		w.Errorf("held %+v, %v; want both directions", list, err)
 	}

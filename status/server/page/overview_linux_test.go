@@ -151,10 +151,10 @@ func thirty(t *testing.T) *world {
 	}}}}
 	data, err := jsonOf(there)
 	if err == nil {
-		err = l.AddMachine(t.Context(), "forge", "card", false)
+		err = l.Links.AddMachine(t.Context(), "forge", "card", false)
 	}
 	if err == nil {
-		_, err = l.HeardFrom(t.Context(), "forge", "i", data)
+		_, err = l.Links.HeardFrom(t.Context(), "forge", "i", data)
 	}
 	if err != nil {
 		t.Fatal(err)

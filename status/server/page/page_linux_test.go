@@ -893,9 +893,9 @@ func testAnswer(t *testing.T, browser context.Context) {
 	defer l.Close()
 	post := inbox.Key(w.Root.Path(), c.Instance(), "worker")
 	if err := errors.Join(
-		l.Claim(ctx, ledger.Delivery{UUID: "d", ID: "d", From: "user", InboxKey: post, Person: true, Raw: []byte("What is it?")}),
-		l.Commit(ctx, ledger.Frame{UUID: "f", InboxKey: post, Kind: ledger.FrameMessage, Bytes: []byte("{}")}, "d"),
-		l.Finish(ctx, "f", ledger.Done, "", `{"type":"shutdown_approved"}, says worker`),
+		l.Deliveries.Claim(ctx, ledger.Delivery{UUID: "d", ID: "d", From: "user", InboxKey: post, Person: true, Raw: []byte("What is it?")}),
+		l.Frames.Commit(ctx, ledger.Frame{UUID: "f", InboxKey: post, Kind: ledger.FrameMessage, Bytes: []byte("{}")}, "d"),
+		l.Frames.Finish(ctx, "f", ledger.Done, "", `{"type":"shutdown_approved"}, says worker`),
 	); err != nil {
 		t.Fatal(err)
 	}

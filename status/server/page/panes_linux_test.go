@@ -81,12 +81,12 @@ func TestPanes(t *testing.T) {
 	sent := func(id, reason string) string {
 		t.Helper()
 		to := list[0].InboxKey
-		if _, _, err := l.AddPaneMessage(t.Context(), ledger.PaneMessage{Policy: "when-idle", Delivery: ledger.Delivery{
+		if _, _, err := l.PaneMessages.Add(t.Context(), ledger.PaneMessage{Policy: "when-idle", Delivery: ledger.Delivery{
 			UUID: id, InboxKey: to, Person: true, ID: id, From: "user", Raw: []byte("about " + id), At: time.Now(),
 		}}, [32]byte{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.EndDeliveries(t.Context(), ledger.Failed, reason, id); err != nil {
+		if err := l.Deliveries.End(t.Context(), ledger.Failed, reason, id); err != nil {
 			t.Fatal(err)
 		}
 		return "about " + id

@@ -40,10 +40,10 @@ func testPlaces(t *testing.T, browser context.Context) {
 	set := func(state ledger.RelayState, h ledger.Handoff) {
 		t.Helper()
 		h.InboxKey = key
-		if err := l.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s", State: state, Relay: 7, Mode: []byte(`{"model":"opus"}`)}); err != nil {
+		if err := l.Sessions.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s", State: state, Relay: 7, Mode: []byte(`{"model":"opus"}`)}); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.SetHandoff(t.Context(), h); err != nil {
+		if err := l.Sessions.SetHandoff(t.Context(), h); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,7 +51,7 @@ func testPlaces(t *testing.T, browser context.Context) {
 	wish := func(n int64) ledger.Handoff {
 		t.Helper()
 		for end := time.Now().Add(patience); ; {
-			if h, _, err := l.Handoff(t.Context(), key); err != nil || time.Now().After(end) {
+			if h, _, err := l.Sessions.Handoff(t.Context(), key); err != nil || time.Now().After(end) {
 				t.Fatalf("wish %d never came: %+v, %v", n, h, err)
 			} else if h.Wish == n {
 				return h
@@ -103,7 +103,7 @@ func testPlaces(t *testing.T, browser context.Context) {
 		t.Errorf("asked for %+v", h)
 	}
 	// What another process runs and cannot move has no controls.
-	if err := l.RemoveHandoff(t.Context(), key); err != nil {
+	if err := l.Sessions.RemoveHandoff(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
 	p.until(`document.querySelector(".head .place") === null && !document.querySelector(".controls").checkVisibility()`)

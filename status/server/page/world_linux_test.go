@@ -162,7 +162,7 @@ func (w *world) join(name string) {
 		w.t.Fatal(err)
 	}
 	defer l.Close()
-	if err := l.Joined(ctx, ledger.Join{
+	if err := l.Teams.Joined(ctx, ledger.Join{
 		Root: w.Root.Path(), Team: name, CreatedAt: c.Instance().CreatedAt, Member: m.Name, AgentID: m.AgentID, At: m.JoinedAt,
 	}); err != nil {
 		w.t.Fatal(err)
