@@ -15,22 +15,22 @@ import (
 	"teambridge/relay/mode"
 )
 
-// agentProcess is the process that runs, if one does.
+// agentProcess is the agent's process, if one runs.
 type agentProcess struct {
 	proc    agent.Agent // nil if none runs
 	events  chan agent.Event
 	reading sync.WaitGroup
 	started time.Time
-	mode    mode.Mode // that it works with; differs from Life.Kept only while a frame is made
-	lost    bool      // it has told that it lost writes
-	spoke   bool      // it has printed something of a turn
-	version string    // of Claude Code, once it has printed it
+	mode    mode.Mode // its current mode; differs from Life.Kept only while a frame is made
+	lost    bool      // it reported lost writes
+	spoke   bool      // it has printed output of a turn
+	version string    // of Claude Code; empty until the agent has printed it
 }
 
 // grace is the default of Relay.grace.
 var grace = agent.Grace{EOF: 30 * time.Second, Term: 5 * time.Second}
 
-// restore finds out where an earlier relay stopped, and starts the agent.
+// restore finds the frame and session of an earlier relay in the ledger, and starts the agent.
 func (l *loop) restore(ctx context.Context) error {
 	var s ledger.Session
 	err := l.insist(ctx, func(ctx context.Context) (err error) {
@@ -44,7 +44,7 @@ func (l *loop) restore(ctx context.Context) error {
 	if l.session, _, err = NewLife(s, l.opts.Mode, l.opts.Runtime, l.setSession); err != nil {
 		return err
 	}
-	if err := l.insist(ctx, l.stay); err != nil {
+	if err := l.insist(ctx, l.clearHandoff); err != nil {
 		return err
 	}
 	if l.session.ID == "" {
@@ -60,7 +60,7 @@ func (l *loop) restore(ctx context.Context) error {
 	if err := l.insist(ctx, func(ctx context.Context) error {
 		f, found, err := l.ledger.InFlight(ctx, l.post)
 		if found {
-			f.Tries = max(f.Tries, 1) // a power cut may have taken back that it was written
+			f.Tries = max(f.Tries, 1) // a power cut may have lost the count
 			l.frame = &flight{Frame: f}
 		}
 		return err
@@ -71,10 +71,11 @@ func (l *loop) restore(ctx context.Context) error {
 	return l.start(ctx, l.session.Kept)
 }
 
-// stay forgets that the session was at a terminal once: now it stays here.
-func (l *loop) stay(ctx context.Context) error {
+// clearHandoff removes the record that the session was once at a terminal: from now on it stays with the
+// relay.
+func (l *loop) clearHandoff(ctx context.Context) error {
 	if l.opts.Held != nil {
-		return nil // it goes back
+		return nil // the launcher will take it back
 	}
 	h, found, err := l.opts.Ledger.Sessions.Handoff(ctx, l.post)
 	if err != nil || !found {
@@ -86,7 +87,8 @@ func (l *loop) stay(ctx context.Context) error {
 	return l.opts.Ledger.Sessions.RemoveHandoff(ctx, l.post)
 }
 
-// follow goes on with the session to which the conversation was moved, and waits while another process has it.
+// follow switches to the session that the conversation was moved to, and waits while another process holds
+// it.
 func (l *loop) follow(ctx context.Context) error {
 	movable, ok := l.opts.Runtime.(agent.Movable)
 	for told := ""; ok; {
@@ -145,7 +147,7 @@ func (l *loop) start(ctx context.Context, mode mode.Mode) error {
 	return nil
 }
 
-// stop ends the agent, if one runs, and hands on what it still prints.
+// stop ends the agent, if one runs, and passes on its remaining output.
 func (l *loop) stop(ctx context.Context, event func(agent.Event)) error {
 	if l.proc == nil {
 		return nil
@@ -157,11 +159,11 @@ func (l *loop) stop(ctx context.Context, event func(agent.Event)) error {
 		event(e)
 	}
 	err := <-done
-	_ = l.forget() // its end was asked for
+	_ = l.forget() // its end was requested
 	return err
 }
 
-// forget lets go of an agent that has ended, and returns how it did.
+// forget drops an agent that has exited, and returns its exit error.
 func (l *loop) forget() error {
 	err := l.proc.Wait(context.Background())
 	l.reading.Wait()
@@ -172,7 +174,7 @@ func (l *loop) forget() error {
 		l.frame.sent = false
 	}
 	if !l.lost {
-		l.session.Lost = "" // there is room again
+		l.session.Lost = "" // there is disk space again
 	}
 	l.lost = false
 	if err == nil {
@@ -181,13 +183,13 @@ func (l *loop) forget() error {
 	return err
 }
 
-// agentExited does what follows when the agent exits unasked.
+// agentExited handles an agent that exits without being asked to.
 func (l *loop) agentExited(ctx context.Context) error {
 	atWork := l.frame != nil && l.frame.sent
 	why := l.forget()
 	l.set(func(s *Status) { s.PID, s.Deaths = 0, s.Deaths+1 })
 	l.recorder.resume(ctx, l.session.Session)
-	// What comes of it is decided below.
+	// What follows is decided below.
 	if err := l.session.Keep(ctx, ledger.RelayStarting, ""); err != nil {
 		return err
 	}
@@ -219,16 +221,16 @@ func (l *loop) agentExited(ctx context.Context) error {
 	return nil
 }
 
-// end lets the agent finish its turn, records how that ended, and ends the agent. why
-// is the error that ended the relay; nil if it was told to end.
+// end lets the agent finish its turn, records how that ended, and ends the agent. why is the error that ended
+// the relay; nil if it was told to stop.
 func (l *loop) end(ctx context.Context, why error) error {
-	// The context has ended; what the agent still prints is recorded anyway.
+	// The context has ended, but what the agent still prints must be recorded.
 	ctx = context.WithoutCancel(ctx)
 	l.ending = true
 	var lost error
 	stopped := l.stop(ctx, func(e agent.Event) {
 		if lost != nil {
-			l.recorder.hear(l.session.ID, e)
+			l.recorder.observe(l.session.ID, e)
 			l.opts.Events(e) // not recorded; the next relay finds out from the transcript
 		} else {
 			lost = l.event(ctx, e)
@@ -236,7 +238,7 @@ func (l *loop) end(ctx context.Context, why error) error {
 	})
 	err := errors.Join(lost, stopped)
 	if l.session.ID == "" || l.session.Dead != "" {
-		return err // it never began, or has said how it ended
+		return err // it never started, or has reported its end
 	}
 	reason := ""
 	if why != nil {

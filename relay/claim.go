@@ -16,30 +16,29 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// inboxState is what the loop knows of the inbox between two claims.
+// inboxState is the loop's knowledge of the inbox between two claims.
 type inboxState struct {
 	dirty     bool            // the inbox may have changed since it was read
-	more      bool            // rows wait in it for which there was no room
-	seen      *look           // the file when nothing in it waited; nil if that is not known
-	unwritten map[string]bool // deliveries that were claimed here and whose rows were certainly not marked
-	named     map[string]bool // deliveries that rows name and that were looked up
-	claimErr  string          // why claiming fails; empty if it does not
+	more      bool            // rows are left in it because the queue was full
+	seen      *emptyInbox     // the file when nothing was left to claim; nil if unknown
+	unwritten map[string]bool // deliveries claimed by this relay whose rows are known to be unmarked
+	named     map[string]bool // deliveries that rows name, already checked against the ledger
+	claimErr  string          // why claiming fails; empty if it works
 
-	holds []ledger.Hold // senders whose rows are left in the inbox, see guard
+	holds []ledger.Hold // held senders, whose rows stay in the inbox; see guard
 }
 
-// look is what an inbox was like when nothing in it was left to claim.
-type look struct {
-	info fs.FileInfo // nil where there was none
+// emptyInbox identifies an inbox file in which nothing was left to claim.
+type emptyInbox struct {
+	info fs.FileInfo // nil if there was no file
 }
 
-// recordTimeout bounds how long the result of a claim is recorded. That is done even if
-// the relay is being ended.
+// recordTimeout bounds recording the result of a claim, which happens even while the relay shuts down.
 const recordTimeout = 10 * time.Second
 
-// claim takes rows that wait, if there can be any, until [MaxAhead] are claimed, and removes
-// rows that are done. It waits until half of the room is free: each time the whole file is
-// written, and an agent that polls it can find it locked.
+// claim claims unread rows until [MaxAhead] deliveries are open, and removes rows that are done. It waits
+// until half of the room is free, because each claim rewrites the whole file, and an agent that polls the
+// file may find it locked.
 func (l *loop) claim(ctx context.Context) error {
 	if !l.dirty && !l.more {
 		return nil
@@ -53,13 +52,13 @@ func (l *loop) claim(ctx context.Context) error {
 		return err
 	}
 	if open > MaxAhead/2 && len(unmarked) == 0 {
-		return nil // looked at when there is room
+		return nil // claimed when there is room
 	}
 	config, err := l.config(ctx)
 	if err != nil {
 		return err
 	}
-	// Before the file is read: what comes later is seen next time.
+	// Before the file is read, so that a later change is noticed next time.
 	now, err := l.stat()
 	if err != nil {
 		return err
@@ -73,15 +72,15 @@ func (l *loop) claim(ctx context.Context) error {
 		return err
 	}
 	if !plan.Work {
-		l.dirty, l.more, l.seen = false, false, &look{info: now}
+		l.dirty, l.more, l.seen = false, false, &emptyInbox{info: now}
 		return nil
 	}
-	// In the ledger before in the file: a row that says it was taken, and of
-	// which the ledger knows nothing, would be lost.
+	// The ledger comes before the file: a row that is marked as taken but unknown to the ledger would be
+	// lost.
 	if len(plan.Fresh) > 0 {
 		err := l.ledger.Claim(ctx, plan.Fresh...)
 		if errors.Is(err, ledger.ErrHeld) {
-			return l.claim(ctx) // a person has held a sender since that was read; nothing was claimed
+			return l.claim(ctx) // a person has held a sender in the meantime; nothing was claimed
 		}
 		if err != nil {
 			return err
@@ -101,21 +100,21 @@ func (l *loop) claim(ctx context.Context) error {
 		return err
 	}
 	clear(l.unwritten)
-	if _, err := l.waiting(ctx, config); err != nil { // skips what need not start the agent
+	if _, err := l.waiting(ctx, config); err != nil { // skips rows that are not worth starting the agent for
 		return err
 	}
-	// Our own writing is a change too, and is looked at once.
+	// Our own write is a change too, and causes one more look at the file.
 	l.dirty, l.more, l.seen = false, plan.More, nil
 	return nil
 }
 
-// plan says which rows of the inbox are to be marked with which deliveries. At most limit may be claimed.
+// plan decides which rows are marked with which deliveries. It claims at most limit.
 func (l *loop) plan(ctx context.Context, config *teams.Config, limit int, unmarked []ledger.Delivery) (*claim.Plan, error) {
 	rows, err := l.box.Read(ctx)
 	if err != nil && !errors.Is(err, inbox.ErrMissing) && !errors.Is(err, inbox.ErrEmpty) {
 		return nil, err
 	}
-	if err := l.tell(ctx, rows); err != nil {
+	if err := l.warnUnknown(ctx, rows); err != nil {
 		return nil, err
 	}
 	g, err := newGuard(ctx, l)
@@ -131,7 +130,7 @@ func (l *loop) plan(ctx context.Context, config *teams.Config, limit int, unmark
 	})
 }
 
-// recordMarks tells the ledger what became of the rows.
+// recordMarks records in the ledger which rows were marked.
 func (l *loop) recordMarks(ctx context.Context, plan *claim.Plan) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
@@ -156,15 +155,15 @@ func (l *loop) recordMarks(ctx context.Context, plan *claim.Plan) error {
 			settle(ledger.TakenByAgent, "its row was removed by somebody else before it was claimed", id)
 			continue
 		}
-		// It may have been marked, by a relay that was killed before it could say so,
-		// and removed as a row that is read.
+		// A relay that was killed before it recorded this may have marked the row, which was then removed as
+		// read.
 		settle(ledger.Failed, ledger.CauseUnknown.Reason("its row is gone, and nothing tells whether anybody has read it"), id)
 	}
 	return err
 }
 
-// config reads config.json of the team, which must still be the one that the
-// relay was made for: what is claimed for another must not reach this agent.
+// config reads the team's config.json. It must still be the team that the relay was made for: a row of
+// another team must not reach this agent.
 func (l *loop) config(ctx context.Context) (*teams.Config, error) {
 	if err := l.opts.Team.Exists(); err != nil {
 		return nil, err
@@ -179,7 +178,7 @@ func (l *loop) config(ctx context.Context) (*teams.Config, error) {
 	return c, nil
 }
 
-// stat says what the inbox is like; nil where there is none.
+// stat describes the inbox file; nil if there is none.
 func (l *loop) stat() (fs.FileInfo, error) {
 	info, err := os.Lstat(l.box.Path())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -191,8 +190,8 @@ func (l *loop) stat() (fs.FileInfo, error) {
 	return info, nil
 }
 
-// tell warns of rows that name deliveries which were never in the ledger, each once.
-func (l *loop) tell(ctx context.Context, rows []inbox.Row) error {
+// warnUnknown warns, once for each, of rows that name deliveries which were never in the ledger.
+func (l *loop) warnUnknown(ctx context.Context, rows []inbox.Row) error {
 	named := map[string]bool{}
 	var asked []string
 	for i := range rows {
@@ -218,9 +217,8 @@ func (l *loop) tell(ctx context.Context, rows []inbox.Row) error {
 	return nil
 }
 
-// notPruned returns those of the missing deliveries that were never in the ledger. Of one
-// that was pruned the ledger keeps the key of its row and its occurrence, from which its
-// UUID is derived.
+// notPruned returns those of the missing deliveries that were never in the ledger. For a pruned delivery, the
+// ledger keeps its row's key and occurrence, and the UUID is derived from these.
 func (l *loop) notPruned(ctx context.Context, rows []inbox.Row, missing []string) ([]string, error) {
 	if len(missing) == 0 {
 		return nil, nil
@@ -247,9 +245,9 @@ func (l *loop) notPruned(ctx context.Context, rows []inbox.Row, missing []string
 	return slices.DeleteFunc(missing, func(id string) bool { return !unknown[id] }), nil
 }
 
-// UnknownDeliveryError says that rows were taken by a relay whose ledger is not
-// ours, or is gone, or that somebody wrote rows that say so. They are not
-// delivered: they may have been.
+// UnknownDeliveryError reports rows that are marked as taken by deliveries that this ledger does not have: it
+// was lost, another ledger's relay took them, or somebody forged the mark. They are not delivered, because
+// they may have been already.
 type UnknownDeliveryError struct {
 	Inbox      string   // the path
 	Deliveries []string // at least one
@@ -260,8 +258,8 @@ func (e *UnknownDeliveryError) Error() string {
 		e.Inbox, len(e.Deliveries), e.Deliveries[0])
 }
 
-// waiting returns the deliveries that can go into a frame. Those of rows that are not for the
-// agent end here, as skipped: a crash before that leaves them claimed, and they come here again.
+// waiting returns the deliveries that can go into a frame. Rows that are not for the agent are ended here as
+// skipped; after a crash they are still claimed, and are skipped again.
 func (l *loop) waiting(ctx context.Context, config *teams.Config) (list []ledger.Delivery, err error) {
 	all, err := l.ledger.Waiting(ctx, l.post)
 	for _, d := range all {
@@ -278,18 +276,18 @@ func (l *loop) waiting(ctx context.Context, config *teams.Config) (list []ledger
 	return list, err
 }
 
-// IdleReports says which reports that another agent is idle are relayed. Those of other forms always are.
+// IdleReports selects which "agent is idle" reports are relayed. Reports in other forms always are.
 type IdleReports string
 
 // The choices.
 const (
 	AllIdleReports      IdleReports = "all"
-	IdleReportsThatTell IdleReports = "summary" // those that say more: a result, a failure, or to whom the agent has written
+	IdleReportsThatTell IdleReports = "summary" // those with content: a result, a failure, or the agents that were written to
 	IdleReportsOfResult IdleReports = "result"  // those with a result, a finished task, an interruption or a failure
 )
 
-// skips returns why a row is taken and not relayed, since the agent wrote it, or gains nothing by
-// it; "" for the others.
+// skips returns why a row is claimed but not relayed: the agent wrote it itself, or gains nothing by it. It
+// returns "" for all other rows.
 func (l *loop) skips(config *teams.Config, row *inbox.Row) string {
 	lead, _ := config.Lead()
 	report := row.IdleReport()

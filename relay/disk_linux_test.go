@@ -210,7 +210,7 @@ func runFullForFrame(dir string) error {
 		must(t, err)
 	}()
 	<-reading
-	stop := s.relayWith(looked, func() {
+	stop := s.relayWith(queued, func() {
 		must(t, killtest.Fill(filepath.Join(dir, "state")))
 	})
 	s.await("the relay says that the disk is full", func() bool {

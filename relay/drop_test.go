@@ -69,9 +69,9 @@ func TestDroppedBetweenTwoSteps(t *testing.T) {
 		gone bool // from the ledger, too
 	}{
 		"before its row is marked":       {when: claimed, rows: []string{"[m-1]", "[m-2]", "[m-3]"}, what: drop},
-		"before the frame":               {when: looked, rows: []string{"[m-1]", "[m-2]", "[m-3]"}, what: drop},
-		"the only one, before the frame": {when: looked, rows: []string{"[m-2]"}, what: drop},
-		"and forgotten": {when: looked, rows: []string{"[m-1]", "[m-2]", "[m-3]"}, gone: true, what: func(s *station, l *ledger.Ledger) {
+		"before the frame":               {when: queued, rows: []string{"[m-1]", "[m-2]", "[m-3]"}, what: drop},
+		"the only one, before the frame": {when: queued, rows: []string{"[m-2]"}, what: drop},
+		"and forgotten": {when: queued, rows: []string{"[m-1]", "[m-2]", "[m-3]"}, gone: true, what: func(s *station, l *ledger.Ledger) {
 			drop(s, l)
 			if _, err := l.Prune(context.Background(), time.Now().Add(time.Hour)); err != nil {
 				s.t.Error(err)
@@ -83,7 +83,7 @@ func TestDroppedBetweenTwoSteps(t *testing.T) {
 				s.t.Error(err)
 			}
 		}},
-		"one that is too long": {when: looked, rows: []string{"[m-2]" + strings.Repeat("\x01", 30<<10), "[m-3]"}, what: drop},
+		"one that is too long": {when: queued, rows: []string{"[m-2]" + strings.Repeat("\x01", 30<<10), "[m-3]"}, what: drop},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,7 +161,7 @@ func is[E error](err error) bool {
 // relay goes on.
 func TestRetriedBetweenTwoSteps(t *testing.T) {
 	t.Parallel()
-	for _, when := range []moment{claimed, looked, committed} {
+	for _, when := range []moment{claimed, queued, committed} {
 		t.Run(string(when), func(t *testing.T) {
 			t.Parallel()
 			s := newStation(t, simchild.Script{})

@@ -16,75 +16,74 @@ import (
 	"teambridge/relay/wire"
 )
 
-// archive is what a relay needs of a [journal.Journal]. Tests make its calls fail.
+// archive is the part of [journal.Journal] that a relay needs. Tests make its calls fail.
 type archive interface {
 	RecordEnvelopes(context.Context, ...journal.Envelope) (recorded []bool, err error)
 	LastEnvelope(ctx context.Context, key inbox.InboxKey, session string) (time.Time, error)
 }
 
 const (
-	// maxEnvelopes is how many envelopes wait for the journal. What comes while there are as
-	// many is read from the conversation later.
+	// maxEnvelopes is how many envelopes may wait for the journal. Any more are read from the conversation
+	// later.
 	maxEnvelopes = 1024
 
-	// overlap is how much of what is recorded already is read again. The time at which a
-	// line was printed and the time in its record differ by less.
+	// overlap is how far before the last recorded envelope a conversation is read again. A line's printed
+	// time and its recorded time differ by less.
 	overlap = 5 * time.Minute
 
-	// batchSize is how many envelopes of a conversation one commit records.
+	// batchSize is the number of envelopes that one commit records.
 	batchSize = 200
 
-	// journalWait is how long a relay waits for the journal before it starts an agent, and
-	// when it ends. What is missing then is read later.
+	// journalWait limits the wait for the journal when an agent starts and when the relay ends. Missing
+	// envelopes are read later.
 	journalWait = 5 * time.Second
 
-	// conversationWait is how long it waits for a conversation before it starts an agent: a
-	// runtime may have to start a program to read it. What is read later is recorded out of
-	// order.
+	// conversationWait limits the wait for a conversation before an agent starts: a runtime may need a
+	// program to read it. Envelopes that are read later are recorded out of order.
 	conversationWait = 2 * time.Minute
 )
 
-// recorder brings what an agent tells into the journal, in order. What could not be recorded
-// is read from the conversation, where the same envelopes have the same ids: the journal
-// then takes those that it does not have. A nil recorder does nothing.
+// recorder writes an agent's output to the journal, in order. What it could not record it reads from the
+// conversation, where the same envelopes have the same ids, so that the journal adds only the missing ones. A
+// nil recorder does nothing.
 type recorder struct {
 	relay  *Relay
-	outbox *pipe.Outbox[told]
+	outbox *pipe.Outbox[sessionEnvelope]
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the outbox has stopped
 
 	mu      sync.Mutex
-	missing map[string]time.Time // by session: since when envelopes may be missing
+	missing map[string]time.Time // by session: the time from which envelopes may be missing
 
-	failing bool // the last one was not recorded; of the outbox's goroutine alone
+	failing bool // the last envelope was not recorded; used only by the outbox's goroutine
 }
 
-// told is an envelope of a session.
-type told struct {
+// sessionEnvelope is an envelope and the session that it belongs to.
+type sessionEnvelope struct {
 	session string
 	wire.Envelope
 }
 
-// newRecorder starts a recorder. It returns nil if nobody wants envelopes.
+// newRecorder starts a recorder. It returns nil if there is no journal and no listener.
 func newRecorder(r *Relay) (*recorder, error) {
 	if r.archive == nil && r.opts.Envelope == nil {
 		return nil, nil
 	}
 	c := &recorder{relay: r, done: make(chan struct{}), missing: map[string]time.Time{}}
 	var err error
-	if c.outbox, err = pipe.NewOutbox(pipe.OutboxOptions[told]{Send: c.send, Skipped: c.skipped, MaxItems: maxEnvelopes}); err != nil {
+	if c.outbox, err = pipe.NewOutbox(pipe.OutboxOptions[sessionEnvelope]{Send: c.send, Skipped: c.failed, MaxItems: maxEnvelopes}); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
 	go func() {
 		defer close(c.done)
-		_ = c.outbox.Run(ctx) // it ends when it is closed and empty, or was told to
+		_ = c.outbox.Run(ctx) // it ends when it is closed and empty, or ctx ends
 	}()
 	return c, nil
 }
 
-// end records what waits, and stops. No agent runs.
+// end records all waiting envelopes, and stops. No agent may run.
 func (c *recorder) end() {
 	if c == nil {
 		return
@@ -101,13 +100,12 @@ func (c *recorder) end() {
 	<-c.done
 }
 
-// resume records what the agent told an earlier relay, or nobody, as far as the journal does
-// not have it. No agent runs.
+// resume records the output of earlier agents that the journal lacks. No agent may run.
 func (c *recorder) resume(ctx context.Context, s ledger.Session) {
 	if c == nil || c.relay.archive == nil {
 		return
 	}
-	// A journal that cannot be written does not keep the agent from its work.
+	// A journal that cannot be written must not stop the agent's work.
 	brief, cancel := context.WithTimeout(ctx, journalWait)
 	defer cancel()
 	since, err := c.relay.archive.LastEnvelope(brief, c.relay.post, s.ID)
@@ -115,14 +113,14 @@ func (c *recorder) resume(ctx context.Context, s ledger.Session) {
 		c.relay.opts.Warn(fmt.Errorf("relay: %s: how much is recorded of what the agent told: %w", c.relay.opts.Member, err))
 	}
 	if since.IsZero() {
-		since = s.At // when it was started
+		since = s.At // when the agent was started
 	}
 	if since.IsZero() {
 		return
 	}
 	drained := c.drain(brief)
-	// Not before: what is sent last would read it as if the agent still ran.
-	c.miss(s.ID, since.Add(-overlap))
+	// Not earlier: a concurrent send would read the session as if the agent still ran.
+	c.markMissing(s.ID, since.Add(-overlap))
 	if drained {
 		reading, cancel := context.WithTimeout(ctx, conversationWait)
 		defer cancel()
@@ -130,7 +128,7 @@ func (c *recorder) resume(ctx context.Context, s ledger.Session) {
 	}
 }
 
-// drain waits until what was told before is recorded, or ctx ends.
+// drain waits until all earlier envelopes are recorded, or ctx ends.
 func (c *recorder) drain(ctx context.Context) bool {
 	c.outbox.Flush()
 	look := time.NewTicker(time.Millisecond)
@@ -145,44 +143,44 @@ func (c *recorder) drain(ctx context.Context) bool {
 	return true
 }
 
-// hear takes what the agent told.
-func (c *recorder) hear(session string, e agent.Event) {
+// observe queues the envelopes of an event.
+func (c *recorder) observe(session string, e agent.Event) {
 	if c == nil {
 		return
 	}
 	if e.Missed {
-		c.miss(session, e.At.Add(-overlap))
+		c.markMissing(session, e.At.Add(-overlap))
 	}
 	c.add(session, e.Envelopes)
 }
 
 func (c *recorder) add(session string, list []wire.Envelope) {
 	for _, e := range list {
-		if !c.put(told{session, e}) {
+		if !c.put(sessionEnvelope{session, e}) {
 			return
 		}
 	}
 }
 
-// put reports whether the outbox has taken an envelope. A tool call is held for a moment,
-// so that one that ends at once is seen as a whole.
-func (c *recorder) put(t told) bool {
+// put reports whether the outbox accepted an envelope. A tool call is delayed briefly, so that a call that
+// ends at once appears as one whole.
+func (c *recorder) put(t sessionEnvelope) bool {
 	put := c.outbox.Push
 	switch event := t.Event.(type) {
 	case *wire.ToolCallStart:
-		put = func(t told) error { return c.outbox.Hold(t, event.Call) }
+		put = func(t sessionEnvelope) error { return c.outbox.Hold(t, event.Call) }
 	case *wire.ToolCallEnd:
 		c.outbox.Release(event.Call)
 	}
 	if err := put(t); err != nil {
-		c.miss(t.session, timeOf(t.Envelope))
+		c.markMissing(t.session, timeOf(t.Envelope))
 		return false
 	}
 	return true
 }
 
 // send records one envelope.
-func (c *recorder) send(ctx context.Context, t told) error {
+func (c *recorder) send(ctx context.Context, t sessionEnvelope) error {
 	if err := c.record(ctx, t); err != nil {
 		return err
 	}
@@ -193,8 +191,8 @@ func (c *recorder) send(ctx context.Context, t told) error {
 	return nil
 }
 
-// record records envelopes, and tells of those that are new.
-func (c *recorder) record(ctx context.Context, list ...told) error {
+// record writes envelopes, and reports the new ones.
+func (c *recorder) record(ctx context.Context, list ...sessionEnvelope) error {
 	recorded := slices.Repeat([]bool{true}, len(list))
 	if c.relay.archive != nil {
 		var entries []journal.Envelope
@@ -220,16 +218,16 @@ func (c *recorder) record(ctx context.Context, list ...told) error {
 	return nil
 }
 
-// skipped notes that an envelope could not be recorded.
-func (c *recorder) skipped(t told, err error) {
-	c.miss(t.session, timeOf(t.Envelope))
+// failed notes that an envelope could not be recorded.
+func (c *recorder) failed(t sessionEnvelope, err error) {
+	c.markMissing(t.session, timeOf(t.Envelope))
 	if !c.failing {
 		c.relay.opts.Warn(fmt.Errorf("relay: %s: what the agent tells is not recorded for now: %w", c.relay.opts.Member, err))
 	}
 	c.failing = true
 }
 
-func (c *recorder) miss(session string, since time.Time) {
+func (c *recorder) markMissing(session string, since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known, ok := c.missing[session]; !ok || since.Before(known) {
@@ -237,8 +235,8 @@ func (c *recorder) miss(session string, since time.Time) {
 	}
 }
 
-// readMissing records what may be missing, from the conversations. Nothing waits in the
-// outbox. ended says that no agent runs.
+// readMissing records, from the conversations, envelopes that may be missing. The outbox must be empty. ended
+// means that no agent runs.
 func (c *recorder) readMissing(ctx context.Context, ended bool) {
 	c.mu.Lock()
 	missing := c.missing
@@ -250,7 +248,7 @@ func (c *recorder) readMissing(ctx context.Context, ended bool) {
 	for session, since := range missing {
 		if err := c.read(ctx, session, since, ended); err != nil {
 			if ctx.Err() != nil {
-				c.miss(session, since)
+				c.markMissing(session, since)
 			}
 			c.relay.opts.Warn(fmt.Errorf("relay: %s: some of what the agent told is not recorded: %w", c.relay.opts.Member, err))
 		}
@@ -258,13 +256,13 @@ func (c *recorder) readMissing(ctx context.Context, ended bool) {
 }
 
 func (c *recorder) read(ctx context.Context, session string, since time.Time, ended bool) error {
-	var batch []told
+	var batch []sessionEnvelope
 	record := func() error {
 		ctx, cancel := context.WithTimeout(ctx, journalWait)
 		defer cancel()
 		err := c.record(ctx, batch...)
 		if err != nil {
-			c.miss(session, timeOf(batch[0].Envelope)) // tried again later
+			c.markMissing(session, timeOf(batch[0].Envelope)) // tried again later
 		}
 		batch = batch[:0]
 		return err
@@ -273,7 +271,7 @@ func (c *recorder) read(ctx context.Context, session string, since time.Time, en
 		if err != nil {
 			return err
 		}
-		if batch = append(batch, told{session, e}); len(batch) == batchSize {
+		if batch = append(batch, sessionEnvelope{session, e}); len(batch) == batchSize {
 			if err := record(); err != nil {
 				return err
 			}
@@ -285,7 +283,7 @@ func (c *recorder) read(ctx context.Context, session string, since time.Time, en
 	return record()
 }
 
-// Entry returns an envelope of a session as the journal keeps it. key is the agent's inbox.
+// Entry converts an envelope of a session for the journal. key is the agent's inbox.
 func Entry(key inbox.InboxKey, session string, e wire.Envelope) (journal.Envelope, error) {
 	raw, err := json.Marshal(e)
 	if err != nil {
@@ -319,10 +317,10 @@ func Entry(key inbox.InboxKey, session string, e wire.Envelope) (journal.Envelop
 		entry.Kind = "stop"
 	}
 	if e.Role == wire.RoleUser {
-		entry.Text = "" // searches are for what agents say
+		entry.Text = "" // only what agents say is searchable
 	}
 	return entry, nil
 }
 
-// timeOf is the time of an envelope, to the millisecond.
+// timeOf returns an envelope's time, to the millisecond.
 func timeOf(e wire.Envelope) time.Time { return time.UnixMilli(int64(e.Time)).UTC() }

@@ -16,9 +16,9 @@ import (
 	"teambridge/relay/mode"
 )
 
-// makeFrame makes a frame of what waits, and commits it. It returns false if nothing
-// waits or the agent has to be started again first, and true without a frame after a
-// delivery that cannot be sent has failed.
+// makeFrame makes a frame of the waiting deliveries, and commits it. It returns false if nothing waits or the
+// agent must be restarted first. It returns true without a frame after failing a delivery that cannot be
+// sent.
 func (l *loop) makeFrame(ctx context.Context) (bool, error) {
 	if n, err := l.ledger.OpenCount(ctx, l.post); err != nil || n == 0 {
 		return false, err
@@ -31,7 +31,7 @@ func (l *loop) makeFrame(ctx context.Context) (bool, error) {
 	if err != nil || len(waiting) == 0 {
 		return false, err
 	}
-	l.at(looked)
+	l.at(queued)
 	standIns, err := l.ledger.StandIns(ctx, l.Key().Root)
 	if err != nil {
 		return false, err
@@ -40,12 +40,12 @@ func (l *loop) makeFrame(ctx context.Context) (bool, error) {
 	if err := l.queue.feed(verified, waiting, l.session.Kept); err != nil {
 		return false, err
 	}
-	// What becomes of the batch is decided in the ledger. Until then it stays in the queue.
+	// The batch's fate is decided in the ledger. Until then it stays in the queue.
 	batch, err := l.queue.Peek(ctx)
 	if err != nil {
 		return false, err
 	}
-	// Before the mode is changed: a message that cannot be encoded changes nothing.
+	// Before the mode changes: a message that cannot be encoded must change nothing.
 	id := uuid.NewString()
 	line, n, err := l.encode(verified, id, batch.Items)
 	if err != nil {
@@ -54,7 +54,7 @@ func (l *loop) makeFrame(ctx context.Context) (bool, error) {
 	if batch.Mode != l.mode {
 		refused := false
 		if set, err := l.setMode(ctx, batch.Mode, func(err error) error {
-			// The first of the batch asked for the mode: what is before it has another.
+			// The first of the batch asked for the mode: earlier ones have another.
 			refused = true
 			return l.failDelivery(ctx, batch.Items[0].UUID, err, err)
 		}); !set {
@@ -68,8 +68,8 @@ func (l *loop) makeFrame(ctx context.Context) (bool, error) {
 	return made, err
 }
 
-// commit records a frame before its first byte is written. It returns true without a
-// frame in flight if another process has dropped one of its deliveries.
+// commit records a frame before its first byte is written. It returns true without a frame in flight if
+// another process has dropped one of the deliveries.
 func (l *loop) commit(ctx context.Context, id string, line []byte, deliveries []ledger.Delivery) (bool, error) {
 	f := ledger.Frame{
 		UUID: id, InboxKey: l.post, Kind: ledger.FrameMessage, Bytes: line, Session: l.session.ID, State: ledger.FrameWritten, At: time.Now(),
@@ -81,7 +81,7 @@ func (l *loop) commit(ctx context.Context, id string, line []byte, deliveries []
 	if d := deliveries[0]; d.Isolated && d.Person { // alone
 		f.Kind = ledger.FrameCommand
 	} else if d.Isolated {
-		f.Deaths = 1 // of the frame that was split
+		f.Deaths = 1 // the deaths of the frame that was split
 	}
 	var err error
 	if f.Mode, err = l.mode.MarshalJSON(); err != nil {
@@ -97,8 +97,8 @@ func (l *loop) commit(ctx context.Context, id string, line []byte, deliveries []
 	return true, nil
 }
 
-// encode makes a line of the first n items, as many as fit. With an error n is 1: the
-// first item cannot be sent even alone.
+// encode makes a line of the first n items, as many as fit. If it returns an error, n is 1: the first item
+// cannot be sent even alone.
 func (l *loop) encode(verified func(string) bool, id string, items []ledger.Delivery) (line []byte, n int, err error) {
 	for n = len(items); ; n /= 2 {
 		var parts []string
@@ -112,7 +112,7 @@ func (l *loop) encode(verified func(string) bool, id string, items []ledger.Deli
 	}
 }
 
-// failDelivery ends a delivery that cannot be sent, and warns of it.
+// failDelivery fails a delivery that cannot be sent, and warns of it.
 func (l *loop) failDelivery(ctx context.Context, delivery string, why, warning error) error {
 	err := l.ledger.End(ctx, ledger.Failed, why.Error(), delivery)
 	if err == nil {
@@ -121,9 +121,9 @@ func (l *loop) failDelivery(ctx context.Context, delivery string, why, warning e
 	return ignoreDropped(err, delivery)
 }
 
-// ignoreDropped leaves out the error of a step with deliveries that another process has
-// taken out of the queue since they were read ("relay drop", and "gc" after it). The
-// step changed nothing in the ledger, and is made again with what is left.
+// ignoreDropped suppresses the error of a step with deliveries that another process has taken out of the
+// queue since they were read ("relay drop", or "gc" after it). The step changed nothing in the ledger, and is
+// repeated with the remaining ones.
 func ignoreDropped(err error, deliveries ...string) error {
 	state, ok := errors.AsType[*ledger.StateError](err)
 	if errors.Is(err, ledger.ErrUnknown) || ok && slices.Contains(deliveries, state.UUID) {
@@ -132,9 +132,9 @@ func ignoreDropped(err error, deliveries ...string) error {
 	return err
 }
 
-// setMode brings the agent to another mode: in the running process if that is possible, else
-// by another process on the same session. It returns false if that failed: an agent that
-// refuses the mode calls for refused, and every other one is killed, to be started again.
+// setMode changes the agent's mode: in the running process if possible, else in a new process on the same
+// session. It returns false if that failed. It calls refused if the agent refuses the mode; after any other
+// failure it kills the agent, which is then restarted.
 func (l *loop) setMode(ctx context.Context, to mode.Mode, refused func(error) error) (bool, error) {
 	if l.opts.Runtime.NeedsRestart(l.mode, to) {
 		if err := l.stop(ctx, l.opts.Events); err != nil {
@@ -160,25 +160,25 @@ func (l *loop) setMode(ctx context.Context, to mode.Mode, refused func(error) er
 	return false, l.proc.Kill()
 }
 
-// write writes the frame to the agent. If that fails the agent is killed, and
-// agentExited decides what comes next.
+// write writes the frame to the agent. If that fails it kills the agent, and agentExited decides what comes
+// next.
 func (l *loop) write(ctx context.Context) error {
 	frame, err := l.opts.Runtime.Frame(l.frame.Bytes)
 	if err != nil {
-		// The member was an agent of another runtime, and only that could tell what became of it.
+		// The frame was written by another runtime, and only that could find out its fate.
 		l.opts.Warn(fmt.Errorf("relay: frame %s in the ledger: %w", l.frame.UUID, err))
-		l.poke() // for the frame that comes after it
+		l.poke() // for the next frame
 		return l.finish(ctx, failed("it was given to another program, which may have worked on it; teambridge relay retry sends it again"))
 	}
 	do, err := l.resolve(ctx, facts{news: rewrite, command: frame.Command})
 	if err != nil || do != resend {
-		l.poke() // for the frame that comes after it
+		l.poke() // for the next frame
 		return err
 	}
-	if l.mode != l.session.Kept { // a program that is not told by flags
+	if l.mode != l.session.Kept { // the program does not get its mode from flags
 		if set, err := l.setMode(ctx, l.session.Kept, func(err error) error {
 			l.opts.Warn(err)
-			l.poke() // for the frame that comes after it
+			l.poke() // for the next frame
 			return l.finish(ctx, failed(err.Error()))
 		}); !set {
 			return err
@@ -203,7 +203,7 @@ func (l *loop) write(ctx context.Context) error {
 // flight is the frame in flight.
 type flight struct {
 	ledger.Frame
-	sent bool // it was written to the agent that runs
+	sent bool // it was written to the running agent
 }
 
 // resolve decides what to do with the frame in flight, and does it.
@@ -250,7 +250,7 @@ func (l *loop) warnOf(o outcome, f facts) {
 	}
 }
 
-// act does what was decided.
+// act carries out a decision.
 func (l *loop) act(ctx context.Context, o outcome, f facts) error {
 	switch o.do {
 	case accept:
@@ -265,8 +265,7 @@ func (l *loop) act(ctx context.Context, o outcome, f facts) error {
 	return nil
 }
 
-// readSubject reads the frame that a nudge is about, or else the frame itself, with the
-// nudges that the ledger has counted.
+// readSubject reads the frame that a nudge is about, or else the frame itself, including its count of nudges.
 func (l *loop) readSubject(ctx context.Context, f *facts) error {
 	f.subject = &f.frame
 	id := f.frame.UUID
@@ -282,7 +281,7 @@ func (l *loop) readSubject(ctx context.Context, f *facts) error {
 	})
 }
 
-// nudge makes a nudge about a frame whose turn was cut.
+// nudge queues a nudge for a frame whose turn was cut.
 func (l *loop) nudge(ctx context.Context, about ledger.Frame) error {
 	if l.frame.Kind == ledger.FrameNudge {
 		if err := l.advance(ctx, l.frame.UUID, ledger.Failed, "cut by a crash"); err != nil {
@@ -305,12 +304,12 @@ func (l *loop) nudge(ctx context.Context, about ledger.Frame) error {
 	return nil
 }
 
-// advance records what has become of a frame.
+// advance records a frame's new state.
 func (l *loop) advance(ctx context.Context, frame string, state ledger.DeliveryState, reason string) error {
 	return l.insist(ctx, func(ctx context.Context) error { return l.ledger.Advance(ctx, frame, state, reason) })
 }
 
-// finish ends the frame in flight and, if it is a nudge, the frame that it is about.
+// finish ends the frame in flight and, for a nudge, also the frame that it is about.
 func (l *loop) finish(ctx context.Context, o outcome) error {
 	f := l.frame
 	err := l.insist(ctx, func(ctx context.Context) error { return l.ledger.Finish(ctx, f.UUID, o.state, o.reason, o.answer) })
@@ -331,8 +330,8 @@ func (l *loop) finish(ctx context.Context, o outcome) error {
 	return nil
 }
 
-// split puts the messages of the frame in flight back into the queue, each to be sent
-// alone. It returns false if there is only one.
+// split puts the messages of the frame in flight back into the queue, each to be sent alone. It returns false
+// if the frame has only one message.
 func (l *loop) split(ctx context.Context) (done bool, err error) {
 	err = l.insist(ctx, func(ctx context.Context) (err error) {
 		done, err = l.ledger.Split(ctx, l.frame.UUID, "the agent died with it and others")
@@ -345,5 +344,5 @@ func (l *loop) split(ctx context.Context) (done bool, err error) {
 	return err == nil && done, err
 }
 
-// setTurnRuns notes whether the turn of the frame in flight runs.
+// setTurnRuns sets whether the turn of the frame in flight is running.
 func (l *loop) setTurnRuns(yes bool) { l.move(func() { l.began = yes }) }

@@ -12,23 +12,23 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// Two agents that answer each other within [exchangeWindow] for [MaxExchanges] times
-// would do so for ever: what one of them writes to the other is then held.
+// Two agents that answer each other [MaxExchanges] times within [exchangeWindow] would go on for ever:
+// messages from one of them to the other are then held.
 const (
 	MaxExchanges   = 20
 	exchangeWindow = time.Minute
 )
 
-// guard notices agents that answer each other for ever. It belongs to one plan: the messages
-// of a sender that are claimed together share their hop count.
+// guard detects agents that answer each other for ever. It belongs to one plan: all messages of a sender that
+// are claimed together share a hop count.
 type guard struct {
 	*loop
 	held   map[string]bool // by sender
-	hops   map[string]int  // by sender, of those that were counted
-	people []string        // who is no agent; nil if that was not asked
+	hops   map[string]int  // by sender; only senders counted so far
+	people []string        // members that are people; nil until needed
 }
 
-// newGuard asks what is held.
+// newGuard reads the current holds.
 func newGuard(ctx context.Context, l *loop) (*guard, error) {
 	holds, err := l.ledger.Held(ctx, l.post)
 	if err != nil {
@@ -42,8 +42,7 @@ func newGuard(ctx context.Context, l *loop) (*guard, error) {
 	return g, nil
 }
 
-// count returns the hop count of a row that is to be claimed, and whether it is held
-// from now on.
+// count returns the hop count of a row that is to be claimed, and whether its sender is now held.
 func (g *guard) count(ctx context.Context, row *inbox.Row) (hops int, held bool, err error) {
 	if hops, known := g.hops[row.From]; known {
 		return hops, false, nil
@@ -81,10 +80,10 @@ func (g *guard) count(ctx context.Context, row *inbox.Row) (hops int, held bool,
 	return 0, true, nil
 }
 
-// maxSender is the longest name of a sender that can be an inbox.
+// maxSender is the longest sender name that can be an inbox.
 const maxSender = 256
 
-// heldReason says for people what is held; empty if nothing is.
+// heldReason describes the holds to people; empty if there are none.
 func (l *inboxState) heldReason() string {
 	if len(l.holds) == 0 {
 		return ""
@@ -96,7 +95,7 @@ func (l *inboxState) heldReason() string {
 	return "the messages of " + strings.Join(names, ", ") + " are held: " + l.holds[len(l.holds)-1].Reason
 }
 
-// recordRecipients records to whom the agent writes, as its own output tells.
+// recordRecipients records the agents that this agent has written to, according to its own output.
 func (l *loop) recordRecipients(ctx context.Context, recipients []string) error {
 	var names []string
 	for _, name := range recipients {
@@ -114,12 +113,12 @@ func (l *loop) recordRecipients(ctx context.Context, recipients []string) error 
 	}
 	err := l.ledger.Answered(ctx, l.post, names...)
 	if temporary(err) || ctx.Err() != nil {
-		return nil // one exchange is not counted
+		return nil // this exchange is lost, which is harmless
 	}
 	return err
 }
 
-// released reports whether something that was held is held no longer.
+// released reports whether a hold has ended.
 func (l *loop) released(ctx context.Context) (bool, error) {
 	if len(l.holds) == 0 {
 		return false, nil
@@ -131,7 +130,7 @@ func (l *loop) released(ctx context.Context) (bool, error) {
 	return !slices.EqualFunc(now, l.holds, func(a, b ledger.Hold) bool { return a.Sender == b.Sender }), nil
 }
 
-// why is the reason that the status gives, the first that there is; more come last.
+// why joins the reasons that the status shows. Those in more come last.
 func (l *loop) why(more ...string) string {
 	return cmp.Or(append([]string{l.claimErr, l.ledgerErr, l.heldReason(), l.session.Lost}, more...)...)
 }

@@ -10,20 +10,20 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Held are the locks that make this process the only one that relays an inbox: one in the state directory and, on
+// Held holds the locks that make this process the only relay of an inbox: one in the state directory and, on
 // Linux, one for all state directories.
 type Held struct{ release func() error }
 
-// Release lets others relay the inbox.
+// Release unlocks the inbox for other relays.
 func (h *Held) Release() error { return h.release() }
 
-// Hold takes what [Relay.Run] takes, for a process that keeps the inbox also while it relays nothing. It waits for
-// another relay up to handover, then the error is [ErrBusy].
+// Hold takes the locks that [Relay.Run] takes, for a process that keeps an inbox even while it relays
+// nothing. It waits up to handover for another relay; then it fails with [ErrBusy].
 func Hold(ctx context.Context, state string, t *teams.Team, member string, handover time.Duration) (*Held, error) {
 	return hold(ctx, state, t, member, handover, func() {})
 }
 
-// hold is [Relay.Run]'s. It returns nil without an error when ctx ends.
+// hold takes the locks for [Relay.Run]. It returns nil without an error when ctx ends.
 func (r *Relay) hold(ctx context.Context) (*Held, error) {
 	h, err := hold(ctx, r.opts.State, r.opts.Team, r.opts.Member, r.opts.Timing.Handover, func() {
 		r.set(func(s *Status) { s.State, s.Reason = Waiting, ErrBusy.Error() })
@@ -34,10 +34,10 @@ func (r *Relay) hold(ctx context.Context) (*Held, error) {
 	return h, err
 }
 
-// hold calls waiting if it has to wait.
+// hold calls waiting before it waits for a lock.
 func hold(ctx context.Context, state string, t *teams.Team, member string, handover time.Duration, waiting func()) (*Held, error) {
 	dir, key := lockOf(state, t.InboxFile(member))
-	// within takes a lock, and waits up to handover for it.
+	// within takes a lock, waiting up to handover.
 	within := func(take func(time.Duration) (func() error, error)) (func() error, error) {
 		release, err := take(0)
 		if !errors.Is(err, lockedfile.ErrLocked) {
@@ -50,7 +50,7 @@ func hold(ctx context.Context, state string, t *teams.Team, member string, hando
 			return release, err
 		}
 		by := ""
-		if locked.PID != 0 { // only where it has another state directory
+		if locked.PID != 0 { // set only if the holder has another state directory
 			by = fmt.Sprintf(" (process %d, with another state directory)", locked.PID)
 		}
 		return nil, fmt.Errorf("relay: %s@%s: %w%s", member, t.Name(), ErrBusy, by)

@@ -12,23 +12,22 @@ import (
 	"teambridge/teams"
 )
 
-// idler is what the loop knows of an agent that may be ended for being idle. See
-// [Options.IdleExit].
+// idler is the state of an agent that may be ended when it is idle. See [Options.IdleExit].
 type idler struct {
-	active time.Time // when the agent was started, or last printed something
-	turn   bool      // a turn runs, of a frame or of a background task
+	active time.Time // when the agent was started or last printed
+	turn   bool      // a turn is running: a frame's, or a background task's
 	agent.Background
 
-	idle   <-chan time.Time // fires when the agent has been idle for long enough; nil if it is at work
-	needed string           // why it was not ended then; empty if it was not tried
-	warned bool             // that was told
+	idle   <-chan time.Time // fires when the agent has been idle long enough; nil while it works
+	needed string           // why it was kept alive when the timer last fired; empty if it has not
+	warned bool             // a warning about needed was given
 
-	closing bool             // its stdin was closed
+	closing bool             // its stdin is closed
 	late    <-chan time.Time // fires when it should have exited
-	asleep  bool             // it has exited, and nothing has come since
+	asleep  bool             // it has exited, and no message has arrived since
 }
 
-// event notes what the agent told.
+// event updates the state after an event of the agent.
 func (i *idler) event(e agent.Event) {
 	i.active, i.idle, i.needed = time.Now(), nil, ""
 	switch {
@@ -42,8 +41,8 @@ func (i *idler) event(e agent.Event) {
 	}
 }
 
-// setIdle starts the timer of an agent that has become idle, and stops that of one
-// that has not. empty says that no delivery waits.
+// setIdle starts the idle timer if the agent is idle, and stops it if not. empty means that no delivery
+// waits.
 func (l *loop) setIdle(empty bool) {
 	switch {
 	case l.opts.IdleExit <= 0:
@@ -54,12 +53,12 @@ func (l *loop) setIdle(empty bool) {
 	}
 }
 
-// close closes the stdin of an idle agent, which then exits. Until it has, it may still run
-// a turn of a background task, and everything that comes for it waits.
+// close closes the stdin of an idle agent, which then exits. Until it has exited it may still run a turn of a
+// background task, and all its messages wait.
 func (l *loop) close(ctx context.Context) error {
 	l.at(idle)
 	if len(l.events) > 0 {
-		return nil // it has printed something
+		return nil // it has printed something meanwhile
 	}
 	open, err := l.ledger.OpenCount(ctx, l.post)
 	if err != nil || open > 0 {
@@ -73,13 +72,13 @@ func (l *loop) close(ctx context.Context) error {
 		l.needed, err = l.dependents(config)
 	}
 	if err != nil {
-		l.needed = err.Error() // it is not known who would be lost
+		l.needed = err.Error() // unknown which agents would be lost
 	}
 	if l.needed != "" {
 		if !l.warned {
 			l.opts.Warn(fmt.Errorf("relay: %s is idle and is not ended: %s", l.opts.Member, l.needed))
 		}
-		// Tried again after as long, and a moment later even if that is next to nothing.
+		// Try again after the same time, but at least [Timing.Look] later.
 		l.warned, l.active = true, time.Now().Add(l.opts.Timing.Look)
 		return nil
 	}
@@ -91,7 +90,7 @@ func (l *loop) close(ctx context.Context) error {
 	return nil
 }
 
-// dependents says who needs the agent to go on; empty if nobody does.
+// dependents returns why other agents need this one to stay alive; empty if none do.
 func (l *loop) dependents(c *teams.Config) (string, error) {
 	if l.Scheduled {
 		return "it has scheduled work, which would not be done", nil
@@ -118,17 +117,17 @@ func (l *loop) dependents(c *teams.Config) (string, error) {
 	return "its team would lose " + strings.Join(names, ", "), nil
 }
 
-// terminate ends an agent that did not exit when its stdin was closed, after its turn.
+// terminate ends an agent that did not exit when its stdin was closed. Its turn may finish first.
 func (l *loop) terminate() {
 	if l.late = nil; l.turn {
 		l.late = time.After(l.grace.EOF)
 		return
 	}
 	proc, grace := l.proc, agent.Grace{Term: l.grace.Term}
-	l.reading.Go(func() { _ = proc.End(context.Background(), grace) }) // forget says how it ended
+	l.reading.Go(func() { _ = proc.End(context.Background(), grace) }) // forget returns its exit error
 }
 
-// closed is the end of an agent that was idle. However it exits is no death.
+// closed handles the exit of an idle agent. It never counts as a death.
 func (l *loop) closed(ctx context.Context) error {
 	l.at(exited)
 	why := l.forget()
@@ -148,8 +147,7 @@ func (l *loop) slept() string {
 	return reasons(fmt.Sprintf("the agent was idle for %s and was ended; the next message starts it", l.opts.IdleExit), l.session.Lost)
 }
 
-// wakes reports whether the agent is to be started again: it has exited, and
-// something waits for it.
+// wakes reports whether the agent must be restarted: it has exited, and something waits for it.
 func (l *loop) wakes(ctx context.Context) (bool, error) {
 	open, err := l.ledger.OpenCount(ctx, l.post)
 	if err != nil {

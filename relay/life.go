@@ -13,22 +13,22 @@ import (
 	"teambridge/relay/mode"
 )
 
-// Life is a session of an agent and the process that works on it, from its start to its successor's, as the ledger has it.
-// Both the agent of a relay and the program of a person at a terminal (package handoff) have one. What it changes is
-// committed when a method returns. Its caller holds the inbox: see [Hold].
+// Life is a session of an agent and its process, from the process's start until its successor starts, as
+// recorded in the ledger. An agent of a relay has one, and so has a person's program at a terminal (package
+// handoff). Each change is committed when the method returns. The caller must hold the inbox: see [Hold].
 type Life struct {
 	ledger.Session
-	Kept    mode.Mode // that it is to work with
-	Lost    string    // what its last process could not write, as [agent.Event.Lost] has it
-	Earlier []string  // the sessions that its process had: /clear and /resume change it
+	Kept    mode.Mode // the mode to work in
+	Lost    string    // what the last process could not write; see [agent.Event.Lost]
+	Earlier []string  // earlier sessions of the process: /clear and /resume change it
 
 	runtime agent.Runtime
 	set     func(context.Context, ledger.Session) error
 }
 
-// NewLife returns what was recorded of a session. set records it. A new session begins in the mode that is given. One that
-// is resumed keeps its own, so that nothing runs with wider permissions than it was sent with. Flags of another command
-// come after that: a person has given them since.
+// NewLife continues a recorded session, or begins a new one in mode begin. set writes the record. A resumed
+// session keeps its own mode, so that nothing runs with wider permissions than it was sent with. Flags of a
+// changed command override that mode, since a person has chosen them since.
 func NewLife(s ledger.Session, begin mode.Mode, runtime agent.Runtime, set func(context.Context, ledger.Session) error) (l Life, changed bool, err error) {
 	l = Life{Session: s, Kept: begin, runtime: runtime, set: set}
 	if s.ID == "" {
@@ -45,8 +45,9 @@ func NewLife(s ledger.Session, begin mode.Mode, runtime agent.Runtime, set func(
 	return l, changed, nil
 }
 
-// Await waits for the process of an earlier run, and ends it if that takes longer than patience and then grace. Two
-// processes on one session would run a message twice, since neither knows of the other. waiting is called if there is one.
+// Await waits for the process of an earlier run, and ends it after patience, with a further grace period. Two
+// processes on one session do not know of each other, and would run a message twice. waiting is called before
+// the wait.
 func (l *Life) Await(ctx context.Context, patience, grace time.Duration, waiting func(reason string) error) error {
 	if l.PID == 0 {
 		return nil
@@ -72,20 +73,20 @@ func (l *Life) Await(ctx context.Context, patience, grace time.Duration, waiting
 	return nil
 }
 
-// Begin records the session before there is a process, so that a crash leaves none unknown.
+// Begin records the session before its process starts, so that a crash leaves no unknown process.
 func (l *Life) Begin(ctx context.Context, state ledger.RelayState, id string) error {
 	l.ID, l.Command, l.At, l.Dead, l.PermissionMode, l.Earlier = id, l.runtime.Command(), time.Now(), "", "", nil
 	l.SetProcess(agent.Process{})
 	return l.Keep(ctx, state, "")
 }
 
-// Began records the process before it is given anything, so that the next run can wait for it.
+// Began records the process before it receives any input, so that the next run can wait for it.
 func (l *Life) Began(ctx context.Context, state ledger.RelayState, p agent.Process) error {
 	l.SetProcess(p)
 	return l.Keep(ctx, state, "")
 }
 
-// Follow records that the process has gone on to another session, if it has.
+// Follow records that the process has switched to another session, if it has.
 func (l *Life) Follow(ctx context.Context, state ledger.RelayState, id string) error {
 	if id == "" || id == l.ID {
 		return nil
@@ -95,20 +96,20 @@ func (l *Life) Follow(ctx context.Context, state ledger.RelayState, id string) e
 	return l.Keep(ctx, state, "")
 }
 
-// SetProcess notes what [Life.Process] returns.
+// SetProcess sets the process that [Life.Process] returns.
 func (l *Life) SetProcess(p agent.Process) { l.PID, l.Group, l.Start = p.PID, p.Group, p.Start }
 
-// Process returns the process that works on the session; the zero one: none does.
+// Process returns the process that works on the session; the zero Process if none does.
 func (l *Life) Process() agent.Process {
 	return agent.Process{PID: l.PID, Group: l.Group, Start: l.Start}
 }
 
-// reasons joins what is not empty.
+// reasons joins its non-empty arguments.
 func reasons(list ...string) string {
 	return strings.Join(slices.DeleteFunc(list, func(s string) bool { return s == "" }), "; ")
 }
 
-// Keep records the session, and what state it is in.
+// Keep records the session with a relay state and its reason.
 func (l *Life) Keep(ctx context.Context, state ledger.RelayState, reason string) (err error) {
 	if l.State, l.Reason, l.Relay = state, reason, os.Getpid(); !strings.Contains(reason, l.Lost) {
 		l.Reason = reasons(reason, l.Lost)

@@ -15,30 +15,30 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// loop is a relay at work. One goroutine owns all of it.
+// loop is a running relay. One goroutine owns all of its fields.
 type loop struct {
 	*Relay
 
-	session Life // with the mode of the last frame
+	session Life // its mode is that of the last frame
 	agentProcess
 	idler
 
-	queue     *queue    // of what was claimed
-	recorder  *recorder // of what the agent tells; nil if nobody wants it
+	queue     *queue    // claimed deliveries
+	recorder  *recorder // of the agent's output; nil if nobody wants it
 	frame     *flight   // nil if none is in flight
-	probation bool      // the last agent died with it, and had printed nothing
+	probation bool      // the last agent died with this frame, having printed nothing
 
 	inboxState
 	ledgerWriter
 
-	deaths  int           // in a row, without any progress
-	backoff time.Duration // how long the next start is delayed
+	deaths  int           // of the agent in a row, without progress
+	backoff time.Duration // delay of the next start
 	retry   <-chan time.Time
 
-	lastTurn bool // it has been told to finish
+	lastTurn bool // Finish was called
 }
 
-// errFinished ends a loop that was told to finish, and has no turn left.
+// errFinished ends a loop that was told to finish and whose turn is over.
 var errFinished = errors.New("finished")
 
 func (l *loop) run(ctx context.Context) error {
@@ -52,12 +52,12 @@ func (l *loop) run(ctx context.Context) error {
 		err = l.next(ctx, look.C)
 	}
 	if ctx.Err() != nil || errors.Is(err, errFinished) {
-		err = nil // whatever failed, failed because of that
+		err = nil // a consequence of the end of ctx
 	}
 	return errors.Join(err, l.end(ctx, err))
 }
 
-// next waits until there may be something to do.
+// next waits until the loop may have work.
 func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
 	finishing := l.finishing
 	if l.lastTurn {
@@ -92,7 +92,7 @@ func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
 			if l.frame != nil {
 				continue
 			}
-			// The watcher does not tell of a team that was gone before it looked first.
+			// The watcher does not report a team that was gone before it first looked.
 			if err := l.opts.Team.Exists(); errors.Is(err, teams.ErrTeamGone) {
 				return err
 			}
@@ -111,12 +111,12 @@ func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
 	}
 }
 
-// step claims rows, makes a frame and writes it. What failed and may pass is reported once,
-// and tried again with the next change or after [Timing.Retry].
+// step claims rows, makes a frame and writes it. A temporary failure is reported once, and tried again after
+// the next change or after [Timing.Retry].
 func (l *loop) step(ctx context.Context) error {
 	defer l.opts.Recorded()
 	select {
-	case <-l.finishing: // next may have returned for something else that was ready
+	case <-l.finishing: // next may have returned for another event
 		l.lastTurn = true
 	default:
 	}
@@ -145,8 +145,7 @@ func (l *loop) step(ctx context.Context) error {
 	return err
 }
 
-// postpone makes the loop look again later if the ledger cannot be used for a while. It
-// returns every other error.
+// postpone schedules another try if the ledger is temporarily unusable, and returns any other error.
 func (l *loop) postpone(ctx context.Context, err error) error {
 	if !temporary(err) || ctx.Err() != nil {
 		return err
@@ -156,20 +155,20 @@ func (l *loop) postpone(ctx context.Context, err error) error {
 	return nil
 }
 
-// claimFailed returns an error of claim that ends the relay. After others it is tried later.
+// claimFailed returns an error of claim that must end the relay. After any other it schedules another try.
 func (l *loop) claimFailed(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, teams.ErrTeamGone), ctx.Err() != nil, fatal(err):
 		return err
 	case errors.Is(err, inbox.ErrBusy):
-		// It is being written.
+		// The file is being written.
 	case temporary(err):
 		l.ledgerFails(err)
 	default:
-		// It is locked for long, or corrupt, or on a full disk.
+		// The file is locked for long or corrupt, or the disk is full.
 		again := err.Error() == l.claimErr
 		if locked, ok := errors.AsType[*lockedfile.LockedError](err); ok {
-			again = strings.Contains(l.claimErr, locked.Path) // its text has the time
+			again = strings.Contains(l.claimErr, locked.Path) // the text contains the time, which varies
 		}
 		if l.claimErr = err.Error(); !again {
 			l.opts.Warn(err)
@@ -179,7 +178,7 @@ func (l *loop) claimFailed(ctx context.Context, err error) error {
 	return nil
 }
 
-// later makes the loop look at everything again in a while.
+// later schedules another full pass of the loop.
 func (l *loop) later() {
 	l.at(stuck)
 	l.dirty, l.seen = true, nil
@@ -188,7 +187,7 @@ func (l *loop) later() {
 	}
 }
 
-// proceed makes a frame of what was claimed, and writes it.
+// proceed makes a frame of the claimed deliveries, and writes it.
 func (l *loop) proceed(ctx context.Context) error {
 	if l.closing || l.asleep {
 		if wakes, err := l.wakes(ctx); !wakes || err != nil {
@@ -230,7 +229,7 @@ func (l *loop) proceed(ctx context.Context) error {
 	return l.write(ctx)
 }
 
-// event is something that the agent told.
+// event handles an event of the agent.
 func (l *loop) event(ctx context.Context, e agent.Event) error {
 	l.idler.event(e)
 	if e.Start != nil {
@@ -245,7 +244,7 @@ func (l *loop) event(ctx context.Context, e agent.Event) error {
 		return err
 	}
 	if known, ok := l.mode.PermissionMode.Value(); ok && e.PermissionMode != "" && known != e.PermissionMode {
-		// A person let it leave plan mode, or it plans. The next frame changes it back.
+		// A person let the agent leave plan mode, or it began to plan. The next frame changes the mode back.
 		l.mode.PermissionMode = mode.Set(e.PermissionMode)
 	}
 	for _, p := range e.Progress {
@@ -262,12 +261,13 @@ func (l *loop) event(ctx context.Context, e agent.Event) error {
 			return err
 		}
 	}
-	l.recorder.hear(l.session.ID, e)
+	l.recorder.observe(l.session.ID, e)
 	l.opts.Events(e)
 	return nil
 }
 
-// writesLost notes what the agent could not write. A turn that began may not be in its transcript, and would be run again.
+// writesLost notes what the agent could not write. A turn that has begun may be missing from its transcript,
+// and would be run again.
 func (l *loop) writesLost(ctx context.Context, what string) error {
 	l.lost, l.session.Lost = true, what
 	l.opts.Warn(fmt.Errorf("relay: %s: %s", l.opts.Member, what))
@@ -280,7 +280,7 @@ func (l *loop) writesLost(ctx context.Context, what string) error {
 func (l *loop) turnStarts(ctx context.Context, s agent.Start) error {
 	l.spoke = true
 	l.setTurnRuns(l.frame != nil && l.frame.sent)
-	if s.ClaudeCode != l.version { // once: the relay ends, and the turn may, too
+	if s.ClaudeCode != l.version { // fails only once: it ends the relay, and maybe the turn
 		l.version = s.ClaudeCode
 		v, _ := teams.ParseVersion(s.ClaudeCode)
 		if err := v.Check(l.opts.Member); err != nil {
@@ -293,7 +293,7 @@ func (l *loop) turnStarts(ctx context.Context, s agent.Start) error {
 	return l.reports(ctx, s.Mode)
 }
 
-// reports records the permission mode that the agent reports, for people; empty: it does not.
+// reports records the permission mode that the agent reports, for people to see; empty if it reports none.
 func (l *loop) reports(ctx context.Context, mode string) error {
 	if len(mode) > 64 { // a program that is not Claude Code may say anything
 		mode = strings.ToValidUTF8(mode[:64], "")

@@ -11,15 +11,15 @@ import (
 	"teambridge/teams"
 )
 
-// ErrStays means that the session of a member cannot move: no launcher of it runs.
+// ErrStays means that the session of a member cannot move, because no launcher runs it.
 var ErrStays = errors.New("its session cannot move: no \"teambridge run --local\" of it runs")
 
-// A RefusedError says why a session was not moved.
+// RefusedError is the reason why a session was not moved.
 type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return "the session was not moved: " + e.Reason }
 
-// Move is a wish that a session moves.
+// Move is a request to move a session between a terminal and its relay.
 type Move struct {
 	State  string // our state directory
 	Ledger *ledger.Ledger
@@ -27,11 +27,12 @@ type Move struct {
 	Config *teams.Config
 	Member string
 	To     ledger.Place
-	Force  bool // whatever holds it: a turn is interrupted, and a draft that cannot be kept is given up
+	Force  bool // move at once: interrupt a running turn, and lose a draft that cannot be kept
 }
 
-// Ask tells the launcher of the session what is wanted, and returns the number of the wish
-// and where the session is. The number is 0 if it is there already. Ask fails with [ErrStays].
+// Ask submits the request to the launcher of the session, and returns the request's number and where the
+// session is now. The number is 0 if the session is already there. Without a launcher Ask fails with
+// [ErrStays].
 func (m *Move) Ask(ctx context.Context) (wish int64, h ledger.Handoff, err error) {
 	if h, err = m.handoff(ctx); err != nil || h.At == m.To && h.To == "" && h.Wanted == "" {
 		return 0, h, err
@@ -42,7 +43,7 @@ func (m *Move) Ask(ctx context.Context) (wish int64, h ledger.Handoff, err error
 	return wish, h, err
 }
 
-// handoff returns where the session is.
+// handoff returns the current place of the session.
 func (m *Move) handoff(ctx context.Context) (ledger.Handoff, error) {
 	h, found, err := m.Ledger.Sessions.Handoff(ctx, inbox.KeyOf(m.Team, m.Config, m.Member))
 	if err != nil {
@@ -59,13 +60,12 @@ func (m *Move) stays() error {
 	return fmt.Errorf("%s@%s: %w", m.Member, m.Team.Name(), ErrStays)
 }
 
-// movePoll is how often a wish is looked at. A look takes 0.1 ms.
+// movePoll is how often a request is checked. A check takes 0.1 ms.
 const movePoll = 100 * time.Millisecond
 
-// Wait waits until a wish is granted. It calls held with each new reason why the session
-// has not moved yet. It fails with *[RefusedError], with [ErrStays] if the launcher has
-// ended, and with the cause of the end of ctx; the wish remains in all these cases but the
-// first.
+// Wait waits until a request is granted. It calls held with each new reason for the delay. It fails with a
+// *[RefusedError]; with [ErrStays] if the launcher has ended; or with the cause of ctx's end. Only a refusal
+// ends the request.
 func (m *Move) Wait(ctx context.Context, wish int64, held func(reason string)) (ledger.Handoff, error) {
 	tick := time.NewTicker(movePoll)
 	defer tick.Stop()
@@ -93,8 +93,7 @@ func (m *Move) Wait(ctx context.Context, wish int64, held func(reason string)) (
 	}
 }
 
-// Withdraw takes a wish back, and reports whether it could: it may have been answered
-// meanwhile.
+// Withdraw cancels a request, and reports whether it could: it may have been answered already.
 func (m *Move) Withdraw(ctx context.Context, wish int64) (bool, error) {
 	return m.Ledger.Sessions.WithdrawPlace(ctx, inbox.KeyOf(m.Team, m.Config, m.Member), wish)
 }

@@ -9,65 +9,64 @@ import (
 	"teambridge/relay/agent"
 )
 
-// news is what has happened to the frame in flight.
+// news is an event that concerns the frame in flight.
 type news int
 
 const (
-	acknowledged news = iota // the agent has told how far it has come
-	rewrite                  // it is to be written, perhaps not for the first time
-	died                     // the agent has ended while it had the frame
+	acknowledged news = iota // the agent has reported progress
+	rewrite                  // the frame is about to be written, perhaps again
+	died                     // the agent has exited during the frame
 )
 
-// facts is what is known of the frame in flight when there is news of it. The last
-// group is missing until [decide] asks for it.
+// facts is what the loop knows of the frame in flight when there is news. The last group stays empty until
+// [decide] asks for it.
 type facts struct {
 	news    news
 	frame   ledger.Frame
 	onCut   OnCut
-	command bool // the conversation does not tell of it
+	command bool // a command, of which the transcript shows nothing
 
-	progress agent.Progress // of acknowledged
-	exit     error          // of died
+	progress agent.Progress // with acknowledged
+	exit     error          // with died
 
 	turn    *agent.Turn   // readTurn
-	subject *ledger.Frame // readSubject: the frame that a nudge is about, else the frame itself
-	counted bool          // countDeath: frame has this death
+	subject *ledger.Frame // readSubject: the frame that a nudge is about, or else the frame itself
+	counted bool          // countDeath: this death is counted in frame
 	single  bool          // split: the frame holds one message
 }
 
-// action is a step of the loop with the frame in flight.
+// action is a step that the loop takes with the frame in flight.
 type action int
 
 const (
 	wait   action = iota
-	accept        // record that the agent has taken it
-	resend        // write its bytes, to the agent that runs or else to the next one
-	nudge         // tell the agent that its turn was cut
+	accept        // record that the agent has accepted it
+	resend        // write its bytes to the running agent, or else to the next one
+	nudge         // ask the agent to continue the cut turn
 	finish        // end it, with state, reason and answer
 	split         // put its messages back into the queue, to be sent one by one
 
-	// These get what is missing to decide.
+	// These fetch a missing fact.
 	readTurn
 	readSubject
 	countDeath
 )
 
-// outcome is what comes of facts.
+// outcome is the decision that follows from facts.
 type outcome struct {
 	do     action
-	state  ledger.DeliveryState // of finish
-	reason string               // of finish
-	answer string               // of finish: what the agent said last
-	warn   string               // what the user learns of the agent, before the reason of its exit
+	state  ledger.DeliveryState // for finish
+	reason string               // for finish
+	answer string               // for finish: the agent's last text
+	warn   string               // a warning for the user, to be followed by the reason of the agent's exit
 
-	agentDied bool // a frame that ends so is no progress of the agent
+	agentDied bool // ending this frame is no progress, since the agent died
 }
 
-// decide says what to do with the frame in flight. It does no I/O: if it needs more
-// than it was given, the outcome says what to get before it is called again.
+// decide chooses the next step for the frame in flight. It does no I/O: if a fact is missing, the outcome
+// says which one to fetch before calling it again.
 //
-// A frame that is in the transcript is never written again. The message would be in
-// the conversation twice, and the agent would do the work twice.
+// A frame that is in the transcript is never written again: the agent would do the work twice.
 func decide(f facts) outcome {
 	switch f.news {
 	case acknowledged:
@@ -102,8 +101,8 @@ func afterProgress(f facts) outcome {
 	return outcome{do: wait}
 }
 
-// beforeWrite looks whether an earlier agent has taken the frame: if it was killed before
-// it echoed the frame, the next one would run it again.
+// beforeWrite checks whether an earlier agent has taken the frame. If that one was killed before it echoed
+// the frame, the next agent would run it again.
 func beforeWrite(f facts) outcome {
 	switch {
 	case f.frame.Tries == 0 || f.command:
@@ -116,8 +115,8 @@ func beforeWrite(f facts) outcome {
 	return afterTurn(f)
 }
 
-// afterTurn ends a frame that an agent took before it, or the relay, died. A turn that
-// was cut goes on with a nudge.
+// afterTurn ends a frame that an agent took before the agent or the relay died. A cut turn is continued by a
+// nudge.
 func afterTurn(f facts) outcome {
 	switch {
 	case f.turn == nil:
@@ -138,11 +137,11 @@ func afterTurn(f facts) outcome {
 	return outcome{do: nudge}
 }
 
-// afterDeath gives the frame to the next agent, unless it is what agents die of. Several
-// messages that the agent has never taken are sent one by one: one of them may be that.
+// afterDeath sends the frame to the next agent, unless agents keep dying of it. Several messages that no
+// agent has ever taken are sent one by one, since one of them may be the cause.
 func afterDeath(f facts) outcome {
 	if widened, ok := errors.AsType[*agent.WidenedError](f.exit); ok {
-		// With the same permissions it would do the same again.
+		// With the same permissions the agent would widen them again.
 		o := failed("stopped: " + widened.Error())
 		o.warn = "was stopped, and its message is given up"
 		return o

@@ -16,25 +16,23 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// ModernVariable is the environment variable that sets [Payloads.Modern], as it does for
-// front ends of the session protocol; see [ParseSwitch].
+// ModernVariable is the environment variable for [Payloads.Modern], the same one that front ends of the
+// session protocol use; see [ParseSwitch].
 const ModernVariable = "ENABLE_SESSION_PROTOCOL_SEND"
 
-// ParseSwitch reports whether the value of [ModernVariable] turns it on: 1, true or yes,
-// in any case.
+// ParseSwitch reports whether a value of [ModernVariable] means on: 1, true or yes, in any case.
 func ParseSwitch(value string) bool {
 	return slices.Contains([]string{"1", "true", "yes"}, strings.ToLower(value))
 }
 
-// Payloads turns payloads of the session protocol into prompts. While front ends move
-// from legacy user messages to envelopes, they may send each message in both forms. So
-// one form is taken and the other is dropped.
+// Payloads turns payloads of the session protocol into prompts. Front ends that are moving from legacy user
+// messages to envelopes may send each message in both forms, so one form is accepted and the other dropped.
 type Payloads struct {
-	Modern          bool // take envelopes and drop legacy messages; else the other way round
+	Modern          bool // accept envelopes and drop legacy messages; otherwise the reverse
 	PermissionModes PermissionModes
 }
 
-// Dropped names the form that is dropped.
+// Dropped returns the name of the dropped form.
 func (p Payloads) Dropped() string {
 	if p.Modern {
 		return "legacy"
@@ -42,14 +40,14 @@ func (p Payloads) Dropped() string {
 	return "modern"
 }
 
-// Parse reads one payload from a user. If its form is dropped, taken is false.
+// Parse reads one payload from a user. taken is false if its form is dropped.
 //
-// The settings of its meta are those of the prompt, its id (localKey in the legacy form)
-// is the prompt's ID. The agent gets the text; displayText, if it differs, becomes the
-// summary, on one line. Nothing hides from people what the agent was told.
+// Its meta sets the prompt's mode, and its id (localKey in the legacy form) the prompt's ID. The agent gets
+// the text. A displayText that differs becomes the one-line summary, so that people always see what the agent
+// got.
 //
-// Payloads from the agent, and events that are not text, are errors, and so is what decoding
-// would change (see [rawjson.Exact]).
+// Errors are payloads from the agent, events that are not text, and values that decoding would change (see
+// [rawjson.Exact]).
 func (p Payloads) Parse(data []byte) (in Input, taken bool, err error) {
 	if err := rawjson.Exact(data); err != nil {
 		return Input{}, false, err
@@ -135,8 +133,7 @@ func setting[T string | []string](n wire.Nullable[T]) mode.Setting[T] {
 	return mode.Setting[T]{}
 }
 
-// oneLine returns text with each run of spaces and control characters as one space, cut
-// to a number of bytes.
+// oneLine replaces each run of spaces and control characters by one space, and cuts the text to limit bytes.
 func oneLine(text string, limit int) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
@@ -152,8 +149,8 @@ func oneLine(text string, limit int) string {
 	return text[:end] + dots
 }
 
-// PermissionModes says what the permission modes of payloads stand for, by name. One that
-// is not listed must be Claude Code's own.
+// PermissionModes maps the permission modes of payloads to those of Claude Code. A mode that is not listed
+// must be Claude Code's own.
 type PermissionModes map[string]string
 
 // ParsePermissionModes parses a list such as "yolo=bypassPermissions,read-only=plan".
@@ -178,7 +175,7 @@ func ParsePermissionModes(list string) (PermissionModes, error) {
 	return modes, nil
 }
 
-// String is the list as [ParsePermissionModes] takes it.
+// String returns the list in the form that [ParsePermissionModes] reads.
 func (m PermissionModes) String() string {
 	var items []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -187,8 +184,7 @@ func (m PermissionModes) String() string {
 	return strings.Join(items, ",")
 }
 
-// PermissionModeError says that a payload has a permission mode that Claude Code does not
-// have, and that is not in the [PermissionModes].
+// PermissionModeError reports a payload's permission mode that neither [PermissionModes] nor Claude Code has.
 type PermissionModeError struct{ Name string }
 
 func (e *PermissionModeError) Error() string {

@@ -16,25 +16,24 @@ import (
 	"teambridge/relay/mode"
 )
 
-// Input is a user prompt: what a person says to the agent. Only Text is needed.
+// Input is a user prompt: a person's message to the agent. Only Text is required.
 type Input struct {
 	Text string
-	Mode mode.Mode // how the agent works from this message on
-	// Isolated keeps it from being joined with anything else. A text that begins
-	// with "/" is a command, and always is.
+	Mode mode.Mode // the agent's mode from this message on
+	// Isolated sends it in a frame of its own. A command, which is a text that begins with "/", always is.
 	Isolated bool
 
-	ID       string // of the message, unique also among messages sent into the inbox; empty means the id of the delivery
-	Protocol bool   // Text may be an object of Claude Code's own protocol
+	ID       string // of the message, unique among all messages to the inbox; empty for the delivery's id
+	Protocol bool   // Text may be an object of Claude Code's team protocol
 
-	// How the history shows it; the agent gets only the text. From empty is
-	// whoever types. DefaultFrom is that of [inbox.Message].
+	// How the history shows it; the agent gets only the text. An empty From is the user at the keyboard.
+	// DefaultFrom is that of [inbox.Message].
 	From, Summary, Color string
 	DefaultFrom          bool
 }
 
-// digest tells inputs of one ID apart, as [inbox.Message.Digest] does. One that is plain
-// has that of a message to the inbox with the same text.
+// digest distinguishes inputs with the same ID, as [inbox.Message.Digest] does. A plain input has the digest
+// of an inbox message with the same text.
 func (in *Input) digest(mode []byte) [32]byte {
 	m := inbox.Message{From: in.From, DefaultFrom: in.DefaultFrom, Text: in.Text, Summary: in.Summary, Color: in.Color}
 	sum := m.Digest()
@@ -44,21 +43,20 @@ func (in *Input) digest(mode []byte) [32]byte {
 	return sum
 }
 
-// PromptResult is what became of an [Input].
+// PromptResult is the result of sending an [Input].
 type PromptResult struct {
 	Delivery string // its id
 	ID       string // of the message
-	Again    bool   // it was sent before, under its ID
+	Again    bool   // it was sent before under the same ID
 }
 
-// Prompt puts a user prompt into the queue of an inbox, ahead of the rows that wait. It is
-// committed when Prompt returns, and reaches the agent as it is: plain text, or a
-// command. If no relay runs, the next one sends it.
+// Prompt puts a user prompt into the queue of an inbox, ahead of all waiting rows. It is committed when
+// Prompt returns, and reaches the agent unchanged, as plain text or a command. If no relay runs, the next one
+// sends it.
 //
-// A text that is an object of Claude Code's own protocol is refused with an
-// *[inbox.ProtocolError], unless in.Protocol is set. A prompt that is sent twice with one
-// ID is sent once. [ledger.ErrConflict]: the ID belongs to another message.
-// [ledger.ErrWritten]: that message was put into the inbox before.
+// A text that is an object of Claude Code's team protocol is refused with an *[inbox.ProtocolError], unless
+// in.Protocol is set. A prompt that is submitted twice with one ID is sent once. [ledger.ErrConflict]: the ID
+// belongs to another message. [ledger.ErrWritten]: the message was already written to the inbox file.
 func Prompt(ctx context.Context, l *ledger.Ledger, p inbox.InboxKey, in Input) (PromptResult, error) {
 	results, err := Prompts(ctx, l, p, in)
 	if err != nil {
@@ -67,7 +65,7 @@ func Prompt(ctx context.Context, l *ledger.Ledger, p inbox.InboxKey, in Input) (
 	return results[0], nil
 }
 
-// Prompts is [Prompt] for several prompts, in that order, all or none.
+// Prompts is [Prompt] for several prompts, in order, all or none.
 func Prompts(ctx context.Context, l *ledger.Ledger, p inbox.InboxKey, ins ...Input) ([]PromptResult, error) {
 	prompts := make([]ledger.Prompt, len(ins))
 	for i, in := range ins {
@@ -88,12 +86,12 @@ func Prompts(ctx context.Context, l *ledger.Ledger, p inbox.InboxKey, ins ...Inp
 	return results, nil
 }
 
-// delivery is the prompt as the ledger records it.
+// delivery converts the prompt to a ledger record.
 func (in *Input) delivery(p inbox.InboxKey) (ledger.Delivery, error) {
 	if strings.TrimSpace(in.Text) == "" {
 		return ledger.Delivery{}, fmt.Errorf("relay: say to %s: the text is blank", p.Inbox)
 	}
-	// Where it is encoded, it would be changed.
+	// Encoding would change such a text.
 	if !utf8.ValidString(in.Text) || !utf8.ValidString(in.Summary) {
 		return ledger.Delivery{}, fmt.Errorf("relay: say to %s: %w", p.Inbox, &inbox.InvalidError{Field: "text", Reason: "is not valid UTF-8"})
 	}
@@ -119,13 +117,13 @@ func (in *Input) delivery(p inbox.InboxKey) (ledger.Delivery, error) {
 	return d, nil
 }
 
-// Prompt is the function of that name, for the inbox of this relay.
+// Prompt calls the function [Prompt] for this relay's inbox.
 func (r *Relay) Prompt(ctx context.Context, in Input) (PromptResult, error) {
 	result, err := Prompt(ctx, r.opts.Ledger, r.post, in)
 	return result, r.added(err)
 }
 
-// Prompts is the function of that name, for the inbox of this relay.
+// Prompts calls the function [Prompts] for this relay's inbox.
 func (r *Relay) Prompts(ctx context.Context, ins ...Input) ([]PromptResult, error) {
 	results, err := Prompts(ctx, r.opts.Ledger, r.post, ins...)
 	return results, r.added(err)

@@ -9,14 +9,13 @@ import (
 	"teambridge/relay/pipe"
 )
 
-// queue gives out what waits as batches of one mode, each of which can become one frame.
-// It lives as long as the loop. The ledger decides what waits, since other processes drop
-// deliveries and put them back.
+// queue groups waiting deliveries into batches of one mode, each of which can become one frame. It lives as
+// long as the loop. The ledger decides what waits, since other processes may drop deliveries or requeue them.
 type queue struct {
 	*pipe.Queue[ledger.Delivery]
-	ids      []string                 // of what is in it
-	mode     mode.Mode                // in which the last of it is to be sent
-	verified func(sender string) bool // tells which senders are members; see verifies
+	ids      []string                 // of the queued deliveries
+	mode     mode.Mode                // the mode of the last queued delivery
+	verified func(sender string) bool // reports whether a sender is a member; see verifies
 }
 
 func newQueue() (*queue, error) {
@@ -29,9 +28,9 @@ func newQueue() (*queue, error) {
 	return q, err
 }
 
-// feed makes the queue hold what waits in the ledger: usually what it holds, with more at
-// the end. Otherwise it is filled again. kept is the mode of the last frame; what asks for
-// no other mode is sent in that of the delivery before it.
+// feed updates the queue from the deliveries that wait in the ledger: usually they only add to its end,
+// otherwise it is refilled. kept is the mode of the last frame. A delivery that asks for no mode is sent in
+// the mode of the one before it.
 func (q *queue) feed(verified func(string) bool, waiting []ledger.Delivery, kept mode.Mode) error {
 	q.verified = verified
 	known := len(q.ids)
@@ -50,8 +49,7 @@ func (q *queue) feed(verified func(string) bool, waiting []ledger.Delivery, kept
 			}
 			q.mode = q.mode.Merge(change)
 		}
-		// A user prompt is a frame of its own, and so is each message of a frame that was
-		// split.
+		// A user prompt is a frame of its own, and so is each message of a split frame.
 		push := q.Push
 		if d.Person || d.Isolated {
 			push = q.PushIsolated
@@ -64,7 +62,7 @@ func (q *queue) feed(verified func(string) bool, waiting []ledger.Delivery, kept
 	return nil
 }
 
-// take removes the first batch, which has become a frame.
+// take removes the first batch, which is now in a frame.
 func (q *queue) take(ctx context.Context) error {
 	batch, err := q.Next(ctx)
 	q.ids = slices.Delete(q.ids, 0, len(batch.Items))

@@ -12,41 +12,39 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Stopped is the state of a relay that does not run: it ended, or its process is gone.
+// Stopped is the state of a relay that is not running: it ended, or its process is gone.
 const Stopped State = "stopped"
 
-// Ended is the state of a relay whose agent was shut down for good, on request: see package
-// reply.
+// Ended is the state of a relay whose agent was shut down for good on request: see package reply.
 const Ended State = "ended"
 
-// Info is what can be seen of a relay from another process.
+// Info is the state of a relay as seen by other processes.
 type Info struct {
 	inbox.InboxKey
-	Running bool // its process is there
+	Running bool // its process is alive
 	State   State
 	Reason  string // why it waits, backs off, is dead, stopped or ended
 	Relay   int    // its process; 0 if it is not running
 	PID     int    // of the agent, which can outlive the relay; 0 while there is none
 	Session string // of the agent
-	Command string // what was started
-	// PermissionMode is what the agent reports of its permissions; empty if it has not, or none runs.
+	Command string // the agent's command
+	// PermissionMode is the mode that the agent reports; empty if it has reported none, or no agent runs.
 	PermissionMode string
-	Queue          int // deliveries that are claimed and not done
-	Failed         int // deliveries that failed, and of which nobody has decided yet
+	Queue          int // deliveries claimed and not done
+	Failed         int // failed deliveries that nobody has dismissed or requeued
 	LastAck        time.Time
 	Started        time.Time       // when the agent was last started; zero if it never was
-	Held           []ledger.Hold   // whose messages are held, until they are released
-	Handoff        *ledger.Handoff // of a session that can move, without its draft, while its launcher runs; else nil
+	Held           []ledger.Hold   // senders whose messages are held until released
+	Handoff        *ledger.Handoff // of a session that can move, without its draft; nil unless its launcher runs
 }
 
-// lockOf names the lock that the relay of an inbox holds, as [lockedfile.Hold]
-// wants it.
+// lockOf names the lock of an inbox's relay, in the form of [lockedfile.Hold].
 func lockOf(state, path string) (dir, key string) {
 	return filepath.Join(state, "locks"), "relay\n" + path
 }
 
-// RunID is the id of a relay that no service was told to run: a version 5 UUID of its
-// post, so that it stays the same from run to run.
+// RunID is the id of a relay that was started without a service: a version 5 UUID of its inbox key, so that
+// it stays the same from run to run.
 func RunID(p inbox.InboxKey) string { return ledger.DeriveID(ledger.RelayIDs, "run", p.Identity()) }
 
 // Running reports whether a relay of ours serves an inbox now. state is our state
@@ -55,8 +53,8 @@ func Running(state string, t *teams.Team, member string) (bool, error) {
 	return lockedfile.Held(lockOf(state, t.InboxFile(member)))
 }
 
-// StillRunning is [Running], but waits up to d, or until ctx ends, for the lock of a relay
-// that was killed (see [lockedfile.Handover]).
+// StillRunning is [Running], but waits up to d, or until ctx ends, for a killed relay's lock to be freed (see
+// [lockedfile.Handover]).
 func StillRunning(ctx context.Context, d time.Duration, state string, t *teams.Team, member string) (bool, error) {
 	dir, key := lockOf(state, t.InboxFile(member))
 	release, err := lockedfile.HoldWithin(ctx, d, dir, key)
@@ -68,8 +66,8 @@ func StillRunning(ctx context.Context, d time.Duration, state string, t *teams.T
 	return false, release()
 }
 
-// Stat returns the state of a member's relay, and whether there ever was one in this
-// instance of its team. A relay that has just begun has a zero Info with Running.
+// Stat returns the state of a member's relay, and whether there ever was one in this instance of the team. A
+// relay that has just started has a zero Info with Running.
 func Stat(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c *teams.Config, member string) (o Info, found bool, err error) {
 	post := inbox.KeyOf(t, c, member)
 	running, err := Running(state, t, member)
@@ -86,7 +84,7 @@ func Stat(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c 
 	return o, true, err
 }
 
-// newInfo puts together what the ledger says and whether the relay runs.
+// newInfo combines the ledger's record with whether the relay runs.
 func newInfo(s ledger.RelayInfo, running bool) Info {
 	o := Info{
 		InboxKey: s.InboxKey, Running: running, State: Stopped, Reason: s.Reason, PID: s.PID, Session: s.ID, Command: s.Command,
@@ -115,15 +113,15 @@ func newInfo(s ledger.RelayInfo, running bool) Info {
 			o.State = Working
 		}
 	default:
-		// The record is of an earlier run; this one begins.
+		// The record is of an earlier run; a new one is starting.
 		o.State, o.Reason, o.Relay = Starting, "", 0
 	}
 	return o
 }
 
-// Facts is what [teams.Config.Deliverability] wants to know of a member. Without a ledger
-// it is only known whether a relay runs. A member is headless if it was relayed to before,
-// unless it is a lead whose process runs, in a terminal then, or has joined again since.
+// Facts returns the facts for [teams.Config.Deliverability]. Without a ledger, only whether a relay runs is
+// known. A member counts as headless if it was ever relayed to, unless it has joined again since, or is a
+// lead whose process runs, which is then in a terminal.
 func Facts(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c *teams.Config, member string) (teams.Facts, error) {
 	running, err := Running(state, t, member)
 	f := teams.Facts{Headless: running, Relayed: running}

@@ -10,9 +10,9 @@ import (
 	"teambridge/relay/claim"
 )
 
-// store is what the loop needs of a [ledger.Ledger]. Tests make its calls fail.
+// store is the part of a [ledger.Ledger] that the loop needs. Tests make its calls fail.
 type store interface {
-	// For claiming. None of it is called while the lock of the inbox is held.
+	// For claiming. None of these is called while the lock of the inbox is held.
 	claim.Ledger
 	Unmarked(context.Context, inbox.InboxKey) ([]ledger.Delivery, error)
 	Missing(ctx context.Context, p inbox.InboxKey, uuids ...string) (missing []string, err error)
@@ -53,21 +53,20 @@ func storeOf(l *ledger.Ledger) store {
 	}{l.Deliveries, l.Frames, l.Sessions, l.Holds, l.Teams, l.Links}
 }
 
-// lastTries is how long [ledgerWriter.insist] keeps trying after the relay was told to end. What it
-// could not record the next relay finds out from the transcript.
+// lastTries is how long [ledgerWriter.insist] keeps trying after the relay was told to end. The next relay
+// finds anything unrecorded in the transcript.
 const lastTries = 10 * time.Second
 
-// ledgerWriter records what has happened.
+// ledgerWriter records events that have already happened.
 type ledgerWriter struct {
 	*Relay
-	ledgerErr string // why the ledger cannot be used now; empty if it can
+	ledgerErr string // why the ledger is unusable now; empty if it works
 	ending    bool   // the relay has been told to end, or has failed
 }
 
-// insist makes a call of the ledger, and makes it again for as long as the ledger is locked
-// or its disk is full. It is for what has happened already, such as an acknowledgement:
-// until that is recorded nothing else can be done. The end of the relay does not cancel the
-// call, and ends the trying after [lastTries].
+// insist retries a ledger call for as long as the ledger is locked or its disk is full. It is for events that
+// have already happened, such as an acknowledgement: nothing else can be done before these are recorded. The
+// end of the relay does not cancel the call; it only limits the retries to [lastTries].
 func (l *ledgerWriter) insist(ctx context.Context, call func(context.Context) error) error {
 	ended := ctx.Done()
 	ctx = context.WithoutCancel(ctx)
@@ -96,7 +95,7 @@ func (l *ledgerWriter) insist(ctx context.Context, call func(context.Context) er
 	}
 }
 
-// ledgerFails warns that the ledger cannot be used, once until it works again.
+// ledgerFails warns that the ledger cannot be used, once per outage.
 func (l *ledgerWriter) ledgerFails(err error) {
 	if l.ledgerErr == "" {
 		l.opts.Warn(err)
@@ -104,18 +103,18 @@ func (l *ledgerWriter) ledgerFails(err error) {
 	l.ledgerErr = err.Error()
 }
 
-// temporary reports whether the ledger is locked, or its disk full.
+// temporary reports whether err means that the ledger is locked or its disk full.
 func temporary(err error) bool {
 	return errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrFull)
 }
 
-// fatal reports whether an error is one of the ledger that is not [temporary].
+// fatal reports whether err is a ledger error that is not [temporary].
 func fatal(err error) bool {
 	_, ok := errors.AsType[*ledger.Error](err)
 	return !temporary(err) && (ok || errors.Is(err, ledger.ErrClosed))
 }
 
-// setSession records the session, and what state the relay is in.
+// setSession records the session and the state of the relay.
 func (l *ledgerWriter) setSession(ctx context.Context, s ledger.Session) error {
 	err := l.insist(ctx, func(ctx context.Context) error { return l.ledger.SetSession(ctx, s) })
 	if err == nil {

@@ -12,22 +12,22 @@ import (
 	"teambridge/teams"
 )
 
-// wrapperTag finds what could end or begin a wrapper inside of one. It is compiled when it is
-// used first, and not by each command when it starts.
+// wrapperTag matches a tag in a text that could begin or end a wrapper. It is compiled on first use, to keep
+// the start of commands short.
 var wrapperTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)<(\s*/?\s*teammate-message)`) })
 
-// attribute makes text safe between double quotes, on one line.
+// attribute makes text safe inside double quotes, on one line.
 var attribute = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\n", " ", "\r", " ", "\t", " ")
 
-// Wrap returns a row as Claude Code shows a teammate's message to a model:
+// Wrap returns a row in the form in which Claude Code shows a teammate's message to a model:
 //
 //	<teammate-message teammate_id="NAME" color="blue" summary="…">
 //	TEXT
 //	</teammate-message>
 //
-// verified="false" is there unless the sender is a member of the team. A row without a
-// sender is from "(unknown)". No row can leave its wrapper: a tag of that name in its text
-// has its "<" escaped, and so have quotes and angle brackets in the attributes.
+// verified="false" is added unless the sender is a member of the team. A row without a sender is from
+// "(unknown)". No text can leave its wrapper: the "<" of a wrapper tag in the text is escaped, as are quotes
+// and angle brackets in attributes.
 func Wrap(row *inbox.Row, verified bool) string {
 	from := row.From
 	if strings.TrimSpace(from) == "" {
@@ -50,20 +50,20 @@ func Wrap(row *inbox.Row, verified bool) string {
 	return b.String()
 }
 
-// text is what the agent gets of a delivery.
+// text returns the text that the agent gets for a delivery.
 func text(verified func(sender string) bool, d ledger.Delivery) string {
 	if d.Person {
 		return string(d.Raw)
 	}
 	row := claim.Row(d)
-	if row == nil { // it was one when it was claimed
+	if row == nil { // it was a row when it was claimed
 		return Wrap(&inbox.Row{From: d.From, Text: string(d.Raw)}, false)
 	}
 	return Wrap(row, verified(row.From))
 }
 
-// verifies returns what reports whether a sender is a member of the team. A name that stands for a
-// member on another machine is none: who writes under it is what that machine says.
+// verifies returns a function that reports whether a sender is a member of the team. The name of a stand-in
+// does not count: only the other machine vouches for who writes under it.
 func verifies(config *teams.Config, team inbox.InboxKey, standIns []ledger.StandIn) func(sender string) bool {
 	return func(sender string) bool {
 		_, member := config.Member(sender)
@@ -72,7 +72,7 @@ func verifies(config *teams.Config, team inbox.InboxKey, standIns []ledger.Stand
 	}
 }
 
-// TextOf is what was written in a delivery, as its author wrote it.
+// TextOf returns a delivery's text as its author wrote it.
 func TextOf(d ledger.Delivery) string {
 	if row := claim.Row(d); row != nil && !d.Person {
 		return row.Text
