@@ -164,8 +164,8 @@ type Timing struct {
 	// a row, up to 60 times.
 	Backoff time.Duration
 
-	// Startup is how long an agent has to stay alive before it gets a frame that the last
-	// one died with, by default 2 s. Only then is its death held against the frame.
+	// Startup is how long an agent must stay alive before it gets a frame that its predecessor died with, by
+	// default 2 s. Only a death after that counts against the frame.
 	Startup time.Duration
 
 	// Retry is the delay before a temporary failure is tried again, such as a locked inbox or a full disk.

@@ -47,8 +47,7 @@ func lockOf(state, path string) (dir, key string) {
 // it stays the same from run to run.
 func RunID(p inbox.InboxKey) string { return ledger.DeriveID(ledger.RelayIDs, "run", p.Identity()) }
 
-// Running reports whether a relay of ours serves an inbox now. state is our state
-// directory.
+// Running reports whether a relay serves an inbox now. state is the state directory.
 func Running(state string, t *teams.Team, member string) (bool, error) {
 	return lockedfile.Held(lockOf(state, t.InboxFile(member)))
 }

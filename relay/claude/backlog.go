@@ -10,14 +10,14 @@ import (
 	"teambridge/relay/pipe"
 )
 
-// backlog holds the events that were not read yet, without making the reader of stdout wait. Over its limit it first
-// leaves out bulky events, then fails.
+// backlog holds unread events, so that the reader of stdout never waits for the consumer. Over its limit it
+// first leaves out bulky events, then fails.
 type backlog struct {
 	limit  int64
 	events pipe.Stream[kept]
 
 	mu    sync.Mutex
-	bytes int64 // held by events
+	bytes int64 // size of all events
 	gap   Gap   // not reported yet
 }
 
@@ -26,10 +26,10 @@ type kept struct {
 	bytes int64
 }
 
-// perEvent is what an event holds besides its line, roughly.
+// perEvent is roughly the memory of an event besides its line.
 const perEvent = 300
 
-// add keeps an event, or an account of it. An error says that there is no room left even for that.
+// add keeps an event, or counts it in a gap. An error means that there is no room even for that.
 func (b *backlog) add(e agent.Event) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,7 +59,7 @@ func (b *backlog) add(e agent.Event) error {
 	return nil
 }
 
-// last keeps an event that no line is for, after all others.
+// last appends an event that belongs to no line.
 func (b *backlog) last(e agent.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,7 +67,7 @@ func (b *backlog) last(e agent.Event) {
 	b.push(e, perEvent)
 }
 
-// end lets the consumer finish after the last event.
+// end lets the consumer stop after the last event.
 func (b *backlog) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,7 +75,7 @@ func (b *backlog) end() {
 	b.events.End()
 }
 
-// report puts a gap before the event that follows it.
+// report inserts the pending gap before the event that follows it.
 func (b *backlog) report(e agent.Event) {
 	if b.gap.Events > 0 {
 		b.push(agent.Event{At: e.At, Payload: b.gap, Missed: true}, perEvent)

@@ -14,18 +14,18 @@ import (
 	"teambridge/relay/profile"
 )
 
-// launch is what to start, once the options have been put together.
+// launch is a command that is ready to start, made of [Options].
 type launch struct {
 	argv    []string
 	env     []string
 	session string
 	resume  bool
-	mode    string // the permission mode that the flags ask for; empty if none does
-	profile string // the name of the profile that it must have; empty if none
+	mode    string // the permission mode in the flags; empty if there is none
+	profile string // the name of the required profile; empty if none
 }
 
-// Argv is the command that [Start] runs, and the session it runs. Flags are added at the end of Options.Command if they
-// are not in it already:
+// Argv returns the command that [Start] runs, and its session. It appends these flags to Options.Command
+// unless they are there already:
 //
 //	-p --input-format stream-json --output-format stream-json --verbose --replay-user-messages
 //	--session-id UUID, or --resume UUID
@@ -44,20 +44,21 @@ type launch struct {
 //	--settings={"permissions":{"ask":["Bash",…]},…}         in plan mode, see below
 //	--disallowedTools=ExitPlanMode                          in plan mode, unless a Permission asks
 //
-// With a permission mode, --dangerously-skip-permissions becomes --allow-dangerously-skip-permissions, so that the mode
-// counts and can be changed back.
+// With a permission mode, --dangerously-skip-permissions becomes --allow-dangerously-skip-permissions, so
+// that the mode takes effect and can be changed back.
 //
-// In plan mode neither flag is given, since next to them it can allow everything. By itself plan mode does not hold against files of the
-// project: rules in its settings allow shell commands; a subagent with a permissionMode of its own works in that mode; a
-// sandbox approves what runs in it. So the settings have rules that whatever can change something is asked about, which
-// come before all others, and turn off that the sandbox approves commands, and that a model does. ExitPlanMode is taken
-// away, since a member of a team may use it without anybody being asked, unless a person is asked: then a rule makes Claude
-// Code ask. A command with --settings of its own gets no settings; all of these tools are taken away.
+// In plan mode neither flag is passed, since with one of them plan mode can allow everything. Plan mode alone
+// can be undermined by files of the project: rules in its settings allow shell commands; a subagent with a
+// permissionMode of its own works in that mode; a sandbox approves what runs in it. So --settings adds rules,
+// which precede all others, to ask about every tool that can change something, and turns off approval by the
+// sandbox and by a model. ExitPlanMode is disallowed, since a member of a team may use it without asking
+// anybody; with a Permission it is allowed, and a rule makes Claude Code ask. A command with --settings of
+// its own gets none of these settings; all of these tools are disallowed instead.
 //
-// --session-id and --resume of the command are replaced; they name the session if Options.Session does not. Refused with
-// [ErrInvalid] are other formats, --continue and --fork-session (the session would not be known),
-// --no-session-persistence (nothing would remember what was taken), and --permission-mode plan next to
-// --dangerously-skip-permissions (no version plans then).
+// --session-id and --resume of the command are replaced; they name the session if Options.Session does not.
+// Refused with [ErrInvalid] are other formats, --continue and --fork-session (the session would be unknown),
+// --no-session-persistence (no transcript would show which frames were taken), and --permission-mode plan
+// together with --dangerously-skip-permissions (no version then plans).
 func (o Options) Argv() (argv []string, session string, err error) {
 	l, err := o.launch()
 	return l.argv, l.session, err
@@ -143,7 +144,7 @@ func (o Options) launch() (launch, error) {
 	return l, nil
 }
 
-// conversation takes the flags that name a session out of the arguments, and returns what they and the options name.
+// conversation removes the flags that name a session, and returns the session that they and the options name.
 func (o Options) conversation(args *flags) (id string, resume bool, err error) {
 	invalid := func(format string, args ...any) (string, bool, error) {
 		return "", false, fmt.Errorf(format, args...)
@@ -179,8 +180,8 @@ func (o Options) conversation(args *flags) (id string, resume bool, err error) {
 	return id, resume, nil
 }
 
-// split returns the program, with its script if it is an interpreter, and copies of its flags. Of a program that is not
-// Claude Code by its name, such as a shell, the short flags are its own.
+// split returns the program, including its script if it is an interpreter, and copies of its flags. If the
+// program's name is not Claude Code's, as with a shell, its short flags have a meaning of their own.
 func split(command []string) (program []string, args flags) {
 	at := func(first int, short bool) ([]string, flags) {
 		return slices.Clone(command[:first]), flags{slices.Clone(command[first:]), short}
@@ -204,15 +205,15 @@ func split(command []string) (program []string, args flags) {
 	return at(1, false)
 }
 
-// flags are the arguments of Claude Code.
+// flags are the command-line arguments of Claude Code.
 type flags struct {
 	list  []string
-	short bool // the short ones are its own, too
+	short bool // short flags are Claude Code's, too
 }
 
 func (f *flags) add(args ...string) { f.list = append(f.list, args...) }
 
-// find is the first index of a flag, with or without "=value".
+// find returns the first index of a flag, with or without "=value".
 func (f *flags) find(names ...string) int {
 	return slices.IndexFunc(f.list, func(arg string) bool {
 		name, _, _ := strings.Cut(arg, "=")
@@ -220,14 +221,14 @@ func (f *flags) find(names ...string) int {
 	})
 }
 
-// remove takes out a flag that has no value.
+// remove removes a flag that has no value.
 func (f *flags) remove(name string) {
 	f.list = slices.DeleteFunc(f.list, func(arg string) bool { return arg == name })
 }
 
 func (f *flags) has(names ...string) bool { return f.find(names...) >= 0 }
 
-// value returns the value of a flag, "" if it is missing.
+// value returns the value of a flag, or "" if the flag is missing.
 func (f *flags) value(name string) (value string, there bool) {
 	i := f.find(name)
 	if i < 0 {
@@ -242,7 +243,7 @@ func (f *flags) value(name string) (value string, there bool) {
 	return "", true
 }
 
-// take is value, and takes the flag out.
+// take is value, and removes the flag.
 func (f *flags) take(name string) (value string, there bool) {
 	value, there = f.value(name)
 	if i := f.find(name); there {
@@ -255,21 +256,21 @@ func (f *flags) take(name string) (value string, there bool) {
 	return value, there
 }
 
-// forget adds the flag for the default model, since a process would otherwise take that of the conversation that it
-// resumes. The model of a profile goes before that of the conversation.
+// forget adds the flag for the default model: a resumed process would otherwise use the conversation's. A
+// profile's model takes precedence over the conversation's.
 func (f *flags) forget(m mode.Mode, p *profile.Profile) {
 	if (m.Model.IsDefault() || m.Model.IsAbsent() && p.Name != "") && p.Model == "" && !f.has("--model") {
 		f.add("--model", "default")
 	}
 }
 
-// flagged is a setting, and the names of the flags that say it; the first one is ours.
+// flagged is a setting and the names of its flags. The first name is the one to add.
 type flagged[T string | []string] struct {
 	setting *mode.Setting[T]
 	names   []string
 }
 
-// flagsOf returns the settings of a mode.
+// flagsOf returns a mode's settings with their flags.
 func flagsOf(m *mode.Mode) ([]flagged[string], []flagged[[]string]) {
 	return []flagged[string]{
 			{&m.Model, []string{"--model"}},
@@ -283,7 +284,7 @@ func flagsOf(m *mode.Mode) ([]flagged[string], []flagged[[]string]) {
 		}
 }
 
-// mode adds the flags of a mode, in place of those of the command.
+// mode adds the flags of a mode, replacing those of the command.
 func (f *flags) mode(m mode.Mode) error {
 	if _, ok := m.PermissionMode.Value(); ok && f.has(skipPermissions) {
 		f.remove(skipPermissions)
@@ -303,7 +304,7 @@ func (f *flags) mode(m mode.Mode) error {
 			continue
 		}
 		for _, tool := range list {
-			// "Bash(git log, git diff)" is one rule: what separates them inside parentheses does not.
+			// "Bash(git log, git diff)" is one rule: a comma inside parentheses does not separate rules.
 			if tool == "" || strings.HasPrefix(tool, "-") {
 				return errors.New(s.names[0] + " would hold a rule that is empty or looks like a flag")
 			}
@@ -313,7 +314,7 @@ func (f *flags) mode(m mode.Mode) error {
 	return nil
 }
 
-// permissions returns the permission mode that the flags ask for, which they always do, and makes plan mode hold.
+// permissions returns the permission mode in the flags, adding one if there is none, and secures plan mode.
 func (f *flags) permissions(o Options) (mode string, err error) {
 	mode, _ = f.value("--permission-mode")
 	switch {
@@ -330,12 +331,12 @@ func (f *flags) permissions(o Options) (mode string, err error) {
 	return mode, nil
 }
 
-// plan adds what makes plan mode hold.
+// plan adds the flags that secure plan mode.
 func (f *flags) plan(o Options) error {
 	f.remove(allowSkipping)
 	guarded := slices.Clone(changing)
 	denied := []string{exitPlanMode}
-	if f.has("--settings") { // which cannot be given twice
+	if f.has("--settings") { // the flag must not occur twice
 		denied = append(denied, guarded...)
 	} else {
 		if o.Permission != nil && o.Permission.Ask != nil {
@@ -348,13 +349,13 @@ func (f *flags) plan(o Options) error {
 		f.add("--settings=" + settings)
 	}
 	if len(denied) > 0 {
-		// Claude Code adds this to the list of another flag of that name.
+		// Claude Code adds these to the tools of another flag of that name.
 		f.add("--disallowedTools=" + strings.Join(denied, ","))
 	}
 	return nil
 }
 
-// plans reports whether a process that is started with that mode is in plan mode by its flags.
+// plans reports whether a process that starts in that mode has the flags that secure plan mode.
 func (o Options) plans(m mode.Mode) bool {
 	value, ok := m.PermissionMode.Value()
 	if !ok {
@@ -364,7 +365,7 @@ func (o Options) plans(m mode.Mode) bool {
 	return value == planMode && !o.Plain
 }
 
-// Unnamed is a mode without the settings for which Command has a flag of its own.
+// Unnamed returns the mode without the settings for which Command has a flag of its own.
 func (o Options) Unnamed(m mode.Mode) mode.Mode {
 	_, args := split(o.Command)
 	texts, lists := flagsOf(&m)
@@ -381,7 +382,7 @@ func (o Options) Unnamed(m mode.Mode) mode.Mode {
 	return m
 }
 
-// set gives a flag a value that may begin with anything, a dash too.
+// set sets a flag to a value that may begin with anything, even a dash.
 func (f *flags) set(name, value string) {
 	for f.has(name) {
 		f.take(name)
@@ -389,8 +390,8 @@ func (f *flags) set(name, value string) {
 	f.add(name + "=" + value)
 }
 
-// NeedsRestart reports whether only another process can work in another mode. [Process.SetMode] can set
-// a model and a permission mode in the running one, but plan mode only holds by the flags of [Options.Argv].
+// NeedsRestart reports whether the change of mode takes a new process. [Process.SetMode] can change the model
+// and the permission mode of a running one, but plan mode is only secure with the flags of [Options.Argv].
 func (o Options) NeedsRestart(from, to mode.Mode) bool {
 	if o.plans(from) != o.plans(to) {
 		return true
@@ -404,6 +405,6 @@ func (o Options) NeedsRestart(from, to mode.Mode) bool {
 		return true
 	}
 	to.Model, to.PermissionMode = from.Model, from.PermissionMode
-	// Absent and default are the same to a process that starts.
+	// An absent setting and a default one are the same to a new process.
 	return from.WithoutDefaults() != to.WithoutDefaults()
 }

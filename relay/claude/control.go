@@ -12,9 +12,10 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// Interrupt stops the turn of a frame. Nil says that the process has taken the request; the frame becomes Cancelled a
-// moment later, unless it was done before. No other frame can be hit: the process works on its input in order. Errors:
-// [agent.ErrNotInFlight], those of [Process.Send], [ErrNoAnswer] and [agent.ErrRefused].
+// Interrupt stops the turn of a frame. Nil means that the process has accepted the request; the frame becomes
+// Cancelled a moment later, unless its turn ended first. It cannot hit another frame, because the process
+// handles its input in order. Errors: [agent.ErrNotInFlight], those of [Process.Send], [ErrNoAnswer] and
+// [agent.ErrRefused].
 func (p *Process) Interrupt(ctx context.Context, uuid string) error {
 	_, err := p.control(ctx, request{Subtype: "interrupt"}, func() error {
 		if !p.tracker.State(uuid).InFlight() {
@@ -26,7 +27,7 @@ func (p *Process) Interrupt(ctx context.Context, uuid string) error {
 	return err
 }
 
-// SetMode changes the model and the permission mode, and returns the mode that the process has then.
+// SetMode changes the model and the permission mode, and returns the resulting mode.
 func (p *Process) SetMode(ctx context.Context, from, to mode.Mode) (mode.Mode, error) {
 	if model, ok := to.Model.Value(); ok && to.Model != from.Model {
 		if _, err := p.SetModel(ctx, model); err != nil {
@@ -42,8 +43,8 @@ func (p *Process) SetMode(ctx context.Context, from, to mode.Mode) (mode.Mode, e
 	return to, nil
 }
 
-// SetModel changes the model from the next turn on, and returns the name the process knows it by; versions before
-// 2.1.310 tell none. Frames wait for the answer.
+// SetModel changes the model from the next turn on, and returns the model's name in the process; versions
+// before 2.1.310 report none. Frames wait for the answer.
 func (p *Process) SetModel(ctx context.Context, model string) (string, error) {
 	if model == "" {
 		return "", fmt.Errorf("claude: set model: %w: empty", ErrInvalid)
@@ -53,15 +54,15 @@ func (p *Process) SetModel(ctx context.Context, model string) (string, error) {
 		Model string `json:"model"`
 	}
 	if err == nil && len(body) > 0 {
-		// What comes with a success is extra.
+		// A body is optional.
 		_ = json.Unmarshal(body, &answer)
 	}
 	return answer.Model, err
 }
 
-// SetPermissionMode changes the permission mode from the next turn on. Frames wait for the answer. A mode
-// that Claude Code does not know is refused with an [agent.ErrRefused] that lists those that it knows. Plan mode that is
-// set this way may not hold, see [Options.NeedsRestart].
+// SetPermissionMode changes the permission mode from the next turn on. Frames wait for the answer. An unknown
+// mode is refused with an [agent.ErrRefused] that lists the known ones. Plan mode that is set this way may
+// not be secure, see [Options.NeedsRestart].
 func (p *Process) SetPermissionMode(ctx context.Context, mode string) error {
 	if mode == "" {
 		return fmt.Errorf("claude: set permission mode: %w: empty", ErrInvalid)
@@ -70,7 +71,7 @@ func (p *Process) SetPermissionMode(ctx context.Context, mode string) error {
 	return err
 }
 
-// set is control for what must be settled before the next frame.
+// set sends a control request that must be answered before the next frame.
 func (p *Process) set(ctx context.Context, r request) (json.RawMessage, error) {
 	if err := p.settle(ctx, r.Subtype); err != nil {
 		return nil, err
@@ -79,7 +80,7 @@ func (p *Process) set(ctx context.Context, r request) (json.RawMessage, error) {
 	return p.control(ctx, r, nil)
 }
 
-// settle takes p.settings for the action.
+// settle acquires p.settings for an action.
 func (p *Process) settle(ctx context.Context, action string) error {
 	select {
 	case p.settings <- struct{}{}:
@@ -97,8 +98,8 @@ type request struct {
 	Mode    string `json:"mode,omitempty"`
 }
 
-// control writes a request and waits for the answer. check is called right before the first byte is written, with the
-// lock held.
+// control writes a request and waits for the answer. check is called with the lock held, right before the
+// first byte is written.
 func (p *Process) control(ctx context.Context, r request, check func() error) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.options.AnswerTimeout, ErrNoAnswer)
 	defer cancel()
@@ -140,7 +141,7 @@ func (p *Process) control(ctx context.Context, r request, check func() error) (j
 		}
 		return a.Body, nil
 	case <-p.done:
-		// Its last words may hold the answer.
+		// The remaining output may contain the answer.
 		select {
 		case a := <-answer:
 			if a.Error == "" {
@@ -154,7 +155,7 @@ func (p *Process) control(ctx context.Context, r request, check func() error) (j
 	}
 }
 
-// answer answers a request of the process. It does not wait: what takes time goes on in the background.
+// answer answers a request of the process. It does not block: slow answers are made in the background.
 func (p *Process) answer(r ControlRequest) {
 	if r.Subtype != "can_use_tool" {
 		p.reply(encodeAnswer(answerBody{Subtype: "error", RequestID: r.ID, Error: fmt.Sprintf("%.80q is not supported here", r.Subtype)}))
@@ -191,7 +192,7 @@ func (p *Process) answer(r ControlRequest) {
 	p.decide(r.ID, u, decision)
 }
 
-// decide answers a question about the use of a tool.
+// decide answers a permission request.
 func (p *Process) decide(id string, u agent.Use, d agent.Decision) {
 	if !d.Allow {
 		p.adapting.Lock()
@@ -216,7 +217,7 @@ func (p *Process) ask(ctx context.Context, cancel context.CancelFunc, id string,
 	}
 }
 
-// withdraw ends a question that the process no longer asks.
+// withdraw cancels a request that the process has withdrawn.
 func (p *Process) withdraw(line json.RawMessage) {
 	var l struct {
 		RequestID string `json:"request_id"`
@@ -231,7 +232,7 @@ func (p *Process) withdraw(line json.RawMessage) {
 	}
 }
 
-// reply writes an answer without waiting. A process that asks and does not read the answers is killed.
+// reply writes an answer without waiting. A process that does not read its answers is killed.
 func (p *Process) reply(data []byte, err error) {
 	if err == nil {
 		err = p.in.post(data)

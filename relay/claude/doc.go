@@ -1,5 +1,6 @@
-// Package claude runs Claude Code, or a program that speaks the same lines, as a child process. Frames go to its stdin,
-// events come from its stdout, and for every frame the package tells whether it was taken and whether its turn ended.
+// Package claude runs Claude Code, or a program that speaks the same lines, as a child process. Frames go to
+// its stdin, and events come from its stdout. For every frame the package reports whether it was taken and
+// whether its turn ended.
 //
 //	p, err := claude.Start(ctx, claude.Options{Command: []string{"claude"}, Dir: dir})
 //	… write p.ID() and p.Session() down …
@@ -13,9 +14,10 @@
 //
 // # Exactly once
 //
-// Claude Code runs the uuid of a frame once. Given it again, also after a resume, it echoes the frame and runs nothing.
-// The exception is a process that was killed after it stored a frame and before it echoed it. So look for a frame
-// of unknown fate in the transcript first. If it is not stored, send the same bytes again:
+// Claude Code runs each frame's uuid once. If it gets the uuid again, even after a resume, it echoes the
+// frame and runs nothing. The exception is a process that was killed after it stored a frame and before it
+// echoed it. So look for a frame of unknown fate in the transcript first. If it is not there, send the same
+// bytes again:
 //
 //   - Accepted, then Done, Failed or Cancelled: it runs now, and did not run before.
 //   - Known: it was taken before. [Transcript.Turn] tells whether its turn finished or was cut. The frame will not start
@@ -32,25 +34,25 @@
 //
 // # Stdin and stdout
 //
-// One goroutine writes, each line whole and with a deadline. If a line goes in only in part, the process is unusable
-// ([WriteError], [ErrUnusable]), and the next frame belongs to another process.
+// One goroutine writes whole lines, each with a deadline. If only part of a line gets through, the process is
+// unusable ([WriteError], [ErrUnusable]), and the next frame needs another process.
 //
-// One goroutine reads, and waits neither for the consumer of [Process.Events], nor for [agent.Permission], nor for stdin.
-// See [Options.Buffer] for a consumer that is behind.
+// One goroutine reads, and waits neither for the consumer of [Process.Events], nor for [agent.Permission],
+// nor for stdin. [Options.Buffer] describes what happens to a slow consumer.
 //
 // # The end
 //
-// The process leads a process group of its own, which ends with it. When Wait, End or Kill has returned, the process is
-// reaped, and no goroutine and no descriptor of it is left. If the bridge is killed, the process finishes its turn and
-// exits, since its stdin has ended. The next bridge has to look for it.
+// The process leads its own process group, which ends with it. When Wait, End or Kill returns, the process is
+// reaped, and its goroutines and descriptors are gone. If the bridge is killed, the process finishes its turn
+// and exits, since its stdin has ended. The next bridge must look for it.
 //
 // # What is not promised
 //
-// A process that is killed within about 0.1 s after its model answered has not written that down, see [Transcript]: the
-// tool is called again, or the turn is run again. [Process.End] does not do this to a process that reads its stdin.
-// [Process.Kill] and [process.Predecessor.End] can.
+// A process that is killed within about 0.1 s after its model answered has not recorded the answer, see
+// [Transcript]: it calls the tool again, or repeats the turn. [Process.End] does not do this to a process
+// that reads its stdin. [Process.Kill] and [process.Predecessor.End] can.
 //
-// On Unix systems other than Linux a [process.Predecessor] cannot be told from another process of its id and is left alone. On
-// Windows the process is ended without what it started. What tools have started in sessions of their own, as shell
-// commands are, is not ended with the group.
+// On Unix systems other than Linux a [process.Predecessor] cannot be distinguished from another process with
+// its id, and is left alone. On Windows the process is ended without its children. Processes that tools start
+// in sessions of their own, as shell commands do, do not end with the group.
 package claude

@@ -6,37 +6,39 @@ import (
 	"strings"
 )
 
-// What the methods of [Process] answer, for [errors.Is].
+// Errors of the methods of [Process], for [errors.Is].
 var (
-	// ErrEnded says that the process has ended, or that its stdin was closed. Nothing was written.
+	// ErrEnded means that the process has ended, or that its stdin was closed. Nothing was written.
 	ErrEnded = errors.New("process has ended")
 
-	// ErrUnusable says that an earlier line reached the process only in part. Nothing was written, since it would become
-	// part of that line. Send the frame to another process.
+	// ErrUnusable means that an earlier line reached the process only in part. Nothing was written, since it
+	// would become part of that line. Send the frame to another process.
 	ErrUnusable = errors.New("stdin holds a line that was cut off")
 
-	// ErrNoAnswer says that a control request was not answered in time. The next [Init] tells whether it took effect.
+	// ErrNoAnswer means that a control request was not answered in time. The next [Init] shows whether it
+	// took effect.
 	ErrNoAnswer = errors.New("control request was not answered")
 
-	// ErrInvalid says that a frame or an option cannot be used. Trying again does not help.
+	// ErrInvalid means that a frame or an option cannot be used. Retrying does not help.
 	ErrInvalid = errors.New("invalid")
 
-	// ErrOverrun says that the process was killed, since it printed or asked far more than is kept.
+	// ErrOverrun means that the process was killed because it printed or asked far more than the buffers
+	// hold.
 	ErrOverrun = errors.New("more output than is kept")
 
-	// ErrSessionTaken says that there is a session of the id: resume it.
+	// ErrSessionTaken means that a session with the id exists: resume it.
 	ErrSessionTaken = errors.New("session id is already in use")
 
-	// ErrSessionUnknown says that there is no session of the id to resume: start it.
+	// ErrSessionUnknown means that no session with the id exists: start it.
 	ErrSessionUnknown = errors.New("no session of that id")
 )
 
-// WriteError says that a line did not go into the stdin of the process whole.
+// WriteError reports a line that was not written to the process's stdin as a whole.
 type WriteError struct {
 	UUID    string // of the frame; empty for a control request
-	Written int    // bytes that went in
-	Size    int    // bytes the line has, with its newline
-	Err     error  // why: [os.ErrDeadlineExceeded] if the process does not read, or what the pipe said
+	Written int    // bytes written
+	Size    int    // size of the line in bytes, including the newline
+	Err     error  // the cause: [os.ErrDeadlineExceeded] if the process does not read, or the pipe's error
 }
 
 func (e *WriteError) Error() string {
@@ -53,17 +55,19 @@ func (e *WriteError) Error() string {
 
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// Torn reports whether a part of the line went in. Then the process is [ErrUnusable], and may still take the frame, since
-// the end of stdin ends a line too. Send the same uuid to its successor, which runs it or knows it.
+// Torn reports whether part of the line was written. The process is then [ErrUnusable], and may still take
+// the frame, since the end of stdin also ends a line. Send the same uuid to its successor, which runs it or
+// recognizes it.
 func (e *WriteError) Torn() bool { return e.Written > 0 }
 
-// ExitError says how a process ended, if not with exit code 0. Claude Code also ends with 1 if its last turn had an error.
+// ExitError reports how a process ended other than with exit code 0. Claude Code exits with 1 also if its
+// last turn failed.
 type ExitError struct {
-	Code   int      // exit code, -1 if it was ended by a signal or that is not known
-	Signal string   // such as "killed"; empty if it exited by itself
-	Stderr string   // the last of stderr, at most 64 KiB
-	Errors []string // what its last result gave as errors
-	Err    error    // why, if that is known: [ErrSessionTaken], [ErrSessionUnknown], [ErrOverrun], or that of a context
+	Code   int      // exit code; -1 if a signal ended it, or if unknown
+	Signal string   // such as "killed"; empty if no signal ended it
+	Stderr string   // the end of stderr, at most 64 KiB
+	Errors []string // the errors of its last result
+	Err    error    // the cause, if known: [ErrSessionTaken], [ErrSessionUnknown], [ErrOverrun], or a context's error
 }
 
 func (e *ExitError) Error() string {
@@ -87,7 +91,7 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// lastLines is the end of a text, short enough for an error message.
+// lastLines returns the end of a text, short enough for an error message.
 func lastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	text = strings.Join(lines[max(0, len(lines)-n):], " | ")
@@ -97,7 +101,7 @@ func lastLines(text string, n int) string {
 	return text
 }
 
-// because looks for the reasons of an exit that a caller decides by.
+// because finds the sentinel error that the texts of an exit stand for.
 func because(texts ...string) error {
 	switch text := strings.Join(texts, "\n"); {
 	case strings.Contains(text, "already in use"):
@@ -108,7 +112,7 @@ func because(texts ...string) error {
 	return nil
 }
 
-// A CommandError says why a command cannot be run as an agent. It is an [ErrInvalid].
+// CommandError is the reason why a command cannot be run as an agent. It is an [ErrInvalid].
 type CommandError struct{ Err error }
 
 func (e *CommandError) Error() string {

@@ -10,16 +10,16 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Payload is what a line says, the Payload of an [agent.Event]: one of the types that follow.
+// Payload is the decoded content of a line, the Payload of an [agent.Event]: one of the types below.
 type Payload any
 
 // Init is printed at the start of every turn, and not before the first frame.
 type Init struct {
-	Session        string // of the conversation from here on: /clear changes it
+	Session        string // the conversation from here on: /clear changes it
 	Model          string
 	PermissionMode string
 	Version        string   // of Claude Code; empty for other programs
-	Agents         []string // the names of the profiles that it knows, and of agents of its own
+	Agents         []string // the names of the profiles that it has loaded, and of its built-in agents
 }
 
 // Status is printed when the permission mode changes, by a control request or by the agent itself.
@@ -27,41 +27,41 @@ type Status struct {
 	PermissionMode string
 }
 
-// Echo is a user's frame that the process prints back. [Tracker] tells whether its turn began.
+// Echo is a user's frame that the process prints back. [Tracker] decides whether its turn has begun.
 type Echo struct {
 	UUID    string
 	Session string
-	// Stamped says that it has a timestamp. An echo without is of a uuid that was taken before, or of a frame that was
-	// joined with the next.
+	// Stamped means that it has a timestamp. An echo without one is of a uuid that was taken before, or of a
+	// frame that was joined with the next.
 	Stamped bool
 }
 
-// Lifecycle is what Claude Code says of a frame. State is queued, started, completed or cancelled; also
-// cancelled if the model API failed, see [Result].
+// Lifecycle is Claude Code's report on a frame. State is queued, started, completed or cancelled. It is
+// cancelled also if the model API failed, see [Result].
 type Lifecycle struct {
 	UUID  string
 	State string
 }
 
-// Assistant is a part of what the agent says or does; the line has its content blocks in full.
+// Assistant is a part of the agent's output; the line has its content blocks in full.
 type Assistant struct {
-	Text    string // its text blocks, joined; empty if it holds tool calls alone
+	Text    string // its text blocks, joined; empty if it has only tool calls
 	Session string
-	Parent  string // the tool call in whose agent it was said; empty for the agent itself
+	Parent  string // the tool call whose subagent wrote it; empty for the agent itself
 }
 
 // Result ends a turn.
 type Result struct {
 	Subtype string // success, error_during_execution, error_max_turns, …
-	IsError bool   // also with success: the model API failed
-	Text    string // the last the agent said
+	IsError bool   // the model API failed; can be true even with success
+	Text    string // the agent's last text
 	Session string
 	Reason  string   // why the turn ended: completed, aborted_streaming (an interrupt), api_error, …
 	UUIDs   []string // the frames of the turn
-	Errors  []string // what went wrong, in words
+	Errors  []string // descriptions of what went wrong
 }
 
-// outcome is what the relay wants to know of it.
+// outcome converts the result for the relay.
 func (r *Result) outcome() *agent.Result {
 	o := &agent.Result{Text: r.Text}
 	switch {
@@ -75,8 +75,8 @@ func (r *Result) outcome() *agent.Result {
 	return o
 }
 
-// ControlRequest is a question of the process. It has been answered when the event is read, or is with
-// [agent.Permission].
+// ControlRequest is a request of the process. It is already answered when the event is read, or is waiting
+// for an answer of [agent.Permission].
 type ControlRequest struct {
 	ID      string
 	Subtype string
@@ -86,31 +86,31 @@ type ControlRequest struct {
 // ControlResponse is the answer to a control request of ours.
 type ControlResponse struct {
 	ID    string
-	Error string          // why it was refused; empty if it was not
-	Body  json.RawMessage // what came with it; nil if nothing did
+	Error string          // why the request was refused; empty if it was not
+	Body  json.RawMessage // the response's content; nil if it has none
 }
 
-// Other is a line of a type that this package does not look into, such as the results of tools.
+// Other is a line of a type that this package does not decode, such as the results of tools.
 type Other struct {
 	Type, Subtype string
 }
 
-// Skipped is a line that could not be used. Nothing follows from it.
+// Skipped is a line that could not be used. It changes no state.
 type Skipped struct {
 	Size   int64  // bytes, without the newline
 	Head   string // its beginning, at most 200 bytes
 	Reason string
 }
 
-// Gap stands where lines were left out because the consumer was behind by more than [Options.Buffer]. Their envelopes
-// can be read from the [Transcript].
+// Gap replaces lines that were left out because the consumer was more than [Options.Buffer] behind. Their
+// envelopes can be read from the [Transcript].
 type Gap struct {
 	Events int
 	Bytes  int64
 }
 
-// Parse tells what a line of output says. A line that is no JSON object, or whose known fields are of another type, is
-// an error; a type that is not known is [Other].
+// Parse decodes a line of output. It fails if the line is no JSON object, or a known field has the wrong
+// type. A line of unknown type is an [Other].
 func Parse(line []byte) (Payload, error) {
 	var l struct {
 		Type           string          `json:"type"`
@@ -144,7 +144,7 @@ func Parse(line []byte) (Payload, error) {
 		} `json:"response"`
 	}
 	if err := json.Unmarshal(line, &l); err != nil {
-		// A field of a type that is not ours may be anything: then the type alone is looked at.
+		// In a line of unknown type, fields may have any form, so only the type is decoded.
 		var kind struct {
 			Type    string `json:"type"`
 			Subtype string `json:"subtype"`
@@ -169,7 +169,7 @@ func Parse(line []byte) (Payload, error) {
 		case l.Subtype == "init":
 			var agents []string
 			if json.Unmarshal(l.Agents, &agents) != nil {
-				agents = nil // something else is in its place
+				agents = nil // the field has another form
 			}
 			return Init{Session: l.Session, Model: l.Model, PermissionMode: l.PermissionMode, Version: l.Version, Agents: agents}, nil
 		}

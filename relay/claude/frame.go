@@ -15,15 +15,15 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// DefaultFrameLimit is the default of [Options.FrameLimit]. Frames of 3 MB arrive whole, but fill the context of the
-// model: Claude Code then compacts it.
+// DefaultFrameLimit is the default of [Options.FrameLimit]. Larger frames work (3 MB arrives whole), but fill
+// the model's context, which Claude Code then compacts.
 const DefaultFrameLimit = 128 << 10
 
-// NewFrame encodes a text under an id. An id that is no UUID, and a text that is blank or not UTF-8, are refused with
-// [ErrInvalid]. A text that begins with "/" is taken as a command by Claude Code.
+// NewFrame encodes a text under an id. It refuses with [ErrInvalid] an id that is not a UUID, and a text that
+// is blank or not UTF-8. Claude Code treats a text that begins with "/" as a command.
 func NewFrame(id, text string) (agent.Frame, error) {
 	if !utf8.ValidString(text) {
-		// The encoder would replace what is not UTF-8: a message that was changed is worse than one refused.
+		// The encoder would replace invalid UTF-8: a changed message is worse than a refused one.
 		return agent.Frame{}, fmt.Errorf("claude: frame %s: %w: text is not UTF-8", id, ErrInvalid)
 	}
 	type message struct {
@@ -41,10 +41,10 @@ func NewFrame(id, text string) (agent.Frame, error) {
 	return ParseFrame(line)
 }
 
-// ParseFrame takes a line of [NewFrame] again, so that a second try writes the same bytes. A line that could do anything
-// but hand one user's message to the agent is refused with [ErrInvalid].
+// ParseFrame parses a line of [NewFrame], so that a second try writes the same bytes. It refuses with
+// [ErrInvalid] any line that is not exactly one user message.
 //
-// Claude Code takes a text with "/" in front as a command, and may keep no record of it under this id.
+// Claude Code treats a text that begins with "/" as a command, and may not record it under this id.
 func ParseFrame(line []byte) (agent.Frame, error) {
 	fail := func(format string, args ...any) (agent.Frame, error) {
 		return agent.Frame{}, fmt.Errorf("claude: frame: %w: %s", ErrInvalid, fmt.Sprintf(format, args...))
@@ -55,7 +55,7 @@ func ParseFrame(line []byte) (agent.Frame, error) {
 	case !utf8.Valid(line):
 		return fail("is not UTF-8")
 	}
-	// Maps, because a struct would also take keys in another case, which the program does not know.
+	// Maps, because a struct would accept keys in another case, which Claude Code does not know.
 	var whole, message map[string]json.RawMessage
 	if err := json.Unmarshal(line, &whole); err != nil {
 		return fail("is no JSON object: %v", err)

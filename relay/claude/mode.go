@@ -7,7 +7,7 @@ import (
 	"teambridge/relay/mode"
 )
 
-// What Claude Code calls things that permissions depend on.
+// Names in Claude Code that permissions depend on.
 const (
 	planMode        = "plan"
 	defaultMode     = "default"
@@ -17,11 +17,13 @@ const (
 	allowSkipping   = "--allow-dangerously-skip-permissions"
 )
 
-// changing lists the tools that can change something. Monitor and PowerShell run commands, as Bash does. Others that run
-// something, such as Skill, Agent and Workflow, do it by these. Versions take names that they do not know.
+// changing lists the tools that can change something. Monitor and PowerShell run commands, as Bash does.
+// Tools such as Skill, Agent and Workflow use these to run something. Claude Code accepts names that it does
+// not know.
 var changing = []string{"Bash", "PowerShell", "Monitor", "Edit", "MultiEdit", "Write", "NotebookEdit", "mcp__*"}
 
-// planSettings returns the settings of plan mode, in which the given tools are asked about, whatever other rules say.
+// planSettings returns the settings of plan mode, which require a permission prompt for the given tools
+// whatever other rules say.
 func planSettings(asked []string) (string, error) {
 	data, err := json.Marshal(map[string]any{
 		"permissions": map[string]any{"ask": asked}, "sandbox": map[string]any{"autoAllowBashIfSandboxed": false}, "useAutoModeDuringPlan": false,
@@ -29,19 +31,19 @@ func planSettings(asked []string) (string, error) {
 	return string(data), err
 }
 
-// permissions is what is known of the permission mode of a process.
+// permissions tracks the permission mode of a process.
 type permissions struct {
-	mode    string            // the one in force, as far as it was told; empty if it was not
-	limit   string            // what it may not exceed; empty if nobody said
-	setting map[string]string // modes that were asked for and not answered, by the id of the request
+	mode    string            // the last reported mode; empty if none was reported
+	limit   string            // the widest allowed mode; empty if there is no limit
+	setting map[string]string // requested modes that are not yet confirmed, by request id
 }
 
-// report takes what the process says of its mode, and returns an error if that is more than it was given.
+// report checks the mode that the process reports, and returns an error if it is wider than allowed.
 func (s *permissions) report(p Payload) error {
 	switch p := p.(type) {
 	case Init:
 		if s.limit == "" {
-			s.limit = p.PermissionMode // of a plain program, which got no flags
+			s.limit = p.PermissionMode // a plain program got no flags, so its first report is the limit
 		}
 		return s.reported(p.PermissionMode)
 	case Status:
@@ -56,23 +58,24 @@ func (s *permissions) report(p Payload) error {
 	return nil
 }
 
-func (s *permissions) reported(told string) error {
-	if told == "" {
+func (s *permissions) reported(got string) error {
+	if got == "" {
 		return nil
 	}
-	s.mode = told
-	if s.limit == "" || !mode.Wider(told, s.limit) {
+	s.mode = got
+	if s.limit == "" || !mode.Wider(got, s.limit) {
 		return nil
 	}
 	for _, asked := range s.setting {
-		if !mode.Wider(told, asked) {
-			return nil // the answer to the request comes after it
+		if !mode.Wider(got, asked) {
+			return nil // the answer to the request follows
 		}
 	}
-	return &agent.WidenedError{Given: s.limit, Got: told}
+	return &agent.WidenedError{Given: s.limit, Got: got}
 }
 
-// decided notes that a person allowed a use of a tool. An agent whose plan is approved leaves plan mode for the default.
+// decided notes that a person has allowed a tool use. An agent whose plan is approved leaves plan mode for
+// the default.
 func (s *permissions) decided(u agent.Use, d agent.Decision) {
 	if u.Kind == agent.AsksPlan && d.Allow && mode.Wider(defaultMode, s.limit) {
 		s.limit = defaultMode

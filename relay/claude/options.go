@@ -10,53 +10,55 @@ import (
 	"teambridge/relay/profile"
 )
 
-// Options say what to start and how to treat it. Command is all that is needed.
+// Options say what to run and how. Only Command is required.
 type Options struct {
-	// Command is the program and its arguments. Missing flags are added at its end, see [Options.Argv].
+	// Command is the program and its arguments. Missing flags are appended, see [Options.Argv].
 	Command []string
-	// Plain adds no flags: for other programs than Claude Code, and wrappers that add them.
+	// Plain adds no flags: for programs other than Claude Code, and wrappers that add the flags themselves.
 	Plain bool
-	// Root is the Claude directory, which holds the transcripts. Empty: what a process did not print before it died is
-	// not looked up, and its open turn has failed.
+	// Root is the Claude directory, which holds the transcripts. If it is empty, the output that a process
+	// left unprinted when it died is not looked up, and its open turn has failed.
 	Root string
-	// Dir is the working directory; empty is ours.
+	// Dir is the working directory; empty is the caller's.
 	Dir string
-	// Env is the whole environment, as "NAME=value"; nil is ours.
+	// Env is the whole environment, as "NAME=value"; nil is the caller's.
 	Env []string
 
-	// Session is the id of the conversation, a UUID. Empty: what Command names, or a new one.
+	// Session is the id of the conversation, a UUID. If it is empty, the session that Command names is used,
+	// or a new one.
 	Session string
-	// Resume continues that conversation. Its transcript must exist ([Transcript.Exists]), and no other process may
-	// have it ([process.Predecessor]).
+	// Resume continues that conversation. Its transcript must exist ([Transcript.Exists]), and no other
+	// process may use it ([process.Predecessor]).
 	Resume bool
-	// Mode is what the process starts with. A default gets a flag only where a resumed conversation has another value.
+	// Mode is the mode to start in. A default setting becomes a flag only where a resumed conversation has
+	// another value.
 	Mode mode.Mode
-	// Profile is what the agent is to be; the zero Ref is none. It is read again by each process that starts.
+	// Profile is the agent's profile; the zero Ref is none. Each new process reads it again.
 	Profile profile.Ref
 	// Member makes the process a member of a team, which cannot spawn others.
 	Member Member
 
-	// Permission answers the process when it asks whether a tool may be used. Nil: the process denies by itself. Only a
-	// person can decide on any use of a tool in plan mode, ExitPlanMode, AskUserQuestion, and what Claude Code says
-	// requires a person. More than 64 open questions are denied.
+	// Permission answers permission requests of the process. If it is nil, the process denies by itself. Only
+	// a person can decide on tools in plan mode, on ExitPlanMode and AskUserQuestion, and on requests that
+	// Claude Code marks as requiring a person. More than 64 open requests are denied.
 	Permission *agent.Permission
 
-	// Stderr, if not nil, gets what the process prints there. A Write that blocks holds up only the process's writes to
-	// stderr. The last 64 KiB are kept in any case.
+	// Stderr, if not nil, receives the process's stderr. A Write that blocks delays only the process's writes
+	// to stderr. The last 64 KiB are kept in any case.
 	Stderr io.Writer
 
-	// FrameLimit is the largest frame in bytes, its newline not counted; 0 is DefaultFrameLimit.
+	// FrameLimit is the largest frame in bytes, not counting its newline; 0 is DefaultFrameLimit.
 	FrameLimit int
-	// LineLimit is the longest line of output that is read, in bytes; longer ones are [Skipped]. 0 is 16 MiB.
+	// LineLimit is the longest line of output in bytes; longer ones are [Skipped]. 0 is 16 MiB.
 	LineLimit int
-	// Buffer is how many bytes of events are kept for a consumer that is behind; 0 is 64 MiB. Beyond it a [Gap] takes
-	// the place of [Assistant], [Other] and [Skipped]; other events are kept without their lines. At twice as much the
-	// process is killed with [ErrOverrun].
+	// Buffer is how many bytes of events are kept for a slow consumer; 0 is 64 MiB. Beyond it a [Gap]
+	// replaces [Assistant], [Other] and [Skipped]; other events are kept without their lines. At twice the
+	// size the process is killed with [ErrOverrun].
 	Buffer int64
 
-	// WriteTimeout is how long a line may take to get into the pipe; 0 is 10 s.
+	// WriteTimeout limits the write of a line to the pipe; 0 is 10 s.
 	WriteTimeout time.Duration
-	// AnswerTimeout is how long the answer to a control request may take; 0 is 10 s.
+	// AnswerTimeout limits the wait for the answer to a control request; 0 is 10 s.
 	AnswerTimeout time.Duration
 }
 
@@ -66,13 +68,13 @@ type Member struct {
 }
 
 const (
-	// keptStderr is the end of stderr that goes into an ExitError.
+	// keptStderr is the size of the end of stderr that is kept for an ExitError.
 	keptStderr = 64 << 10
-	// drain is how long output is read that others than the process, which is gone, hold open.
+	// drain is how long output is still read from descendants that hold it open after the process is gone.
 	drain = 2 * time.Second
-	// waiting bounds the lines that wait for stdin.
+	// waiting limits the lines queued for stdin.
 	waiting = 256
-	// asking bounds the questions that wait for Permission.Ask.
+	// asking limits the requests queued for Permission.Ask.
 	asking = 64
 )
 

@@ -12,8 +12,8 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// NewUse returns what a can_use_tool request asks about, in a permission mode that may be empty. One of another form
-// names no tool.
+// NewUse decodes a can_use_tool request, made in a permission mode that may be empty. A request of another
+// form names no tool.
 func NewUse(body json.RawMessage, mode string) agent.Use {
 	var r struct {
 		Tool  string          `json:"tool_name"`
@@ -40,7 +40,7 @@ func NewUse(body json.RawMessage, mode string) agent.Use {
 		var in struct {
 			Plan string `json:"plan"`
 		}
-		_ = json.Unmarshal(u.Input, &in) // it stays empty if it is not told
+		_ = json.Unmarshal(u.Input, &in) // it stays empty if it is missing
 		u.Kind, u.Plan = agent.AsksPlan, in.Plan
 	case askUserQuestion:
 		u.Kind, u.Asked = agent.AsksPerson, questions(u.Input)
@@ -53,7 +53,7 @@ func NewUse(body json.RawMessage, mode string) agent.Use {
 	return u
 }
 
-// questions returns what AskUserQuestion asks; none if that cannot be read.
+// questions returns the questions of AskUserQuestion; none if its input cannot be read.
 func questions(input json.RawMessage) (list []string) {
 	var in struct {
 		Questions []struct {
@@ -69,8 +69,8 @@ func questions(input json.RawMessage) (list []string) {
 	return list
 }
 
-// forPerson reports whether only a person can decide on a use of a tool. The mode in force and the name of the tool
-// count even if no reason is told.
+// forPerson reports whether only a person can decide on a tool use. The current mode and the tool's name
+// decide even if the request gives no reason.
 func forPerson(u agent.Use, body json.RawMessage) bool {
 	if u.Mode == planMode || u.Kind != agent.AsksPermission {
 		return true
@@ -79,13 +79,13 @@ func forPerson(u agent.Use, body json.RawMessage) bool {
 		Reason      string `json:"decision_reason_type"`
 		Interactive bool   `json:"requires_user_interaction"`
 	}
-	// A request of another form is one of a version nobody has seen.
+	// An unreadable request is of a form that no known version has.
 	return json.Unmarshal(body, &why) != nil || why.Reason == "mode" || why.Interactive
 }
 
-// writesPlan reports whether an agent in plan mode writes down its plan, which Claude Code keeps in the folder plans of its
-// directory. It would not ask about that but for our rules (see [planSettings]); about other files there it does, and
-// says then that the mode is the reason.
+// writesPlan reports whether an agent in plan mode is writing its plan, which Claude Code keeps in the
+// directory plans under root. Only our rules (see [planSettings]) make it ask about this file; for other
+// files it asks by itself, and gives the mode as the reason.
 func writesPlan(u agent.Use, body json.RawMessage, root string) bool {
 	var r struct {
 		Reason string `json:"decision_reason_type"`
@@ -100,7 +100,7 @@ func writesPlan(u agent.Use, body json.RawMessage, root string) bool {
 	return r.Reason != "mode" && root != "" && filepath.Clean(path) == path && filepath.Ext(path) == ".md" && filepath.Dir(path) == filepath.Join(root, "plans")
 }
 
-// sessionRule allows uses of tools until the process ends. Claude Code suggests it.
+// sessionRule allows uses of tools until the process ends. Claude Code suggests such rules.
 type sessionRule []toolRule
 
 type toolRule struct {
@@ -119,8 +119,8 @@ func (r sessionRule) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// sessionRules returns the rules that a person can choose to allow for the session. Other suggestions are left out:
-// together they write settings files and set the mode acceptEdits.
+// sessionRules returns the suggested rules that a person can allow for the session. Other suggestions write
+// settings files or set the mode acceptEdits, and are left out.
 func sessionRules(suggestions []json.RawMessage) (list []sessionRule) {
 	for _, data := range suggestions {
 		var s struct {
@@ -136,7 +136,7 @@ func sessionRules(suggestions []json.RawMessage) (list []sessionRule) {
 	return list
 }
 
-// permissionUpdate is a permission update as Claude Code takes it.
+// permissionUpdate is a permission update in Claude Code's format.
 type permissionUpdate struct {
 	Type        string      `json:"type"`
 	Rules       sessionRule `json:"rules"`
@@ -144,7 +144,7 @@ type permissionUpdate struct {
 	Destination string      `json:"destination"`
 }
 
-// answered returns the input that answers what AskUserQuestion asks.
+// answered adds the answers to the input of an AskUserQuestion.
 func answered(input json.RawMessage, answers map[string]string) (json.RawMessage, error) {
 	var in map[string]json.RawMessage
 	if err := json.Unmarshal(input, &in); err != nil {
@@ -157,7 +157,7 @@ func answered(input json.RawMessage, answers map[string]string) (json.RawMessage
 	return json.Marshal(in)
 }
 
-// answer is the line that answers a question.
+// answer encodes the answer to a permission request.
 func answer(p *agent.Permission, id string, u agent.Use, d agent.Decision) ([]byte, error) {
 	response, err := decided(u, d, p.Denial(d))
 	if err != nil {
@@ -170,7 +170,7 @@ func answer(p *agent.Permission, id string, u agent.Use, d agent.Decision) ([]by
 	return data, nil
 }
 
-// decided returns the decision as Claude Code reads it; denial is the reason for denying.
+// decided encodes a decision for Claude Code; denial is the reason for denying.
 func decided(u agent.Use, d agent.Decision, denial string) (any, error) {
 	if !d.Allow {
 		return struct {
@@ -196,7 +196,7 @@ func decided(u agent.Use, d agent.Decision, denial string) (any, error) {
 	}{"allow", input, updates}, nil
 }
 
-// HookUse returns what a PermissionRequest hook is about, given its input.
+// HookUse decodes the input of a PermissionRequest hook.
 func HookUse(input []byte) (u agent.Use, session string, err error) {
 	var in struct {
 		Session     string            `json:"session_id"`
@@ -218,7 +218,7 @@ func HookUse(input []byte) (u agent.Use, session string, err error) {
 	return NewUse(body, in.Mode), in.Session, nil
 }
 
-// HookDecision is what a PermissionRequest hook prints to decide on a use.
+// HookDecision encodes a decision as the output of a PermissionRequest hook.
 func HookDecision(u agent.Use, d agent.Decision) ([]byte, error) {
 	decision, err := decided(u, d, cmp.Or(d.Reason, agent.NotAllowed))
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"teambridge/relay/wire"
 )
 
-// Process is a running child. Make it with [Start]; it must be brought to an end with [Process.End] or [Process.Kill],
-// or by the context of Start. Safe for concurrent use.
+// Process is a running child. Make it with [Start]; end it with [Process.End] or [Process.Kill], or by the
+// context of Start. It is safe for concurrent use.
 type Process struct {
 	options Options
 	launch  launch
@@ -30,32 +30,34 @@ type Process struct {
 	in      *stdin
 	stderr  process.Tail
 	log     backlog
-	signals signals // of the reader of stdout
+	signals signals // used only by the reader of stdout
 
-	// settings is held while model or permission mode change: a frame must not be written before that is answered.
+	// settings is held while the model or permission mode changes: no frame may be written before that is
+	// answered.
 	settings chan struct{}
 
 	mu          sync.Mutex
 	tracker     Tracker
 	permissions permissions
 	pending     map[string]chan ControlResponse
-	asked       map[string]context.CancelFunc // questions that wait for Permission.Ask
-	number      int                           // of our control requests
+	asked       map[string]context.CancelFunc // requests that wait for Permission.Ask
+	number      int                           // of the last control request
 	errors      []string                      // of the last result
-	cause       error                         // why we killed it
+	cause       error                         // why it was killed by this package
 
-	// Apart from mu, since large lines take a while.
+	// Separate from mu, since large lines take a while.
 	adapting sync.Mutex
 	adapter  *session.Adapter
 
 	asking sync.WaitGroup
 	life   context.Context // ends with the process
 	over   context.CancelFunc
-	done   chan struct{} // closed when everything is over, and err set
+	done   chan struct{} // closed when everything has ended and err is set
 	err    error
 }
 
-// Start starts a process. The end of ctx kills its group at once. Nothing is printed before the first frame.
+// Start starts a process. The end of ctx kills its group at once. The process prints nothing before its first
+// frame.
 func Start(ctx context.Context, options Options) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("claude: start: %w", err)
@@ -86,7 +88,7 @@ func Start(ctx context.Context, options Options) (*Process, error) {
 	return p, nil
 }
 
-// run does everything that happens in the background, and returns when all of it has ended.
+// run does all background work, and returns when the work has ended.
 func (p *Process) run(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(p.in.run)
@@ -111,7 +113,7 @@ func (p *Process) run(ctx context.Context) {
 	close(p.done)
 }
 
-// exit makes of what Wait returned what our Wait returns.
+// exit converts the error of the child's Wait.
 func (p *Process) exit(err error) error {
 	var exited *exec.ExitError
 	if err == nil && p.cause == nil {
@@ -129,7 +131,8 @@ func (p *Process) exit(err error) error {
 	return e
 }
 
-// last tells what the process did not print any more: a turn that was cut, or whose end only the transcript has.
+// last returns the events that the process did not live to print: a cut turn, or an end that only the
+// transcript has.
 func (p *Process) last() agent.Event {
 	p.adapting.Lock()
 	defer p.adapting.Unlock()
@@ -138,12 +141,12 @@ func (p *Process) last() agent.Event {
 	if session, since, open := p.adapter.Open(); open && p.options.Root != "" {
 		kept = Transcript{Root: p.options.Root, Dir: p.options.Dir, Session: session}.Envelopes(context.Background(), since, true)
 	}
-	// A transcript that cannot be read can still be read when the conversation is resumed.
+	// A transcript that cannot be read now is read when the conversation is resumed.
 	e.Envelopes, _ = p.adapter.End(e.At, kept)
 	return e
 }
 
-// fail kills the process for a reason, which Wait then tells.
+// fail kills the process; Wait then returns cause.
 func (p *Process) fail(cause error) {
 	p.mu.Lock()
 	if p.cause == nil {
@@ -153,16 +156,17 @@ func (p *Process) fail(cause error) {
 	p.child.Signal(process.KillGroup)
 }
 
-// Session is the id of the conversation the process was started with, empty for a Plain one without.
+// Session returns the id of the conversation that the process was started with; empty for a Plain process
+// without one.
 func (p *Process) Session() string { return p.launch.session }
 
-// ID identifies this process for a later process of ours. Record it before the first frame is sent. A process whose bridge
-// was killed finishes its turn: wait for it or end it before another resumes its conversation ([process.Predecessor]), or
-// the message may run twice.
+// ID identifies this process to later processes of the bridge. Record it before the first frame is sent. A
+// process whose bridge was killed finishes its turn: wait for it or end it before another resumes its
+// conversation ([process.Predecessor]), or the message may run twice.
 func (p *Process) ID() agent.Process { return agent.Process(p.child.Predecessor) }
 
-// Mode is what the process works with from the start. A Plain one gets neither a model nor a permission mode;
-// [Process.SetMode] can give it both.
+// Mode returns the mode that the process was started in. A Plain process starts with neither a model nor a
+// permission mode; [Process.SetMode] can set both.
 func (p *Process) Mode() mode.Mode {
 	m := p.options.Mode
 	if p.options.Plain {
@@ -171,9 +175,10 @@ func (p *Process) Mode() mode.Mode {
 	return m
 }
 
-// Send writes the line of a frame, after the lines before it and the answers to [Process.SetMode]. Nil says that the whole
-// line is in the pipe; [agent.Event.Progress] tells what becomes of it. Only after a [*WriteError] may a part have been
-// written; other errors are [ErrInvalid], [ErrEnded], [ErrUnusable] and ctx's.
+// Send writes the line of a frame, after all earlier lines and the answers to [Process.SetMode]. Nil means
+// that the whole line is in the pipe; [agent.Event.Progress] reports what happens to it. Only after a
+// [*WriteError] may part of it have been written; other errors are [ErrInvalid], [ErrEnded], [ErrUnusable]
+// and ctx's.
 func (p *Process) Send(ctx context.Context, data []byte) error {
 	f, err := ParseFrame(data)
 	if err != nil {
@@ -205,18 +210,20 @@ func (p *Process) Send(ctx context.Context, data []byte) error {
 	})
 }
 
-// State is how far a frame that was sent to this process has come. It may be ahead of the events that were read.
+// State returns the state of a frame that was sent to this process. It may be ahead of the events read so
+// far.
 func (p *Process) State(uuid string) agent.State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.tracker.State(uuid)
 }
 
-// Events gives what the process prints, in order, from where the last loop over it stopped. It ends with ctx's error, or
-// when the process has ended; [Process.Wait] then tells how. There can be one loop at a time.
+// Events yields the output of the process, in order, continuing where the last loop over it stopped. It ends
+// with ctx's error, or when the process has ended; [Process.Wait] then returns its exit error. Only one loop
+// may run at a time.
 func (p *Process) Events(ctx context.Context) iter.Seq2[agent.Event, error] { return p.log.all(ctx) }
 
-// read takes lines off stdout until its end.
+// read reads lines from stdout until its end.
 func (p *Process) read(stdout io.Reader) {
 	all := process.NewLines(stdout, p.options.LineLimit)
 	for {
@@ -230,7 +237,7 @@ func (p *Process) read(stdout io.Reader) {
 	}
 }
 
-// headOfSkipped is how much of an unusable line is shown.
+// headOfSkipped is the number of bytes shown of an unusable line.
 const headOfSkipped = 200
 
 func (p *Process) take(line []byte, size int64, last bool) {
@@ -288,8 +295,8 @@ func (p *Process) observe(payload Payload, line json.RawMessage, at time.Time) (
 	return progress, p.adapter.Line(line, at)
 }
 
-// Wait waits until the process has ended and its output was read. It returns nil after exit code 0, an [*ExitError] after
-// any other end, and ctx's error if ctx ends first.
+// Wait waits until the process has ended and all its output is read. It returns nil for exit code 0, ctx's
+// error if ctx ends first, and otherwise an [*ExitError].
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.done:
@@ -304,11 +311,12 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
-// CloseInput closes stdin after what waits to be written. Claude Code then finishes what it has and exits.
+// CloseInput closes stdin after all queued lines. Claude Code then finishes its work and exits.
 func (p *Process) CloseInput() { p.in.close() }
 
-// End closes stdin, after a while sends SIGTERM to the group, after another SIGKILL, and returns nil when the process has
-// ended; [Process.Wait] tells how. The end of ctx skips the waiting. On Windows the step of SIGTERM kills.
+// End closes stdin, then sends SIGTERM to the group, then SIGKILL, waiting in between as g says. It returns
+// nil when the process has ended; [Process.Wait] returns its exit error. The end of ctx skips the waiting. On
+// Windows the SIGTERM step kills.
 func (p *Process) End(ctx context.Context, g agent.Grace) error {
 	p.in.close()
 	if !p.child.Within(ctx, g.EOF) {
@@ -321,7 +329,7 @@ func (p *Process) End(ctx context.Context, g agent.Grace) error {
 	return nil
 }
 
-// Kill ends the group at once, as kill -9 does, and returns nil when the process has ended.
+// Kill ends the group at once, like kill -9, and returns nil when the process has ended.
 func (p *Process) Kill() error {
 	p.child.Signal(process.KillGroup)
 	<-p.done

@@ -8,10 +8,10 @@ import (
 	"teambridge/relay/profile"
 )
 
-// profile adds the flags for the profile as it is now, and returns it; a zero one if there is to be none.
+// profile adds the flags for the current content of the profile, and returns it; a zero one if there is none.
 //
-// Claude Code reads the file itself, so that keys that are not known here count, too. It runs an agent without any profile,
-// and with all tools, if it does not find the name; see [profiled].
+// Claude Code reads the file itself, so that keys unknown to this package work, too. If it does not find the
+// name, it runs without any profile and with all tools; see [profiled].
 func (o Options) profile(args *flags) (*profile.Profile, error) {
 	if o.Profile.Name == "" {
 		return &profile.Profile{}, nil
@@ -29,7 +29,7 @@ func (o Options) profile(args *flags) (*profile.Profile, error) {
 	return p, nil
 }
 
-// profiled returns an error if a process that was started with a profile does not know it.
+// profiled returns an error if a process that must have a profile does not list it.
 func profiled(name string, payload Payload) error {
 	if init, ok := payload.(Init); ok && name != "" && !slices.Contains(init.Agents, name) {
 		return &agent.WidenedError{Profile: name}

@@ -14,11 +14,11 @@ import (
 	"teambridge/teams"
 )
 
-// Runtime is Claude Code, or a program that speaks the same lines. Root of its Options must be set; Session, Resume
-// and Mode are given to each [Runtime.Start].
+// Runtime is Claude Code, or a program that speaks the same protocol. Root of its Options must be set.
+// Session, Resume and Mode come from each [Runtime.Start].
 type Runtime struct{ Options }
 
-// Command is what is started, for people.
+// Command returns the command line, for people.
 func (r Runtime) Command() string { return strings.Join(r.Options.Command, " ") }
 
 // SendsMessages is true: an agent has the tool SendMessage.
@@ -36,7 +36,7 @@ func (r Runtime) Encode(uuid, text string) ([]byte, error) {
 // Frame is [ParseFrame].
 func (Runtime) Frame(line []byte) (agent.Frame, error) { return ParseFrame(line) }
 
-// Start starts a process that begins a conversation, or resumes it if there is one. It can fail with
+// Start starts a process that begins a conversation, or resumes an existing one. It can fail with
 // [agent.ErrUnusable]. The end of ctx kills the process.
 func (r Runtime) Start(ctx context.Context, session string, mode mode.Mode) (agent.Agent, error) {
 	o := r.Options
@@ -64,7 +64,7 @@ func (r Runtime) Moved(session string) (now, holder string) {
 // Predecessor finds a process that an earlier relay started.
 func (Runtime) Predecessor(p agent.Process) agent.Predecessor { return process.Predecessor(p) }
 
-// Turn is [Transcript.Turn]. It cannot tell anything of a program whose transcript may be elsewhere.
+// Turn is [Transcript.Turn]. It reports nothing for a program whose transcript may be elsewhere.
 func (r Runtime) Turn(ctx context.Context, session, uuid string) (agent.Turn, error) {
 	t := r.transcript(session)
 	turn, err := t.Turn(ctx, uuid)

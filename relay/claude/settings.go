@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// NobodyAsked returns the settings that keep an agent of Claude Code from asking anybody for permission, as people know
-// them; empty: none do. With permissions.denyInsteadOfPrompting, what its rules leave open is denied, and even
-// --permission-prompt-tool is not asked. It counts in the settings of the user, whose directory root is, in --settings of the
-// command, and in managed settings, but not in those of a project. Managed settings that are in no file are not looked at.
+// NobodyAsked names the settings that make Claude Code deny instead of asking for permission; empty if there
+// are none. With permissions.denyInsteadOfPrompting, everything that the rules leave open is denied, and even
+// --permission-prompt-tool is not asked. The setting works in the user's settings (in the directory root), in
+// --settings of the command, and in managed settings, but not in those of a project. Managed settings outside
+// files are not checked.
 func NobodyAsked(root, dir string, command []string) string {
 	return nobodyAsked(root, dir, command, managedSettings)
 }
@@ -46,6 +47,6 @@ func deniesPrompts(settings []byte) bool {
 			DenyInsteadOfPrompting bool `json:"denyInsteadOfPrompting"`
 		} `json:"permissions"`
 	}
-	_ = json.Unmarshal(settings, &s) // what cannot be read sets nothing
+	_ = json.Unmarshal(settings, &s) // unreadable settings set nothing
 	return s.Permissions.DenyInsteadOfPrompting
 }

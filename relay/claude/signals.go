@@ -10,12 +10,12 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// signals puts into events what a relay wants to know of them, whatever the runtime.
+// signals adds to events the facts that a relay uses with any runtime.
 type signals struct {
 	root   string          // of Claude Code
-	tasks  map[string]bool // background tasks that run, by id
-	crons  int             // what the agent has scheduled to be repeated
-	wakeup bool            // it has scheduled a turn of its own
+	tasks  map[string]bool // running background tasks, by id
+	crons  int             // number of recurring schedules of the agent
+	wakeup bool            // the agent has scheduled its own next turn
 }
 
 func (s *signals) add(e *agent.Event) {
@@ -36,7 +36,7 @@ func (s *signals) add(e *agent.Event) {
 		}
 	case Lifecycle:
 		if bytes.Contains(e.Line, []byte(`"wakeup_source":"loop_wakeup"`)) {
-			s.wakeup = false // it has come
+			s.wakeup = false // the scheduled turn has begun
 		}
 	case Other:
 		if p.Type == "system" {
@@ -55,16 +55,16 @@ func (s *signals) background() agent.Background {
 	return agent.Background{Tasks: len(s.tasks), Scheduled: s.crons > 0 || s.wakeup}
 }
 
-// writesLost is the subtype of the last line of a process that could not write all that it wanted to keep.
+// writesLost is the subtype of the last line of a process that could not write all of its records.
 const writesLost = "session_writes_lost"
 
-// lost says what Claude Code could not write. It tells so once, as it exits, with status 0.
+// lost describes what Claude Code could not write. It reports this once, as it exits, with status 0.
 func (s *signals) lost(line []byte) string {
 	var l struct {
 		Code string   `json:"error_code"`
 		Lost []string `json:"lost"`
 	}
-	_ = json.Unmarshal(line, &l) // a part of it is more than nothing
+	_ = json.Unmarshal(line, &l) // part of it is better than nothing
 	why, what := fmt.Sprintf("the disk is full (%.40s)", l.Code), "changes of its configuration"
 	if l.Code == "EDQUOT" {
 		why = "the disk quota is used up (EDQUOT)"
@@ -75,7 +75,7 @@ func (s *signals) lost(line []byte) string {
 	return fmt.Sprintf("%s%s: the agent lost %s; make room on the disk of %s", agent.LostWrites, why, what, s.root)
 }
 
-// toolUses are the uses of tools in a line that the agent printed.
+// toolUses returns the tool uses in a line of output.
 func toolUses(line []byte) []transcript.Block {
 	var r transcript.Record
 	if !bytes.Contains(line, []byte(`"tool_use"`)) || !transcript.Decode(line, &r) {
@@ -84,7 +84,7 @@ func toolUses(line []byte) []transcript.Block {
 	return slices.DeleteFunc(transcript.Blocks(r.Message.Content), func(b transcript.Block) bool { return b.Type != "tool_use" })
 }
 
-// recipient returns to whom a use of SendMessage writes, "*" for all members, or "".
+// recipient returns the recipient of a SendMessage use, "*" for all members, or "" for any other tool.
 func recipient(use transcript.Block) string {
 	var input struct{ To, Type string }
 	if use.Name != "SendMessage" || json.Unmarshal(use.Input, &input) != nil {
@@ -96,8 +96,8 @@ func recipient(use transcript.Block) string {
 	return input.To
 }
 
-// schedule notes what the agent has scheduled, by the tool that it used, even if that was
-// refused. The schedule ends with the process.
+// schedule notes that the agent used a scheduling tool, even if the use was refused. A schedule ends with the
+// process.
 func (s *signals) schedule(tool string) {
 	switch tool {
 	case "CronCreate":
@@ -109,7 +109,7 @@ func (s *signals) schedule(tool string) {
 	}
 }
 
-// task notes that background tasks began or ended, or which ones run.
+// task updates the set of background tasks that run.
 func (s *signals) task(subtype string, line []byte) {
 	var l struct {
 		ID    string `json:"task_id"`

@@ -11,33 +11,33 @@ import (
 	"teambridge/relay/pipe"
 )
 
-// stdin writes lines, one at a time and whole, from one goroutine.
+// stdin writes whole lines, one at a time, from one goroutine.
 type stdin struct {
 	file    *os.File
 	timeout time.Duration
-	kill    func() // ends the process where a write cannot be given a deadline
+	kill    func() // ends the process if a write cannot have a deadline
 	lines   *pipe.Stream[*line]
-	gone    atomic.Bool // the process is: nothing is written any more
+	gone    atomic.Bool // the process is gone: nothing more is written
 }
 
-// line is one that waits to be written.
+// line is a queued line.
 type line struct {
-	uuid string // of a frame
+	uuid string // of its frame
 	data []byte // without the newline
-	// before is called right before the first byte is written; an error leaves the line unwritten. unwritten takes it
-	// back if not a byte went in. Both may be nil.
+	// before is called right before the first byte is written; if it fails, the line is not written.
+	// unwritten is called if nothing was written after all. Both may be nil.
 	before    func() error
 	unwritten func()
 	done      chan error  // gets one value
-	claimed   atomic.Bool // by the writer, or by the sender that takes it back
+	claimed   atomic.Bool // by the writer, or by a sender that cancels it
 }
 
 func newStdin(file *os.File, timeout time.Duration, kill func()) *stdin {
 	return &stdin{file: file, timeout: timeout, kill: kill, lines: pipe.NewStream[*line](waiting)}
 }
 
-// send hands a line to the writer and waits until it was written. The end of ctx takes back a line that the writer has not
-// begun; a write has a deadline of its own.
+// send queues a line and waits until it is written. The end of ctx cancels a line that the writer has not
+// begun; the write itself has its own deadline.
 func (s *stdin) send(ctx context.Context, l *line) error {
 	l.done = make(chan error, 1)
 	if err := s.lines.Send(ctx, l); err != nil {
@@ -54,12 +54,12 @@ func (s *stdin) send(ctx context.Context, l *line) error {
 	return <-l.done
 }
 
-// post hands a line to the writer without waiting. There can be too many: pipe.ErrFull.
+// post queues a line without waiting. It fails with pipe.ErrFull if too many wait.
 func (s *stdin) post(data []byte) error {
 	return closed(s.lines.Push(&line{data: data, done: make(chan error, 1)}))
 }
 
-// closed says for the end of the stream what it means here.
+// closed converts the stream's end error for callers.
 func closed(err error) error {
 	switch {
 	case err == nil, errors.Is(err, ErrUnusable), errors.Is(err, ErrEnded):
@@ -70,13 +70,13 @@ func closed(err error) error {
 	return fmt.Errorf("claude: write: %w", err)
 }
 
-// run writes until the stream has ended, and closes the file.
+// run writes until the stream ends, and closes the file.
 func (s *stdin) run() {
 	defer s.file.Close()
 	var broken error
 	for l := range s.lines.All(context.Background()) {
 		if l == nil {
-			continue // the end by Fail, as a value
+			continue // the stream's failure, as its last value
 		}
 		if broken != nil {
 			l.done <- broken
@@ -94,7 +94,7 @@ func (s *stdin) run() {
 
 func (s *stdin) write(l *line) error {
 	if !l.claim() {
-		return nil // nobody waits for it
+		return nil // the sender has cancelled it
 	}
 	if s.gone.Load() {
 		return fmt.Errorf("claude: write: %w", ErrEnded)
@@ -111,10 +111,10 @@ func (s *stdin) write(l *line) error {
 	case err != nil:
 		return s.failed(l, 0, err)
 	}
-	if s.gone.Load() { // abandon may have set its deadline before ours
+	if s.gone.Load() { // abandon may have set its deadline before this one
 		return s.failed(l, 0, ErrEnded)
 	}
-	// One write of the whole line: a pipe takes up to 4 KiB of it all or not at all.
+	// One write of the whole line: a pipe takes up to 4 KiB all or nothing.
 	n, err := s.file.Write(append(l.data[:len(l.data):len(l.data)], '\n'))
 	if err != nil {
 		return s.failed(l, n, err)
@@ -129,16 +129,16 @@ func (s *stdin) failed(l *line, n int, err error) error {
 	return &WriteError{UUID: l.uuid, Written: n, Size: len(l.data) + 1, Err: err}
 }
 
-// close lets no more lines in. What waits is still written, then the process sees the end of its stdin.
+// close accepts no more lines. Queued lines are still written; then the process sees the end of its stdin.
 func (s *stdin) close() { s.lines.End() }
 
-// abandon is close for a process that is gone: what waits is not written.
+// abandon is close for a process that is gone: queued lines are not written.
 func (s *stdin) abandon() {
 	s.gone.Store(true)
 	s.lines.Fail(fmt.Errorf("claude: write: %w", ErrEnded))
-	// Somebody else may hold the other end, and not read.
+	// Another process may hold the other end without reading.
 	_ = s.file.SetWriteDeadline(time.Now())
 }
 
-// claim reports whether the line is the caller's: the writer's to write, or the sender's to take back.
+// claim reports whether the caller owns the line: the writer to write it, or the sender to cancel it.
 func (l *line) claim() bool { return l.claimed.CompareAndSwap(false, true) }

@@ -9,8 +9,8 @@ import (
 	"teambridge/relay/profile"
 )
 
-// Terminal is the command for a process that a person uses at a terminal, and the session it has. Of the options,
-// Command, Session, Resume and Mode count. Added at the end of Command are
+// Terminal returns the command for a process that a person uses at a terminal, and its session. It uses the
+// options Command, Session, Resume and Mode, and appends to Command
 //
 //	--session-id UUID, or --resume UUID
 //	--prefill=TEXT                          with a text, which is put at the prompt and not run, without
@@ -19,13 +19,13 @@ import (
 //	--settings=VALUE                        what the function returns for the value that Command has, which is empty if
 //	                                        it has none; empty: as it was
 //
-// In plan mode neither --dangerously-skip-permissions nor the flag that lets a person switch to that is given: see
-// [Options.Argv].
+// In plan mode neither --dangerously-skip-permissions nor the flag that lets a person switch to it is passed:
+// see [Options.Argv].
 //
-// Refused with [ErrInvalid] is what Argv refuses about the session, and what leaves the terminal: --print, its formats,
-// --background; two --settings, since only one would count; and a prompt or a subcommand,
-// since a prompt would run again whenever the session is resumed. A prompt behind a flag that is not known counts as
-// the value of that.
+// It refuses with [ErrInvalid] the session flags that Argv refuses; flags that need no terminal, which are
+// --print, its formats, and --background; two --settings, since only one would take effect; and a prompt or a
+// subcommand, since a prompt would run again whenever the session is resumed. A prompt after an unknown flag
+// is taken for that flag's value.
 func (o Options) Terminal(prefill string, settings func(own string) (string, error)) (argv []string, session string, err error) {
 	invalid := func(err error) ([]string, string, error) {
 		return nil, "", &CommandError{err}
@@ -80,7 +80,7 @@ func (o Options) Terminal(prefill string, settings func(own string) (string, err
 	return append(program, args.list...), session, nil
 }
 
-// Flags that take no value, and flags that take all that follows. All others take one.
+// Flags without a value, and flags that take all following arguments. All others take one value.
 var (
 	plainFlags = []string{
 		skipPermissions, allowSkipping, "--ax-screen-reader", "--bare", "--brief", "--chrome", "--no-chrome", "--disable-slash-commands",
@@ -91,9 +91,9 @@ var (
 	}
 )
 
-// prompt is the first argument that is neither a flag nor the value of one; empty if there is none.
+// prompt returns the first argument that is neither a flag nor a flag's value; empty if there is none.
 func (f *flags) prompt() string {
-	values := 0 // how many may follow
+	values := 0 // how many values may follow
 	for i, arg := range f.list {
 		name, _, inside := strings.Cut(arg, "=")
 		switch {
@@ -114,8 +114,8 @@ func (f *flags) prompt() string {
 	return ""
 }
 
-// TakeSession takes the session out of a command whose session can change, as with /clear. Empty: it names none. The
-// error wraps [ErrInvalid].
+// TakeSession removes the session from a command whose session can change, as with /clear. The session is
+// empty if the command names none. The error wraps [ErrInvalid].
 func TakeSession(command []string) (rest []string, session string, err error) {
 	program, args := split(command)
 	if !args.has("--resume", "-r", "--session-id") {

@@ -7,8 +7,8 @@ import (
 	"teambridge/relay/agent"
 )
 
-// Tracker tells from what a process prints how far each frame has come. The zero value is ready. It is not safe for
-// concurrent use. A frame is known by its uuid alone:
+// Tracker derives the state of each frame from the output of a process. The zero value is ready to use. It is
+// not safe for concurrent use. A frame is identified by its uuid alone:
 //
 //   - Accepted: lifecycle started, or the echo of its uuid with a timestamp. A frame that is joined with the next is
 //     echoed without a timestamp, after lifecycle queued.
@@ -16,33 +16,33 @@ import (
 //     are both cancelled.
 //   - Known: an echo without a timestamp and with none of these before.
 //
-// Claude Code prints the lifecycle of each frame, commands and messages of teammates included, even without
+// Claude Code prints the lifecycle of each frame, including commands and messages of teammates, even without
 // --replay-user-messages. Other programs may print less:
 //
 //   - One that echoes frames without a lifecycle: the first result after the echo is the end.
 //   - One that has echoed nothing, told no version and printed a result: Unproven.
 type Tracker struct {
 	frames  map[string]*frame
-	order   []string // in flight, as they were sent
-	ended   []string // the others, oldest first
-	stamped bool     // an echo had a timestamp: this program gives them
+	order   []string // frames in flight, in the order sent
+	ended   []string // frames that have ended, oldest first
+	stamped bool     // an echo had a timestamp, so this program adds them
 	echoed  bool     // this program acknowledges
-	version string   // of Claude Code, which acknowledges
+	version string   // of Claude Code, which always acknowledges
 }
 
-// remembered bounds how many frames that have ended are kept.
+// remembered is the number of ended frames that are kept.
 const remembered = 1024
 
 type frame struct {
 	state       agent.State
-	init        bool // a turn began since it was written
-	lifecycle   bool // the process speaks of it by its uuid
+	init        bool // a turn has begun since it was written
+	lifecycle   bool // the process reports on it by uuid
 	interrupted bool
 	result      *Result
 }
 
-// Sent says that the frame is about to be written. A frame that is in flight stays as it is; one that has ended begins
-// again.
+// Sent notes that the frame is about to be written. A frame in flight keeps its state; one that has ended
+// begins again.
 func (t *Tracker) Sent(f agent.Frame) {
 	if t.State(f.UUID).InFlight() {
 		return
@@ -55,21 +55,21 @@ func (t *Tracker) Sent(f agent.Frame) {
 	t.order = append(t.order, f.UUID)
 }
 
-// Unsent takes back a Sent after which nothing was written.
+// Unsent undoes Sent if nothing was written.
 func (t *Tracker) Unsent(uuid string) {
 	if t.State(uuid) == agent.Written {
 		t.forget(uuid)
 	}
 }
 
-// Interrupted says that an interrupt of the frame is about to be written.
+// Interrupted notes that an interrupt of the frame is about to be written.
 func (t *Tracker) Interrupted(uuid string) {
 	if f := t.frames[uuid]; f != nil {
 		f.interrupted = true
 	}
 }
 
-// State is the state of the frame, 0 if it was not sent. Of those that have ended, the last 1024 are kept.
+// State returns the state of a frame, 0 if it was not sent. Only the last 1024 ended frames are kept.
 func (t *Tracker) State(uuid string) agent.State {
 	if f := t.frames[uuid]; f != nil {
 		return f.state
@@ -77,10 +77,10 @@ func (t *Tracker) State(uuid string) agent.State {
 	return 0
 }
 
-// InFlight are the frames that are Written or Accepted, in the order they were sent.
+// InFlight returns the frames that are Written or Accepted, in the order sent.
 func (t *Tracker) InFlight() []string { return slices.Clone(t.order) }
 
-// Observe takes the next thing the process printed and returns what it changed.
+// Observe processes the next payload of the process, and returns the changes.
 func (t *Tracker) Observe(p Payload) []agent.Progress {
 	switch p := p.(type) {
 	case Init:
@@ -104,7 +104,7 @@ func (t *Tracker) Observe(p Payload) []agent.Progress {
 	return nil
 }
 
-// exits ends the frames whose results were printed, and whose ends will not be.
+// exits ends the frames whose results were printed but whose ends will not be.
 func (t *Tracker) exits() (all []agent.Progress) {
 	for _, uuid := range t.InFlight() {
 		if f := t.frames[uuid]; f.state == agent.Accepted && f.result != nil {
@@ -131,7 +131,7 @@ func (t *Tracker) lifecycle(p Lifecycle) []agent.Progress {
 	case "completed":
 		switch {
 		case f.state == agent.Written && !f.lifecycle:
-			// After a resume the echo of a known uuid comes first, but this alone would say the same.
+			// After a resume the echo of a known uuid comes first, but this lifecycle alone means the same.
 			return t.to(p.UUID, agent.Known)
 		case f.state.InFlight():
 			return t.end(p.UUID, agent.Done)
@@ -151,8 +151,8 @@ func (t *Tracker) echo(p Echo) []agent.Progress {
 	if f == nil || f.state != agent.Written {
 		return nil
 	}
-	// The init can be another turn's. A wrong Known is put right by the transcript; a wrong Accepted would wait for a
-	// wrong end.
+	// The init can be another turn's. The transcript corrects a wrong Known; a wrong Accepted would wait for
+	// a wrong end.
 	if p.Stamped || f.lifecycle || f.init && !t.stamped {
 		return t.to(p.UUID, agent.Accepted)
 	}
@@ -170,10 +170,10 @@ func (t *Tracker) result(p Result) []agent.Progress {
 		}
 		switch {
 		case !ours && len(p.UUIDs) > 0:
-			// It names the frames of its turn.
+			// The result names the frames of its turn.
 		case f.lifecycle:
-			// Its own end is still to come. Turns run one at a time, so a result that
-			// names no frames is of the turn that has started.
+			// The frame's own end is still to come. Turns run one at a time, so a result that names no frames
+			// belongs to the turn that has started.
 			if f.state == agent.Accepted {
 				f.result = &p
 			}
@@ -193,7 +193,7 @@ func (t *Tracker) result(p Result) []agent.Progress {
 	return all
 }
 
-// end brings a frame to its end, which its result may tell better than the word for it.
+// end ends a frame. Its result may be more precise than the lifecycle's state.
 func (t *Tracker) end(uuid string, state agent.State) []agent.Progress {
 	f := t.frames[uuid]
 	if r := f.result; r != nil && state != agent.Unproven {

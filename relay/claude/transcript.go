@@ -18,17 +18,16 @@ import (
 // Transcript is the file in which Claude Code keeps a conversation, one JSON record a line. It can be read while Claude
 // Code writes it.
 //
-// Claude Code writes a record about 0.1 s after what it tells: that the model was called with a frame, that it
-// answered, that a tool was done. A process that is killed in this gap loses the record, and its successor repeats that
-// step.
+// Claude Code writes a record about 0.1 s after its event: a call of the model, the answer, the end of a
+// tool. A process that is killed in this gap loses the record, and its successor repeats that step.
 type Transcript struct {
 	Root    string // of Claude Code: $CLAUDE_CONFIG_DIR, or ~/.claude
 	Dir     string // the working directory of the process
 	Session string // the id of the conversation
 }
 
-// Path is where the transcript is, or an error that wraps [fs.ErrNotExist]. It may be under another directory's name,
-// since a process can change its own.
+// Path returns the path of the transcript, or an error that wraps [fs.ErrNotExist]. It may be under the name
+// of another directory, since a process can change its own.
 func (t Transcript) Path() (string, error) {
 	path, err := transcript.Find(t.Root, t.Dir, t.Session)
 	if err != nil {
@@ -37,7 +36,7 @@ func (t Transcript) Path() (string, error) {
 	return path, nil
 }
 
-// Exists reports whether there is a transcript, which a process writes with its first turn.
+// Exists reports whether there is a transcript. A process writes it with its first turn.
 func (t Transcript) Exists() (bool, error) {
 	_, err := t.Path()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,10 +45,9 @@ func (t Transcript) Exists() (bool, error) {
 	return err == nil, err
 }
 
-// Resumable reports whether a process can resume the session. A session without a
-// transcript can be begun. If the transcript has no message, because its process was
-// killed while it wrote the first one, Claude Code can do neither: the
-// error is [agent.ErrUnusable].
+// Resumable reports whether a process can resume the session. A session without a transcript can only be
+// begun. If its process was killed while it wrote the first message, the transcript has none, and Claude Code
+// can neither begin nor resume it: the error is [agent.ErrUnusable].
 func (t Transcript) Resumable() (bool, error) {
 	path, err := t.Path()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,11 +67,11 @@ func (t Transcript) Resumable() (bool, error) {
 	return false, fmt.Errorf("claude: transcript %s: %w", path, agent.ErrUnusable)
 }
 
-// Turn tells what became of a frame; without a transcript the result is zero. It reads the file from its beginning, about
-// a second per GB.
+// Turn returns what the transcript has of a frame's turn; zero without a transcript. It reads the file from
+// its beginning, at about 1 GB/s.
 //
-// The turn is what descends from the frame's record by parentUuid, also over a compaction, up to the next thing that was
-// said to the agent, without records of subagents.
+// The turn consists of the descendants of the frame's record by parentUuid, even across a compaction, up to
+// the next prompt, without records of subagents.
 func (t Transcript) Turn(ctx context.Context, uuid string) (agent.Turn, error) {
 	path, err := t.Path()
 	if errors.Is(err, fs.ErrNotExist) || err == nil && uuid == "" {
@@ -104,9 +102,10 @@ func (t Transcript) Turn(ctx context.Context, uuid string) (agent.Turn, error) {
 	return turn.Turn, nil
 }
 
-// Envelopes tells what the transcript says since a time, and before that from the beginning of the turn that was open a
-// minute earlier, with the ids that [agent.Event.Envelopes] had: see package session. If the process is gone, what is open
-// has failed. Without a transcript there is nothing.
+// Envelopes yields the envelopes of the transcript since a time, and before that from the beginning of the
+// turn that was open a minute earlier. Their ids are those of [agent.Event.Envelopes]: see package session.
+// gone means that the process has exited, so that everything open has failed. Without a transcript there is
+// nothing.
 func (t Transcript) Envelopes(ctx context.Context, since time.Time, gone bool) iter.Seq2[wire.Envelope, error] {
 	return func(yield func(wire.Envelope, error) bool) {
 		path, err := t.Path()
@@ -124,14 +123,14 @@ func (t Transcript) Envelopes(ctx context.Context, since time.Time, gone bool) i
 	}
 }
 
-// turnReading is what is known of a turn while it is read.
+// turnReading is the state of a turn while its transcript is read.
 type turnReading struct {
 	agent.Turn
 	members map[string]bool // uuids of its records
 	said    transcript.Said
 }
 
-// take adds a record to the turn, if it belongs to it.
+// take adds a record to the turn if it belongs there.
 func (t *turnReading) take(r *transcript.Record, uuid string) {
 	if r.UUID == "" || r.Sidechain {
 		return
@@ -151,7 +150,7 @@ func (t *turnReading) take(r *transcript.Record, uuid string) {
 			t.Interrupted = true
 			return
 		case !r.Meta && !r.Summary && kind != transcript.Results:
-			return // the next thing that was said, and its own turn
+			return // the next prompt begins its own turn
 		}
 	case "assistant":
 		t.Stop = r.Message.Stop
