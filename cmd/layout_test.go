@@ -42,9 +42,8 @@ var mayImport = map[string][]string{
 	"inbox":                    {"teams", "teams/lockedfile", "teams/rawjson"},
 	"inbox/sqlite":             {},
 	"inbox/ledger":             {"inbox", "inbox/sqlite", "teams", "teams/rawjson"},
-	"inbox/journal":            {"inbox", "inbox/sqlite", "teams", "teams/excerpt", "teams/rawjson", "teams/watch"},
+	"inbox/journal":            {"inbox", "inbox/ledger", "inbox/sqlite", "teams", "teams/excerpt", "teams/rawjson", "teams/watch"},
 	"inbox/mail":               {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},
-	"inbox/replicate":          {"inbox", "inbox/journal", "inbox/ledger", "teams"},
 	"teams/watch":              {"teams/sharedfile"},
 	"relay/agent":              {"relay/mode", "relay/wire"},
 	"relay/mode":               {"teams/rawjson"},
@@ -103,7 +102,7 @@ var mayImport = map[string][]string{
 		"status/api", "status/attention", "status/view", "teams", "teams/lockedfile",
 	},
 	"status/history": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay/claude/session", "relay/fleet", "relay/pane", "relay/runtimes", "relay/wire",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay/claude/session", "relay/fleet", "relay/pane", "relay/runtimes", "relay/wire",
 		"status", "status/api", "status/attention", "status/local", "status/signals", "status/view", "teams", "teams/rawjson", "teams/tasks", "teams/transcript", "teams/watch",
 	},
 	"status/links": {
@@ -119,7 +118,7 @@ var mayImport = map[string][]string{
 		"status", "status/api", "status/doctor", "status/history", "status/links", "status/local", "status/plain", "status/question", "status/view", "teams", "teams/transcript",
 	},
 	"status/service": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/replicate", "relay", "relay/claude/session", "relay/fleet", "relay/link", "relay/pane", "relay/wire",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/session", "relay/fleet", "relay/link", "relay/pane", "relay/wire",
 		"status", "status/alert", "status/api", "status/attention", "status/bridge", "status/history", "status/links", "status/local", "status/plain", "status/signals", "status/view", "teams", "teams/lockedfile", "teams/tasks", "teams/transcript", "teams/watch",
 	},
 	"status/bridge/bridgetest": {"inbox", "inbox/journal", "inbox/ledger", "relay/link/nats", "relay/relaytest/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone

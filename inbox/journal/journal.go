@@ -42,9 +42,14 @@
 //
 // # Sent messages and relays
 //
-// An agent can take a row before anybody sees it in the file. So [Journal.CopyEvents] copies
-// what a ledger has of our messages, of relays and their deliveries. They are in one order
-// with everything else. A sent row that somebody also saw in the file is one message.
+// Watching files does not find everything. So [Journal.Copy] copies the events of a ledger: user prompts, which are in no file; sent
+// and claimed rows, which an agent may take before anybody sees them, as one message with what was seen; a headless agent's answers,
+// in its own inbox; and what happened to relays and deliveries. They are in one order with everything else.
+//
+// The ledger records an event in the commit that causes it, and the journal how far it has copied in the commit that copies. So no
+// event is missed or copied twice, no matter who copies, how many processes copy at once, or when one of them is killed. This holds
+// even after a power cut that took back the ledger's last commits but not the journal's, and after an older copy of the ledger was
+// restored. The journal then keeps the lost events, reads all that the ledger has, and passes over what it knows.
 //
 // # What agents say and do
 //
@@ -106,8 +111,8 @@ var schema string
 func format() sqlite.Format {
 	return sqlite.Format{
 		Name:        "journal",
-		Application: 0x74624a31,                      // "tbJ1"
-		Development: []int32{0x74624a4e, 0x74624a6f}, // "tbJN", "tbJo"
+		Application: 0x74624a32,                                  // "tbJ2"
+		Development: []int32{0x74624a4e, 0x74624a6f, 0x74624a31}, // "tbJN", "tbJo", "tbJ1"
 		Schema:      []string{schema},
 		// So that Prune can give space back without writing the file again.
 		Create: "PRAGMA auto_vacuum=INCREMENTAL",

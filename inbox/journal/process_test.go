@@ -12,13 +12,34 @@ import (
 	"time"
 
 	"teambridge/inbox"
+	"teambridge/inbox/ledger"
 	"teambridge/inbox/sqlite"
 	"teambridge/relay/relaytest/killtest"
 )
 
 func TestMain(m *testing.M) {
 	flag.Set("rapid.checks", "25") // unless the command line says otherwise
-	killtest.Main(m, killtest.Roles{"watch": childWatch, "forever": childForever, "record": childRecord})
+	lastCopy = time.Minute         // a busy disk takes longer than the two seconds
+	killtest.Main(m, killtest.Roles{"watch": childWatch, "forever": childForever, "record": childRecord, "copier": copyForEver})
+}
+
+// copyForEver copies in a directory until it is killed.
+func copyForEver(args []string) error {
+	ctx, dir := context.Background(), args[0]
+	l, err := ledger.Open(ctx, filepath.Join(dir, "ledger.db"))
+	if err != nil {
+		return err
+	}
+	j, err := Open(ctx, filepath.Join(dir, "journal.db"))
+	if err != nil {
+		return err
+	}
+	fmt.Println("copying")
+	for {
+		if _, err := j.Copy(ctx, l); err != nil {
+			return err
+		}
+	}
 }
 
 const (

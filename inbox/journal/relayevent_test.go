@@ -10,10 +10,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"teambridge/inbox"
+	"teambridge/inbox/ledger"
 )
 
-func anEvent(n int64, delivery, state string) RelayEvent {
-	return RelayEvent{
+// copyEvents copies events, as far as they are not there, and returns how many changed something.
+func copyEvents(t *testing.T, j *Journal, list ...ledger.Event) int {
+	t.Helper()
+	after, err := j.Copied(t.Context())
+	must(t, err)
+	n, err := j.CopyEvents(t.Context(), &after, list...)
+	must(t, err)
+	return n
+}
+
+func anEvent(n int64, delivery string, state ledger.DeliveryState) ledger.Event {
+	return ledger.Event{
 		N: n, InboxKey: inbox.Key(root, blue(), "bob"), At: at(float64(n)), Delivery: delivery, ID: "id-" + delivery, From: "alice", State: state,
 	}
 }
@@ -29,49 +40,43 @@ func events(t *testing.T, j *Journal, q Query) string {
 }
 
 // Events are recorded once each, however often and in whatever pieces they are
-// handed over, in one order with all else; another source counts for itself.
+// handed over, in one order with all else; one with another time is another one.
 func TestRelayedOnce(t *testing.T) {
 	t.Parallel()
 	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
-	record := func(want int, source string, list ...RelayEvent) {
+	record := func(want int, list ...ledger.Event) {
 		t.Helper()
-		got, err := j.CopyEvents(t.Context(), source, list...)
-		must(t, err)
-		if got != want {
+		if got := copyEvents(t, j, list...); got != want {
 			t.Errorf("%d recorded, want %d", got, want)
 		}
 	}
 	claimed, written, done := anEvent(3, "d", "claimed"), anEvent(4, "d", "written"), anEvent(9, "d", "done")
-	record(1, "l", claimed)
+	elsewhere := claimed
+	elsewhere.At = at(3.5)
+	record(1, claimed)
 	observe(t, j, look(t, 1, row("a")))
-	record(1, "l", claimed, written)
-	record(0, "l", claimed, written)
-	record(1, "l", written, done)
-	record(0, "l")
-	record(1, "other", claimed)
+	record(1, claimed, written)
+	record(0, claimed, written)
+	record(1, written, done)
+	record(0)
+	record(1, elsewhere)
 	list, err := j.Changes(t.Context(), 0, 100)
 	must(t, err)
 	wantChanges(t, list, "1 relay d claimed, 2 appeared a#1, 3 relay d written, 4 relay d done, 5 relay d claimed")
-	claimed.Seq = 1
-	if diff := cmp.Diff(claimed, list[0].RelayEvent); diff != "" {
+	want := RelayEvent{Seq: 1, InboxKey: claimed.InboxKey, At: at(3), Delivery: "d", ID: "id-d", From: "alice", State: "claimed", N: 3}
+	if diff := cmp.Diff(want, list[0].RelayEvent); diff != "" {
 		t.Errorf("event (-want +got):\n%s", diff)
 	}
-	if n, err := j.CopiedUpTo(t.Context(), "l"); n != 9 || err != nil {
-		t.Errorf("copied up to %d, %v; want 9", n, err)
+	if got, err := j.Copied(t.Context()); got != (Copied{3, at(3.5)}) || err != nil {
+		t.Errorf("copied up to %v, %v", got, err)
 	}
-	for _, bad := range [][]RelayEvent{
-		{anEvent(11, "d", "done"), anEvent(11, "e", "done")},
-		{anEvent(11, "d", "")},
-		{{N: 11, InboxKey: inbox.Key(root, blue(), "bob"), State: "done"}},
-	} {
-		if _, err := j.CopyEvents(t.Context(), "l", bad...); !errors.As(err, new(*ValueError)) {
-			t.Errorf("%v: got %v, want a ValueError", bad, err)
-		}
+	if n, err := j.CopyEvents(t.Context(), &Copied{9, at(9)}, anEvent(11, "d", "done")); n != 0 || err != nil {
+		t.Errorf("after what another process has copied: %d, %v", n, err)
 	}
 
 	other := anEvent(10, "e", "failed")
 	other.Inbox, other.From = "carol", "dave"
-	record(1, "l", other)
+	record(1, other)
 	for q, want := range map[Query]string{
 		{Inbox: "carol"}:           "6 e failed",
 		{From: "dave"}:             "6 e failed",
@@ -94,16 +99,15 @@ func TestRelayedOnce(t *testing.T) {
 func TestPruneForgetsRelayed(t *testing.T) {
 	t.Parallel()
 	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
-	list := []RelayEvent{anEvent(1, "d", "claimed"), anEvent(2, "d", "done"), anEvent(30, "e", "claimed")}
-	_, err := j.CopyEvents(t.Context(), "l", list...)
-	must(t, err)
+	list := []ledger.Event{anEvent(1, "d", "claimed"), anEvent(2, "d", "done"), anEvent(30, "e", "claimed")}
+	copyEvents(t, j, list...)
 	p, err := j.Prune(t.Context(), at(20), 0)
 	must(t, err)
 	if got := events(t, j, Query{}); p.RelayEvents != 2 || got != "3 e claimed" {
 		t.Errorf("%d forgotten, left %q", p.RelayEvents, got)
 	}
-	if n, err := j.CopyEvents(t.Context(), "l", list...); n != 0 || err != nil {
-		t.Errorf("recorded %d again, %v", n, err)
+	if n := copyEvents(t, j, list[2]); n != 0 {
+		t.Errorf("recorded %d again", n)
 	}
 	if _, err := j.Changes(t.Context(), 1, 10); !errors.Is(err, ErrPruned) {
 		t.Errorf("changes after what was forgotten: %v", err)
@@ -121,13 +125,11 @@ func TestPruneForgetsRelayed(t *testing.T) {
 func TestExportRelayed(t *testing.T) {
 	t.Parallel()
 	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
-	_, err := j.CopyEvents(t.Context(), "l", anEvent(1, "d", "claimed"))
-	must(t, err)
+	copyEvents(t, j, anEvent(1, "d", "claimed"))
 	observe(t, j, look(t, 1, row("a")))
 	failed := anEvent(2, "d", "failed")
 	failed.Reason = "<too large>"
-	_, err = j.CopyEvents(t.Context(), "l", failed)
-	must(t, err)
+	copyEvents(t, j, failed)
 	for _, newest := range []bool{false, true} {
 		var out strings.Builder
 		must(t, j.Export(t.Context(), &out, Query{Newest: newest}))
@@ -150,12 +152,11 @@ func TestExportRelayed(t *testing.T) {
 // relayed message of somebody else has no receipt.
 func TestSeenByARelayedAgent(t *testing.T) {
 	t.Parallel()
-	for state, want := range map[string]bool{"claimed": false, "written": false, "accepted": true, "cut": true, "done": true, "failed": false, "taken_by_agent": false} {
+	for state, want := range map[ledger.DeliveryState]bool{"claimed": false, "written": false, "accepted": true, "cut": true, "done": true, "failed": false, "taken_by_agent": false} {
 		j := newJournal(t)
 		_, err := j.Verified(t.Context(), aKey("id-d"), at(1))
 		must(t, err)
-		_, err = j.CopyEvents(t.Context(), "l", anEvent(2, "d", state), anEvent(3, "e", state))
-		must(t, err)
+		copyEvents(t, j, anEvent(2, "d", state), anEvent(3, "e", state))
 		r, _, err := j.Receipt(t.Context(), aKey("id-d"))
 		if err != nil || r.State != Verified || want != r.SeenAt.Equal(at(2)) || want == r.SeenAt.IsZero() {
 			t.Errorf("%s: %+v, %v", state, r, err)

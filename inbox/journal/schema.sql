@@ -5,9 +5,11 @@
 CREATE TABLE counter (
 	only   INTEGER PRIMARY KEY CHECK (only = 1),
 	seq    INTEGER NOT NULL, -- the last one given
-	pruned INTEGER NOT NULL  -- the highest one that was deleted
+	pruned INTEGER NOT NULL, -- the highest one that was deleted
+	copied    INTEGER NOT NULL, -- the number of the last event that was copied from the ledger
+	copied_at INTEGER NOT NULL  -- and its time
 ) STRICT;
-INSERT INTO counter VALUES (1, 0, 0);
+INSERT INTO counter VALUES (1, 0, 0, 0, 0);
 
 -- See Position.
 CREATE TABLE epochs (
@@ -88,7 +90,7 @@ CREATE INDEX receipts_at ON receipts (at);
 -- Those that wait for a person are found without reading all.
 CREATE INDEX receipts_lost ON receipts (root, team, created_at) WHERE state IN ('lost', 'unknown');
 
--- What happened to relays and deliveries, copied from ledgers.
+-- What happened to relays and deliveries, copied from the ledger. An event is known by its time and its number there.
 CREATE TABLE relay_events (
 	seq        INTEGER PRIMARY KEY,
 	root       TEXT    NOT NULL,
@@ -108,11 +110,6 @@ CREATE TABLE relay_events (
 ) STRICT;
 CREATE INDEX relay_events_at ON relay_events (at);
 CREATE INDEX relay_events_id ON relay_events (id) WHERE id<>'';
--- Up to which number each source was copied, in the commit that copies.
-CREATE TABLE copied (
-	source TEXT    PRIMARY KEY,
-	n      INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
 
 -- What agents say and do.
 CREATE TABLE envelopes (

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -11,16 +10,17 @@ import (
 	"pgregory.net/rapid"
 
 	"teambridge/inbox"
+	"teambridge/inbox/ledger"
 )
 
 // sentAt is the event that a message was sent.
-func sentAt(n int64, clock float64, row string) RelayEvent {
-	return RelayEvent{N: n, InboxKey: inbox.Key(root, blue(), "bob"), At: at(clock), Sent: true, State: string(Verified), Row: []byte(row)}
+func sentAt(n int64, clock float64, row string) ledger.Event {
+	return ledger.Event{N: n, InboxKey: inbox.Key(root, blue(), "bob"), At: at(clock), Sent: ledger.SentWritten, Row: []byte(row)}
 }
 
-func unknownAt(n int64, clock float64, row string) RelayEvent {
+func unknownAt(n int64, clock float64, row string) ledger.Event {
 	e := sentAt(n, clock, row)
-	e.State = string(Unknown)
+	e.Sent = ledger.SentUnknown
 	return e
 }
 
@@ -30,30 +30,30 @@ func TestSent(t *testing.T) {
 	t.Parallel()
 	ours := row("ours", `"messageId":"ours"`)
 	for name, tc := range map[string]struct {
-		do      func(copied func(...RelayEvent), looked func(Snapshot))
+		do      func(copied func(...ledger.Event), looked func(Snapshot))
 		want    string
 		receipt State
 	}{
 		"only copied": {
-			do:   func(copied func(...RelayEvent), looked func(Snapshot)) { copied(sentAt(1, 5, ours)) },
+			do:   func(copied func(...ledger.Event), looked func(Snapshot)) { copied(sentAt(1, 5, ours)) },
 			want: "1 appeared ours#1, 2 verified ours", receipt: Verified,
 		},
 		"copied again, by another process": {
-			do: func(copied func(...RelayEvent), looked func(Snapshot)) {
+			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				copied(sentAt(1, 5, ours))
 				copied(sentAt(1, 5, ours))
 			},
 			want: "1 appeared ours#1, 2 verified ours", receipt: Verified,
 		},
 		"copied again, from a ledger that went back": {
-			do: func(copied func(...RelayEvent), looked func(Snapshot)) {
+			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				copied(sentAt(1, 5, ours))
 				copied(sentAt(2, 5, ours))
 			},
 			want: "1 appeared ours#1, 2 verified ours", receipt: Verified,
 		},
 		"seen and then copied": {
-			do: func(copied func(...RelayEvent), looked func(Snapshot)) {
+			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				looked(look(t, 6, ours))
 				copied(sentAt(1, 5, ours))
 				looked(look(t, 7, ours))
@@ -61,7 +61,7 @@ func TestSent(t *testing.T) {
 			want: "1 appeared ours#1, 2 verified ours", receipt: Verified,
 		},
 		"copied and then seen": {
-			do: func(copied func(...RelayEvent), looked func(Snapshot)) {
+			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				looked(look(t, 4))
 				copied(sentAt(1, 5, ours))
 				looked(look(t, 6, ours))
@@ -69,7 +69,7 @@ func TestSent(t *testing.T) {
 			want: "1 appeared ours#1, 2 verified ours", receipt: Verified,
 		},
 		"copied, seen and taken": {
-			do: func(copied func(...RelayEvent), looked func(Snapshot)) {
+			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				copied(sentAt(1, 5, ours))
 				looked(look(t, 6, row("theirs"), ours))
 				looked(look(t, 7, row("theirs")))
@@ -77,7 +77,7 @@ func TestSent(t *testing.T) {
 			want: "1 appeared ours#1, 2 verified ours, 3 appeared theirs#1, 4 gone ours#1", receipt: Verified,
 		},
 		"taken before anybody looked": {
-			do: func(copied func(...RelayEvent), looked func(Snapshot)) {
+			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				looked(look(t, 4, row("theirs")))
 				copied(sentAt(1, 5, ours))
 				looked(look(t, 6, row("theirs")))
@@ -85,7 +85,7 @@ func TestSent(t *testing.T) {
 			want: "1 appeared theirs#1, 2 appeared ours#1, 3 verified ours, 4 gone ours#1", receipt: Verified,
 		},
 		"taken, and somebody looked before it was copied": {
-			do: func(copied func(...RelayEvent), looked func(Snapshot)) {
+			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				looked(look(t, 6, row("theirs")))
 				copied(sentAt(1, 5, ours))
 				looked(look(t, 7, row("theirs")))
@@ -93,7 +93,7 @@ func TestSent(t *testing.T) {
 			want: "1 appeared theirs#1, 2 appeared ours#1, 3 gone ours#1, 4 verified ours", receipt: Verified,
 		},
 		"what was read before it was sent does not end it": {
-			do: func(copied func(...RelayEvent), looked func(Snapshot)) {
+			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				looked(look(t, 3))
 				copied(sentAt(1, 5, ours))
 				looked(look(t, 4, row("theirs")))
@@ -102,18 +102,18 @@ func TestSent(t *testing.T) {
 			want: "1 appeared ours#1, 2 verified ours, 3 appeared theirs#1, 4 gone theirs#1", receipt: Verified,
 		},
 		"marked as read": {
-			do: func(copied func(...RelayEvent), looked func(Snapshot)) {
+			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				copied(sentAt(1, 5, ours))
 				looked(look(t, 6, row("ours", `"messageId":"ours"`, `"read":true`)))
 			},
 			want: "1 appeared ours#1, 2 verified ours, 3 read ours#1", receipt: Verified,
 		},
 		"it is not known whether it was written": {
-			do:   func(copied func(...RelayEvent), looked func(Snapshot)) { copied(unknownAt(1, 5, ours)) },
+			do:   func(copied func(...ledger.Event), looked func(Snapshot)) { copied(unknownAt(1, 5, ours)) },
 			want: "1 appeared ours#1, 2 unknown ours", receipt: Unknown,
 		},
 		"it was written after somebody looked, if it was": {
-			do: func(copied func(...RelayEvent), looked func(Snapshot)) {
+			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				looked(look(t, 6, row("theirs")))
 				copied(unknownAt(1, 5, ours))
 				looked(look(t, 7, row("theirs"), ours))
@@ -121,7 +121,7 @@ func TestSent(t *testing.T) {
 			want: "1 appeared theirs#1, 2 appeared ours#1, 3 unknown ours", receipt: Unknown,
 		},
 		"it is not there": {
-			do: func(copied func(...RelayEvent), looked func(Snapshot)) {
+			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				looked(look(t, 6, row("theirs")))
 				copied(unknownAt(1, 5, ours))
 				looked(look(t, 7, row("theirs")))
@@ -129,7 +129,7 @@ func TestSent(t *testing.T) {
 			want: "1 appeared theirs#1, 2 appeared ours#1, 3 unknown ours, 4 gone ours#1", receipt: Unknown,
 		},
 		"it became known that it was written": {
-			do: func(copied func(...RelayEvent), looked func(Snapshot)) {
+			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				copied(unknownAt(1, 5, ours))
 				looked(look(t, 6, ours))
 				copied(sentAt(2, 7, ours))
@@ -137,7 +137,7 @@ func TestSent(t *testing.T) {
 			want: "1 appeared ours#1, 3 verified ours", receipt: Verified,
 		},
 		"sent again": {
-			do: func(copied func(...RelayEvent), looked func(Snapshot)) {
+			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				copied(sentAt(1, 5, ours), sentAt(2, 6, row("ours", `"messageId":"ours"`, `"timestamp":"2026-02-02T00:00:00.000Z"`)))
 			},
 			want: "1 appeared ours#1, 2 verified ours, 3 appeared ours#1", receipt: Verified,
@@ -146,10 +146,9 @@ func TestSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := newJournal(t)
-			tc.do(func(list ...RelayEvent) {
+			tc.do(func(list ...ledger.Event) {
 				t.Helper()
-				_, err := j.CopyEvents(t.Context(), "ledger", list...)
-				must(t, err)
+				copyEvents(t, j, list...)
 			}, func(s Snapshot) {
 				t.Helper()
 				observe(t, j, s)
@@ -207,8 +206,7 @@ func TestClaimed(t *testing.T) {
 			tc.do(func() {
 				t.Helper()
 				for range 2 {
-					_, err := j.CopyEvents(t.Context(), "ledger", event)
-					must(t, err)
+					copyEvents(t, j, event)
 				}
 			}, func(s Snapshot) {
 				t.Helper()
@@ -222,28 +220,15 @@ func TestClaimed(t *testing.T) {
 	}
 }
 
-func TestSentIsChecked(t *testing.T) {
-	t.Parallel()
-	j := newJournal(t)
-	none, state := sentAt(1, 5, ""), sentAt(1, 5, row("ours"))
-	state.State = "claimed"
-	for _, e := range []RelayEvent{none, state} {
-		if _, err := j.CopyEvents(t.Context(), "ledger", e); !errors.As(err, new(*ValueError)) {
-			t.Errorf("%+v: %v, want a ValueError", e, err)
-		}
-	}
-}
-
 // The rows in front of a message are known even if its receipt was copied first.
 func TestAheadAfterCopying(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
 	first, ours := row("first"), row("ours", `"messageId":"ours"`)
 	observe(t, j, look(t, 1, first))
-	_, err := j.CopyEvents(t.Context(), "ledger", sentAt(1, 2, ours))
-	must(t, err)
+	copyEvents(t, j, sentAt(1, 2, ours))
 	want := inbox.Ahead(file(t, first))
-	_, err = j.Verified(t.Context(), aKey("ours"), at(3), want...)
+	_, err := j.Verified(t.Context(), aKey("ours"), at(3), want...)
 	must(t, err)
 	got, err := j.Ahead(t.Context(), aKey("ours"))
 	must(t, err)
@@ -267,8 +252,7 @@ func TestSentBesideATap(t *testing.T) {
 		if rapid.Bool().Draw(rt, "two processes") {
 			s.tap.j = other
 		}
-		source := s.inbox
-		var ledger []RelayEvent
+		var events []ledger.Event
 		copied := 0
 		looking := false // the copier has to
 		step := func(do func()) func(*rapid.T) {
@@ -278,10 +262,9 @@ func TestSentBesideATap(t *testing.T) {
 			}
 		}
 		replicate := func() {
-			list := ledger[copied:]
-			if copied = len(ledger); len(list) > 0 {
-				_, err := s.sender.j.CopyEvents(t.Context(), source, list...)
-				must(t, err)
+			list := events[copied:]
+			if copied = len(events); len(list) > 0 {
+				copyEvents(t, s.sender.j, list...)
 				looking = true
 			}
 		}
@@ -302,18 +285,15 @@ func TestSentBesideATap(t *testing.T) {
 				s.sent = append(s.sent, name)
 				s.change(append(s.file[:len(s.file):len(s.file)], name))
 				s.clock++ // it is read back before anybody can take it
-				e := sentAt(int64(len(ledger)+1), float64(s.clock), row(name))
+				e := sentAt(int64(len(events)+1), float64(s.clock), row(name))
 				e.Inbox = s.inbox
-				ledger = append(ledger, e)
+				events = append(events, e)
 			}),
-			"replicate": step(replicate),
-			"copier":    step(glance),
-			"ledger went back": step(func() {
-				source += "'"
-				copied = 0
-			}),
-			"agent":   step(func() { s.change(nil) }),
-			"another": step(func() { s.change(append(s.file[:len(s.file):len(s.file)], s.name("theirs"))) }),
+			"replicate":        step(replicate),
+			"copier":           step(glance),
+			"ledger went back": step(func() { copied = 0 }),
+			"agent":            step(func() { s.change(nil) }),
+			"another":          step(func() { s.change(append(s.file[:len(s.file):len(s.file)], s.name("theirs"))) }),
 		}
 		if s.tapping {
 			actions["tap"] = step(s.tapStep)
@@ -333,7 +313,7 @@ func TestSentBesideATap(t *testing.T) {
 			}
 		}
 		// Nobody but the copier looks, which does so after what it has copied.
-		stale := !s.tapping && len(ledger) > 0
+		stale := !s.tapping && len(events) > 0
 		var want, got []string
 		for _, text := range s.sent {
 			want = append(want, fmt.Sprintf("%s#1 gone %v", text, !slices.Contains(s.file, text)))

@@ -8,8 +8,7 @@ import (
 )
 
 // The commit of the intent keeps the row for the history, as pending: nothing else is sure
-// to see a row that its agent takes at once. A sender that made an event of it would begin
-// an epoch for each process, so readers do that with [Sends.Announce].
+// to see a row that its agent takes at once.
 
 // unknownAfter is when the fate of a message that was neither written nor withdrawn is
 // unknown: its sender was killed, since one that is alive gives up after seconds.
@@ -30,7 +29,7 @@ func addSent(c *sqlite.Conn, s Send) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, err = c.Exec("INSERT INTO pending (message, state, at) VALUES (?, ?, ?)", n, string(Intent), now)
+	_, err = c.Exec("INSERT INTO pending (message, at) VALUES (?, ?)", n, now)
 	return n, err
 }
 
@@ -41,8 +40,8 @@ const messageOf = "(SELECT message FROM sends WHERE message<>0 AND " + thisSend 
 // that there is an event of stays.
 func dropSent(c *sqlite.Conn, key SendKey) error {
 	for _, query := range []string{
-		"DELETE FROM messages WHERE message=" + messageOf + " AND EXISTS (SELECT 1 FROM pending p WHERE p.message=messages.message AND p.state='intent')",
-		"DELETE FROM pending WHERE message=" + messageOf + " AND state='intent'",
+		"DELETE FROM messages WHERE message=" + messageOf + " AND message IN (SELECT message FROM pending)",
+		"DELETE FROM pending WHERE message=" + messageOf,
 	} {
 		if _, err := c.Exec(query, keyArgs(key)...); err != nil {
 			return err
@@ -51,32 +50,31 @@ func dropSent(c *sqlite.Conn, key SendKey) error {
 	return nil
 }
 
-// sentWritten notes that the message of a send was read back.
+// sentWritten makes the event that the message of a send was read back.
 func sentWritten(c *sqlite.Conn, key SendKey, at time.Time) error {
-	_, err := c.Exec("INSERT INTO pending (message, state, at) SELECT message, 'written', ? FROM messages WHERE message="+messageOf+
-		" ON CONFLICT DO UPDATE SET state='written', at=excluded.at", keyArgs(key, at.UnixMicro())...)
+	if _, err := c.Exec("INSERT INTO events (inbox_id, delivery, state, reason, pid, session, at, message) "+
+		"SELECT inbox_id, 0, 'written', '', 0, '', ?, message FROM messages WHERE message="+messageOf, keyArgs(key, at.UnixMicro())...); err != nil {
+		return err
+	}
+	_, err := c.Exec("DELETE FROM pending WHERE message="+messageOf, keyArgs(key)...)
 	return err
 }
 
-// Announce makes events of sent messages that have none: of written ones, and after a
-// minute of those whose fate is unknown. It can begin an [Epoch]: call it before looking for
-// the position of a reader.
+// Announce makes events of sent messages that have none after a minute: their fate is unknown.
 func (l Sends) Announce(ctx context.Context) error {
-	const due = "(p.state='written' OR p.at<?)"
 	old := time.Now().Add(-unknownAfter).UnixMicro()
 	// Mostly there are none. To see that, nobody has to wait for anybody.
-	n, err := l.db.Number(ctx, "announce", "SELECT count(*) FROM (SELECT 1 FROM pending p WHERE "+due+" LIMIT 1)", old)
+	n, err := l.db.Number(ctx, "announce", "SELECT count(*) FROM (SELECT 1 FROM pending WHERE at<? LIMIT 1)", old)
 	if err != nil || n == 0 {
 		return err
 	}
 	return l.write(ctx, "announce", quick, func(c *sqlite.Conn) error {
 		_, err := c.Exec(`INSERT INTO events (inbox_id, delivery, state, reason, pid, session, at, message)
-			SELECT inbox_id, 0, CASE p.state WHEN 'written' THEN 'written' ELSE 'unknown' END, '', 0, '', p.at, message
-			FROM pending p JOIN messages USING (message) WHERE `+due+` ORDER BY p.at, message`, old)
+			SELECT inbox_id, 0, 'unknown', '', 0, '', p.at, message FROM pending p JOIN messages USING (message) WHERE p.at<? ORDER BY p.at, message`, old)
 		if err != nil {
 			return err
 		}
-		_, err = c.Exec("DELETE FROM pending AS p WHERE "+due, old)
+		_, err = c.Exec("DELETE FROM pending WHERE at<?", old)
 		return err
 	})
 }

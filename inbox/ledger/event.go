@@ -8,15 +8,15 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Events are what happened, in order. The tables are events, which triggers write, and epochs.
+// Events are what happened, in order. The table is events, most of which triggers write.
 type Events struct{ *file }
 
 // An Event is a change of a sent message, a delivery or a relay, or an agent's answer. It
-// is recorded by the commit that makes the change, except for sent messages: see
-// [Sends.Announce].
+// is recorded by the commit that makes the change, or by [Sends.Announce] if nobody knows it.
 type Event struct {
-	N     int64  // increasing; used once within its epoch
-	Epoch string // [Epoch.ID]
+	// N increases. A number alone does not identify an event: numbers of events that a power cut took back, or that a
+	// restored copy lacks, are used again. Number and time together identify it.
+	N int64
 	inbox.InboxKey
 	At time.Time // when; kept to the microsecond, given in UTC
 
@@ -72,7 +72,7 @@ const (
 // [Ledger.Prune] forgets old events.
 func (l Events) After(ctx context.Context, after int64, limit int) ([]Event, error) {
 	return sqlite.Select(ctx, l.db, "events", scanEvent, `SELECT
-		n, (SELECT id FROM epochs WHERE first<=n ORDER BY first DESC LIMIT 1), root, team, created_at, inboxes.inbox,
+		n, root, team, created_at, inboxes.inbox,
 		e.at, e.delivery, e.state, e.reason, e.pid, e.session,
 		coalesce(d.uuid, ''), coalesce(d.id, ''), coalesce(d.sender, ''), coalesce(d.person, 0),
 		coalesce(d.summary, ''), coalesce(d.color, ''),
@@ -83,12 +83,17 @@ func (l Events) After(ctx context.Context, after int64, limit int) ([]Event, err
 		WHERE n>? AND (e.delivery=0 OR d.uuid IS NOT NULL) AND (e.message=0 OR m.message IS NOT NULL) ORDER BY n LIMIT ?`, after, limit)
 }
 
+// Last returns the last number that an event was given, 0 if none was.
+func (l Events) Last(ctx context.Context) (int64, error) {
+	return l.db.Number(ctx, "last event", "SELECT seq FROM sqlite_sequence WHERE name='events'")
+}
+
 func scanEvent(v sqlite.Row) Event {
-	e := Event{N: v.Int(0), Epoch: v.Text(1), InboxKey: scanKey(v, 2), At: v.Time(6), Reason: v.Text(9)}
-	delivery, state, pid, session, message := v.Int(7), v.Text(8), int(v.Int(10)), v.Text(11), v.Int(19)
+	e := Event{N: v.Int(0), InboxKey: scanKey(v, 1), At: v.Time(5), Reason: v.Text(8)}
+	delivery, state, pid, session, message := v.Int(6), v.Text(7), int(v.Int(9)), v.Text(10), v.Int(18)
 	switch {
 	case message != 0:
-		if e.Row, e.Answer = v.Blob(20), v.Text(21); e.Answer == "" {
+		if e.Row, e.Answer = v.Blob(19), v.Text(20); e.Answer == "" {
 			e.Sent = SendOutcome(state)
 		} else {
 			e.Session = session
@@ -96,15 +101,15 @@ func scanEvent(v sqlite.Row) Event {
 	case delivery == 0:
 		e.Relay, e.PID, e.Session = RelayState(state), pid, session
 	default:
-		e.Delivery, e.State = v.Text(12), DeliveryState(state)
-		e.ID, e.From, e.Person, e.Pane = v.Text(13), v.Text(14), v.Bool(15), v.Bool(22)
-		e.Machine = v.Text(23)
+		e.Delivery, e.State = v.Text(11), DeliveryState(state)
+		e.ID, e.From, e.Person, e.Pane = v.Text(12), v.Text(13), v.Bool(14), v.Bool(21)
+		e.Machine = v.Text(22)
 		switch {
 		case e.State != Claimed:
 		case e.Person:
-			e.Summary, e.Color, e.Text = v.Text(16), v.Text(17), string(v.Blob(18))
+			e.Summary, e.Color, e.Text = v.Text(15), v.Text(16), string(v.Blob(17))
 		default:
-			e.Row = v.Blob(18)
+			e.Row = v.Blob(17)
 		}
 	}
 	return e

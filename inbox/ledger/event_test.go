@@ -63,7 +63,7 @@ func TestEventForEachStep(t *testing.T) {
 	list, err := l.Events.After(t.Context(), 0, 1)
 	must(t, err)
 	e := aRow("a")
-	if diff := cmp.Diff([]Event{{N: 1, Epoch: list[0].Epoch, InboxKey: bob, At: e.At, Delivery: "a", ID: e.ID, From: e.From, State: Claimed, Row: e.Raw}}, list); diff != "" {
+	if diff := cmp.Diff([]Event{{N: 1, InboxKey: bob, At: e.At, Delivery: "a", ID: e.ID, From: e.From, State: Claimed, Row: e.Raw}}, list); diff != "" {
 		t.Errorf("the first event (-want +got):\n%s", diff)
 	}
 }
@@ -158,53 +158,5 @@ func TestStanding(t *testing.T) {
 	}
 	if _, found, err := l.Deliveries.Of(t.Context(), bob, d.Key, d.Occurrence+1); err != nil || found {
 		t.Errorf("the fate of another row: %v, %v", found, err)
-	}
-}
-
-// Whoever opens the ledger gives its events an epoch of their own, from the
-// first one on; opening alone begins none, and no two epochs are alike.
-func TestEpochs(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	first, second := mustOpen(t, path), mustOpen(t, path)
-	epochs := func() []Epoch {
-		t.Helper()
-		list, err := first.Events.Epochs(t.Context())
-		must(t, err)
-		return list
-	}
-	claimRows(t, second, "a", "b")
-	must(t, second.Sends.Intend(t.Context(), aSend("1")))
-	must(t, second.Deliveries.Drop(t.Context(), "a"))
-	if err := first.Deliveries.Drop(t.Context(), "unknown"); err == nil {
-		t.Error("dropped what is not there")
-	}
-	must(t, first.Sessions.SetSession(t.Context(), Session{InboxKey: bob, ID: "s", State: RelayStarting})) // makes no event
-	must(t, first.Deliveries.Drop(t.Context(), "b"))
-	claimRows(t, second, "c") // by another process that is still in its epoch
-	got := epochs()
-	if len(got) != 2 || got[0].First != 1 || got[1].First != 4 {
-		t.Fatalf("epochs %v", got)
-	}
-	list, err := first.Events.After(t.Context(), 0, 100)
-	must(t, err)
-	ids := map[string]int{}
-	for _, e := range list {
-		ids[e.Epoch]++
-	}
-	one, two := got[0].ID, got[1].ID
-	if diff := cmp.Diff(map[string]int{one: 3, two: 2}, ids); diff != "" || one == two {
-		t.Errorf("events by epoch (-want +got):\n%s", diff)
-	}
-
-	// Those without an event go with the events.
-	_, err = first.Prune(t.Context(), time.Now().Add(time.Hour))
-	must(t, err)
-	if got := epochs(); len(got) != 1 || got[0].ID != two {
-		t.Errorf("left: %v, want %s", got, two)
-	}
-	must(t, first.Deliveries.Drop(t.Context(), "c"))
-	if list, err := first.Events.After(t.Context(), 0, 100); err != nil || len(list) != 1 || list[0].Epoch != two {
-		t.Errorf("after pruning: %v, %v", list, err)
 	}
 }

@@ -13,7 +13,8 @@
 //  2. [Sends.Intend] records id, digest, row and the state of the file, on the disk.
 //  3. The inbox file is replaced and read back.
 //  4. [Sends.Written] closes the record; [Sends.Withdraw] takes it back if the file was
-//     certainly not replaced. [Sends.Announce] makes an event of what was written.
+//     certainly not replaced. If neither is done within a minute, [Sends.Announce] makes an
+//     event of that.
 //
 // # How a relay uses it
 //
@@ -35,7 +36,7 @@
 // A session that moves between a terminal and a relay has a [Handoff].
 //
 // [Sessions.RelayInfo] has the state of a relay and [Events.After] each step, once and in
-// order. A reader that remembers how far it has read must remember the [Epoch] too.
+// order. A reader that remembers how far it has read must remember the time of that event, too: see [Event].
 //
 // Frames and deliveries share their states, in the order of [DeliveryState]:
 //
@@ -91,11 +92,7 @@ type Ledger struct {
 }
 
 // file is the database that they share.
-type file struct {
-	db *sqlite.DB
-
-	inEpoch bool // its events have an [Epoch]; used within db.Do, which lets in one at a time
-}
+type file struct{ db *sqlite.DB }
 
 //go:embed schema.sql
 var schema string
@@ -103,8 +100,8 @@ var schema string
 func format() sqlite.Format {
 	return sqlite.Format{
 		Name:        "ledger",
-		Application: 0x74624c31,                      // "tbL1"
-		Development: []int32{0x74624c47, 0x74624c65}, // "tbLG", "tbLe"
+		Application: 0x74624c32,                                  // "tbL2"
+		Development: []int32{0x74624c47, 0x74624c65, 0x74624c31}, // "tbLG", "tbLe", "tbL1"
 		Schema:      []string{schema},
 		Create:      "PRAGMA auto_vacuum=INCREMENTAL", // so that GiveBack can give space back
 		// Secure_delete overwrites what is deleted. A process that ends without Close leaves its log, and the next

@@ -515,7 +515,7 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 // Package sqlite has the other kinds of files that are refused.
 func TestDevelopmentVersionsAreRefused(t *testing.T) {
 	t.Parallel()
-	for mark, newest := range map[int]int{1952599111: 12, 1952599141: 13} {
+	for mark, newest := range map[int]int{1952599111: 12, 1952599141: 13, 0x74624c31: 1} {
 		for _, version := range []int{1, newest} {
 			path := filepath.Join(t.TempDir(), "ledger.db")
 			l := mustOpen(t, path)

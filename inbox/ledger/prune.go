@@ -141,21 +141,12 @@ func pruneMessages(c *sqlite.Conn, at int64) (int64, error) {
 	return c.Exec("DELETE FROM messages WHERE message IN ("+old+")", at, pruneRows)
 }
 
-// pruneEvents comes last, and also forgets the epochs that have no event left and
-// the lines that have no frame left.
+// pruneEvents comes last, and also forgets the lines that have no frame left.
 func pruneEvents(c *sqlite.Conn, at int64) (int64, error) {
 	gone, err := c.Exec("DELETE FROM events WHERE n IN (SELECT n FROM events WHERE at<? ORDER BY at LIMIT ?)", at, pruneRows)
 	if err != nil || gone == pruneRows {
 		return gone, err
 	}
-	for _, query := range []string{
-		`DELETE FROM epochs WHERE first < (SELECT max(first) FROM epochs WHERE first <= coalesce(
-			(SELECT min(n) FROM events), (SELECT seq+1 FROM sqlite_sequence WHERE name='events')))`,
-		"DELETE FROM lines WHERE uuid NOT IN (SELECT uuid FROM frames)",
-	} {
-		if _, err := c.Exec(query); err != nil {
-			return 0, err
-		}
-	}
-	return gone, nil
+	_, err = c.Exec("DELETE FROM lines WHERE uuid NOT IN (SELECT uuid FROM frames)")
+	return gone, err
 }

@@ -199,9 +199,8 @@ CREATE TABLE messages (
 	raw        BLOB    NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX messages_frame ON messages (frame) WHERE frame<>'';
-CREATE TABLE pending ( -- messages that have no event yet
+CREATE TABLE pending ( -- messages of which it is not known whether they were written, and that have no event
 	message    INTEGER PRIMARY KEY,
-	state      TEXT    NOT NULL,
 	at         INTEGER NOT NULL
 ) STRICT;
 
@@ -221,10 +220,6 @@ CREATE TABLE events (
 ) STRICT;
 CREATE INDEX events_at ON events (at);
 CREATE INDEX events_message ON events (message) WHERE message<>0;
-CREATE TABLE epochs (
-	first      INTEGER PRIMARY KEY, -- number of an event
-	id         TEXT    NOT NULL
-) STRICT;
 CREATE TRIGGER deliveries_claimed AFTER INSERT ON deliveries BEGIN
 	INSERT INTO events (inbox_id, delivery, state, reason, pid, session, at)
 		VALUES (new.inbox_id, new.seq, new.state, new.reason, 0, '', new.at);

@@ -28,15 +28,6 @@ func (l *file) write(ctx context.Context, op, level string, f func(*sqlite.Conn)
 		if _, err := c.Exec(level); err != nil {
 			return err
 		}
-		if l.inEpoch {
-			return c.Transaction("IMMEDIATE", func() error { return f(c) })
-		}
-		var began bool
-		err := c.Transaction("IMMEDIATE", func() (err error) {
-			began, err = beginEpoch(c, f)
-			return err
-		})
-		l.inEpoch = began && err == nil
-		return err
+		return c.Transaction("IMMEDIATE", func() error { return f(c) })
 	})
 }

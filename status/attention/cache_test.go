@@ -11,7 +11,6 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
-	"teambridge/inbox/replicate"
 	"teambridge/status/api"
 	"teambridge/teams/teamstest"
 )
@@ -105,7 +104,7 @@ func TestNothingIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What copies it within 2 s makes news of its own.
-	if _, err := replicate.Copy(t.Context(), w.Ledger, w.Journal); err != nil {
+	if _, err := w.Journal.Copy(t.Context(), w.Ledger); err != nil {
 		t.Fatal(err)
 	}
 	for name, at := range times {

@@ -7,7 +7,6 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
-	"teambridge/inbox/replicate"
 	"teambridge/relay/pane"
 	"teambridge/status"
 	"teambridge/teams/teamstest"
@@ -54,7 +53,7 @@ func (w *world) record(t testing.TB) {
 			t.Fatal(err)
 		}
 		for _, name := range names {
-			if err := replicate.Look(t.Context(), w.Journal, inbox.Key(w.Options.Root.Path(), c.Instance(), name)); err != nil {
+			if err := w.Journal.Look(t.Context(), inbox.Key(w.Options.Root.Path(), c.Instance(), name)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -36,15 +36,15 @@ func TestReplyOfLongAgo(t *testing.T) {
 	rec, err := l.Record(t.Context(), pane.SessionTeam)
 	must(t, err)
 	w := &waiting{Local: l, Occasion: api.Occasion{For: api.ForReply}, team: pane.SessionTeam, root: f.Root.Path(), rec: rec, since: since}
-	var events []journal.RelayEvent
+	var events []ledger.Event
 	for i, at := range []time.Time{since.Add(-time.Minute), since, since.Add(time.Minute)} {
 		id := fmt.Sprint("answer ", i)
-		events = append(events, journal.RelayEvent{
+		events = append(events, ledger.Event{
 			N: int64(i) + 1, InboxKey: inbox.Key(w.root, teams.Instance{Team: w.team, CreatedAt: 1}, "work"), At: at, Answer: id,
 			Row: fmt.Appendf(nil, `{"from":"work","text":%q,"timestamp":"2026-01-01T00:00:00.000Z","type":"answer","messageId":%q}`, id, id),
 		})
 	}
-	_, err = rec.Journal().CopyEvents(t.Context(), "ledger", events...)
+	_, err = rec.Journal().CopyEvents(t.Context(), nil, events...)
 	list, aerr := w.appeared(t.Context(), time.Minute)
 	must(t, errors.Join(err, aerr, rec.Close()))
 	if len(list) != 2 || list[0].Text != "answer 1" || list[1].Text != "answer 2" {

@@ -13,7 +13,6 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
-	"teambridge/inbox/replicate"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -51,12 +50,12 @@ func (l *Archive) refresh(ctx context.Context, j *journal.Journal, inboxes func(
 		j, err = l.OpenJournal(ctx)
 	}
 	if err == nil && lg != nil {
-		_, err = replicate.Copy(ctx, lg, j)
+		_, err = j.Copy(ctx, lg)
 	}
 	if err == nil {
 		var boxes []inbox.InboxKey
 		if boxes, err = inboxes(); err == nil {
-			err = replicate.Look(ctx, j, boxes...)
+			err = j.Look(ctx, boxes...)
 		}
 	}
 	if err != nil && ctx.Err() == nil {

@@ -14,7 +14,6 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
-	"teambridge/inbox/replicate"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -317,7 +316,7 @@ func (l *Archive) Receipt(ctx context.Context, team string, createdAt int64, mem
 		receipt, found, err = j.Receipt(ctx, key)
 		if lg, lerr := l.Ledger(ctx); err == nil && !found && lg != nil {
 			// A prompt is in the ledger, which is copied a little later.
-			if _, err = replicate.Copy(ctx, lg, j); err == nil {
+			if _, err = j.Copy(ctx, lg); err == nil {
 				receipt, found, err = j.Receipt(ctx, key)
 			}
 		} else {

@@ -12,7 +12,6 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
-	"teambridge/inbox/replicate"
 	"teambridge/status/signals"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -37,7 +36,7 @@ type Recorder struct {
 
 	// Sent messages are copied from the ledger, since an agent may take one before the tap
 	// sees it.
-	replicator *replicate.Replicator
+	replicator *journal.Replicator
 	stop       context.CancelFunc // of the tap and the replicator
 	copying    sync.WaitGroup
 }
@@ -225,11 +224,11 @@ func (r *Recorder) begin(ctx context.Context) error {
 			}
 		}
 		if !r.keeps { // else what was sent before can wait
-			if _, err := replicate.Copy(ctx, l, r.journal); err != nil {
+			if _, err := r.journal.Copy(ctx, l); err != nil {
 				warn(fmt.Errorf("what was sent is not recorded: %w", err))
 			}
 		}
-		r.replicator = replicate.New(replicate.Options{Ledger: l, Journal: r.journal, Warn: warn})
+		r.replicator = journal.NewReplicator(journal.ReplicatorOptions{Ledger: l, Journal: r.journal, Warn: warn})
 		r.copying.Go(func() { _ = r.replicator.Run(running) }) // it has no error
 	}
 	opts := journal.TapOptions{
@@ -337,7 +336,7 @@ func (r *Recorder) lastLook() error {
 	for _, name := range names {
 		boxes = append(boxes, inbox.Key(r.root.Path(), c.Instance(), name))
 	}
-	return replicate.Look(ctx, r.journal, boxes...)
+	return r.journal.Look(ctx, boxes...)
 }
 
 const lastLookWithin = 2 * time.Second

@@ -19,7 +19,6 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
-	"teambridge/inbox/replicate"
 	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/relay/pane"
@@ -77,7 +76,7 @@ type Service struct {
 
 	states     *attention.Cache
 	watch      *attention.Watch
-	replicator *replicate.Replicator
+	replicator *journal.Replicator
 	fleet      *fleet.Fleet // nil if the service is read-only
 	follower   *follower
 	rejoiner   *rejoiner
@@ -125,7 +124,7 @@ func Open(ctx context.Context, opts Options) (_ *Service, err error) {
 	s.follower = &follower{shared: s.shared, added: make(chan struct{}, 1)}
 	s.rejoiner = &rejoiner{shared: s.shared, dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{}}
 	s.tasks = &taskRecorder{shared: s.shared, changed: func(list string) { s.states.TasksChanged(list) }, partial: map[string]bool{}}
-	s.replicator = replicate.New(replicate.Options{Ledger: s.ledger, Journal: s.reader, Told: true, Copied: s.news.Tell, Warn: s.warn("recording")})
+	s.replicator = journal.NewReplicator(journal.ReplicatorOptions{Ledger: s.ledger, Journal: s.reader, Told: true, Copied: s.news.Tell, Warn: s.warn("recording")})
 	if !opts.ReadOnly {
 		s.fleet = fleet.New(fleet.Options{
 			Root: opts.Root, Ledger: s.ledger, Locker: s.locker, State: opts.State, Env: opts.Env, Every: opts.Tick, Told: true, Timing: opts.Timing,

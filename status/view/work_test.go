@@ -73,7 +73,7 @@ func record(t *testing.T, j *journal.Journal, list ...journal.Envelope) {
 // answered records the answer to frame t.
 func answered(t *testing.T, j *journal.Journal, n int64, text, more string) {
 	t.Helper()
-	_, err := j.CopyEvents(t.Context(), "ledger", journal.RelayEvent{
+	_, err := j.CopyEvents(t.Context(), nil, ledger.Event{
 		N: n, InboxKey: inbox.Key("/claude", teams.Instance{Team: "band", CreatedAt: 1}, "drums"), At: began, Answer: "t",
 		Row: fmt.Appendf(nil, `{"from":"drums","text":%q,"timestamp":"2026-11-16T09:00:00.000Z","type":"answer","messageId":"t"%s}`, text, more),
 	})

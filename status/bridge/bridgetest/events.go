@@ -158,8 +158,8 @@ func (w *world) stepped(team string) {
 	w.Helper()
 	c, err := w.Team(team).Config(w.Context())
 	w.must(err)
-	_, err = w.journal().CopyEvents(w.Context(), "ledger", journal.RelayEvent{
-		N: 1, InboxKey: inbox.Key(w.Root.Path(), c.Instance(), "worker"), At: time.Now(), Delivery: "d", ID: "m", From: "user", State: string(ledger.Done),
+	_, err = w.journal().CopyEvents(w.Context(), nil, ledger.Event{
+		N: 1, InboxKey: inbox.Key(w.Root.Path(), c.Instance(), "worker"), At: time.Now(), Delivery: "d", ID: "m", From: "user", State: ledger.Done,
 	})
 	w.must(err)
 }

@@ -25,6 +25,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
 	"teambridge/relay/relaytest/simagent"
 	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
@@ -242,7 +243,7 @@ func newReplay(t *testing.T, w *world, j *journal.Journal, n int, team teams.Ins
 func (r *replay) play(count int) bool {
 	t, ctx := r.w.t, r.w.t.Context()
 	t.Helper()
-	var events []journal.RelayEvent
+	var events []ledger.Event
 	var envelopes []journal.Envelope
 	written := map[string]bool{}
 	for ; count > 0 && r.next < len(r.lines); count-- {
@@ -251,12 +252,21 @@ func (r *replay) play(count int) bool {
 		now := time.Now().UTC()
 		switch {
 		case l.Relay != nil:
-			e := journal.RelayEvent{
+			e := ledger.Event{
 				InboxKey: inbox.Key(r.w.Root.Path(), r.team, l.Inbox), At: now, ID: l.ID, N: int64(r.next),
-				State: l.Relay.State, Reason: l.Relay.Reason, Delivery: l.Relay.Delivery, From: l.Relay.From, Person: l.Relay.Person, PID: l.Relay.PID, Session: l.Relay.Session,
+				Reason: l.Relay.Reason, Delivery: l.Relay.Delivery, From: l.Relay.From, Person: l.Relay.Person, PID: l.Relay.PID, Session: l.Relay.Session,
+			}
+			if e.Delivery == "" {
+				e.Relay = ledger.RelayState(l.Relay.State)
+			} else {
+				e.State = ledger.DeliveryState(l.Relay.State)
 			}
 			if e.State == "claimed" {
 				e.Row = r.said[e.Delivery]
+				row, err := inbox.ParseRow(e.Row)
+				if e.Text = row.Text; err != nil && e.Person {
+					t.Fatal(err)
+				}
 			}
 			if a := r.answers[e.ID]; e.State == "done" && a != nil {
 				e.Row, e.Answer = a.Row, a.Answer
@@ -300,7 +310,7 @@ func (r *replay) play(count int) bool {
 			written[l.Inbox] = true
 		}
 	}
-	if _, err := r.j.CopyEvents(ctx, "day of "+r.team.Team, events...); err != nil {
+	if _, err := r.j.CopyEvents(ctx, nil, events...); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.j.RecordEnvelopes(ctx, envelopes...); err != nil {

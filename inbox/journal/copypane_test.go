@@ -1,4 +1,4 @@
-package replicate
+package journal_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package replicate
+package journal_test
 
 import (
 	"encoding/json"
@@ -70,9 +70,9 @@ func wantTexts(t *testing.T, j *journal.Journal, want ...string) {
 // copied twice.
 func copyAgain(t *testing.T, l *ledger.Ledger, j *journal.Journal) {
 	t.Helper()
-	_, err := Copy(t.Context(), l, j)
+	_, err := j.Copy(t.Context(), l)
 	must(t, err)
-	if n, err := Copy(t.Context(), l, j); n != 0 || err != nil {
+	if n, err := j.Copy(t.Context(), l); n != 0 || err != nil {
 		t.Errorf("copied %d again, %v", n, err)
 	}
 }

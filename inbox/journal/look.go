@@ -1,4 +1,4 @@
-package replicate
+package journal
 
 import (
 	"context"
@@ -6,21 +6,20 @@ import (
 	"time"
 
 	"teambridge/inbox"
-	"teambridge/inbox/journal"
 	"teambridge/teams"
 )
 
 // Look reads inboxes and records their rows. Until then the journal assumes that a sent
 // message is still in its inbox. Look skips an inbox that cannot be read at the moment, and one that is no file, which
-// [Copy] observes.
-func Look(ctx context.Context, j *journal.Journal, boxes ...inbox.InboxKey) error {
+// [Journal.Copy] observes.
+func (j *Journal) Look(ctx context.Context, boxes ...inbox.InboxKey) error {
 	for _, b := range boxes {
 		if b.Instance().Fileless() { // as a file it would be gone, and each Copy would find its rows again
 			continue
 		}
 		// If another process reads it at the same time, Observe asks to read it again.
 		for range 3 {
-			s, ok := look(ctx, b)
+			s, ok := lookAt(ctx, b)
 			if !ok {
 				break
 			}
@@ -36,9 +35,9 @@ func Look(ctx context.Context, j *journal.Journal, boxes ...inbox.InboxKey) erro
 	return ctx.Err()
 }
 
-func look(ctx context.Context, b inbox.InboxKey) (s journal.Snapshot, ok bool) {
-	s = journal.Snapshot{InboxKey: b, At: time.Now()}
-	rows, err := read(ctx, b)
+func lookAt(ctx context.Context, b inbox.InboxKey) (s Snapshot, ok bool) {
+	s = Snapshot{InboxKey: b, At: time.Now()}
+	rows, err := readInbox(ctx, b)
 	s.Rows, s.Done = rows, time.Now()
 	switch {
 	case err == nil, errors.Is(err, inbox.ErrEmpty):
@@ -50,9 +49,9 @@ func look(ctx context.Context, b inbox.InboxKey) (s journal.Snapshot, ok bool) {
 	return s, false
 }
 
-// read reads an inbox once. It fails with [teams.ErrTeamGone] if the name now belongs to
+// readInbox reads an inbox once. It fails with [teams.ErrTeamGone] if the name now belongs to
 // another team.
-func read(ctx context.Context, b inbox.InboxKey) ([]inbox.Row, error) {
+func readInbox(ctx context.Context, b inbox.InboxKey) ([]inbox.Row, error) {
 	root, err := teams.Open(b.Root)
 	if err != nil {
 		return nil, err

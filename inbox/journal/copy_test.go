@@ -1,9 +1,8 @@
-package replicate
+package journal_test
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,29 +17,6 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/relaytest/killtest"
 )
-
-func init() { lastCopy = time.Minute } // a busy disk takes longer than the two seconds
-
-func TestMain(m *testing.M) { killtest.Main(m, killtest.Roles{"copier": copyForEver}) }
-
-// copyForEver copies in a directory until it is killed.
-func copyForEver(args []string) error {
-	ctx, dir := context.Background(), args[0]
-	l, err := ledger.Open(ctx, filepath.Join(dir, "ledger.db"))
-	if err != nil {
-		return err
-	}
-	j, err := journal.Open(ctx, filepath.Join(dir, "journal.db"))
-	if err != nil {
-		return err
-	}
-	fmt.Println("copying")
-	for {
-		if _, err := Copy(ctx, l, j); err != nil {
-			return err
-		}
-	}
-}
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -148,7 +124,7 @@ func TestCopiedOnceThroughKills(t *testing.T) {
 			c.Kill()
 		}
 	}
-	_, err := Copy(t.Context(), l, j)
+	_, err := j.Copy(t.Context(), l)
 	must(t, err)
 	if diff := cmp.Diff(wanted(0, rounds*each), recorded(t, j)); diff != "" {
 		t.Errorf("recorded (-want +got):\n%s", diff)
@@ -172,7 +148,7 @@ func TestReplicator(t *testing.T) {
 	must(t, deliver(t.Context(), l, "d0"))
 	ctx, stop := context.WithCancel(t.Context())
 	copied := make(chan struct{}, 100)
-	r := New(Options{Ledger: l, Journal: j, Every: time.Hour, Copied: func() { copied <- struct{}{} }})
+	r := journal.NewReplicator(journal.ReplicatorOptions{Ledger: l, Journal: j, Every: time.Hour, Copied: func() { copied <- struct{}{} }})
 	var running sync.WaitGroup
 	running.Go(func() {
 		if err := r.Run(ctx); err != nil {
@@ -189,7 +165,7 @@ func TestReplicator(t *testing.T) {
 	must(t, deliver(t.Context(), l, "d2")) // of which it is not told
 	stop()
 	running.Wait()
-	if n, err := Copy(t.Context(), l, j); n != 0 || err != nil {
+	if n, err := j.Copy(t.Context(), l); n != 0 || err != nil {
 		t.Errorf("%d were left, %v", n, err)
 	}
 	if diff := cmp.Diff(wanted(0, 3), recorded(t, j)); diff != "" {
@@ -206,7 +182,7 @@ func TestJournalThatFails(t *testing.T) {
 	must(t, deliver(t.Context(), l, "d0"))
 	ctx, stop := context.WithCancel(t.Context())
 	warned := make(chan error, 100)
-	r := New(Options{Ledger: l, Journal: j, Every: time.Millisecond, Warn: func(err error) { warned <- err }})
+	r := journal.NewReplicator(journal.ReplicatorOptions{Ledger: l, Journal: j, Every: time.Millisecond, Warn: func(err error) { warned <- err }})
 	var running sync.WaitGroup
 	running.Go(func() {
 		if err := r.Run(ctx); err != nil {

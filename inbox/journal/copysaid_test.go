@@ -1,4 +1,4 @@
-package replicate
+package journal_test
 
 import (
 	"fmt"
@@ -27,11 +27,11 @@ func TestSaidIsObserved(t *testing.T) {
 		want := func(want ...string) {
 			t.Helper()
 			for range 3 {
-				_, err := Copy(t.Context(), l, j)
+				_, err := j.Copy(t.Context(), l)
 				must(t, err)
 				boxes, err := j.Occupied(t.Context(), journal.Query{})
 				must(t, err)
-				must(t, Look(t.Context(), j, boxes...))
+				must(t, j.Look(t.Context(), boxes...))
 			}
 			var got []string
 			for m, err := range j.Messages(t.Context(), journal.Query{Root: root, Team: team, Inbox: "user"}) {

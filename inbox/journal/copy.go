@@ -1,0 +1,343 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/sqlite"
+)
+
+// copyPage is the largest number of events that one commit copies.
+const copyPage = 200
+
+// Copy copies the events of a ledger that the journal does not have yet, and returns how many changed it. Then it reads the inboxes
+// that something was sent to: see [Journal.Look]. Errors come from the ledger and the journal.
+func (j *Journal) Copy(ctx context.Context, l *ledger.Ledger) (copied int, err error) {
+	return j.copyAll(ctx, l, new(string))
+}
+
+func (j *Journal) copyAll(ctx context.Context, l *ledger.Ledger, version *string) (copied int, err error) {
+	if copied, err = j.copySaid(ctx, l, version); err != nil {
+		return copied, err
+	}
+	if err := l.Sends.Announce(ctx); err != nil {
+		return copied, err
+	}
+	var boxes []inbox.InboxKey // that something was sent to
+	for {
+		at, err := j.Copied(ctx)
+		if err != nil {
+			return copied, err
+		}
+		events, err := follow(ctx, l, at)
+		if err != nil {
+			return copied, err
+		}
+		if len(events) == 0 {
+			return copied, j.Look(ctx, boxes...)
+		}
+		for _, e := range events {
+			if e.Sent != "" && !slices.Contains(boxes, e.InboxKey) {
+				boxes = append(boxes, e.InboxKey)
+			}
+		}
+		n, err := j.CopyEvents(ctx, &at, events...)
+		if copied += n; err != nil {
+			return copied, err
+		}
+	}
+}
+
+// follow returns the next events of a ledger: those after a position or, if the ledger has another event there or has never
+// come so far, all from the start. It then is another one, an older copy, or has lost its end.
+func follow(ctx context.Context, l *ledger.Ledger, at Copied) ([]ledger.Event, error) {
+	events, err := l.Events.After(ctx, at.N-1, copyPage)
+	switch {
+	case err != nil || at.N == 0:
+		return events, err
+	case len(events) == 0:
+		if last, err := l.Events.Last(ctx); err != nil || last >= at.N {
+			return nil, err
+		}
+	case events[0].N > at.N: // it was pruned
+		return events, nil
+	case events[0].At.Equal(at.At):
+		return events[1:], nil
+	}
+	return l.Events.After(ctx, 0, copyPage)
+}
+
+// copySaid observes the inboxes of the person that are no files, unless version is what it was when that was done last.
+func (j *Journal) copySaid(ctx context.Context, l *ledger.Ledger, version *string) (changes int, err error) {
+	now, err := l.Person.SaidVersion(ctx)
+	if err != nil || now == *version {
+		return 0, err
+	}
+	at, again := time.Now(), false
+	list, err := l.Person.Said(ctx, "")
+	if err != nil {
+		return 0, err
+	}
+	for len(list) > 0 {
+		k := list[0].Key
+		n := slices.IndexFunc(list, func(s ledger.Said) bool { return s.Key != k })
+		if n < 0 {
+			n = len(list)
+		}
+		rows := make([]inbox.Row, 0, n)
+		for _, s := range list[:n] {
+			row, err := inbox.ParseRow(s.Raw)
+			if err != nil {
+				return changes, err
+			}
+			row.Read = s.Read
+			rows = append(rows, row)
+		}
+		o, err := j.Observe(ctx, Snapshot{InboxKey: k, Rows: rows, At: at, Done: time.Now()})
+		if changes += len(o.Changes); err != nil {
+			return changes, err
+		}
+		again = again || len(o.Again) > 0
+		list = list[n:]
+	}
+	if !again { // else another process has done so at the same time, perhaps with less
+		*version = now
+	}
+	return changes, nil
+}
+
+// Copied is the last event that was copied. A number alone does not identify it: numbers of events that a power cut took back,
+// or that a restored copy lacks, are used again, at another time.
+type Copied struct {
+	N  int64
+	At time.Time
+}
+
+// Copied returns how far the ledger was copied.
+func (j *Journal) Copied(ctx context.Context) (c Copied, err error) {
+	err = j.db.Do(ctx, "copied", func(conn *sqlite.Conn) (err error) {
+		c, err = copied(conn)
+		return err
+	})
+	return c, err
+}
+
+func copied(c *sqlite.Conn) (at Copied, err error) {
+	err = c.Query(func(v sqlite.Row) { at = Copied{v.Int(0), v.Time(1)} }, "SELECT copied, copied_at FROM counter")
+	return at, err
+}
+
+// CopyEvents copies events of a ledger, in the order of their numbers, that follow after or, if that is nil, whatever comes first. An
+// event that is there stays as it is. If another process has copied since after, nothing is done.
+//
+// The same commit makes a message and a receipt of what was sent and of user prompts. A
+// prompt is verified when it is claimed, consumed when the agent starts a turn with it,
+// and lost when it ends before that. Every message of ours is seen when the agent starts a
+// turn with it. A message to a pane is consumed when it is done, and seen when it is given. One to
+// another machine is verified when it is done there. CopyEvents returns how many changed something; with an error,
+// an *[Error], nothing was recorded.
+func (j *Journal) CopyEvents(ctx context.Context, after *Copied, events ...ledger.Event) (changed int, err error) {
+	err = j.db.Do(ctx, "copy events", func(c *sqlite.Conn) error {
+		return j.number(c, func(n *numbers) error {
+			changed = 0 // this function runs again if the file was busy
+			if after != nil {
+				if now, err := copied(c); err != nil || now != *after {
+					return err
+				}
+			}
+			for i := range events {
+				before := n.last
+				if err := copyEvent(c, n, &events[i]); err != nil {
+					return err
+				}
+				if n.last > before {
+					changed++
+				}
+			}
+			if after == nil || len(events) == 0 {
+				return nil
+			}
+			last := &events[len(events)-1]
+			_, err := c.Exec("UPDATE counter SET copied=?, copied_at=?", last.N, last.At.UnixMicro())
+			return err
+		})
+	})
+	return changed, err
+}
+
+// copyEvent records one event.
+func copyEvent(c *sqlite.Conn, n *numbers, e *ledger.Event) error {
+	switch {
+	case e.Answer != "":
+		return unfiled(c, n, e, e.Row, "answers", "frame", e.Answer)
+	case e.Sent != "":
+		m, err := stood(c, n, e, e.Sent == ledger.SentWritten)
+		if err != nil {
+			return err
+		}
+		state, reason := Verified, ""
+		if e.Sent == ledger.SentUnknown {
+			state, reason = Unknown, "its sender ended before it was known whether it is in the inbox"
+		}
+		_, err = updateReceipt(c, n, inbox.SendKey{InboxKey: e.InboxKey, ID: m.ID()}, state, e.At, reason, nil)
+		return err
+	}
+	if known, err := c.Number("SELECT count(*) FROM relay_events WHERE at=? AND n=?", e.At.UnixMicro(), e.N); err != nil || known > 0 {
+		return err
+	}
+	r := RelayEvent{
+		InboxKey: e.InboxKey, At: e.At, Delivery: e.Delivery, ID: e.ID, From: e.From, Person: e.Person,
+		State: cmp.Or(string(e.State), string(e.Relay)), Reason: e.Reason, PID: e.PID, Session: e.Session, N: e.N,
+	}
+	var err error
+	switch {
+	case e.Person:
+		r.ID, r.From = cmp.Or(e.ID, e.Delivery), cmp.Or(e.From, "user")
+		err = prompted(c, n, e, &r)
+	case len(e.Row) > 0:
+		_, err = stood(c, n, e, true)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = c.Exec(`INSERT INTO relay_events (seq, root, team, created_at, inbox, at, delivery, id, sender, person,
+		state, reason, pid, session, n) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		append(inboxArgs(r.InboxKey, n.next()), r.At.UnixMicro(), r.Delivery, r.ID, r.From, r.Person, r.State, r.Reason, r.PID, r.Session, r.N)...)
+	if err != nil || r.Delivery == "" || r.ID == "" {
+		return err
+	}
+	for _, state := range progress(e) {
+		reason := cmp.Or(r.Reason, r.State)
+		if len(reason) > sqlite.MaxName {
+			reason = strings.ToValidUTF8(reason[:sqlite.MaxName], "")
+		}
+		if _, err := updateReceipt(c, n, inbox.SendKey{InboxKey: r.InboxKey, ID: r.ID}, state, r.At, reason, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// progress returns what becomes of the receipt of a message at an event. That of a row changes only when the agent's model was given it.
+func progress(e *ledger.Event) (states []State) {
+	elsewhere := e.Machine != ""
+	if e.Person {
+		cause, _ := ledger.SplitReason(e.Reason)
+		switch {
+		case e.State == ledger.Claimed && !elsewhere, e.State == ledger.Done && elsewhere:
+			states = append(states, Verified)
+		case elsewhere && e.State == "consumed", e.State == ledger.Done,
+			e.State == ledger.Accepted && !e.Pane && !elsewhere: // to a pane, Enter was pressed, which proves nothing
+			states = append(states, Consumed)
+		case e.State == ledger.Failed && (e.Pane || elsewhere) && cause == ledger.CauseUnknown:
+			states = append(states, Unknown)
+		case e.State == ledger.Failed, e.State == ledger.Cancelled, e.State == ledger.Dropped:
+			states = append(states, Lost)
+		}
+	}
+	seen := []ledger.DeliveryState{ledger.Accepted, ledger.Cut, ledger.Done}
+	if e.Pane {
+		seen = []ledger.DeliveryState{ledger.EventGiven, ledger.EventFinished}
+	} else if elsewhere {
+		seen = []ledger.DeliveryState{"seen"}
+	}
+	if slices.Contains(seen, e.State) {
+		states = append(states, shown)
+	}
+	return states
+}
+
+// stood records the row of e, unless the inbox had an equal one: whoever saw that in the
+// file saw this row. Only rows without an id can be equal and not the same; those are left
+// to the tap. A row that was certainly in the file, and that the newest look did not find
+// later, is gone. About any other the next look decides.
+func stood(c *sqlite.Conn, n *numbers, e *ledger.Event, certain bool) (m Record, err error) {
+	m.set(e.Row)
+	box, began, ended, err := boxOf(c, e.InboxKey, e.At)
+	if err != nil {
+		return m, err
+	}
+	sum := digestOf(&m.Row)
+	ever, err := occurrences(c, box, sum)
+	if err != nil || ever > 0 {
+		return m, err
+	}
+	at := e.At.UnixMicro()
+	m.Seq, m.Occurrence, m.FirstSeen = n.next(), 1, e.At
+	m.Row.Read = false
+	if err := insert(c, box, sum, &m, &m.Row); err != nil {
+		return m, err
+	}
+	if certain && began >= at {
+		if _, err := changed(c, n, Gone, m.Seq, "UPDATE messages SET gone_at=? WHERE seq=?", ended); err != nil {
+			return m, err
+		}
+	}
+	// The number tells those who hold a view of the inbox that it is not up to date.
+	_, err = c.Exec("UPDATE inboxes SET ended=?, seq=? WHERE id=?", max(ended, at), n.last, box)
+	return m, err
+}
+
+// prompted records a user prompt to a headless agent as a message to its inbox, once: a
+// failed delivery can be claimed again.
+func prompted(c *sqlite.Conn, n *numbers, e *ledger.Event, r *RelayEvent) error {
+	if e.Text == "" {
+		return nil
+	}
+	row, err := json.Marshal(struct { // as Claude Code writes a row
+		From      string `json:"from"`
+		Text      string `json:"text"`
+		Summary   string `json:"summary,omitempty"`
+		Timestamp string `json:"timestamp"`
+		Color     string `json:"color,omitempty"`
+		Type      string `json:"type"`
+		ID        string `json:"messageId"`
+	}{r.From, e.Text, e.Summary, e.At.UTC().Format("2006-01-02T15:04:05.000Z07:00"), e.Color, "message", r.ID})
+	if err != nil {
+		return err
+	}
+	return unfiled(c, n, e, row, "prompts", "delivery", e.Delivery)
+}
+
+// unfiled records a message that was never in a file, a prompt or an answer, once for each id in a column of table. The
+// view of the file does not change, and the message counts as gone from the start: otherwise the next look at the file would miss it.
+func unfiled(c *sqlite.Conn, n *numbers, e *ledger.Event, row []byte, table, column, id string) error {
+	if known, err := c.Number("SELECT count(*) FROM "+table+" WHERE "+column+"=?", id); err != nil || known > 0 {
+		return err
+	}
+	var m Record
+	m.set(row)
+	box, _, _, err := boxOf(c, e.InboxKey, e.At)
+	if err != nil {
+		return err
+	}
+	sum := digestOf(&m.Row)
+	ever, err := occurrences(c, box, sum)
+	if err != nil {
+		return err
+	}
+	m.Seq, m.Occurrence, m.FirstSeen, m.GoneAt = n.next(), ever+1, e.At, e.At
+	if err := insert(c, box, sum, &m, &m.Row); err != nil {
+		return err
+	}
+	_, err = c.Exec("INSERT INTO "+table+" (message, "+column+") VALUES (?, ?)", m.Seq, id)
+	return err
+}
+
+// boxOf returns the number of an inbox, which is made if there is none, and when the newest
+// look at its file began and ended: 0 if nobody looked at it, so that the next look is newer.
+func boxOf(c *sqlite.Conn, k inbox.InboxKey, at time.Time) (box, began, ended int64, err error) {
+	if _, err := c.Exec(`INSERT INTO inboxes (root, team, created_at, inbox, first_seen, began, ended, seq)
+		VALUES (?, ?, ?, ?, ?, 0, 0, 0) ON CONFLICT DO NOTHING`, append(inboxArgs(k), at.UnixMicro())...); err != nil {
+		return 0, 0, 0, err
+	}
+	err = c.Query(func(v sqlite.Row) { box, began, ended = v.Int(0), v.Int(1), v.Int(2) },
+		"SELECT id, began, ended FROM inboxes WHERE "+thisInbox, inboxArgs(k)...)
+	return box, began, ended, err
+}
