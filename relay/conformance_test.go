@@ -276,7 +276,7 @@ func (s *subject) checkEnvelopes(session string) {
 	}
 	starts, ends := map[string]int{}, map[string]int{}
 	extra := 0
-	for e, err := range s.journal.Envelopes(s.t.Context(), journal.EnvelopeQuery{}) {
+	for e, err := range s.journal.Envelopes.All(s.t.Context(), journal.EnvelopeQuery{}) {
 		must(s.t, err)
 		switch e.Kind {
 		case "turn-start":

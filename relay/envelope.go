@@ -18,8 +18,8 @@ import (
 
 // archive is the part of [journal.Journal] that a relay needs. Tests make its calls fail.
 type archive interface {
-	RecordEnvelopes(context.Context, ...journal.Envelope) (recorded []bool, err error)
-	LastEnvelope(ctx context.Context, key inbox.InboxKey, session string) (time.Time, error)
+	Record(context.Context, ...journal.Envelope) (recorded []bool, err error)
+	Last(ctx context.Context, key inbox.InboxKey, session string) (time.Time, error)
 }
 
 const (
@@ -108,7 +108,7 @@ func (c *recorder) resume(ctx context.Context, s ledger.Session) {
 	// A journal that cannot be written must not stop the agent's work.
 	brief, cancel := context.WithTimeout(ctx, journalWait)
 	defer cancel()
-	since, err := c.relay.archive.LastEnvelope(brief, c.relay.post, s.ID)
+	since, err := c.relay.archive.Last(brief, c.relay.post, s.ID)
 	if err != nil {
 		c.relay.opts.Warn(fmt.Errorf("relay: %s: how much is recorded of what the agent told: %w", c.relay.opts.Member, err))
 	}
@@ -204,7 +204,7 @@ func (c *recorder) record(ctx context.Context, list ...sessionEnvelope) error {
 			entries = append(entries, e)
 		}
 		var err error
-		if recorded, err = c.relay.archive.RecordEnvelopes(ctx, entries...); err != nil {
+		if recorded, err = c.relay.archive.Record(ctx, entries...); err != nil {
 			return err
 		}
 	}

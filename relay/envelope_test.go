@@ -27,7 +27,7 @@ type shelf struct {
 	fail func(journal.Envelope) error // nil: never
 }
 
-func (s *shelf) RecordEnvelopes(_ context.Context, list ...journal.Envelope) (recorded []bool, err error) {
+func (s *shelf) Record(_ context.Context, list ...journal.Envelope) (recorded []bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range list {
@@ -44,7 +44,7 @@ func (s *shelf) RecordEnvelopes(_ context.Context, list ...journal.Envelope) (re
 	return recorded, nil
 }
 
-func (s *shelf) LastEnvelope(context.Context, inbox.InboxKey, string) (last time.Time, err error) {
+func (s *shelf) Last(context.Context, inbox.InboxKey, string) (last time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.list {

@@ -290,7 +290,7 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 		finishing: make(chan struct{}), moved: make(chan struct{}), ledger: storeOf(opts.Ledger), patience: holdInterrupt, grace: grace, at: func(moment) {},
 	}
 	if opts.Journal != nil {
-		r.archive = opts.Journal
+		r.archive = opts.Journal.Envelopes
 	}
 	return r, nil
 }

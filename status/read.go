@@ -34,14 +34,14 @@ func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]Kn
 	q := journal.Query{Root: team.Root().Path(), Team: instance.Team, CreatedAt: instance.CreatedAt, Newest: true, Limit: recent}
 	var authors []string
 	if s.Journal != nil {
-		if authors, err = s.Journal.Authors(ctx, q); err != nil {
+		if authors, err = s.Journal.Messages.Authors(ctx, q); err != nil {
 			return nil, err
 		}
 	}
 	var events []Event
 	for _, author := range authors {
 		q.From = author
-		for m, err := range s.Journal.Messages(ctx, q) {
+		for m, err := range s.Journal.Messages.All(ctx, q) {
 			if err != nil {
 				return nil, err
 			}
@@ -67,7 +67,7 @@ func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]Kn
 			continue
 		}
 		q.Inbox = member.Name
-		for m, err := range s.Journal.Messages(ctx, q) {
+		for m, err := range s.Journal.Messages.All(ctx, q) {
 			if err != nil {
 				return nil, err
 			}
@@ -105,7 +105,7 @@ func (s Source) turn(ctx context.Context, q journal.Query, member string) (t Tur
 	}
 	q.Inbox, q.Limit = member, 1
 	of := journal.EnvelopeQuery{Query: q, Role: "agent"}
-	for e, err := range s.Journal.Envelopes(ctx, of) {
+	for e, err := range s.Journal.Envelopes.All(ctx, of) {
 		if err != nil {
 			return t, err
 		}
@@ -115,7 +115,7 @@ func (s Source) turn(ctx context.Context, q journal.Query, member string) (t Tur
 		return t, nil
 	}
 	of.Kinds = []string{"turn-start", "turn-end"}
-	for e, err := range s.Journal.Envelopes(ctx, of) {
+	for e, err := range s.Journal.Envelopes.All(ctx, of) {
 		if err != nil {
 			return t, err
 		}

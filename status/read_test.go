@@ -44,7 +44,7 @@ func TestTakingThatIsSeenLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen := took.Add(at)
-		if _, err := j.Observe(t.Context(), journal.Snapshot{InboxKey: inbox.Key(root.Path(), c.Instance(), name), Rows: parsed, At: seen, Done: seen}); err != nil {
+		if _, err := j.Messages.Observe(t.Context(), journal.Snapshot{InboxKey: inbox.Key(root.Path(), c.Instance(), name), Rows: parsed, At: seen, Done: seen}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -100,7 +100,7 @@ func TestReadTurns(t *testing.T) {
 	says := func(instance teams.Instance, kind, event string, ago time.Duration) {
 		t.Helper()
 		id++
-		if _, err := j.RecordEnvelopes(t.Context(), journal.Envelope{
+		if _, err := j.Envelopes.Record(t.Context(), journal.Envelope{
 			InboxKey: inbox.Key(f.Root.Path(), instance, "worker"), ID: fmt.Sprint(id), Session: "s", Kind: kind,
 			Role: "agent", At: now.Add(-ago), Raw: []byte(`{"ev":` + event + `}`),
 		}); err != nil {
@@ -137,7 +137,7 @@ func TestReadTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := j.Observe(t.Context(), journal.Snapshot{InboxKey: inbox.Key(f.Root.Path(), c.Instance(), "team-lead"), Rows: rows, At: now, Done: now}); err != nil {
+	if _, err := j.Messages.Observe(t.Context(), journal.Snapshot{InboxKey: inbox.Key(f.Root.Path(), c.Instance(), "team-lead"), Rows: rows, At: now, Done: now}); err != nil {
 		t.Fatal(err)
 	}
 	says(c.Instance(), "turn-start", `{"t":"turn-start"}`, time.Minute)

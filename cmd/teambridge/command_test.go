@@ -498,7 +498,7 @@ func does(ts *testscript.TestScript, neg bool, args []string) {
 	at := time.Now().Add(after)
 	j, err := journal.Open(context.Background(), filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "journal.db"))
 	ts.Check(err)
-	_, err = j.RecordEnvelopes(context.Background(), journal.Envelope{
+	_, err = j.Envelopes.Record(context.Background(), journal.Envelope{
 		InboxKey: key,
 		ID:       args[2], Session: "session", Turn: "turn", Call: event.Call, Kind: event.T, Role: "agent", At: at, Text: event.Text + event.Title,
 		Raw: fmt.Appendf(nil, `{"id":%q,"time":%d,"role":"agent","turn":"turn","ev":%s}`, args[2], at.UnixMilli(), args[4]),

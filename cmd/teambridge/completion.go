@@ -100,7 +100,7 @@ func (c completer) completeTeams(cmd *cobra.Command, _ []string, prefix string) 
 	}
 	if slices.Contains([]string{"history", "search", "export"}, cmd.Name()) && c.completesState() {
 		if j, err := c.local().Journal(cmd.Context()); err == nil && j != nil {
-			ended, _ := j.Teams(cmd.Context(), journal.Query{Root: root.Path()})
+			ended, _ := j.Messages.Teams(cmd.Context(), journal.Query{Root: root.Path()})
 			for _, e := range ended {
 				if strings.HasPrefix(e.Team.Team, prefix) && !slices.Contains(names, e.Team.Team) {
 					names = append(names, e.Team.Team)

@@ -29,14 +29,14 @@ func TestAnswer(t *testing.T) {
 	copyEvents(t, j, answerTo(3, "f", "id-d", "the needle"), protocol)
 	copyEvents(t, j, answerTo(3, "f", "id-d", "the needle"))
 	observe(t, j, look(t, 5, row("a")), look(t, 6, row("a"), row("b")))
-	list, err := j.Changes(t.Context(), 0, 100)
+	list, err := j.Messages.Changes(t.Context(), 0, 100)
 	must(t, err)
 	wantChanges(t, list[:5], "1 appeared a#1, 2 appeared hello#1, 3 relay d claimed, 4 verified id-d, 5 appeared the needle#1")
 	if len(list) != 7 || list[6].Message.Text != "b" {
 		t.Errorf("changes %+v", list)
 	}
 	var got []string
-	for h, err := range j.Search(t.Context(), "needle", Query{Inbox: "bob", From: "bob"}) {
+	for h, err := range j.Messages.Search(t.Context(), "needle", Query{Inbox: "bob", From: "bob"}) {
 		must(t, err)
 		got = append(got, h.Answer+" "+h.Kind()+" to "+strings.Join(h.InReplyTo(), ","))
 	}
@@ -46,10 +46,10 @@ func TestAnswer(t *testing.T) {
 	if m := list[5].Message; m.Answer != "g" || m.Noise() || m.Kind() != KindAnswer || m.Truncated() {
 		t.Errorf("an answer that looks like an object of the protocol is %s, noise %v", m.Kind(), m.Noise())
 	}
-	if m, found, err := j.AnswerTo(t.Context(), "f"); err != nil || !found || m.Text != "the needle" || m.Answer != "f" {
+	if m, found, err := j.Messages.AnswerTo(t.Context(), "f"); err != nil || !found || m.Text != "the needle" || m.Answer != "f" {
 		t.Errorf("the answer to f is %+v, %v, %v", m, found, err)
 	}
-	if _, found, err := j.AnswerTo(t.Context(), "no frame"); err != nil || found {
+	if _, found, err := j.Messages.AnswerTo(t.Context(), "no frame"); err != nil || found {
 		t.Errorf("there is an answer to no frame, %v", err)
 	}
 	sound(t, j)
@@ -58,7 +58,7 @@ func TestAnswer(t *testing.T) {
 	if n := number(t, j, "SELECT count(*) FROM answers"); n != 0 {
 		t.Errorf("%d answers are left", n)
 	}
-	if _, err := j.Changes(t.Context(), 5, 10); !errors.Is(err, ErrPruned) {
+	if _, err := j.Messages.Changes(t.Context(), 5, 10); !errors.Is(err, ErrPruned) {
 		t.Errorf("changes before what was forgotten: %v", err)
 	}
 }
@@ -84,12 +84,12 @@ func TestRename(t *testing.T) {
 	for n, row := range []string{"a", "b"} {
 		copyEvents(t, j, answerTo(int64(n+1), row, "m", "the needle "+row))
 	}
-	must(t, j.Rename(t.Context(), k, "rob"))
+	must(t, j.Messages.Rename(t.Context(), k, "rob"))
 	copyEvents(t, j, answerTo(3, "c", "m", "the needle c"))
-	must(t, j.Rename(t.Context(), k, "rob"))
+	must(t, j.Messages.Rename(t.Context(), k, "rob"))
 	for _, q := range []Query{{Inbox: "rob"}, {From: "rob"}} {
 		var got []string
-		for m, err := range j.Messages(t.Context(), q) {
+		for m, err := range j.Messages.All(t.Context(), q) {
 			must(t, err)
 			got = append(got, m.From+" in "+m.Inbox+": "+m.Text)
 		}
@@ -97,11 +97,11 @@ func TestRename(t *testing.T) {
 			t.Errorf("%+v (-want +got):\n%s", q, diff)
 		}
 	}
-	for h, err := range j.Search(t.Context(), "bob", Query{}) {
+	for h, err := range j.Messages.Search(t.Context(), "bob", Query{}) {
 		must(t, err)
 		t.Errorf("under the old name: %+v", h.Record)
 	}
-	for h, err := range j.Search(t.Context(), "needle", Query{From: "rob"}) {
+	for h, err := range j.Messages.Search(t.Context(), "needle", Query{From: "rob"}) {
 		must(t, err)
 		if h.Snippet == "" {
 			t.Errorf("%s has no snippet", h.Text)

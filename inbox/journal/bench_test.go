@@ -34,13 +34,13 @@ func BenchmarkInsert(b *testing.B) {
 		s := look(b, float64(n))
 		s.Rows = benchRows(b, n, 500)
 		b.StartTimer()
-		if o, err := j.Observe(b.Context(), s); err != nil || n == 0 && len(o.Changes) != 500 {
+		if o, err := j.Messages.Observe(b.Context(), s); err != nil || n == 0 && len(o.Changes) != 500 {
 			b.Fatal(err)
 		}
 		n += 500
 		b.StopTimer()
 		s.Rows, s.At = nil, at(float64(n)-1) // or the next would end these
-		if _, err := j.Observe(b.Context(), s); err != nil {
+		if _, err := j.Messages.Observe(b.Context(), s); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()
@@ -58,7 +58,7 @@ func BenchmarkUnchanged(b *testing.B) {
 			s.Rows = benchRows(b, 0, count)
 			observe(b, j, s)
 			for b.Loop() {
-				if _, err := j.Observe(b.Context(), s); err != nil {
+				if _, err := j.Messages.Observe(b.Context(), s); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -86,7 +86,7 @@ func BenchmarkAppend(b *testing.B) {
 				s.Rows = append(s.Rows, more[n])
 				n++
 				s.At = at(float64(n))
-				if _, err := j.Observe(b.Context(), s); err != nil {
+				if _, err := j.Messages.Observe(b.Context(), s); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -105,11 +105,11 @@ func BenchmarkOne(b *testing.B) {
 		n += 2
 		s := look(b, float64(n))
 		s.Rows = rows
-		if _, err := j.Observe(b.Context(), s); err != nil {
+		if _, err := j.Messages.Observe(b.Context(), s); err != nil {
 			b.Fatal(err)
 		}
 		s.Rows, s.At = nil, at(float64(n)+1)
-		if _, err := j.Observe(b.Context(), s); err != nil {
+		if _, err := j.Messages.Observe(b.Context(), s); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -135,7 +135,7 @@ func BenchmarkWriter(b *testing.B) {
 				return
 			}
 			rows = append(rows[1:], benchRows(b, 2000+n, 1)...)
-			if _, err := j.Observe(b.Context(), Snapshot{InboxKey: look(b, 1).InboxKey, Rows: rows, At: at(float64(n))}); err != nil {
+			if _, err := j.Messages.Observe(b.Context(), Snapshot{InboxKey: look(b, 1).InboxKey, Rows: rows, At: at(float64(n))}); err != nil {
 				b.Error(err)
 				return
 			}
@@ -182,7 +182,7 @@ func BenchmarkQuery(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				n := 0
-				for _, err := range j.Messages(b.Context(), q) {
+				for _, err := range j.Messages.All(b.Context(), q) {
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -197,7 +197,7 @@ func BenchmarkQuery(b *testing.B) {
 	for name, words := range map[string]string{"word": "review", "rare word": "4777", "symbol": "☃"} {
 		b.Run("search "+name, func(b *testing.B) {
 			for b.Loop() {
-				for _, err := range j.Search(b.Context(), words, Query{Limit: 20}) {
+				for _, err := range j.Messages.Search(b.Context(), words, Query{Limit: 20}) {
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -280,7 +280,7 @@ func BenchmarkEnvelopes(b *testing.B) {
 	}
 	b.Run("last", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := j.LastEnvelope(b.Context(), inbox.Key(root, blue(), "member7"), "0a1b2c3d-0000-4000-8000-000000000001"); err != nil {
+			if _, err := j.Envelopes.Last(b.Context(), inbox.Key(root, blue(), "member7"), "0a1b2c3d-0000-4000-8000-000000000001"); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -288,7 +288,7 @@ func BenchmarkEnvelopes(b *testing.B) {
 	b.Run("search", func(b *testing.B) {
 		for b.Loop() {
 			n := 0
-			for _, err := range j.SearchEnvelopes(b.Context(), "parser", EnvelopeQuery{Query: Query{Limit: 20}}) {
+			for _, err := range j.Envelopes.Search(b.Context(), "parser", EnvelopeQuery{Query: Query{Limit: 20}}) {
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -24,7 +24,7 @@ func (j *Journal) Poll() func(context.Context) (version string, err error) { ret
 // Changes returns at most limit changes with numbers higher than after, in their order and
 // with the epoch of each. It has a receipt once, with its last number. It fails with
 // [ErrPruned] if some of the changes were pruned.
-func (j *Journal) Changes(ctx context.Context, after int64, limit int) (list []Change, err error) {
+func (j Messages) Changes(ctx context.Context, after int64, limit int) (list []Change, err error) {
 	if limit <= 0 {
 		return nil, invalid("limit", "is not positive")
 	}

@@ -31,7 +31,7 @@ func (j *Journal) copyAll(ctx context.Context, l *ledger.Ledger, version *string
 	}
 	var boxes []inbox.InboxKey // that something was sent to
 	for {
-		at, err := j.Copied(ctx)
+		at, err := j.RelayEvents.Copied(ctx)
 		if err != nil {
 			return copied, err
 		}
@@ -47,7 +47,7 @@ func (j *Journal) copyAll(ctx context.Context, l *ledger.Ledger, version *string
 				boxes = append(boxes, e.InboxKey)
 			}
 		}
-		n, err := j.CopyEvents(ctx, &at, events...)
+		n, err := j.RelayEvents.CopyEvents(ctx, &at, events...)
 		if copied += n; err != nil {
 			return copied, err
 		}
@@ -99,7 +99,7 @@ func (j *Journal) copySaid(ctx context.Context, l *ledger.Ledger, version *strin
 			row.Read = s.Read
 			rows = append(rows, row)
 		}
-		o, err := j.Observe(ctx, Snapshot{InboxKey: k, Rows: rows, At: at, Done: time.Now()})
+		o, err := j.Messages.Observe(ctx, Snapshot{InboxKey: k, Rows: rows, At: at, Done: time.Now()})
 		if changes += len(o.Changes); err != nil {
 			return changes, err
 		}
@@ -120,7 +120,7 @@ type Copied struct {
 }
 
 // Copied returns how far the ledger was copied.
-func (j *Journal) Copied(ctx context.Context) (c Copied, err error) {
+func (j RelayEvents) Copied(ctx context.Context) (c Copied, err error) {
 	err = j.db.Do(ctx, "copied", func(conn *sqlite.Conn) (err error) {
 		c, err = copied(conn)
 		return err
@@ -142,7 +142,7 @@ func copied(c *sqlite.Conn) (at Copied, err error) {
 // turn with it. A message to a pane is consumed when it is done, and seen when it is given. One to
 // another machine is verified when it is done there. CopyEvents returns how many changed something; with an error,
 // an *[Error], nothing was recorded.
-func (j *Journal) CopyEvents(ctx context.Context, after *Copied, events ...ledger.Event) (changed int, err error) {
+func (j RelayEvents) CopyEvents(ctx context.Context, after *Copied, events ...ledger.Event) (changed int, err error) {
 	err = j.db.Do(ctx, "copy events", func(c *sqlite.Conn) error {
 		return j.number(c, func(n *numbers) error {
 			changed = 0 // this function runs again if the file was busy

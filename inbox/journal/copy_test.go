@@ -51,7 +51,7 @@ func deliver(ctx context.Context, l *ledger.Ledger, id string) error {
 // recorded are the events of a journal as it tells them: "d1 done".
 func recorded(t testing.TB, j *journal.Journal) (list []string) {
 	t.Helper()
-	changes, err := j.Changes(t.Context(), 0, 100_000)
+	changes, err := j.Messages.Changes(t.Context(), 0, 100_000)
 	must(t, err)
 	for _, c := range changes {
 		if c.Kind == journal.Relaying {
@@ -66,7 +66,7 @@ func recorded(t testing.TB, j *journal.Journal) (list []string) {
 func wantSaid(t testing.TB, j *journal.Journal, n int) {
 	t.Helper()
 	there := map[string]int{}
-	for m, err := range j.Messages(t.Context(), journal.Query{}) {
+	for m, err := range j.Messages.All(t.Context(), journal.Query{}) {
 		must(t, err)
 		if m.Prompt == "" {
 			continue
@@ -77,7 +77,7 @@ func wantSaid(t testing.TB, j *journal.Journal, n int) {
 		there[m.Prompt]++
 	}
 	receipts := 0
-	for r, err := range j.Receipts(t.Context(), journal.Query{}) {
+	for r, err := range j.Receipts.All(t.Context(), journal.Query{}) {
 		must(t, err)
 		if there[r.ID] == 0 && r.State == journal.Verified {
 			continue // of what was sent
@@ -131,7 +131,7 @@ func TestCopiedOnceThroughKills(t *testing.T) {
 	}
 	wantSaid(t, j, rounds*each)
 	var there []string
-	for m, err := range j.Messages(t.Context(), journal.Query{}) {
+	for m, err := range j.Messages.All(t.Context(), journal.Query{}) {
 		must(t, err)
 		if m.Prompt == "" {
 			there = append(there, m.ID())

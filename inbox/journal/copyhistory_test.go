@@ -57,7 +57,7 @@ func commit(t *testing.T, l *ledger.Ledger, frame, delivery string) {
 func wantTexts(t *testing.T, j *journal.Journal, want ...string) {
 	t.Helper()
 	var texts []string
-	for m, err := range j.Messages(t.Context(), journal.Query{}) {
+	for m, err := range j.Messages.All(t.Context(), journal.Query{}) {
 		must(t, err)
 		texts = append(texts, m.Text)
 	}
@@ -292,7 +292,7 @@ func aHistory(t *testing.T, random *rand.Rand) {
 			seen[event] = true
 		}
 		texts := map[string]int{}
-		for m, err := range j.Messages(t.Context(), journal.Query{}) {
+		for m, err := range j.Messages.All(t.Context(), journal.Query{}) {
 			must(t, err)
 			if texts[m.Text]++; texts[m.Text] > 1 {
 				t.Errorf("%s is there twice", m.Text)

@@ -35,14 +35,14 @@ func TestPaneMessagesAreCopied(t *testing.T) {
 		t.Helper()
 		copyAgain(t, l, j)
 		var last journal.RelayEvent
-		for e, err := range j.RelayEvents(ctx, journal.Query{ID: id}) {
+		for e, err := range j.RelayEvents.All(ctx, journal.Query{ID: id}) {
 			must(t, err)
 			last = e
 		}
 		if last.State != state || last.Reason != reason || last.Delivery != id {
 			t.Errorf("%s: the last event is %q %q of %s, want %q %q", id, last.State, last.Reason, last.Delivery, state, reason)
 		}
-		r, found, err := j.Receipt(ctx, inbox.SendKey{InboxKey: inbox.InboxKey{Root: "/r", Team: pane.Team, CreatedAt: pane.CreatedAt, Inbox: "build"}, ID: id})
+		r, found, err := j.Receipts.Receipt(ctx, inbox.SendKey{InboxKey: inbox.InboxKey{Root: "/r", Team: pane.Team, CreatedAt: pane.CreatedAt, Inbox: "build"}, ID: id})
 		must(t, err)
 		if !found || r.State != want || r.SeenAt.IsZero() == seen {
 			t.Errorf("%s after %q: receipt %v %q, seen at %v; want %q, seen: %v", id, state, found, r.State, r.SeenAt, want, seen)
@@ -56,7 +56,7 @@ func TestPaneMessagesAreCopied(t *testing.T) {
 		check("a", "held", "somebody types", journal.Verified, false)
 	}
 	var held int
-	for e, err := range j.RelayEvents(ctx, journal.Query{ID: "a"}) {
+	for e, err := range j.RelayEvents.All(ctx, journal.Query{ID: "a"}) {
 		must(t, err)
 		if e.State == "held" {
 			held++

@@ -29,12 +29,12 @@ func TestSaidIsObserved(t *testing.T) {
 			for range 3 {
 				_, err := j.Copy(t.Context(), l)
 				must(t, err)
-				boxes, err := j.Occupied(t.Context(), journal.Query{})
+				boxes, err := j.Messages.Occupied(t.Context(), journal.Query{})
 				must(t, err)
 				must(t, j.Look(t.Context(), boxes...))
 			}
 			var got []string
-			for m, err := range j.Messages(t.Context(), journal.Query{Root: root, Team: team, Inbox: "user"}) {
+			for m, err := range j.Messages.All(t.Context(), journal.Query{Root: root, Team: team, Inbox: "user"}) {
 				must(t, err)
 				got = append(got, fmt.Sprint(m.ID(), " ", m.From, " ", m.Row.Read))
 			}

@@ -10,6 +10,9 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// Envelopes are what agents say and do. The tables are envelopes and pruned_sessions.
+type Envelopes struct{ *database }
+
 // An Envelope is one thing that an agent said or did, or that was said to it in its
 // session: an envelope of the session protocol. Package teambridge/relay/wire describes its
 // JSON; the other fields are what the journal looks for.
@@ -26,7 +29,7 @@ type Envelope struct {
 	Role     string // whose event it is: agent or user
 
 	At   time.Time // in UTC, to the microsecond
-	Text string    // what [Journal.Search] looks in; not read back
+	Text string    // what [Messages.Search] looks in; not read back
 	Raw  []byte    // the envelope as JSON
 }
 
@@ -43,12 +46,12 @@ func (e *Envelope) check() error {
 	return nil
 }
 
-// RecordEnvelopes records what agents said and did, in this order, and reports which of the
+// Record records what agents said and did, in this order, and reports which of the
 // envelopes are new. An envelope whose id is there already has no effect, and neither has
 // one that is as old as what [Journal.Prune] has deleted of its session. So a transcript can
 // be read again after a crash. All are recorded or, if there is an error (*[Error],
 // *[ValueError]), none.
-func (j *Journal) RecordEnvelopes(ctx context.Context, list ...Envelope) (recorded []bool, err error) {
+func (j Envelopes) Record(ctx context.Context, list ...Envelope) (recorded []bool, err error) {
 	for i := range list {
 		if err := list[i].check(); err != nil {
 			return nil, err
@@ -142,8 +145,8 @@ func (q *EnvelopeQuery) envelopes() (c conditions) {
 	return c
 }
 
-// Envelopes yields the envelopes that q selects, as [Journal.Messages] yields messages.
-func (j *Journal) Envelopes(ctx context.Context, q EnvelopeQuery) iter.Seq2[Envelope, error] {
+// All yields the envelopes that q selects, as [Messages.All] yields messages.
+func (j Envelopes) All(ctx context.Context, q EnvelopeQuery) iter.Seq2[Envelope, error] {
 	return pages(q.Query, func(e *Envelope) int64 { return e.Seq }, func(e *Envelope) int { return len(e.Raw) }, func(part Query, limit int) ([]Envelope, error) {
 		q.Query = part
 		where := q.envelopes()
@@ -152,9 +155,9 @@ func (j *Journal) Envelopes(ctx context.Context, q EnvelopeQuery) iter.Seq2[Enve
 	})
 }
 
-// LastEnvelope returns the time of the newest envelope of a session that was recorded, even
+// Last returns the time of the newest envelope of a session that was recorded, even
 // if it was pruned since. It is zero if there was none.
-func (j *Journal) LastEnvelope(ctx context.Context, key inbox.InboxKey, session string) (at time.Time, err error) {
+func (j Envelopes) Last(ctx context.Context, key inbox.InboxKey, session string) (at time.Time, err error) {
 	err = j.db.Do(ctx, "last envelope", func(c *sqlite.Conn) error {
 		return c.Query(func(v sqlite.Row) { at = v.Time(0) }, "WITH box AS (SELECT id FROM inboxes WHERE "+thisInbox+`)
 			SELECT max(at) FROM (SELECT max(at) AS at FROM envelopes WHERE inbox=(SELECT id FROM box) AND session=?5

@@ -26,14 +26,14 @@ func said(id string, seconds float64, text string) Envelope {
 
 func record(t testing.TB, j *Journal, list ...Envelope) []bool {
 	t.Helper()
-	recorded, err := j.RecordEnvelopes(t.Context(), list...)
+	recorded, err := j.Envelopes.Record(t.Context(), list...)
 	must(t, err)
 	return recorded
 }
 
 func envelopes(t testing.TB, j *Journal, q EnvelopeQuery) (list []Envelope) {
 	t.Helper()
-	for e, err := range j.Envelopes(t.Context(), q) {
+	for e, err := range j.Envelopes.All(t.Context(), q) {
 		must(t, err)
 		list = append(list, e)
 	}
@@ -86,7 +86,7 @@ func TestEnvelopesStandInOneOrderWithMessages(t *testing.T) {
 	record(t, j, said("a", 2, "working"), said("b", 3, "still"))
 	observe(t, j, look(t, 4))
 	record(t, j, said("c", 5, "done"))
-	list, err := j.Changes(t.Context(), 0, 10)
+	list, err := j.Messages.Changes(t.Context(), 0, 10)
 	must(t, err)
 	wantChanges(t, list, "1 appeared do it#1, 2 envelope a, 3 envelope b, 4 gone do it#1, 5 envelope c")
 	for _, c := range list {
@@ -94,7 +94,7 @@ func TestEnvelopesStandInOneOrderWithMessages(t *testing.T) {
 			t.Errorf("change %d has epoch %s, want %s (%v)", c.Seq, c.Epoch, p.Epoch, err)
 		}
 	}
-	if list, err = j.Changes(t.Context(), 2, 2); err != nil {
+	if list, err = j.Messages.Changes(t.Context(), 2, 2); err != nil {
 		t.Fatal(err)
 	}
 	wantChanges(t, list, "3 envelope b, 4 gone do it#1")
@@ -136,7 +136,7 @@ func TestLastEnvelope(t *testing.T) {
 	elsewhere.Inbox = "kim"
 	record(t, j, elsewhere)
 	for want, session := range map[time.Time]string{at(7): "s1", {}: "s2"} {
-		got, err := j.LastEnvelope(t.Context(), said("", 0, "").InboxKey, session)
+		got, err := j.Envelopes.Last(t.Context(), said("", 0, "").InboxKey, session)
 		if err != nil || !got.Equal(want) {
 			t.Errorf("of %s: %v, %v; want %v", session, got, err, want)
 		}
@@ -153,7 +153,7 @@ func TestBadEnvelopesAreRefused(t *testing.T) {
 	} {
 		e := said("b", 2, "")
 		change(&e)
-		_, err := j.RecordEnvelopes(t.Context(), said("a", 1, ""), e)
+		_, err := j.Envelopes.Record(t.Context(), said("a", 1, ""), e)
 		if v := new(ValueError); !errors.As(err, &v) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
@@ -170,7 +170,7 @@ func TestEnvelopesAreAdopted(t *testing.T) {
 	e := said("a", 1, "")
 	e.CreatedAt = 0
 	record(t, j, e)
-	must(t, j.Adopt(t.Context(), root, blue()))
+	must(t, j.Messages.Adopt(t.Context(), root, blue()))
 	if diff := cmp.Diff([]bool{false, true}, record(t, j, said("a", 1, ""), said("b", 2, ""))); diff != "" {
 		t.Errorf("after Adopt: %s", diff)
 	}
@@ -229,7 +229,7 @@ func TestPruneEnvelopes(t *testing.T) {
 		t.Errorf("still found: %v", hits)
 	}
 	for after, gap := range map[int64]bool{3: true, 4: false} {
-		if _, err := j.Changes(t.Context(), after, 10); errors.Is(err, ErrPruned) != gap {
+		if _, err := j.Messages.Changes(t.Context(), after, 10); errors.Is(err, ErrPruned) != gap {
 			t.Errorf("changes after %d: %v", after, err)
 		}
 	}
@@ -242,7 +242,7 @@ func TestPruneEnvelopes(t *testing.T) {
 	for range 2 {
 		_, err = j.Prune(t.Context(), at(100), 0)
 		must(t, err)
-		if got, err := j.LastEnvelope(t.Context(), said("", 0, "").InboxKey, "s1"); err != nil || !got.Equal(at(6)) {
+		if got, err := j.Envelopes.Last(t.Context(), said("", 0, "").InboxKey, "s1"); err != nil || !got.Equal(at(6)) {
 			t.Errorf("the last envelope was at %v, %v; want %v", got, err, at(6))
 		}
 	}
@@ -290,7 +290,7 @@ func TestPruneBySizeBeginsWithEnvelopes(t *testing.T) {
 
 func searchEnvelopes(t testing.TB, j *Journal, words string, q EnvelopeQuery) (list []string) {
 	t.Helper()
-	for h, err := range j.SearchEnvelopes(t.Context(), words, q) {
+	for h, err := range j.Envelopes.Search(t.Context(), words, q) {
 		must(t, err)
 		list = append(list, h.ID+": "+h.Snippet)
 	}
@@ -328,7 +328,7 @@ func TestSearchEnvelopes(t *testing.T) {
 	if n := len(searchEnvelopes(t, j, "treasure", EnvelopeQuery{})); n != 300 {
 		t.Errorf("%d hits, want 300", n)
 	}
-	for _, err := range j.SearchEnvelopes(t.Context(), " ", EnvelopeQuery{}) {
+	for _, err := range j.Envelopes.Search(t.Context(), " ", EnvelopeQuery{}) {
 		if !errors.As(err, new(*ValueError)) {
 			t.Errorf("blank words: %v", err)
 		}
@@ -410,7 +410,7 @@ func childRecord(args []string) error {
 		for i := range 3 {
 			list = append(list, said(fmt.Sprint("e", n+i), float64(n+i), "word"))
 		}
-		if _, err := j.RecordEnvelopes(ctx, list...); err != nil {
+		if _, err := j.Envelopes.Record(ctx, list...); err != nil {
 			return err
 		}
 	}

@@ -73,7 +73,7 @@ func (n *numbers) next() int64 {
 }
 
 // number runs f as a transaction that assigns numbers. It must be called within db.Do.
-func (j *Journal) number(c *sqlite.Conn, f func(*numbers) error) error {
+func (j *database) number(c *sqlite.Conn, f func(*numbers) error) error {
 	begins := false
 	err := c.Transaction("IMMEDIATE", func() error {
 		last, err := c.Number("SELECT seq FROM counter")

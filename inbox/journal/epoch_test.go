@@ -26,7 +26,7 @@ func TestPositions(t *testing.T) {
 // positions are those of all changes.
 func positions(t *testing.T, j *Journal) (list []Position) {
 	t.Helper()
-	changes, err := j.Changes(t.Context(), 0, 1000)
+	changes, err := j.Messages.Changes(t.Context(), 0, 1000)
 	must(t, err)
 	for _, c := range changes {
 		at, err := j.PositionAt(t.Context(), c.Seq)

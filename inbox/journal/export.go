@@ -81,7 +81,7 @@ type exported struct {
 // envelope has its id, the session and the envelope itself. A Limit is for each of the three.
 func (j *Journal) Export(ctx context.Context, w io.Writer, q Query) error {
 	lines := Merge(q.Newest, func(e exported) int64 { return e.seq },
-		Map(j.Messages(ctx, q), messageLine), Map(j.RelayEvents(ctx, q), eventLine), Map(j.Envelopes(ctx, EnvelopeQuery{Query: q}), envelopeLine))
+		Map(j.Messages.All(ctx, q), messageLine), Map(j.RelayEvents.All(ctx, q), eventLine), Map(j.Envelopes.All(ctx, EnvelopeQuery{Query: q}), envelopeLine))
 	for e, err := range lines {
 		if err != nil {
 			return err

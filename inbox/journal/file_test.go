@@ -22,30 +22,30 @@ import (
 // uses is every method that reads or writes the file.
 func uses(j *Journal, s Snapshot) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
-		"Observe":         func(ctx context.Context) error { _, err := j.Observe(ctx, s); return err },
-		"Messages":        func(ctx context.Context) error { return first(j.Messages(ctx, Query{})) },
-		"Search":          func(ctx context.Context) error { return first(j.Search(ctx, "word", Query{})) },
-		"Receipts":        func(ctx context.Context) error { return first(j.Receipts(ctx, Query{})) },
-		"Receipt":         func(ctx context.Context) error { _, _, err := j.Receipt(ctx, aKey("1")); return err },
-		"Verified":        func(ctx context.Context) error { _, err := j.Verified(ctx, aKey("2"), at(1)); return err },
-		"Changes":         func(ctx context.Context) error { _, err := j.Changes(ctx, 0, 10); return err },
+		"Observe":         func(ctx context.Context) error { _, err := j.Messages.Observe(ctx, s); return err },
+		"Messages":        func(ctx context.Context) error { return first(j.Messages.All(ctx, Query{})) },
+		"Search":          func(ctx context.Context) error { return first(j.Messages.Search(ctx, "word", Query{})) },
+		"Receipts":        func(ctx context.Context) error { return first(j.Receipts.All(ctx, Query{})) },
+		"Receipt":         func(ctx context.Context) error { _, _, err := j.Receipts.Receipt(ctx, aKey("1")); return err },
+		"Verified":        func(ctx context.Context) error { _, err := j.Receipts.Verified(ctx, aKey("2"), at(1)); return err },
+		"Changes":         func(ctx context.Context) error { _, err := j.Messages.Changes(ctx, 0, 10); return err },
 		"Last":            func(ctx context.Context) error { _, err := j.Last(ctx); return err },
-		"Inboxes":         func(ctx context.Context) error { _, err := j.Inboxes(ctx, Query{}); return err },
-		"RecordEnvelopes": func(ctx context.Context) error { _, err := j.RecordEnvelopes(ctx, said("a", 1, "word")); return err },
-		"Envelopes":       func(ctx context.Context) error { return first(j.Envelopes(ctx, EnvelopeQuery{})) },
+		"Inboxes":         func(ctx context.Context) error { _, err := j.Messages.Inboxes(ctx, Query{}); return err },
+		"RecordEnvelopes": func(ctx context.Context) error { _, err := j.Envelopes.Record(ctx, said("a", 1, "word")); return err },
+		"Envelopes":       func(ctx context.Context) error { return first(j.Envelopes.All(ctx, EnvelopeQuery{})) },
 		"LastEnvelope": func(ctx context.Context) error {
-			_, err := j.LastEnvelope(ctx, said("", 0, "").InboxKey, "s1")
+			_, err := j.Envelopes.Last(ctx, said("", 0, "").InboxKey, "s1")
 			return err
 		},
 		"Export":          func(ctx context.Context) error { return j.Export(ctx, &bytes.Buffer{}, Query{}) },
-		"SearchEnvelopes": func(ctx context.Context) error { return first(j.SearchEnvelopes(ctx, "word", EnvelopeQuery{})) },
+		"SearchEnvelopes": func(ctx context.Context) error { return first(j.Envelopes.Search(ctx, "word", EnvelopeQuery{})) },
 		"PruneEnvelopes":  func(ctx context.Context) error { _, err := j.PruneEnvelopes(ctx, at(100)); return err },
 		"ObserveTasks": func(ctx context.Context) error {
-			_, err := j.ObserveTasks(ctx, "/r", TaskLook{List: "l", At: at(1)})
+			_, err := j.Tasks.Observe(ctx, "/r", TaskLook{List: "l", At: at(1)})
 			return err
 		},
-		"TaskChanges": func(ctx context.Context) error { _, _, err := j.TaskChanges(ctx, TaskQuery{}); return err },
-		"AnswerTo":    func(ctx context.Context) error { _, _, err := j.AnswerTo(ctx, "f"); return err },
+		"TaskChanges": func(ctx context.Context) error { _, _, err := j.Tasks.Changes(ctx, TaskQuery{}); return err },
+		"AnswerTo":    func(ctx context.Context) error { _, _, err := j.Messages.AnswerTo(ctx, "f"); return err },
 		"Prune":       func(ctx context.Context) error { _, err := j.Prune(ctx, at(100), 0); return err },
 	}
 }
@@ -106,7 +106,7 @@ func TestLocked(t *testing.T) {
 		}
 		done := make(chan error)
 		go func() {
-			_, err := j.Observe(t.Context(), s)
+			_, err := j.Messages.Observe(t.Context(), s)
 			done <- err
 		}()
 		synctest.Wait()
@@ -126,7 +126,7 @@ func TestFull(t *testing.T) {
 	must(t, run(j, fmt.Sprintf("PRAGMA max_page_count=%d", number(t, j, "PRAGMA page_count")+2)))
 	big := look(t, 2, row("before"), row(strings.Repeat("word ", 20_000)), row("after"))
 	for range 2 {
-		_, err := j.Observe(t.Context(), big)
+		_, err := j.Messages.Observe(t.Context(), big)
 		wantError(t, err, sqlite.ErrFull)
 	}
 	if got := texts(messages(t, j, Query{})); got != "before" {

@@ -8,7 +8,7 @@ import (
 
 // IDs lists the ids of messages and envelopes that begin with prefix, in byte order. Of q
 // it uses Root, Team, CreatedAt, Inbox and Limit.
-func (j *Journal) IDs(ctx context.Context, q Query, prefix string) ([]string, error) {
+func (j Messages) IDs(ctx context.Context, q Query, prefix string) ([]string, error) {
 	c := conditions{}
 	c.add(true, "id>=?", prefix)
 	c.add(true, "id<?", prefix+"\U0010ffff")

@@ -27,7 +27,7 @@ func TestIDs(t *testing.T) {
 		{"PLAN", Query{}, ""},
 		{"plan_", Query{}, ""},
 	} {
-		got, err := j.IDs(t.Context(), test.q, test.prefix)
+		got, err := j.Messages.IDs(t.Context(), test.q, test.prefix)
 		if err != nil || strings.Join(got, " ") != test.want {
 			t.Errorf("%q %+v: %q, %v; want %q", test.prefix, test.q, got, err, test.want)
 		}

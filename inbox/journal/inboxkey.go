@@ -22,18 +22,18 @@ func scanKey(v sqlite.Row, i int) inbox.InboxKey {
 
 // Inboxes lists the inboxes in the journal, of those that q asks for by root, team and
 // inbox, sorted by root, name of the team, its creation time and inbox.
-func (j *Journal) Inboxes(ctx context.Context, q Query) ([]inbox.InboxKey, error) {
+func (j Messages) Inboxes(ctx context.Context, q Query) ([]inbox.InboxKey, error) {
 	return j.inboxes(ctx, q, "TRUE ORDER BY root, team, created_at, inbox")
 }
 
 // Occupied lists the inboxes in which messages are as far as the journal knows, of those
 // that q asks for by root, team and inbox.
-func (j *Journal) Occupied(ctx context.Context, q Query) ([]inbox.InboxKey, error) {
+func (j Messages) Occupied(ctx context.Context, q Query) ([]inbox.InboxKey, error) {
 	return j.inboxes(ctx, q, `EXISTS (
 		SELECT 1 FROM messages m INDEXED BY messages_present WHERE m.inbox=inboxes.id AND gone_at IS NULL) ORDER BY id`)
 }
 
-func (j *Journal) inboxes(ctx context.Context, q Query, rest string) ([]inbox.InboxKey, error) {
+func (j Messages) inboxes(ctx context.Context, q Query, rest string) ([]inbox.InboxKey, error) {
 	where := q.inboxes()
 	return sqlite.Select(ctx, j.db, "inboxes", func(v sqlite.Row) inbox.InboxKey { return scanKey(v, 0) },
 		"SELECT root, team, created_at, inbox FROM inboxes WHERE "+where.String()+" AND "+rest, where.args...)
@@ -42,7 +42,7 @@ func (j *Journal) inboxes(ctx context.Context, q Query, rest string) ([]inbox.In
 // Adopt makes what was recorded of a team without a creation time that of team,
 // whose creation time was read since. An inbox of which team has a record of its own
 // stays what it is, and what is in it is recorded as gone.
-func (j *Journal) Adopt(ctx context.Context, root string, team teams.Instance) error {
+func (j Messages) Adopt(ctx context.Context, root string, team teams.Instance) error {
 	if err := names("root", root, "team", team.Team); err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func newView() *view {
 }
 
 // view returns what the journal has of an inbox at this moment.
-func (j *Journal) view(c *sqlite.Conn, k inbox.InboxKey) (*view, error) {
+func (j *database) view(c *sqlite.Conn, k inbox.InboxKey) (*view, error) {
 	now := newView()
 	err := c.Query(func(v sqlite.Row) {
 		now.id, now.seq, now.began, now.ended = v.Int(0), v.Int(1), v.Int(2), v.Int(3)
@@ -95,7 +95,7 @@ func (j *Journal) view(c *sqlite.Conn, k inbox.InboxKey) (*view, error) {
 	return now, nil
 }
 
-func (j *Journal) remember(k inbox.InboxKey, v *view) {
+func (j *database) remember(k inbox.InboxKey, v *view) {
 	j.forget(k)
 	if j.held+v.held > maxHeld {
 		clear(j.views)
@@ -106,7 +106,7 @@ func (j *Journal) remember(k inbox.InboxKey, v *view) {
 	j.held += v.counted
 }
 
-func (j *Journal) forget(k inbox.InboxKey) {
+func (j *database) forget(k inbox.InboxKey) {
 	if v := j.views[k]; v != nil {
 		j.held -= v.counted
 		delete(j.views, k)

@@ -4,7 +4,7 @@
 //
 // # How it is filled
 //
-// Whoever reads an inbox file passes the rows to [Journal.Observe], which records what
+// Whoever reads an inbox file passes the rows to [Messages.Observe], which records what
 // appeared, what was read and what is gone. Any number of processes may watch one inbox: a
 // row is recorded once.
 //
@@ -37,7 +37,7 @@
 // # Sequence
 //
 // Each record has a number from one counter, in the order of their commits: a reader that
-// has seen all up to N finds the rest with [Journal.Changes]. A number is used again only if
+// has seen all up to N finds the rest with [Messages.Changes]. A number is used again only if
 // its record is lost, by a power cut or a restored copy: see [Position].
 //
 // # Sent messages and relays
@@ -53,12 +53,12 @@
 //
 // # What agents say and do
 //
-// [Journal.RecordEnvelopes] takes envelopes of the session protocol, each once by its id, in
+// [Envelopes.Record] takes envelopes of the session protocol, each once by its id, in
 // one order with everything else.
 //
 // # Tasks
 //
-// [Journal.ObserveTasks] compares a list of tasks with what was seen of it last, and records how it
+// [Tasks.Observe] compares a list of tasks with what was seen of it last, and records how it
 // differs. These changes have numbers of their own, and no part in the order of the others.
 //
 // # What is promised
@@ -91,10 +91,21 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A Journal is an open journal file. Its methods may be called from several
-// goroutines, and inside the loops over [Journal.Messages] and its like; they
+// A Journal is an open journal file, with a part for each noun. The methods of all of them may be called from several
+// goroutines, and inside the loops over [Messages.All] and its like; they
 // take turns on one connection.
 type Journal struct {
+	*database
+
+	Messages    Messages
+	Receipts    Receipts
+	RelayEvents RelayEvents
+	Envelopes   Envelopes
+	Tasks       Tasks
+}
+
+// database is what they share.
+type database struct {
 	db   *sqlite.DB
 	seed maphash.Seed
 	now  func() time.Time
@@ -140,7 +151,8 @@ func Open(ctx context.Context, path string) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Journal{db: db, seed: maphash.MakeSeed(), now: time.Now, views: map[inbox.InboxKey]*view{}}, nil
+	d := &database{db: db, seed: maphash.MakeSeed(), now: time.Now, views: map[inbox.InboxKey]*view{}}
+	return &Journal{d, Messages{d}, Receipts{d}, RelayEvents{d}, Envelopes{d}, Tasks{d}}, nil
 }
 
 // Close closes the journal after the call that is running. Closing twice is no error; every

@@ -95,7 +95,7 @@ func look(t testing.TB, seconds float64, rows ...string) Snapshot {
 
 func observe(t testing.TB, j *Journal, snapshots ...Snapshot) Observation {
 	t.Helper()
-	o, err := j.Observe(t.Context(), snapshots...)
+	o, err := j.Messages.Observe(t.Context(), snapshots...)
 	must(t, err)
 	return o
 }
@@ -130,7 +130,7 @@ func wantChanges(t testing.TB, got []Change, want string) {
 
 func messages(t testing.TB, j *Journal, q Query) (list []Record) {
 	t.Helper()
-	for m, err := range j.Messages(t.Context(), q) {
+	for m, err := range j.Messages.All(t.Context(), q) {
 		must(t, err)
 		list = append(list, m)
 	}

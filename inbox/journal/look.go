@@ -23,7 +23,7 @@ func (j *Journal) Look(ctx context.Context, boxes ...inbox.InboxKey) error {
 			if !ok {
 				break
 			}
-			o, err := j.Observe(ctx, s)
+			o, err := j.Messages.Observe(ctx, s)
 			if err != nil {
 				return err
 			}

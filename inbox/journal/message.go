@@ -13,6 +13,10 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// Messages are the rows that were seen in inboxes, sent, prompted or answered, and what became of them. The tables are inboxes, messages, its
+// full-text index, prompts, answers and changes.
+type Messages struct{ *database }
+
 // A Record is one row of one inbox, from when it was first seen. Raw and the other fields
 // of Row are as they were then, except Read, which is true once the row was seen read, and From,
 // which is what its author is called now.
@@ -56,7 +60,7 @@ func scan(v sqlite.Row) (m Record) {
 	m.Seq, m.InboxKey, m.Occurrence = v.Int(0), scanKey(v, 1), int(v.Int(5))
 	m.FirstSeen, m.ReadAt, m.GoneAt = v.Time(6), v.Time(7), v.Time(8)
 	m.Prompt, m.Answer = v.Text(10), v.Text(11)
-	m.Row.Read, m.From = !m.ReadAt.IsZero(), v.Text(12) // who has another name by now: see [Journal.Rename]
+	m.Row.Read, m.From = !m.ReadAt.IsZero(), v.Text(12) // who has another name by now: see [Messages.Rename]
 	return m
 }
 
@@ -126,7 +130,7 @@ func (q *Query) messages() (c conditions) {
 
 // Authors lists the senders of the messages that q asks for, as they stand in
 // the rows, in byte order. It ignores Limit and Newest.
-func (j *Journal) Authors(ctx context.Context, q Query) ([]string, error) {
+func (j Messages) Authors(ctx context.Context, q Query) ([]string, error) {
 	where := q.messages()
 	return sqlite.Select(ctx, j.db, "authors", func(v sqlite.Row) string { return v.Text(0) },
 		"SELECT DISTINCT m.sender FROM messages m WHERE "+where.String()+" ORDER BY 1", where.args...)
@@ -190,10 +194,10 @@ func pages[T any](q Query, seq func(*T) int64, bytes func(*T) int, page func(q Q
 	}
 }
 
-// Messages yields the messages that q selects, in the order of their numbers. It ends with
+// All yields the messages that q selects, in the order of their numbers. It ends with
 // the first error. The loop does not lock the journal: what is recorded meanwhile may be
 // yielded or not.
-func (j *Journal) Messages(ctx context.Context, q Query) iter.Seq2[Record, error] {
+func (j Messages) All(ctx context.Context, q Query) iter.Seq2[Record, error] {
 	return pages(q, func(m *Record) int64 { return m.Seq }, func(m *Record) int { return len(m.Raw) }, func(q Query, limit int) ([]Record, error) {
 		where := q.messages()
 		// The numbers first, so that nothing but numbers is sorted.
@@ -203,7 +207,7 @@ func (j *Journal) Messages(ctx context.Context, q Query) iter.Seq2[Record, error
 }
 
 // AnswerTo returns what an agent answered to a frame, and whether that is recorded.
-func (j *Journal) AnswerTo(ctx context.Context, frame string) (m Record, found bool, err error) {
+func (j Messages) AnswerTo(ctx context.Context, frame string) (m Record, found bool, err error) {
 	err = j.db.Do(ctx, "answer", func(c *sqlite.Conn) (err error) {
 		m, found, err = sqlite.One(c, scan, "SELECT "+columns+" WHERE m.seq=(SELECT message FROM answers WHERE frame=?)", frame)
 		return err
@@ -212,7 +216,7 @@ func (j *Journal) AnswerTo(ctx context.Context, frame string) (m Record, found b
 }
 
 // AnswersAt returns what the agent of an inbox answered in the millisecond of a time, as transcripts have it.
-func (j *Journal) AnswersAt(ctx context.Context, k inbox.InboxKey, at time.Time) ([]Record, error) {
+func (j Messages) AnswersAt(ctx context.Context, k inbox.InboxKey, at time.Time) ([]Record, error) {
 	from := at.Truncate(time.Millisecond)
 	// An answer is gone from the start, and only that time has an index.
 	return sqlite.Select(ctx, j.db, "answers", scan, "SELECT "+columns+" WHERE m.seq IN (SELECT seq FROM messages INDEXED BY messages_gone WHERE gone_at>=? AND gone_at<?)"+

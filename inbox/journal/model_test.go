@@ -128,7 +128,7 @@ func TestHistoriesAgainstAModel(t *testing.T) {
 			}
 			s := look(t, at, lines...)
 			s.Inbox = name
-			if _, err := j.Observe(t.Context(), s); err != nil {
+			if _, err := j.Messages.Observe(t.Context(), s); err != nil {
 				rt.Fatal(err)
 			}
 			m.observe(at, rows)
@@ -175,7 +175,7 @@ func TestHistoriesAgainstAModel(t *testing.T) {
 			"": func(rt *rapid.T) {
 				now = slices.Clone(now)
 				var got []known
-				for msg, err := range j.Messages(t.Context(), Query{Inbox: name}) {
+				for msg, err := range j.Messages.All(t.Context(), Query{Inbox: name}) {
 					if err != nil {
 						rt.Fatal(err)
 					}

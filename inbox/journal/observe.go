@@ -51,7 +51,7 @@ const (
 // A Change is one change, with a number of its own.
 type Change struct {
 	Seq        int64
-	Epoch      string // of Seq, see [Position]; only from [Journal.Changes]
+	Epoch      string // of Seq, see [Position]; only from [Messages.Changes]
 	Kind       Kind
 	Message    Record     // as it is known now, with Appeared, Read and Gone; else zero
 	Receipt    Receipt    // with Receipted, else zero
@@ -59,7 +59,7 @@ type Change struct {
 	Envelope   Envelope   // with Said, else zero
 }
 
-// An Observation is the result of [Journal.Observe].
+// An Observation is the result of [Messages.Observe].
 type Observation struct {
 	Changes []Change // in the order of their numbers
 
@@ -72,7 +72,7 @@ type Observation struct {
 // error (*[Error], *[ValueError]), nothing. A snapshot without a difference costs one query.
 // Snapshots of one inbox must be in the order of their times. The changes share no memory
 // with them.
-func (j *Journal) Observe(ctx context.Context, snapshots ...Snapshot) (Observation, error) {
+func (j Messages) Observe(ctx context.Context, snapshots ...Snapshot) (Observation, error) {
 	for i := range snapshots {
 		if err := snapshots[i].check(); err != nil {
 			return Observation{}, err
@@ -143,7 +143,7 @@ type numbered struct {
 }
 
 // expand replaces a snapshot of a whole team by one for each of its inboxes.
-func (j *Journal) expand(c *sqlite.Conn, snapshots []Snapshot) ([]numbered, error) {
+func (j Messages) expand(c *sqlite.Conn, snapshots []Snapshot) ([]numbered, error) {
 	list := make([]numbered, 0, len(snapshots))
 	for i, s := range snapshots {
 		n := numbered{Snapshot: s, index: i, began: s.At.UnixMicro(), ended: s.At.UnixMicro()}
@@ -177,7 +177,7 @@ const (
 	overlaps
 )
 
-func (j *Journal) order(v *view, s *numbered) order {
+func (j Messages) order(v *view, s *numbered) order {
 	switch {
 	case v.id == 0, s.began >= v.ended, v.ended > j.now().UnixMicro(): // or the clock was set back
 		return newer
@@ -188,14 +188,14 @@ func (j *Journal) order(v *view, s *numbered) order {
 }
 
 // unchanged remembers, in this process, that s is the newest look at an inbox.
-func (j *Journal) unchanged(v *view, s *numbered) {
+func (j Messages) unchanged(v *view, s *numbered) {
 	if j.order(v, s) == newer {
 		v.began, v.ended = s.began, s.ended
 	}
 }
 
 // record is the transaction of Observe.
-func (j *Journal) record(n *numbers, todo []numbered, o *Observation) error {
+func (j Messages) record(n *numbers, todo []numbered, o *Observation) error {
 	c := n.conn
 	for i := range todo {
 		s := &todo[i]

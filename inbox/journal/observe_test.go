@@ -213,7 +213,7 @@ func TestObserveIsAllOrNothing(t *testing.T) {
 	must(t, run(j, `CREATE TRIGGER no BEFORE INSERT ON messages WHEN NEW.sender='bad' BEGIN SELECT RAISE(ABORT, 'no'); END`))
 	bad := look(t, 2, row("before"), row("a"), `{"from":"bad","text":"b"}`)
 	for _, list := range [][]Snapshot{{bad}, {look(t, 1, row("before"), row("x")), bad}, {bad}} {
-		if _, err := j.Observe(t.Context(), list...); err == nil {
+		if _, err := j.Messages.Observe(t.Context(), list...); err == nil {
 			t.Fatal("no error")
 		}
 	}
@@ -236,7 +236,7 @@ func TestSnapshotsThatCannotBe(t *testing.T) {
 	} {
 		s := look(t, 1, row("a"))
 		change(&s)
-		_, err := j.Observe(t.Context(), look(t, 1, row("b")), s)
+		_, err := j.Messages.Observe(t.Context(), look(t, 1, row("b")), s)
 		var bad *ValueError
 		if !errors.As(err, &bad) || bad.Field != field {
 			t.Errorf("%s: %v, want a ValueError", field, err)
@@ -244,7 +244,7 @@ func TestSnapshotsThatCannotBe(t *testing.T) {
 	}
 	s := look(t, 1, row("a"))
 	s.At = time.Time{}
-	if _, err := j.Observe(t.Context(), s); err == nil {
+	if _, err := j.Messages.Observe(t.Context(), s); err == nil {
 		t.Error("a snapshot without a time was taken")
 	}
 	if n := number(t, j, "SELECT count(*) FROM messages"); n != 0 {
@@ -264,7 +264,7 @@ func TestTimeOfARow(t *testing.T) {
 	rows = append(rows, own("since the last look", "2026-11-16T09:00:20.500Z"), own("before it", "2026-11-16T09:00:09.000Z"), row("ahead"), own("none", "today"))
 	observe(t, j, look(t, 30, rows...))
 	var times []string
-	for m, err := range j.Messages(t.Context(), Query{}) {
+	for m, err := range j.Messages.All(t.Context(), Query{}) {
 		must(t, err)
 		times = append(times, m.Text+" "+m.FirstSeen.Format("15:04:05.000000"))
 	}
@@ -308,7 +308,7 @@ func TestUnchangedWritesNothing(t *testing.T) {
 	observe(t, j, look(t, 1, row("a"), row("b")))
 	must(t, run(other, "BEGIN IMMEDIATE"))
 	ctx := t.Context()
-	o, err := j.Observe(ctx, look(t, 2, row("a"), row("b")))
+	o, err := j.Messages.Observe(ctx, look(t, 2, row("a"), row("b")))
 	if err != nil || len(o.Changes) > 0 {
 		t.Errorf("got %v, %v; want it not to wait for another writer", o, err)
 	}

@@ -76,11 +76,11 @@ func childWatch(args []string) error {
 	for n := range eachLooks {
 		own := history(n)
 		own.Inbox = args[1]
-		if _, err := j.Observe(ctx, history(n), own); err != nil {
+		if _, err := j.Messages.Observe(ctx, history(n), own); err != nil {
 			return err
 		}
 		key := inbox.SendKey{InboxKey: inbox.InboxKey{Root: root, Team: "blue", CreatedAt: 1, Inbox: "bob"}, ID: fmt.Sprint(n)}
-		if _, err := j.Lost(ctx, key, at(float64(n)), "clobbered"); err != nil {
+		if _, err := j.Receipts.Lost(ctx, key, at(float64(n)), "clobbered"); err != nil {
 			return err
 		}
 	}
@@ -110,7 +110,7 @@ func TestManyProcessesOnOneJournal(t *testing.T) {
 			}
 		}
 	}
-	for r, err := range j.Receipts(t.Context(), Query{}) {
+	for r, err := range j.Receipts.All(t.Context(), Query{}) {
 		must(t, err)
 		if r.State != Lost || r.Reason != "clobbered" {
 			t.Errorf("receipt %+v, want lost", r)
@@ -120,7 +120,7 @@ func TestManyProcessesOnOneJournal(t *testing.T) {
 	var last int64
 	n := 0
 	for {
-		list, err := j.Changes(t.Context(), last, 100)
+		list, err := j.Messages.Changes(t.Context(), last, 100)
 		must(t, err)
 		if len(list) == 0 {
 			break
@@ -159,7 +159,7 @@ func childForever(args []string) error {
 		if i%5 == 0 {
 			s.Rows = nil
 		}
-		if _, err := j.Observe(ctx, s); err != nil {
+		if _, err := j.Messages.Observe(ctx, s); err != nil {
 			return err
 		}
 		fmt.Println(i)

@@ -40,7 +40,7 @@ func TestSaid(t *testing.T) {
 	relayed(words)
 	observe(t, j, look(t, 4, row("a")), look(t, 5, row("a"), row("b")))
 	relayed(ofPerson(6, "d", "accepted"), ofPerson(7, "d", "done"))
-	list, err := j.Changes(t.Context(), 0, 100)
+	list, err := j.Messages.Changes(t.Context(), 0, 100)
 	must(t, err)
 	wantChanges(t, list, "1 appeared a#1, 2 appeared hello#1, 3 relay d claimed, 5 relay d written, 6 appeared b#1, "+
 		"7 relay d accepted, 9 consumed id-d, 10 relay d done")
@@ -76,7 +76,7 @@ func TestSaidAndLost(t *testing.T) {
 	record := func(list ...ledger.Event) Receipt {
 		t.Helper()
 		copyEvents(t, j, list...)
-		r, _, err := j.Receipt(t.Context(), aKey("id-d"))
+		r, _, err := j.Receipts.Receipt(t.Context(), aKey("id-d"))
 		must(t, err)
 		return r
 	}
@@ -93,7 +93,7 @@ func TestSaidAndLost(t *testing.T) {
 		t.Errorf("%d messages, want 1", n)
 	}
 	copyEvents(t, j, wordsOf(7, "e", "x"), ofPerson(8, "e", "dropped"))
-	if r, _, err := j.Receipt(t.Context(), aKey("id-e")); err != nil || r.State != Lost || r.Reason != "dropped" {
+	if r, _, err := j.Receipts.Receipt(t.Context(), aKey("id-e")); err != nil || r.State != Lost || r.Reason != "dropped" {
 		t.Errorf("dropped: %+v, %v", r, err)
 	}
 }
@@ -106,7 +106,7 @@ func TestPruneForgetsSaid(t *testing.T) {
 	// The message alone, so that nothing else tells of it.
 	_, err := j.drop(t.Context(), at(10).UnixMicro(), 10)
 	must(t, err)
-	if _, err := j.Changes(t.Context(), 0, 10); !errors.Is(err, ErrPruned) {
+	if _, err := j.Messages.Changes(t.Context(), 0, 10); !errors.Is(err, ErrPruned) {
 		t.Errorf("changes before what was forgotten: %v", err)
 	}
 	if n := number(t, j, "SELECT count(*) FROM prompts"); n != 0 {

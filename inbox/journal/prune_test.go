@@ -15,7 +15,7 @@ func TestPruneByAge(t *testing.T) {
 	observe(t, j, look(t, 2, row("kept"), row("present")))
 	observe(t, j, look(t, 3, row("present")))
 	for i, id := range []string{"old", "late"} {
-		_, err := j.Verified(t.Context(), aKey(id), at(2.5+float64(i)))
+		_, err := j.Receipts.Verified(t.Context(), aKey(id), at(2.5+float64(i)))
 		must(t, err)
 	}
 	p, err := j.Prune(t.Context(), at(3), 0)
@@ -32,7 +32,7 @@ func TestPruneByAge(t *testing.T) {
 	if hits := search(t, j, "kept", Query{}); len(hits) != 1 {
 		t.Errorf("%d hits, want 1", len(hits))
 	}
-	if _, found, err := j.Receipt(t.Context(), aKey("late")); err != nil || !found {
+	if _, found, err := j.Receipts.Receipt(t.Context(), aKey("late")); err != nil || !found {
 		t.Errorf("the later receipt: %v, %v", found, err)
 	}
 	// What is in the file is no news, what comes has a number of its own.
@@ -40,7 +40,7 @@ func TestPruneByAge(t *testing.T) {
 
 	// 1 appeared old, 4 gone old, 6 verified: who has not seen these has a gap.
 	for after, gap := range map[int64]bool{0: true, 4: true, 5: true, 6: false, 7: false} {
-		list, err := j.Changes(t.Context(), after, 10)
+		list, err := j.Messages.Changes(t.Context(), after, 10)
 		if gap {
 			wantError(t, err, ErrPruned)
 		} else if err != nil || len(list) != int(8-after) {

@@ -75,7 +75,7 @@ func TestMessagesOverManyPages(t *testing.T) {
 	}
 	// The journal can be used inside the loop, which can be left.
 	n := 0
-	for m, err := range j.Messages(t.Context(), Query{}) {
+	for m, err := range j.Messages.All(t.Context(), Query{}) {
 		must(t, err)
 		if _, err := j.Last(t.Context()); err != nil {
 			t.Fatal(err)
@@ -99,15 +99,15 @@ func TestInboxes(t *testing.T) {
 	observe(t, j, look(t, 4, row("a")), ann, red, other)
 	observe(t, j, Snapshot{InboxKey: inbox.Key(root, blue(), "ann"), Gone: true, At: at(9)})
 	bob, redBob := inbox.Key(root, blue(), "bob"), inbox.Key(root, teams.Instance{Team: "red"}, "bob")
-	known, err := j.Inboxes(t.Context(), Query{Root: root})
+	known, err := j.Messages.Inboxes(t.Context(), Query{Root: root})
 	must(t, err)
 	if diff := cmp.Diff([]inbox.InboxKey{inbox.Key(root, blue(), "ann"), bob, redBob}, known); diff != "" {
 		t.Errorf("inboxes (-want +got):\n%s", diff)
 	}
-	if got, err := j.Inboxes(t.Context(), Query{}); err != nil || len(got) != 4 || got[3].Root != "/other" {
+	if got, err := j.Messages.Inboxes(t.Context(), Query{}); err != nil || len(got) != 4 || got[3].Root != "/other" {
 		t.Errorf("of all roots: %v, %v", got, err)
 	}
-	occupied, err := j.Occupied(t.Context(), Query{Root: root})
+	occupied, err := j.Messages.Occupied(t.Context(), Query{Root: root})
 	must(t, err)
 	if diff := cmp.Diff([]inbox.InboxKey{bob, redBob}, occupied); diff != "" {
 		t.Errorf("occupied (-want +got):\n%s", diff)

@@ -11,6 +11,9 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// Receipts are how far each sent message is known to have come. The table is receipts.
+type Receipts struct{ *database }
+
 // A State is the known progress of one of our messages.
 type State string
 
@@ -47,35 +50,35 @@ type Receipt struct {
 
 // Verified records that a message was read back from its inbox, even if a lost or unknown
 // one was sent again. ahead are the keys of the unread rows in front of it, which can prove
-// a loss: see [Journal.Ahead].
+// a loss: see [Receipts.Ahead].
 //
 // Verified, Consumed, Lost and Unknown create the receipt if there is none, and return it.
 // A second call has no effect. They fail with *[Error] or *[ValueError].
-func (j *Journal) Verified(ctx context.Context, key inbox.SendKey, at time.Time, ahead ...string) (Receipt, error) {
-	return j.updateReceipt(ctx, key, Verified, at, "", ahead)
+func (j Receipts) Verified(ctx context.Context, key inbox.SendKey, at time.Time, ahead ...string) (Receipt, error) {
+	return j.update(ctx, key, Verified, at, "", ahead)
 }
 
 // Consumed records that the agent took a message.
-func (j *Journal) Consumed(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
-	return j.updateReceipt(ctx, key, Consumed, at, "", nil)
+func (j Receipts) Consumed(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
+	return j.update(ctx, key, Consumed, at, "", nil)
 }
 
 // Lost records that a message is lost, and why. It does not change one that was consumed
 // or seen.
-func (j *Journal) Lost(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
-	return j.updateReceipt(ctx, key, Lost, at, reason, nil)
+func (j Receipts) Lost(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
+	return j.update(ctx, key, Lost, at, reason, nil)
 }
 
 // Unknown records that a message is gone, that nothing shows whether it was taken, and
 // why. It does not change a message that was consumed, seen or lost.
-func (j *Journal) Unknown(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
-	return j.updateReceipt(ctx, key, Unknown, at, reason, nil)
+func (j Receipts) Unknown(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
+	return j.update(ctx, key, Unknown, at, reason, nil)
 }
 
 // Seen records that the agent's model was given a message: so it was not lost. It returns
 // the zero Receipt if there is none.
-func (j *Journal) Seen(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
-	return j.updateReceipt(ctx, key, shown, at, "", nil)
+func (j Receipts) Seen(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
+	return j.update(ctx, key, shown, at, "", nil)
 }
 
 // become brings a receipt to a state, and reports whether that changed it.
@@ -101,7 +104,7 @@ func (r *Receipt) become(state State, at time.Time, reason string) bool {
 	return true
 }
 
-func (j *Journal) updateReceipt(ctx context.Context, key inbox.SendKey, state State, at time.Time, reason string, ahead []string) (r Receipt, err error) {
+func (j Receipts) update(ctx context.Context, key inbox.SendKey, state State, at time.Time, reason string, ahead []string) (r Receipt, err error) {
 	if len(reason) > sqlite.MaxName {
 		return Receipt{}, invalid("reason", "is longer than 4 KiB")
 	}
@@ -170,7 +173,7 @@ func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, state State, a
 // Ahead returns the keys ([inbox.Row.Key]) of the rows that were unread in front of a
 // message of ours when it was written, and have certainly stayed there. If the message is
 // gone and one of them is there, it was lost: see [inbox.Tracked.Look].
-func (j *Journal) Ahead(ctx context.Context, key inbox.SendKey) (keys []string, err error) {
+func (j Receipts) Ahead(ctx context.Context, key inbox.SendKey) (keys []string, err error) {
 	err = j.db.Transaction(ctx, "ahead", "DEFERRED", func(c *sqlite.Conn) error {
 		keys = nil // this function runs again if the file was busy
 		var known []string
@@ -215,7 +218,7 @@ func lookup(c *sqlite.Conn, key inbox.SendKey) (Receipt, bool, error) {
 }
 
 // Receipt returns what is known of one message of ours, and whether anything is.
-func (j *Journal) Receipt(ctx context.Context, key inbox.SendKey) (r Receipt, found bool, err error) {
+func (j Receipts) Receipt(ctx context.Context, key inbox.SendKey) (r Receipt, found bool, err error) {
 	err = j.db.Do(ctx, "receipt", func(c *sqlite.Conn) (err error) {
 		r, found, err = lookup(c, key)
 		return err
@@ -223,19 +226,19 @@ func (j *Journal) Receipt(ctx context.Context, key inbox.SendKey) (r Receipt, fo
 	return r, found, err
 }
 
-// Receipts yields the receipts that q selects, in the order of their last changes, to which
+// All yields the receipts that q selects, in the order of their last changes, to which
 // Since and Until refer. A receipt has no sender: with From it fails with *[ValueError].
-func (j *Journal) Receipts(ctx context.Context, q Query) iter.Seq2[Receipt, error] {
-	return j.receipts(ctx, q, false)
+func (j Receipts) All(ctx context.Context, q Query) iter.Seq2[Receipt, error] {
+	return j.list(ctx, q, false)
 }
 
-// LostReceipts yields those of [Journal.Receipts] that are lost or unknown. It does not read
+// AllLost yields those of [Receipts.All] that are lost or unknown. It does not read
 // the others.
-func (j *Journal) LostReceipts(ctx context.Context, q Query) iter.Seq2[Receipt, error] {
-	return j.receipts(ctx, q, true)
+func (j Receipts) AllLost(ctx context.Context, q Query) iter.Seq2[Receipt, error] {
+	return j.list(ctx, q, true)
 }
 
-func (j *Journal) receipts(ctx context.Context, q Query, lost bool) iter.Seq2[Receipt, error] {
+func (j Receipts) list(ctx context.Context, q Query, lost bool) iter.Seq2[Receipt, error] {
 	return pages(q, func(r *Receipt) int64 { return r.Seq }, nil, func(q Query, limit int) ([]Receipt, error) {
 		if q.From != "" {
 			return nil, invalid("sender", "is not known of receipts")

@@ -20,15 +20,19 @@ func aKey(id string) inbox.SendKey {
 func TestReceipt(t *testing.T) {
 	t.Parallel()
 	type does func(j *Journal, at time.Time) (Receipt, error)
-	verified := does(func(j *Journal, at time.Time) (Receipt, error) { return j.Verified(t.Context(), aKey("1"), at) })
-	consumed := does(func(j *Journal, at time.Time) (Receipt, error) { return j.Consumed(t.Context(), aKey("1"), at) })
+	verified := does(func(j *Journal, at time.Time) (Receipt, error) {
+		return j.Receipts.Verified(t.Context(), aKey("1"), at)
+	})
+	consumed := does(func(j *Journal, at time.Time) (Receipt, error) {
+		return j.Receipts.Consumed(t.Context(), aKey("1"), at)
+	})
 	lost := does(func(j *Journal, at time.Time) (Receipt, error) {
-		return j.Lost(t.Context(), aKey("1"), at, "clobbered")
+		return j.Receipts.Lost(t.Context(), aKey("1"), at, "clobbered")
 	})
 	unknown := does(func(j *Journal, at time.Time) (Receipt, error) {
-		return j.Unknown(t.Context(), aKey("1"), at, "no trace")
+		return j.Receipts.Unknown(t.Context(), aKey("1"), at, "no trace")
 	})
-	seen := does(func(j *Journal, at time.Time) (Receipt, error) { return j.Seen(t.Context(), aKey("1"), at) })
+	seen := does(func(j *Journal, at time.Time) (Receipt, error) { return j.Receipts.Seen(t.Context(), aKey("1"), at) })
 	for _, test := range []struct {
 		name  string
 		steps []does // at 1, 2, 3 … seconds
@@ -55,7 +59,7 @@ func TestReceipt(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			j := newJournal(t)
-			if _, found, err := j.Receipt(t.Context(), aKey("1")); err != nil || found {
+			if _, found, err := j.Receipts.Receipt(t.Context(), aKey("1")); err != nil || found {
 				t.Fatalf("found %v, %v; want nothing", found, err)
 			}
 			var said Receipt
@@ -65,7 +69,7 @@ func TestReceipt(t *testing.T) {
 				must(t, err)
 			}
 			test.want.SendKey = aKey("1")
-			got, found, err := j.Receipt(t.Context(), aKey("1"))
+			got, found, err := j.Receipts.Receipt(t.Context(), aKey("1"))
 			if err != nil || !found {
 				t.Fatalf("found %v, %v", found, err)
 			}
@@ -83,14 +87,14 @@ func TestReceipts(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
 	for i := range 2*pageSize + 50 {
-		_, err := j.Verified(t.Context(), aKey(fmt.Sprint(i)), at(float64(i)))
+		_, err := j.Receipts.Verified(t.Context(), aKey(fmt.Sprint(i)), at(float64(i)))
 		must(t, err)
 	}
 	red := aKey("7")
 	red.Team = "red"
-	_, err := j.Verified(t.Context(), red, at(1000))
+	_, err := j.Receipts.Verified(t.Context(), red, at(1000))
 	must(t, err)
-	_, err = j.Consumed(t.Context(), aKey("3"), at(1001))
+	_, err = j.Receipts.Consumed(t.Context(), aKey("3"), at(1001))
 	must(t, err)
 	for _, test := range []struct {
 		name string
@@ -106,7 +110,7 @@ func TestReceipts(t *testing.T) {
 		{"times", Query{Since: at(448), Until: at(1001)}, "blue/448 blue/449 red/7"},
 	} {
 		var got []string
-		for r, err := range j.Receipts(t.Context(), test.q) {
+		for r, err := range j.Receipts.All(t.Context(), test.q) {
 			must(t, err)
 			got = append(got, r.Team+"/"+r.ID)
 		}
@@ -115,14 +119,14 @@ func TestReceipts(t *testing.T) {
 		}
 	}
 	n := 0
-	for _, err := range j.Receipts(t.Context(), Query{}) {
+	for _, err := range j.Receipts.All(t.Context(), Query{}) {
 		must(t, err)
 		n++
 	}
 	if n != 2*pageSize+51 {
 		t.Errorf("%d receipts, want %d", n, 2*pageSize+51)
 	}
-	for _, err := range j.Receipts(t.Context(), Query{From: "ann"}) {
+	for _, err := range j.Receipts.All(t.Context(), Query{From: "ann"}) {
 		var bad *ValueError
 		if !errors.As(err, &bad) {
 			t.Errorf("got %v, want a ValueError", err)
@@ -134,9 +138,9 @@ func TestReceiptsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
 	blank := aKey(" ")
-	_, none := j.Verified(t.Context(), aKey("1"), time.Time{})
-	_, noID := j.Verified(t.Context(), blank, at(1))
-	_, long := j.Lost(t.Context(), aKey("1"), at(1), strings.Repeat("x", sqlite.MaxName+1))
+	_, none := j.Receipts.Verified(t.Context(), aKey("1"), time.Time{})
+	_, noID := j.Receipts.Verified(t.Context(), blank, at(1))
+	_, long := j.Receipts.Lost(t.Context(), aKey("1"), at(1), strings.Repeat("x", sqlite.MaxName+1))
 	for what, err := range map[string]error{"time": none, "id": noID, "reason": long} {
 		var bad *ValueError
 		if !errors.As(err, &bad) || bad.Field != what {
@@ -154,11 +158,11 @@ func TestChangesGoOnWhereOneStopped(t *testing.T) {
 	j, other := mustOpen(t, path), mustOpen(t, path)
 	var live []Change
 	live = append(live, observe(t, j, look(t, 1, row("a"), row("b"))).Changes...)
-	r, err := other.Verified(t.Context(), aKey("1"), at(1))
+	r, err := other.Receipts.Verified(t.Context(), aKey("1"), at(1))
 	must(t, err)
 	live = append(live, Change{Seq: r.Seq, Kind: Receipted, Receipt: r})
 	live = append(live, observe(t, other, look(t, 2, row("a", `"read":true`), row("c"))).Changes...)
-	r, err = j.Consumed(t.Context(), aKey("2"), at(1))
+	r, err = j.Receipts.Consumed(t.Context(), aKey("2"), at(1))
 	must(t, err)
 	live = append(live, Change{Seq: r.Seq, Kind: Receipted, Receipt: r})
 	want := "1 appeared a#1, 2 appeared b#1, 3 verified 1, 4 appeared c#1, 5 read a#1, 6 gone b#1, 7 consumed 2"
@@ -171,7 +175,7 @@ func TestChangesGoOnWhereOneStopped(t *testing.T) {
 		for _, limit := range []int{1, 2, 100} {
 			var got []Change
 			for from := after; ; {
-				list, err := j.Changes(t.Context(), from, limit)
+				list, err := j.Messages.Changes(t.Context(), from, limit)
 				must(t, err)
 				if len(list) == 0 {
 					break
@@ -182,7 +186,7 @@ func TestChangesGoOnWhereOneStopped(t *testing.T) {
 			wantChanges(t, got, short(live[after:]))
 		}
 	}
-	list, err := j.Changes(t.Context(), 0, 100)
+	list, err := j.Messages.Changes(t.Context(), 0, 100)
 	must(t, err)
 	for i := range list {
 		list[i].Epoch = "" // is tested elsewhere
@@ -193,13 +197,13 @@ func TestChangesGoOnWhereOneStopped(t *testing.T) {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 	// One more change of a receipt takes the place of the one before.
-	_, err = j.Consumed(t.Context(), aKey("1"), at(1))
+	_, err = j.Receipts.Consumed(t.Context(), aKey("1"), at(1))
 	must(t, err)
-	list, err = j.Changes(t.Context(), 2, 100)
+	list, err = j.Messages.Changes(t.Context(), 2, 100)
 	must(t, err)
 	wantChanges(t, list, "4 appeared c#1, 5 read a#1, 6 gone b#1, 7 consumed 2, 8 consumed 1")
 	var bad *ValueError
-	if _, err := j.Changes(t.Context(), 0, 0); !errors.As(err, &bad) {
+	if _, err := j.Messages.Changes(t.Context(), 0, 0); !errors.As(err, &bad) {
 		t.Errorf("got %v, want a ValueError", err)
 	}
 }

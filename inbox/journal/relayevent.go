@@ -9,6 +9,9 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// RelayEvents are what happened to relays and deliveries. The table is relay_events.
+type RelayEvents struct{ *database }
+
 // A RelayEvent is a change of a message on its way to a headless agent, or of the relay
 // that brings it there.
 type RelayEvent struct {
@@ -44,9 +47,9 @@ func scanRelayed(v sqlite.Row) RelayEvent {
 	}
 }
 
-// RelayEvents yields the events that q selects, in the order of their numbers. Since and
+// All yields the events that q selects, in the order of their numbers. Since and
 // Until refer to At, ID and From to the message.
-func (j *Journal) RelayEvents(ctx context.Context, q Query) iter.Seq2[RelayEvent, error] {
+func (j RelayEvents) All(ctx context.Context, q Query) iter.Seq2[RelayEvent, error] {
 	return pages(q, func(e *RelayEvent) int64 { return e.Seq }, nil, func(q Query, limit int) ([]RelayEvent, error) {
 		where := q.inboxes()
 		q.records(&where, "", "at")

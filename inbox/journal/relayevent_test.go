@@ -16,9 +16,9 @@ import (
 // copyEvents copies events, as far as they are not there, and returns how many changed something.
 func copyEvents(t *testing.T, j *Journal, list ...ledger.Event) int {
 	t.Helper()
-	after, err := j.Copied(t.Context())
+	after, err := j.RelayEvents.Copied(t.Context())
 	must(t, err)
-	n, err := j.CopyEvents(t.Context(), &after, list...)
+	n, err := j.RelayEvents.CopyEvents(t.Context(), &after, list...)
 	must(t, err)
 	return n
 }
@@ -32,7 +32,7 @@ func anEvent(n int64, delivery string, state ledger.DeliveryState) ledger.Event 
 func events(t *testing.T, j *Journal, q Query) string {
 	t.Helper()
 	var list []string
-	for e, err := range j.RelayEvents(t.Context(), q) {
+	for e, err := range j.RelayEvents.All(t.Context(), q) {
 		must(t, err)
 		list = append(list, fmt.Sprintf("%d %s %s", e.Seq, e.Delivery, e.State))
 	}
@@ -60,17 +60,17 @@ func TestRelayedOnce(t *testing.T) {
 	record(1, written, done)
 	record(0)
 	record(1, elsewhere)
-	list, err := j.Changes(t.Context(), 0, 100)
+	list, err := j.Messages.Changes(t.Context(), 0, 100)
 	must(t, err)
 	wantChanges(t, list, "1 relay d claimed, 2 appeared a#1, 3 relay d written, 4 relay d done, 5 relay d claimed")
 	want := RelayEvent{Seq: 1, InboxKey: claimed.InboxKey, At: at(3), Delivery: "d", ID: "id-d", From: "alice", State: "claimed", N: 3}
 	if diff := cmp.Diff(want, list[0].RelayEvent); diff != "" {
 		t.Errorf("event (-want +got):\n%s", diff)
 	}
-	if got, err := j.Copied(t.Context()); got != (Copied{3, at(3.5)}) || err != nil {
+	if got, err := j.RelayEvents.Copied(t.Context()); got != (Copied{3, at(3.5)}) || err != nil {
 		t.Errorf("copied up to %v, %v", got, err)
 	}
-	if n, err := j.CopyEvents(t.Context(), &Copied{9, at(9)}, anEvent(11, "d", "done")); n != 0 || err != nil {
+	if n, err := j.RelayEvents.CopyEvents(t.Context(), &Copied{9, at(9)}, anEvent(11, "d", "done")); n != 0 || err != nil {
 		t.Errorf("after what another process has copied: %d, %v", n, err)
 	}
 
@@ -109,10 +109,10 @@ func TestPruneForgetsRelayed(t *testing.T) {
 	if n := copyEvents(t, j, list[2]); n != 0 {
 		t.Errorf("recorded %d again", n)
 	}
-	if _, err := j.Changes(t.Context(), 1, 10); !errors.Is(err, ErrPruned) {
+	if _, err := j.Messages.Changes(t.Context(), 1, 10); !errors.Is(err, ErrPruned) {
 		t.Errorf("changes after what was forgotten: %v", err)
 	}
-	left, err := j.Changes(t.Context(), 2, 10)
+	left, err := j.Messages.Changes(t.Context(), 2, 10)
 	must(t, err)
 	wantChanges(t, left, "3 relay e claimed")
 	p, err = j.Prune(t.Context(), at(0), 1)
@@ -154,14 +154,14 @@ func TestSeenByARelayedAgent(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[ledger.DeliveryState]bool{"claimed": false, "written": false, "accepted": true, "cut": true, "done": true, "failed": false, "taken_by_agent": false} {
 		j := newJournal(t)
-		_, err := j.Verified(t.Context(), aKey("id-d"), at(1))
+		_, err := j.Receipts.Verified(t.Context(), aKey("id-d"), at(1))
 		must(t, err)
 		copyEvents(t, j, anEvent(2, "d", state), anEvent(3, "e", state))
-		r, _, err := j.Receipt(t.Context(), aKey("id-d"))
+		r, _, err := j.Receipts.Receipt(t.Context(), aKey("id-d"))
 		if err != nil || r.State != Verified || want != r.SeenAt.Equal(at(2)) || want == r.SeenAt.IsZero() {
 			t.Errorf("%s: %+v, %v", state, r, err)
 		}
-		if r, found, err := j.Receipt(t.Context(), aKey("id-e")); err != nil || found {
+		if r, found, err := j.Receipts.Receipt(t.Context(), aKey("id-e")); err != nil || found {
 			t.Errorf("%s: of somebody else: %+v, %v", state, r, err)
 		}
 	}

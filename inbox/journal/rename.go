@@ -9,7 +9,7 @@ import (
 
 // Rename gives an inbox another name, which who wrote from it has in the other inboxes of its team, too. What somebody has written
 // stays as it is, in [Record.Raw]. What is in an inbox that has the name already is joined with it.
-func (j *Journal) Rename(ctx context.Context, k inbox.InboxKey, name string) error {
+func (j Messages) Rename(ctx context.Context, k inbox.InboxKey, name string) error {
 	return j.db.Do(ctx, "rename", func(c *sqlite.Conn) error {
 		clear(j.views)
 		j.held = 0

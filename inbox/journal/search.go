@@ -55,7 +55,7 @@ const (
 //
 // What has no letter or digit, like an emoji, and words of languages without spaces are
 // looked for anywhere in the text. If there is nothing else, the whole journal is read.
-func (j *Journal) Search(ctx context.Context, words string, q Query) iter.Seq2[Hit, error] {
+func (j Messages) Search(ctx context.Context, words string, q Query) iter.Seq2[Hit, error] {
 	return hits(words, q, func(h *Hit) int64 { return h.Seq }, func(h *Hit) int { return len(h.Raw) },
 		func(match string, q Query, limit int) ([]Hit, error) {
 			where := q.messages()
@@ -74,9 +74,9 @@ func (j *Journal) Search(ctx context.Context, words string, q Query) iter.Seq2[H
 		func(h *Hit) (*Excerpt, []string) { return &h.Excerpt, []string{body(&h.Row), h.Summary, h.From} })
 }
 
-// SearchEnvelopes yields the envelopes that hold all of words in their Text or the agent's
+// Search yields the envelopes that hold all of words in their Text or the agent's
 // name, of those that q asks for, as Search yields messages.
-func (j *Journal) SearchEnvelopes(ctx context.Context, words string, q EnvelopeQuery) iter.Seq2[EnvelopeHit, error] {
+func (j Envelopes) Search(ctx context.Context, words string, q EnvelopeQuery) iter.Seq2[EnvelopeHit, error] {
 	return hits(words, q.Query, func(h *EnvelopeHit) int64 { return h.Seq }, func(h *EnvelopeHit) int { return len(h.Raw) },
 		func(match string, part Query, limit int) ([]EnvelopeHit, error) {
 			q.Query = part

@@ -11,7 +11,7 @@ import (
 
 func search(t testing.TB, j *Journal, words string, q Query) (list []Hit) {
 	t.Helper()
-	for h, err := range j.Search(t.Context(), words, q) {
+	for h, err := range j.Messages.Search(t.Context(), words, q) {
 		if err != nil {
 			t.Fatalf("search %q: %v", words, err)
 		}
@@ -114,7 +114,7 @@ func TestSearch(t *testing.T) {
 	} {
 		var got []Hit
 		var bad *ValueError
-		for h, err := range j.Search(t.Context(), words, Query{}) {
+		for h, err := range j.Messages.Search(t.Context(), words, Query{}) {
 			if err != nil && !errors.As(err, &bad) {
 				t.Errorf("search %.40q: %v", words, err)
 			}
@@ -210,7 +210,7 @@ func FuzzSearch(f *testing.F) {
 	j := newJournal(f)
 	observe(f, j, look(f, 1, row("a parser 🎉 信息")))
 	f.Fuzz(func(t *testing.T, words string) {
-		for h, err := range j.Search(t.Context(), words, Query{}) {
+		for h, err := range j.Messages.Search(t.Context(), words, Query{}) {
 			var bad *ValueError
 			if err != nil && !errors.As(err, &bad) {
 				t.Fatal(err)

@@ -210,11 +210,11 @@ func TestAhead(t *testing.T) {
 		"one is read":          {looks: [][]string{{read, second, ours}}, want: []string{second}},
 		"there are newer ones": {looks: [][]string{{second, ours, row("third")}, {second, row("third")}}, want: []string{second}},
 		"it was written back":  {looks: [][]string{{first}, {first, ours}}, want: []string{first}},
-		"it was consumed":      {then: func(j *Journal) error { _, err := j.Consumed(t.Context(), aKey("ours"), at(9)); return err }},
-		"it was seen":          {then: func(j *Journal) error { _, err := j.Seen(t.Context(), aKey("ours"), at(9)); return err }, want: []string{first, second}},
+		"it was consumed":      {then: func(j *Journal) error { _, err := j.Receipts.Consumed(t.Context(), aKey("ours"), at(9)); return err }},
+		"it was seen":          {then: func(j *Journal) error { _, err := j.Receipts.Seen(t.Context(), aKey("ours"), at(9)); return err }, want: []string{first, second}},
 		"sent again behind fewer": {then: func(j *Journal) error {
-			_, lerr := j.Lost(t.Context(), aKey("ours"), at(8), "clobbered")
-			_, err := j.Verified(t.Context(), aKey("ours"), at(9), key(second)...)
+			_, lerr := j.Receipts.Lost(t.Context(), aKey("ours"), at(8), "clobbered")
+			_, err := j.Receipts.Verified(t.Context(), aKey("ours"), at(9), key(second)...)
 			return errors.Join(lerr, err)
 		}, want: []string{second}},
 	} {
@@ -223,7 +223,7 @@ func TestAhead(t *testing.T) {
 			j := newJournal(t)
 			observe(t, j, look(t, 1, first))
 			observe(t, j, look(t, 2, all...))
-			_, err := j.Verified(t.Context(), aKey("ours"), at(3), inbox.Ahead(file(t, all[:2]...))...)
+			_, err := j.Receipts.Verified(t.Context(), aKey("ours"), at(3), inbox.Ahead(file(t, all[:2]...))...)
 			must(t, err)
 			for i, rows := range tc.looks {
 				observe(t, j, look(t, float64(4+i), rows...))
@@ -231,7 +231,7 @@ func TestAhead(t *testing.T) {
 			if tc.then != nil {
 				must(t, tc.then(j))
 			}
-			got, err := j.Ahead(t.Context(), aKey("ours"))
+			got, err := j.Receipts.Ahead(t.Context(), aKey("ours"))
 			must(t, err)
 			if diff := cmp.Diff(key(tc.want...), got); diff != "" {
 				t.Errorf("ahead (-want +got):\n%s", diff)
@@ -239,7 +239,7 @@ func TestAhead(t *testing.T) {
 		})
 	}
 	j := newJournal(t)
-	if got, err := j.Ahead(t.Context(), aKey("ours")); err != nil || got != nil {
+	if got, err := j.Receipts.Ahead(t.Context(), aKey("ours")); err != nil || got != nil {
 		t.Errorf("of what is not known: %v, %v", got, err)
 	}
 }

@@ -24,7 +24,7 @@ type TapOptions struct {
 	// Only, if not nil, reports whether a team of that name is recorded.
 	Only func(team string) bool
 
-	// Report, if not nil, is called after each look, when [Journal.Changes] may have more, if
+	// Report, if not nil, is called after each look, when [Messages.Changes] may have more, if
 	// only by another process. The tap waits for it.
 	Report func()
 
@@ -187,7 +187,7 @@ func (t *Tap) begin(ctx context.Context) error {
 			t.look(ctx, l.Name, name)
 		}
 	}
-	known, err := t.opts.Journal.Inboxes(ctx, Query{Root: t.opts.Root.Path()})
+	known, err := t.opts.Journal.Messages.Inboxes(ctx, Query{Root: t.opts.Root.Path()})
 	if err != nil {
 		t.opts.Warn(err)
 		return ctx.Err()
@@ -281,7 +281,7 @@ func (t *Tap) configured(ctx context.Context, name string) {
 	}
 	if knew {
 		t.gone(ctx, was, "")
-	} else if err := t.opts.Journal.Adopt(ctx, t.opts.Root.Path(), l.instance); err != nil && ctx.Err() == nil {
+	} else if err := t.opts.Journal.Messages.Adopt(ctx, t.opts.Root.Path(), l.instance); err != nil && ctx.Err() == nil {
 		t.opts.Warn(err)
 	}
 	names, err := l.team.Inboxes()
@@ -443,7 +443,7 @@ func (t *Tap) gone(ctx context.Context, of teams.Instance, name string) {
 // observe records a snapshot of an inbox and reports whether to look again.
 func (t *Tap) observe(ctx context.Context, of teams.Instance, name string, s Snapshot) (again bool) {
 	s.InboxKey = inbox.Key(t.opts.Root.Path(), of, name)
-	o, err := t.opts.Journal.Observe(ctx, s)
+	o, err := t.opts.Journal.Messages.Observe(ctx, s)
 	if err != nil {
 		if ctx.Err() == nil {
 			t.opts.Warn(err)

@@ -200,7 +200,7 @@ func TestTapBegins(t *testing.T) {
 	at := time.Now().Add(-time.Hour)
 	before := func(root, team, name string, rows ...string) {
 		t.Helper()
-		_, err := j.Observe(t.Context(), Snapshot{InboxKey: inbox.Key(root, teams.Instance{Team: team, CreatedAt: 1}, name), Rows: file(t, rows...), At: at})
+		_, err := j.Messages.Observe(t.Context(), Snapshot{InboxKey: inbox.Key(root, teams.Instance{Team: team, CreatedAt: 1}, name), Rows: file(t, rows...), At: at})
 		must(t, err)
 	}
 	here := c.root.Path()
@@ -575,7 +575,7 @@ func TestAdopt(t *testing.T) {
 	both := unknown
 	both.Inbox, known.Inbox = "ann", "ann"
 	observe(t, j, unknown, both, known)
-	must(t, j.Adopt(t.Context(), root, blue()))
+	must(t, j.Messages.Adopt(t.Context(), root, blue()))
 	want := []string{"-blue@0/ann a#1", "blue@1763280000000/ann b#1", "blue@1763280000000/bob a#1"}
 	if diff := cmp.Diff(want, state(t, j)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -584,7 +584,7 @@ func TestAdopt(t *testing.T) {
 	s := look(t, 2, row("a"))
 	wantChanges(t, observe(t, j, s).Changes, "")
 	var bad *ValueError
-	if err := j.Adopt(t.Context(), root, teams.Instance{Team: "blue"}); !errors.As(err, &bad) {
+	if err := j.Messages.Adopt(t.Context(), root, teams.Instance{Team: "blue"}); !errors.As(err, &bad) {
 		t.Errorf("without a creation time: %v", err)
 	}
 }

@@ -11,6 +11,9 @@ import (
 	"teambridge/teams/excerpt"
 )
 
+// Tasks are those of Claude Code. The tables are task_recordings, tasks and task_changes.
+type Tasks struct{ *database }
+
 // What can change about a task: [TaskChange.What].
 const (
 	TaskCreated   = "created" // to its status then
@@ -69,9 +72,9 @@ type TaskQuery struct {
 	Limit  int
 }
 
-// ObserveTasks records how lists of a Claude root, which is its real path, differ from what was seen of them last,
+// Observe records how lists of a Claude root, which is its real path, differ from what was seen of them last,
 // and returns how many changes that are. The first time, when what is there is not new, it takes all lists.
-func (j *Journal) ObserveTasks(ctx context.Context, root string, looks ...TaskLook) (changes int, err error) {
+func (j Tasks) Observe(ctx context.Context, root string, looks ...TaskLook) (changes int, err error) {
 	for _, look := range looks {
 		if err := names("root", root, "list", look.List); err != nil {
 			return 0, err
@@ -98,8 +101,8 @@ func (j *Journal) ObserveTasks(ctx context.Context, root string, looks ...TaskLo
 	return changes, err
 }
 
-// TasksKnownUntil records that all changes of tasks up to a time were observed.
-func (j *Journal) TasksKnownUntil(ctx context.Context, root string, at time.Time) error {
+// KnownUntil records that all changes of tasks up to a time were observed.
+func (j Tasks) KnownUntil(ctx context.Context, root string, at time.Time) error {
 	return j.db.Do(ctx, "observe tasks", func(c *sqlite.Conn) error { return knownUntil(c, root, at) })
 }
 
@@ -108,8 +111,8 @@ func knownUntil(c *sqlite.Conn, root string, at time.Time) error {
 	return err
 }
 
-// TaskLists returns the lists of a root that had tasks when they were seen last.
-func (j *Journal) TaskLists(ctx context.Context, root string) (lists []string, err error) {
+// Lists returns the lists of a root that had tasks when they were seen last.
+func (j Tasks) Lists(ctx context.Context, root string) (lists []string, err error) {
 	err = j.db.Do(ctx, "list tasks", func(c *sqlite.Conn) error {
 		lists = nil
 		return c.Query(func(v sqlite.Row) { lists = append(lists, v.Text(0)) }, "SELECT DISTINCT list FROM tasks WHERE root=? ORDER BY list", root)
@@ -117,8 +120,8 @@ func (j *Journal) TaskLists(ctx context.Context, root string) (lists []string, e
 	return lists, err
 }
 
-// ChangedTaskLists returns the lists of a root of which changes are recorded.
-func (j *Journal) ChangedTaskLists(ctx context.Context, root string) (lists []string, err error) {
+// ChangedLists returns the lists of a root of which changes are recorded.
+func (j Tasks) ChangedLists(ctx context.Context, root string) (lists []string, err error) {
 	err = j.db.Do(ctx, "list tasks", func(c *sqlite.Conn) error {
 		lists = nil
 		return c.Query(func(v sqlite.Row) { lists = append(lists, v.Text(0)) }, "SELECT DISTINCT list FROM task_changes WHERE root=? ORDER BY list", root)
@@ -126,16 +129,16 @@ func (j *Journal) ChangedTaskLists(ctx context.Context, root string) (lists []st
 	return lists, err
 }
 
-// TasksRecordedSince returns since when changes of tasks are recorded; zero if they never were.
-func (j *Journal) TasksRecordedSince(ctx context.Context, root string) (began time.Time, err error) {
+// RecordedSince returns since when changes of tasks are recorded; zero if they never were.
+func (j Tasks) RecordedSince(ctx context.Context, root string) (began time.Time, err error) {
 	err = j.db.Do(ctx, "list tasks", func(c *sqlite.Conn) error {
 		return c.Query(func(v sqlite.Row) { began = v.Time(0) }, "SELECT began FROM task_recordings WHERE root=?", root)
 	})
 	return began, err
 }
 
-// TaskChanges returns changes of tasks, the newest first, and whether there are more.
-func (j *Journal) TaskChanges(ctx context.Context, q TaskQuery) (list []TaskChange, more bool, err error) {
+// Changes returns changes of tasks, the newest first, and whether there are more.
+func (j Tasks) Changes(ctx context.Context, q TaskQuery) (list []TaskChange, more bool, err error) {
 	where, args := []string{"1"}, []sqlite.Value{}
 	add := func(condition string, values ...sqlite.Value) {
 		where, args = append(where, condition), append(args, values...)

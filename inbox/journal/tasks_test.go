@@ -16,7 +16,7 @@ func taskAt(id, status, owner string, when float64, blockedBy ...string) Task {
 // taskHistory is what is recorded of tasks, oldest first: "ID WHAT WAS>NOW AT", or "… AFTER-AT".
 func taskHistory(t *testing.T, j *Journal, q TaskQuery) string {
 	t.Helper()
-	list, _, err := j.TaskChanges(t.Context(), q)
+	list, _, err := j.Tasks.Changes(t.Context(), q)
 	must(t, err)
 	var lines []string
 	for _, c := range list {
@@ -35,7 +35,7 @@ func TestTaskHistory(t *testing.T) {
 	j := mustOpen(t, path)
 	see := func(gap, partial bool, when float64, tasks ...Task) {
 		t.Helper()
-		_, err := j.ObserveTasks(t.Context(), "/r", TaskLook{List: "l", Tasks: tasks, At: at(when), Gap: gap, Partial: partial})
+		_, err := j.Tasks.Observe(t.Context(), "/r", TaskLook{List: "l", Tasks: tasks, At: at(when), Gap: gap, Partial: partial})
 		must(t, err)
 	}
 	want := func(text string, q TaskQuery) {
@@ -44,15 +44,15 @@ func TestTaskHistory(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, text)
 		}
 	}
-	if since, err := j.TasksRecordedSince(t.Context(), "/r"); err != nil || !since.IsZero() {
+	if since, err := j.Tasks.RecordedSince(t.Context(), "/r"); err != nil || !since.IsZero() {
 		t.Errorf("recorded since %v, %v", since, err)
 	}
 	// What is there at first is not new, in any of the lists.
-	_, err := j.ObserveTasks(t.Context(), "/r", TaskLook{List: "other", Tasks: []Task{taskAt("1", "pending", "", 1)}, At: at(10), Gap: true},
+	_, err := j.Tasks.Observe(t.Context(), "/r", TaskLook{List: "other", Tasks: []Task{taskAt("1", "pending", "", 1)}, At: at(10), Gap: true},
 		TaskLook{List: "l", Tasks: []Task{taskAt("1", "pending", "", 1), taskAt("2", "pending", "", 1, "1")}, At: at(10), Gap: true})
 	must(t, err)
 	want("", TaskQuery{})
-	if since, err := j.TasksRecordedSince(t.Context(), "/r"); err != nil || !since.Equal(at(10)) {
+	if since, err := j.Tasks.RecordedSince(t.Context(), "/r"); err != nil || !since.Equal(at(10)) {
 		t.Errorf("recorded since %v, %v", since, err)
 	}
 	see(false, false, 12, taskAt("1", "in_progress", "worker", 11), taskAt("2", "pending", "", 1, "1"))
@@ -65,7 +65,7 @@ func TestTaskHistory(t *testing.T) {
 	want(first, TaskQuery{})
 
 	// While nobody looks.
-	must(t, j.TasksKnownUntil(t.Context(), "/r", at(20)))
+	must(t, j.Tasks.KnownUntil(t.Context(), "/r", at(20)))
 	must(t, j.Close())
 	j = mustOpen(t, path)
 	see(true, false, 40, taskAt("1", "completed", "worker", 14), taskAt("2", "in_progress", "tester@x", 30), taskAt("4", "pending", "", 5))
@@ -78,18 +78,18 @@ func TestTaskHistory(t *testing.T) {
 	want("2 status pending>in_progress 20-30; 2 owner >tester@x 20-30; 2 blockedBy 1> 20-30; 2 deleted in_progress> 50", TaskQuery{Who: "tester"})
 	want("", TaskQuery{Root: "/another"})
 	want("", TaskQuery{Lists: []string{}})
-	list, more, err := j.TaskChanges(t.Context(), TaskQuery{Root: "/r", Limit: 2})
+	list, more, err := j.Tasks.Changes(t.Context(), TaskQuery{Root: "/r", Limit: 2})
 	if err != nil || len(list) != 2 || !more {
 		t.Errorf("%+v, %t, %v", list, more, err)
 	}
-	older, more, err := j.TaskChanges(t.Context(), TaskQuery{Root: "/r", Limit: 100, Before: list[1].Seq})
+	older, more, err := j.Tasks.Changes(t.Context(), TaskQuery{Root: "/r", Limit: 100, Before: list[1].Seq})
 	if err != nil || len(older) != 10 || more {
 		t.Errorf("%d, %t, %v", len(older), more, err)
 	}
-	if lists, err := j.TaskLists(t.Context(), "/r"); err != nil || fmt.Sprint(lists) != "[other]" {
+	if lists, err := j.Tasks.Lists(t.Context(), "/r"); err != nil || fmt.Sprint(lists) != "[other]" {
 		t.Errorf("lists %q, %v", lists, err)
 	}
-	if lists, err := j.ChangedTaskLists(t.Context(), "/r"); err != nil || fmt.Sprint(lists) != "[l]" {
+	if lists, err := j.Tasks.ChangedLists(t.Context(), "/r"); err != nil || fmt.Sprint(lists) != "[l]" {
 		t.Errorf("changed lists %q, %v", lists, err)
 	}
 
@@ -107,7 +107,7 @@ func TestTaskHistory(t *testing.T) {
 	if must(t, err); p.TaskChanges == 0 || p.Bytes > size/2 {
 		t.Errorf("of %d bytes, pruned %+v", size, p)
 	}
-	list, _, err = j.TaskChanges(t.Context(), TaskQuery{Limit: 1})
+	list, _, err = j.Tasks.Changes(t.Context(), TaskQuery{Limit: 1})
 	if must(t, err); len(list) != 1 || len(list[0].Now) > 300 || !strings.HasPrefix(list[0].Now, "499") {
 		t.Errorf("the last change is %+v", list)
 	}
@@ -123,7 +123,7 @@ func TestTasksThatCannotBeRead(t *testing.T) {
 		for _, id := range ids {
 			l.Tasks = append(l.Tasks, taskAt(id, "pending", "", 1))
 		}
-		_, err := j.ObserveTasks(t.Context(), "/r", l)
+		_, err := j.Tasks.Observe(t.Context(), "/r", l)
 		must(t, err)
 	}
 	look(TaskLook{At: at(10), Gap: true}, "1", "2", "3", "4")

@@ -17,7 +17,7 @@ type TeamRecord struct {
 
 // Teams lists the teams in the journal, of those that q asks for by root, team, creation
 // time and inbox, sorted by root, name and creation time.
-func (j *Journal) Teams(ctx context.Context, q Query) ([]TeamRecord, error) {
+func (j Messages) Teams(ctx context.Context, q Query) ([]TeamRecord, error) {
 	where := q.inboxes()
 	// The last one of each inbox is found in an index; the greatest time would be looked for
 	// in all rows.

@@ -28,7 +28,7 @@ func TestTeams(t *testing.T) {
 		{Query{Team: "red"}, []TeamRecord{{root, red.Instance(), at(3)}}},
 		{Query{Team: "green"}, nil},
 	} {
-		got, err := j.Teams(t.Context(), test.q)
+		got, err := j.Messages.Teams(t.Context(), test.q)
 		if diff := cmp.Diff(test.want, got); err != nil || diff != "" {
 			t.Errorf("%+v: %v\n%s", test.q, err, diff)
 		}

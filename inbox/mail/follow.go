@@ -178,7 +178,7 @@ func (s *Sender) Record(ctx context.Context, seen journal.Snapshot) (again bool)
 	j, err := s.opts.Journal(ctx)
 	var o journal.Observation
 	if err == nil {
-		o, err = j.Observe(ctx, seen)
+		o, err = j.Messages.Observe(ctx, seen)
 	}
 	if err != nil && s.opts.Unrecorded != nil && !errors.Is(err, context.Canceled) {
 		s.opts.Unrecorded(err)

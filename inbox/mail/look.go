@@ -212,7 +212,7 @@ func (s *Sender) recorded(ctx context.Context, d Delivered, seen *inbox.Seen) (i
 		return inbox.Unknown, nil // reported by whoever opens it
 	}
 	key := s.Key(d)
-	receipt, found, err := j.Receipt(ctx, key)
+	receipt, found, err := j.Receipts.Receipt(ctx, key)
 	if err != nil || found && receipt.State == journal.Consumed {
 		return inbox.Consumed, err
 	}
@@ -259,7 +259,7 @@ func (s *Sender) broughtBack(ctx context.Context, d Delivered, seen *inbox.Seen)
 func latest(ctx context.Context, j *journal.Journal, key inbox.SendKey) (last journal.Record, err error) {
 	q := inboxOf(key)
 	q.ID, q.Newest, q.Limit = key.ID, true, 1
-	for m, err := range j.Messages(ctx, q) {
+	for m, err := range j.Messages.All(ctx, q) {
 		if err != nil {
 			return last, err
 		}
@@ -273,7 +273,7 @@ func latest(ctx context.Context, j *journal.Journal, key inbox.SendKey) (last jo
 func stood(ctx context.Context, j *journal.Journal, key inbox.SendKey, seq int64, seen *inbox.Seen) (bool, error) {
 	q := inboxOf(key)
 	q.Before, q.Newest = seq, true
-	for m, err := range j.Messages(ctx, q) {
+	for m, err := range j.Messages.All(ctx, q) {
 		if err != nil {
 			return false, err
 		}

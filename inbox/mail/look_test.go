@@ -188,7 +188,7 @@ func (l *looking) observe() {
 	l.Helper()
 	seen, err := l.sender.See(l.Context(), l.d)
 	if err == nil {
-		_, err = l.journal.Observe(l.Context(), journal.SnapshotOf(l.sender.Key(l.d), seen))
+		_, err = l.journal.Messages.Observe(l.Context(), journal.SnapshotOf(l.sender.Key(l.d), seen))
 	}
 	if err != nil {
 		l.Fatal(err)
@@ -295,7 +295,7 @@ func TestFollowWhatCannotBeRead(t *testing.T) {
 	if fate, err := l.sender.Follow(t.Context(), l.d); fate != inbox.Unknown || !strings.Contains(err.Error(), "corrupt") {
 		t.Errorf("corrupt: it is %s, %v", fate, err)
 	}
-	for m, err := range l.journal.Messages(t.Context(), journal.Query{}) {
+	for m, err := range l.journal.Messages.All(t.Context(), journal.Query{}) {
 		if err != nil || !m.GoneAt.IsZero() {
 			t.Errorf("the journal has %+v, %v", m, err)
 		}
@@ -485,7 +485,7 @@ func TestVerdictOnWhatWasSentBefore(t *testing.T) {
 		"it was seen, and one in front is still there": {func(l *looking) { l.observe(); l.write(l.rows()[:2]...); l.observe() }, inbox.Lost},
 		"it was seen, and others are marked":           {func(l *looking) { l.observe(); l.write(l.marked(l.rows()[0], "")); l.observe() }, inbox.Unknown},
 		"it has a receipt": {func(l *looking) {
-			if _, err := l.journal.Consumed(l.Context(), l.sender.Key(l.d), time.Now()); err != nil {
+			if _, err := l.journal.Receipts.Consumed(l.Context(), l.sender.Key(l.d), time.Now()); err != nil {
 				l.Fatal(err)
 			}
 			l.write(l.rows()[:2]...)

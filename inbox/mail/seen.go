@@ -120,7 +120,7 @@ func (s *Sender) rows(ctx context.Context, d Delivered, since time.Time) (list [
 	}
 	q := inboxOf(s.Key(d))
 	q.Since = since
-	for m, err := range j.Messages(ctx, q) {
+	for m, err := range j.Messages.All(ctx, q) {
 		if err != nil {
 			return nil, err
 		}
@@ -181,7 +181,7 @@ func (s *Sender) lost(ctx context.Context, d Delivered, id string) (bool, error)
 		return false, err
 	}
 	d.ID = id
-	r, _, err := j.Receipt(ctx, s.Key(d))
+	r, _, err := j.Receipts.Receipt(ctx, s.Key(d))
 	return r.State == journal.Lost, err
 }
 

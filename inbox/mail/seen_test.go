@@ -130,10 +130,10 @@ func TestSeen(t *testing.T) {
 		"the second of two, the first was lost": {func(c *conversing) []mail.Delivered {
 			first := c.row(10, "a", "ann", "", "hello")
 			key := c.sender.Key(first)
-			if _, err := c.journal.Verified(c.Context(), key, second(10)); err != nil {
+			if _, err := c.journal.Receipts.Verified(c.Context(), key, second(10)); err != nil {
 				c.Fatal(err)
 			}
-			if _, err := c.journal.Lost(c.Context(), key, second(11), "overwritten"); err != nil {
+			if _, err := c.journal.Receipts.Lost(c.Context(), key, second(11), "overwritten"); err != nil {
 				c.Fatal(err)
 			}
 			c.gave(recent, 21, hello)

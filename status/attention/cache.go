@@ -232,7 +232,7 @@ func (c *Cache) catchUp(ctx context.Context) error {
 		return nil
 	}
 	for {
-		list, err := c.opts.Journal.Changes(ctx, c.seq, page)
+		list, err := c.opts.Journal.Messages.Changes(ctx, c.seq, page)
 		if errors.Is(err, journal.ErrPruned) {
 			c.forget(last)
 			return nil

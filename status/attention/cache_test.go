@@ -124,7 +124,7 @@ func TestNothingIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	key2 := inbox.SendKey{InboxKey: inbox.InboxKey{Root: w.Fixture.Root.Path(), Team: "team-002", CreatedAt: 3, Inbox: "worker-1"}, ID: "m"}
-	if _, err := w.Journal.Lost(t.Context(), key2, time.Now(), "overwritten"); err != nil {
+	if _, err := w.Journal.Receipts.Lost(t.Context(), key2, time.Now(), "overwritten"); err != nil {
 		t.Fatal(err)
 	}
 	refresh("team-002")
@@ -136,7 +136,7 @@ func TestDismissedElsewhere(t *testing.T) {
 	t.Parallel()
 	w := crowd(t, 2)
 	key := inbox.SendKey{InboxKey: inbox.InboxKey{Root: w.Fixture.Root.Path(), Team: "team-001", CreatedAt: 2, Inbox: "worker-1"}, ID: "m"}
-	if _, err := w.Journal.Lost(t.Context(), key, time.Now(), "overwritten"); err != nil {
+	if _, err := w.Journal.Receipts.Lost(t.Context(), key, time.Now(), "overwritten"); err != nil {
 		t.Fatal(err)
 	}
 	told := 0

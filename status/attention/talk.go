@@ -36,7 +36,7 @@ const (
 // talk returns the last messages of a team, the newest first.
 func (c *Cache) talk(ctx context.Context, q journal.Query) (list []journal.Record, err error) {
 	q.Newest, q.Limit = true, lately
-	for m, err := range c.opts.Journal.Messages(ctx, q) {
+	for m, err := range c.opts.Journal.Messages.All(ctx, q) {
 		if err != nil {
 			return nil, err
 		}

@@ -44,13 +44,13 @@ func (c *Cache) teamWaits(ctx context.Context, t *teams.Team, config *teams.Conf
 		list = append(list, unread...)
 	}
 	q := journal.Query{Root: c.opts.Root.Path(), Team: t.Name(), CreatedAt: config.Instance().CreatedAt}
-	for r, err := range c.opts.Journal.LostReceipts(ctx, q) {
+	for r, err := range c.opts.Journal.Receipts.AllLost(ctx, q) {
 		if err != nil {
 			return nil, err
 		}
 		about := q
 		about.Inbox, about.ID, about.Newest = r.Inbox, r.ID, true
-		if found, _, err := journal.Take(c.opts.Journal.Messages(ctx, about), 1, 0, func(*journal.Record) int { return 0 }); err != nil {
+		if found, _, err := journal.Take(c.opts.Journal.Messages.All(ctx, about), 1, 0, func(*journal.Record) int { return 0 }); err != nil {
 			return nil, err
 		} else if len(found) > 0 && found[0].Prompt != "" {
 			continue // its delivery waits, until somebody decides about it

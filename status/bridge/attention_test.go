@@ -130,7 +130,7 @@ func TestAttention(t *testing.T) {
 		t.Errorf("another message waits under %s again", first)
 	}
 	read()
-	_, err = w.journal.Lost(w.ctx, inbox.SendKey{InboxKey: inbox.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: 1, Inbox: "bass"}, ID: "m-1"}, time.Now(), "overwritten")
+	_, err = w.journal.Receipts.Lost(w.ctx, inbox.SendKey{InboxKey: inbox.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: 1, Inbox: "bass"}, ID: "m-1"}, time.Now(), "overwritten")
 	w.must(err)
 	w.must(w.ledger.Holds.Hold(w.ctx, ledger.Hold{InboxKey: inbox.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: 1, Inbox: "drums"}, Sender: "bass", Reason: "they answer each other"}))
 	all = e.waits(api.WaitsLost, api.WaitsHeld)
@@ -168,7 +168,7 @@ func TestDismissed(t *testing.T) {
 	key, at := inbox.SendKey{InboxKey: inbox.InboxKey{Root: w.Root.Path(), Team: band, CreatedAt: 1, Inbox: "bass"}, ID: "m-1"}, time.Now()
 	lost := func(at time.Time) api.Attention {
 		t.Helper()
-		_, err := w.journal.Lost(w.ctx, key, at, "overwritten")
+		_, err := w.journal.Receipts.Lost(w.ctx, key, at, "overwritten")
 		w.must(err)
 		return w.events(band, "").waits(api.WaitsLost)[api.WaitsLost]
 	}
@@ -182,7 +182,7 @@ func TestDismissed(t *testing.T) {
 	w.end()
 	w.start()
 	w.events(band, "").waits()
-	_, err := w.journal.Verified(w.ctx, key, at.Add(time.Second))
+	_, err := w.journal.Receipts.Verified(w.ctx, key, at.Add(time.Second))
 	w.must(err)
 	if again := lost(at.Add(2 * time.Second)); again.ID == a.ID {
 		t.Errorf("it waits under %s again", a.ID)

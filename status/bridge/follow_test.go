@@ -58,7 +58,7 @@ func (w *world) receipts(ids ...string) map[string]api.Receipt {
 	defer rec.Close()
 	for {
 		got := map[string]api.Receipt{}
-		for rc, err := range w.journal.Receipts(w.ctx, journal.Query{Root: w.Root.Path()}) {
+		for rc, err := range w.journal.Receipts.All(w.ctx, journal.Query{Root: w.Root.Path()}) {
 			if w.must(err); rc.State != journal.Verified && slices.Contains(ids, rc.ID) {
 				got[rc.ID] = view.Receipt(rc)
 			}
@@ -85,7 +85,7 @@ func TestAgentThatIsQuick(t *testing.T) {
 	}
 	receipts := w.receipts(ids...)
 	records := map[string][]journal.Record{}
-	for m, err := range w.journal.Messages(t.Context(), journal.Query{Team: "quick", Inbox: "worker"}) {
+	for m, err := range w.journal.Messages.All(t.Context(), journal.Query{Team: "quick", Inbox: "worker"}) {
 		w.must(err)
 		records[m.ID()] = append(records[m.ID()], m)
 	}
@@ -369,7 +369,7 @@ func TestKeepTranscripts(t *testing.T) {
 	w.must(err)
 	defer j.Close()
 	kept := func() (texts []string, err error) {
-		for e, err := range j.Envelopes(t.Context(), journal.EnvelopeQuery{}) {
+		for e, err := range j.Envelopes.All(t.Context(), journal.EnvelopeQuery{}) {
 			w.must(err)
 			var said struct{ Ev struct{ Text string } }
 			w.must(json.Unmarshal(e.Raw, &said))

@@ -149,7 +149,7 @@ func (l inboxWay) past(ctx context.Context, t *teams.Team, wanted func(string) b
 	past, hidden := map[string][]inbox.Row{}, map[string][]inbox.Row{}
 	// Newest first: of equal rows, the last ones are still there.
 	q := journal.Query{Root: t.Root().Path(), Team: c.Team, CreatedAt: c.Instance().CreatedAt, Newest: true}
-	for m, err := range j.Messages(ctx, q) {
+	for m, err := range j.Messages.All(ctx, q) {
 		if err != nil {
 			return nil, err
 		}

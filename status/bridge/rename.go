@@ -41,7 +41,7 @@ func (c *Control) Rename(ctx context.Context, team, member string, n api.NewName
 	}
 	if j, jerr := c.OpenJournal(ctx); jerr != nil {
 		c.Opts.Warn(fmt.Errorf("the history has the old name: %w", jerr))
-	} else if jerr := j.Rename(ctx, of.InboxKey, now.Inbox); jerr != nil {
+	} else if jerr := j.Messages.Rename(ctx, of.InboxKey, now.Inbox); jerr != nil {
 		c.Opts.Warn(fmt.Errorf("the history has the old name: %w", jerr))
 	}
 	return api.Renamed{Team: now.Team, Member: now.Inbox, Was: of.Inbox, Session: now.Ref.ID}, nil

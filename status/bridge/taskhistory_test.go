@@ -49,7 +49,7 @@ func TestTasksAcrossServices(t *testing.T) {
 		must(t, err)
 		defer j.Close()
 		for {
-			list, _, err := j.TaskChanges(t.Context(), journal.TaskQuery{})
+			list, _, err := j.Tasks.Changes(t.Context(), journal.TaskQuery{})
 			must(t, err)
 			if len(list) >= n {
 				return list

@@ -44,7 +44,7 @@ func TestReplyOfLongAgo(t *testing.T) {
 			Row: fmt.Appendf(nil, `{"from":"work","text":%q,"timestamp":"2026-01-01T00:00:00.000Z","type":"answer","messageId":%q}`, id, id),
 		})
 	}
-	_, err = rec.Journal().CopyEvents(t.Context(), nil, events...)
+	_, err = rec.Journal().RelayEvents.CopyEvents(t.Context(), nil, events...)
 	list, aerr := w.appeared(t.Context(), time.Minute)
 	must(t, errors.Join(err, aerr, rec.Close()))
 	if len(list) != 2 || list[0].Text != "answer 1" || list[1].Text != "answer 2" {

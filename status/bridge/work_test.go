@@ -62,7 +62,7 @@ func (w *worker) envelope(id, event string) journal.Envelope {
 
 func (w *worker) record(e journal.Envelope) {
 	w.Helper()
-	_, err := w.j.RecordEnvelopes(w.ctx, e)
+	_, err := w.j.Envelopes.Record(w.ctx, e)
 	w.must(err)
 }
 
@@ -96,7 +96,7 @@ func TestConversationWithWork(t *testing.T) {
 	told := a.envelope("user", text("test it"))
 	told.Role, told.Raw = "user", []byte(strings.Replace(string(told.Raw), `"agent"`, `"user"`, 1))
 	a.record(told)
-	_, err := a.j.CopyEvents(t.Context(), nil, ledger.Event{
+	_, err := a.j.RelayEvents.CopyEvents(t.Context(), nil, ledger.Event{
 		N: 1, InboxKey: a.key, At: a.at, Answer: "t",
 		Row: []byte(`{"from":"worker","text":"All is well.","timestamp":"2026-11-16T09:00:00.000Z","type":"answer","messageId":"t","inReplyTo":[]}`),
 	})

@@ -49,7 +49,7 @@ func TestEnvelopes(t *testing.T) {
 				Session: "s", Turn: "t", Kind: "text", Role: "agent", At: at, Text: fmt.Sprint("step ", n),
 				Raw: fmt.Appendf(nil, `{"id":"e%d","time":%d,"role":"agent","turn":"t","ev":{"t":"text","text":"step %d","thinking":%v}}`, n, at.UnixMilli(), n, n == 0),
 			}
-			if _, err := j.RecordEnvelopes(ctx, e, e); err != nil {
+			if _, err := j.Envelopes.Record(ctx, e, e); err != nil {
 				t.Fatal(err)
 			}
 			want = append(want, e.Text)

@@ -73,7 +73,7 @@ func (x *examination) databases(ctx context.Context) error {
 	}
 	since := "no messages have been recorded"
 	if err == nil {
-		for m, merr := range j.Messages(ctx, journal.Query{Root: x.Root.Path(), Limit: 1}) {
+		for m, merr := range j.Messages.All(ctx, journal.Query{Root: x.Root.Path(), Limit: 1}) {
 			if err = merr; err == nil {
 				since = "messages have been recorded since " + view.Clock(m.FirstSeen)
 			}

@@ -40,7 +40,7 @@ func (l *Archive) Journal(ctx context.Context) (*journal.Journal, error) {
 // Refresh copies the messages of the ledger into the journal, and looks which of those that q
 // selects are still in their inboxes. If that fails, it warns.
 func (l *Archive) Refresh(ctx context.Context, j *journal.Journal, q journal.Query) {
-	l.refresh(ctx, j, func() ([]inbox.InboxKey, error) { return j.Occupied(ctx, q) })
+	l.refresh(ctx, j, func() ([]inbox.InboxKey, error) { return j.Messages.Occupied(ctx, q) })
 }
 
 // refresh copies the messages of the ledger, and then looks at inboxes. If that fails, it warns.
@@ -76,7 +76,7 @@ func (l *Archive) Ended(ctx context.Context, name string) ([]journal.TeamRecord,
 	}
 	q := journal.Query{Root: root.Path(), Team: name}
 	l.Refresh(ctx, j, q)
-	list, err := j.Teams(ctx, q)
+	list, err := j.Messages.Teams(ctx, q)
 	if err != nil {
 		return nil, err
 	}

@@ -65,10 +65,10 @@ func (l *Archive) find(ctx context.Context, j *journal.Journal, all journal.Quer
 	}
 	for _, q := range queries {
 		if s.Words != "" {
-			found = append(found, journal.Map(j.Search(ctx, s.Words, q), func(h journal.Hit) (*api.Hit, error) { return show(h.Record, &h.Excerpt) }))
+			found = append(found, journal.Map(j.Messages.Search(ctx, s.Words, q), func(h journal.Hit) (*api.Hit, error) { return show(h.Record, &h.Excerpt) }))
 			continue
 		}
-		found = append(found, journal.Map(j.Messages(ctx, q), func(m journal.Record) (*api.Hit, error) { return show(m, nil) }))
+		found = append(found, journal.Map(j.Messages.All(ctx, q), func(m journal.Record) (*api.Hit, error) { return show(m, nil) }))
 	}
 	switch q := queries[0]; { // from an agent is to its inbox
 	case s.MessagesOnly:
@@ -84,7 +84,7 @@ func (l *Archive) find(ctx context.Context, j *journal.Journal, all journal.Quer
 func record(ctx context.Context, j *journal.Journal, lg *ledger.Ledger, m journal.Record) (api.Record, error) {
 	var sent *journal.Receipt
 	if id := m.ID(); m.Answer == "" && strings.TrimSpace(id) != "" && len(id) <= inbox.MaxID { // else not one of ours
-		receipt, found, err := j.Receipt(ctx, inbox.SendKey{InboxKey: m.InboxKey, ID: id})
+		receipt, found, err := j.Receipts.Receipt(ctx, inbox.SendKey{InboxKey: m.InboxKey, ID: id})
 		if err != nil {
 			return api.Record{}, err
 		}
@@ -184,7 +184,7 @@ func (l *Archive) WorkOf(ctx context.Context, team, member string, q api.Message
 		return page, err
 	}
 	wanted := journal.Query{Root: root.Path(), Team: team, Inbox: member, After: q.After, Before: q.Before, Newest: !q.Forward || q.Before != 0}
-	list, more, err := journal.Take(j.Envelopes(ctx, journal.EnvelopeQuery{Query: wanted}), q.Limit, AnswerBytes, func(e *journal.Envelope) int { return 2 * len(e.Raw) }) // it is there as a record, too
+	list, more, err := journal.Take(j.Envelopes.All(ctx, journal.EnvelopeQuery{Query: wanted}), q.Limit, AnswerBytes, func(e *journal.Envelope) int { return 2 * len(e.Raw) }) // it is there as a record, too
 	if wanted.Newest {
 		slices.Reverse(list)
 	}
@@ -270,7 +270,7 @@ func AfterID(ctx context.Context, j *journal.Journal, id string, q *journal.Quer
 	byID.ID = id
 	if len(id) >= view.MinPrefix {
 		byID.Limit = 20
-		ids, err := j.IDs(ctx, byID, id)
+		ids, err := j.Messages.IDs(ctx, byID, id)
 		if err != nil {
 			return err
 		}
@@ -281,11 +281,11 @@ func AfterID(ctx context.Context, j *journal.Journal, id string, q *journal.Quer
 		byID.ID = cmp.Or(whole, id)
 	}
 	byID.Limit, byID.Newest = 1, true
-	for m, err := range j.Messages(ctx, byID) {
+	for m, err := range j.Messages.All(ctx, byID) {
 		q.After = m.Seq
 		return err
 	}
-	for e, err := range j.Envelopes(ctx, journal.EnvelopeQuery{Query: byID}) {
+	for e, err := range j.Envelopes.All(ctx, journal.EnvelopeQuery{Query: byID}) {
 		q.After = e.Seq
 		return err
 	}
@@ -313,11 +313,11 @@ func (l *Archive) Receipt(ctx context.Context, team string, createdAt int64, mem
 	found := false
 	if j != nil {
 		key := inbox.SendKey{InboxKey: inbox.Key(root.Path(), instance, member), ID: id}
-		receipt, found, err = j.Receipt(ctx, key)
+		receipt, found, err = j.Receipts.Receipt(ctx, key)
 		if lg, lerr := l.Ledger(ctx); err == nil && !found && lg != nil {
 			// A prompt is in the ledger, which is copied a little later.
 			if _, err = j.Copy(ctx, lg); err == nil {
-				receipt, found, err = j.Receipt(ctx, key)
+				receipt, found, err = j.Receipts.Receipt(ctx, key)
 			}
 		} else {
 			err = cmp.Or(err, lerr)
@@ -382,7 +382,7 @@ func (l *Archive) instance(ctx context.Context, j *journal.Journal, name string,
 		return t, nil
 	}
 	if j != nil {
-		recorded, err := j.Inboxes(ctx, journal.Query{Root: root.Path()})
+		recorded, err := j.Messages.Inboxes(ctx, journal.Query{Root: root.Path()})
 		if err != nil {
 			return teams.Instance{}, err
 		}

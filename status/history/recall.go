@@ -25,7 +25,7 @@ func (r *Recorder) Recall(ctx context.Context, team teams.Instance, member, id s
 	sent := q
 	sent.Inbox, sent.ID, sent.Limit = member, id, 1
 	var asked journal.Record
-	for m, err := range r.journal.Messages(ctx, sent) {
+	for m, err := range r.journal.Messages.All(ctx, sent) {
 		if err != nil {
 			return nil, err
 		}
@@ -40,14 +40,14 @@ func (r *Recorder) Recall(ctx context.Context, team teams.Instance, member, id s
 	}
 	q.After = asked.Seq
 	receipts := journal.Query{Root: q.Root, Team: q.Team, CreatedAt: q.CreatedAt, Inbox: member, ID: id, Newest: true, Limit: 1}
-	for receipt, err := range r.journal.Receipts(ctx, receipts) {
+	for receipt, err := range r.journal.Receipts.All(ctx, receipts) {
 		if err != nil {
 			return nil, err
 		}
 		c.Taken = receipt.ConsumedAt
 	}
 	q.From = member
-	for m, err := range r.journal.Messages(ctx, q) {
+	for m, err := range r.journal.Messages.All(ctx, q) {
 		if err != nil {
 			return nil, err
 		}

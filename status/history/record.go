@@ -351,7 +351,7 @@ const pageOfStream = 10
 
 // take returns the next changes, and whether there may be more.
 func (r *Recorder) take(ctx context.Context) (list []journal.Change, more bool, err error) {
-	list, err = r.journal.Changes(ctx, r.after, r.page)
+	list, err = r.journal.Messages.Changes(ctx, r.after, r.page)
 	if err != nil || len(list) == 0 {
 		return nil, false, err
 	}

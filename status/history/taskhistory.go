@@ -35,7 +35,7 @@ func (l *TaskLists) TaskHistory(ctx context.Context, q api.TaskHistoryQuery) (h 
 	if j == nil {
 		return h, missing
 	}
-	recorded, err := j.ChangedTaskLists(ctx, root.Path())
+	recorded, err := j.Tasks.ChangedLists(ctx, root.Path())
 	if err != nil {
 		return h, err
 	}
@@ -65,7 +65,7 @@ func (l *TaskLists) TaskHistory(ctx context.Context, q api.TaskHistoryQuery) (h 
 		missing = t.check(ctx) // also finds how the name is spelled
 		query.Who = t.name
 	}
-	changes, more, err := j.TaskChanges(ctx, query)
+	changes, more, err := j.Tasks.Changes(ctx, query)
 	if err != nil {
 		return h, err
 	}
@@ -73,7 +73,7 @@ func (l *TaskLists) TaskHistory(ctx context.Context, q api.TaskHistoryQuery) (h 
 		return h, missing
 	}
 	h.More = more
-	if since, err := j.TasksRecordedSince(ctx, root.Path()); err != nil {
+	if since, err := j.Tasks.RecordedSince(ctx, root.Path()); err != nil {
 		return h, err
 	} else if !since.IsZero() {
 		h.Since = &since

@@ -218,7 +218,7 @@ func (l *Transcripts) recordedUsage(ctx context.Context, root string, since time
 	}
 	all := map[string]*recorded{}
 	query := journal.EnvelopeQuery{Query: journal.Query{Root: root, Since: since}, Kinds: []string{"turn-end"}}
-	for e, err := range j.Envelopes(ctx, query) {
+	for e, err := range j.Envelopes.All(ctx, query) {
 		if err != nil {
 			return nil, err
 		}
@@ -228,7 +228,7 @@ func (l *Transcripts) recordedUsage(ctx context.Context, root string, since time
 			all[e.Session] = r
 			query := query
 			query.Session, query.Since, query.Until, query.Newest, query.Limit = e.Session, time.Time{}, since, true, 1
-			for e, err := range j.Envelopes(ctx, query) {
+			for e, err := range j.Envelopes.All(ctx, query) {
 				if err != nil {
 					return nil, err
 				}

@@ -215,7 +215,7 @@ func (r *Carrier) lookAt(ctx context.Context, in ledger.Incoming) (ledger.Incomi
 		return in, nil // the person reads it some time
 	}
 	id := idHere(in)
-	for receipt, err := range r.opts.Journal.Receipts(ctx, journal.Query{Root: in.Root, Team: in.Team, Inbox: in.Recipient, ID: id, Newest: true, Limit: 1}) {
+	for receipt, err := range r.opts.Journal.Receipts.All(ctx, journal.Query{Root: in.Root, Team: in.Team, Inbox: in.Recipient, ID: id, Newest: true, Limit: 1}) {
 		if err != nil {
 			return in, err
 		}

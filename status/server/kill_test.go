@@ -201,7 +201,7 @@ func TestKilledAtRandomInstants(t *testing.T) {
 	var last []journal.Change
 	turns := map[string]int{} // the envelopes of each turn, by kind
 	missing := func() (missed []string) {
-		if last, err = j.Changes(ctx, 0, 1<<20); err != nil {
+		if last, err = j.Messages.Changes(ctx, 0, 1<<20); err != nil {
 			t.Fatal(err)
 		}
 		consumed, done := 0, 0

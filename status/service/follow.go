@@ -136,7 +136,7 @@ const adoptAge = 24 * time.Hour
 // one tell whether it was lost in the meantime, if the journal has seen them ever since.
 func (f *follower) adopt(ctx context.Context) error {
 	var open []journal.Receipt
-	for r, err := range f.journal.Receipts(ctx, journal.Query{Root: f.opts.Root.Path(), Since: time.Now().Add(-adoptAge)}) {
+	for r, err := range f.journal.Receipts.All(ctx, journal.Query{Root: f.opts.Root.Path(), Since: time.Now().Add(-adoptAge)}) {
 		if err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func (f *follower) adopt(ctx context.Context) error {
 
 func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	q := journal.Query{Root: r.Root, Team: r.Team, CreatedAt: r.CreatedAt, Inbox: r.Inbox, ID: r.ID, Newest: true, Limit: 1}
-	found, _, err := journal.Take(f.journal.Messages(ctx, q), 1, 0, func(*journal.Record) int { return 0 })
+	found, _, err := journal.Take(f.journal.Messages.All(ctx, q), 1, 0, func(*journal.Record) int { return 0 })
 	if err != nil || len(found) == 0 || found[0].Prompt != "" {
 		return err // the relay reports what happens to a prompt
 	}
@@ -185,7 +185,7 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	taken := r.ConsumedAt
 	if taken.IsZero() && !m.ReadAt.IsZero() {
 		taken = time.Now()
-		if _, err := f.journal.Consumed(ctx, r.SendKey, taken); err != nil {
+		if _, err := f.journal.Receipts.Consumed(ctx, r.SendKey, taken); err != nil {
 			return err
 		}
 	}
@@ -214,7 +214,7 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 		}
 	}
 	if gone {
-		if item.Tracked.Ahead, err = f.journal.Ahead(ctx, r.SendKey); err != nil {
+		if item.Tracked.Ahead, err = f.journal.Receipts.Ahead(ctx, r.SendKey); err != nil {
 			return err
 		}
 	}
@@ -326,14 +326,14 @@ func (f *follower) judge(ctx context.Context, i *sentRow, at *mail.Sight, info o
 	switch fate {
 	case inbox.Lost:
 		f.log.Warn("a message was lost", "id", i.ID, "inbox", i.Inbox.Path(), "err", view.Describe(err))
-		_, rerr = f.journal.Lost(ctx, i.key, now, view.Describe(err))
+		_, rerr = f.journal.Receipts.Lost(ctx, i.key, now, view.Describe(err))
 	case inbox.Unknown:
 		f.log.Warn("it is not known what happened to a message", "id", i.ID, "inbox", i.Inbox.Path(), "err", view.Describe(err))
-		_, rerr = f.journal.Unknown(ctx, i.key, now, view.Describe(err))
+		_, rerr = f.journal.Receipts.Unknown(ctx, i.key, now, view.Describe(err))
 	default:
 		i.taken = now
 		f.share(i)
-		_, rerr = f.journal.Consumed(ctx, i.key, now)
+		_, rerr = f.journal.Receipts.Consumed(ctx, i.key, now)
 	}
 	if rerr != nil && ctx.Err() == nil {
 		f.log.Warn("what happened to a message was not recorded", "id", i.ID, "err", view.Describe(rerr))
@@ -383,7 +383,7 @@ func (f *follower) show(ctx context.Context, items []*sentRow) {
 
 // record records when an agent's model was given a message.
 func (f *follower) record(ctx context.Context, i *sentRow, at time.Time) {
-	if _, err := f.journal.Seen(ctx, i.key, at); err != nil {
+	if _, err := f.journal.Receipts.Seen(ctx, i.key, at); err != nil {
 		if ctx.Err() == nil {
 			f.unfollowed(i, err)
 		}

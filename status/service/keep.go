@@ -146,7 +146,7 @@ const together = 256
 // follow records a transcript as it grows.
 func (k *keeper) follow(ctx context.Context, key inbox.InboxKey, path string) error {
 	id := transcript.SessionOf(path)
-	from, err := k.journal.LastEnvelope(ctx, key, id)
+	from, err := k.journal.Envelopes.Last(ctx, key, id)
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (k *keeper) follow(ctx context.Context, key inbox.InboxKey, path string) er
 				ok = false
 			}
 		}
-		if _, err := k.journal.RecordEnvelopes(ctx, list...); err != nil {
+		if _, err := k.journal.Envelopes.Record(ctx, list...); err != nil {
 			return err
 		}
 		k.news.Tell()

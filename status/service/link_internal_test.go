@@ -779,7 +779,7 @@ func TestAnswerSurvivesRestarts(t *testing.T) {
 			must(t, err)
 			seen := journal.Snapshot{InboxKey: inbox.Key(build.Root.Path(), c.Instance(), "chief"), At: time.Now()}
 			if seen.Rows, err = teamstest.Take(t.Context(), lead, teamstest.All); err == nil {
-				_, err = build.journal.Observe(t.Context(), seen)
+				_, err = build.journal.Messages.Observe(t.Context(), seen)
 			}
 			if err != nil || len(seen.Rows) != 1 {
 				t.Fatal(seen.Rows, err)

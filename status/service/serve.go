@@ -454,10 +454,10 @@ func (s *Service) record(ctx context.Context, sender *mail.Sender, d mail.Delive
 	var err error
 	if d.Seen != nil {
 		// The follower looks next, whether or not the journal wants another look.
-		_, err = s.journal.Observe(ctx, journal.SnapshotOf(key, d.Seen))
+		_, err = s.journal.Messages.Observe(ctx, journal.SnapshotOf(key, d.Seen))
 	}
 	if err == nil {
-		_, err = s.journal.Verified(ctx, key, time.Now(), ahead...)
+		_, err = s.journal.Receipts.Verified(ctx, key, time.Now(), ahead...)
 	}
 	if err != nil {
 		s.log.Warn("a sent message was not recorded", "id", d.ID, "err", view.Describe(err))

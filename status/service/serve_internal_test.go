@@ -74,7 +74,7 @@ func TestPumpNoticesOtherProcesses(t *testing.T) {
 		time.Sleep(time.Minute)
 		rows, err := inbox.Parse([]byte(`[{"from":"alice","text":"hello"}]`))
 		must(t, err)
-		if _, err := j.Observe(t.Context(), journal.Snapshot{InboxKey: inbox.Key(s.opts.Root.Path(), teams.Instance{Team: "team"}, "bob"), Rows: rows, At: time.Now(), Done: time.Now()}); err != nil {
+		if _, err := j.Messages.Observe(t.Context(), journal.Snapshot{InboxKey: inbox.Key(s.opts.Root.Path(), teams.Instance{Team: "team"}, "bob"), Rows: rows, At: time.Now(), Done: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		signalled(t, time.Second, "the journal", news)

@@ -74,7 +74,7 @@ func (r *taskRecorder) end(ctx context.Context) {
 	if !r.began {
 		return
 	}
-	if err := r.journal.TasksKnownUntil(ctx, r.opts.Root.Path(), time.Now().Add(-eventsWithin)); err != nil {
+	if err := r.journal.Tasks.KnownUntil(ctx, r.opts.Root.Path(), time.Now().Add(-eventsWithin)); err != nil {
 		r.warn("recording tasks")(err)
 	}
 }
@@ -87,7 +87,7 @@ func (r *taskRecorder) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known, err := r.journal.TaskLists(ctx, r.opts.Root.Path())
+	known, err := r.journal.Tasks.Lists(ctx, r.opts.Root.Path())
 	if err != nil {
 		return err
 	}
@@ -103,9 +103,9 @@ func (r *taskRecorder) begin(ctx context.Context) error {
 		looks = append(looks, look)
 	}
 	if len(looks) == 0 { // from now on, everything is new
-		err = r.journal.TasksKnownUntil(ctx, r.opts.Root.Path(), time.Now())
+		err = r.journal.Tasks.KnownUntil(ctx, r.opts.Root.Path(), time.Now())
 	} else {
-		_, err = r.journal.ObserveTasks(ctx, r.opts.Root.Path(), looks...)
+		_, err = r.journal.Tasks.Observe(ctx, r.opts.Root.Path(), looks...)
 	}
 	r.began = err == nil
 	return err
@@ -121,7 +121,7 @@ func (r *taskRecorder) look(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		look, err := r.read(ctx, name)
 		if err == nil {
-			_, err = r.journal.ObserveTasks(ctx, r.opts.Root.Path(), look)
+			_, err = r.journal.Tasks.Observe(ctx, r.opts.Root.Path(), look)
 		}
 		if err != nil {
 			return err

@@ -34,14 +34,14 @@ var shownEvents = []string{eventText, eventToolStart, "file", "service", eventTu
 // Works yields what agents said and did, of what q selects, as records: thinking only if it is
 // asked for. l, which may be nil, tells which agents have ended.
 func Works(ctx context.Context, j *journal.Journal, l *ledger.Ledger, q journal.Query, thinking bool) iter.Seq2[api.Record, error] {
-	return journal.Map(j.Envelopes(ctx, ofAgents(q)), func(e journal.Envelope) (*api.Record, error) {
+	return journal.Map(j.Envelopes.All(ctx, ofAgents(q)), func(e journal.Envelope) (*api.Record, error) {
 		return shownWork(ctx, j, l, e, thinking)
 	})
 }
 
 // WorkHits yields those of Works that hold all of words, the newest first.
 func WorkHits(ctx context.Context, j *journal.Journal, l *ledger.Ledger, words string, q journal.Query, thinking bool) iter.Seq2[api.Hit, error] {
-	return journal.Map(j.SearchEnvelopes(ctx, words, ofAgents(q)), func(h journal.EnvelopeHit) (*api.Hit, error) {
+	return journal.Map(j.Envelopes.Search(ctx, words, ofAgents(q)), func(h journal.EnvelopeHit) (*api.Hit, error) {
 		r, err := shownWork(ctx, j, l, h.Envelope, thinking)
 		if err != nil || r == nil {
 			return nil, err
@@ -91,7 +91,7 @@ func Envelope(ctx context.Context, j *journal.Journal, l *ledger.Ledger, e journ
 	if e.Kind == eventToolEnd {
 		q := about(e, journal.Query{Before: e.Seq, Newest: true}, eventToolStart)
 		q.Call = e.Call
-		start, found, err := one(j.Envelopes(ctx, q))
+		start, found, err := one(j.Envelopes.All(ctx, q))
 		if err != nil || !found {
 			return shown, err
 		}
@@ -184,9 +184,9 @@ func isAnswer(ctx context.Context, j *journal.Journal, e journal.Envelope, text 
 		said, kept := strings.TrimSpace(text), strings.TrimSpace(answer.Text)
 		return said == kept || answer.Truncated() && strings.HasPrefix(said, kept)
 	}
-	answer, found, err := j.AnswerTo(ctx, e.Turn)
+	answer, found, err := j.Messages.AnswerTo(ctx, e.Turn)
 	if err == nil && !found {
-		then, err := j.AnswersAt(ctx, e.InboxKey, e.At)
+		then, err := j.Messages.AnswersAt(ctx, e.InboxKey, e.At)
 		return slices.ContainsFunc(then, is), err
 	}
 	if err != nil || answer.Inbox != e.Inbox || !is(answer) {
@@ -194,7 +194,7 @@ func isAnswer(ctx context.Context, j *journal.Journal, e journal.Envelope, text 
 	}
 	q := about(e, journal.Query{After: e.Seq}, eventText)
 	q.Turn = e.Turn
-	for later, err := range j.Envelopes(ctx, q) {
+	for later, err := range j.Envelopes.All(ctx, q) {
 		var envelope wire.Envelope
 		if err != nil {
 			return false, err
@@ -214,7 +214,7 @@ func isAnswer(ctx context.Context, j *journal.Journal, e journal.Envelope, text 
 func end(ctx context.Context, j *journal.Journal, l *ledger.Ledger, start journal.Envelope, work *api.Work) (took time.Duration, err error) {
 	q := about(start, journal.Query{After: start.Seq, Limit: 1}, eventToolEnd)
 	q.Call = start.Call
-	e, found, err := one(j.Envelopes(ctx, q))
+	e, found, err := one(j.Envelopes.All(ctx, q))
 	if err != nil {
 		return 0, err
 	}
@@ -230,7 +230,7 @@ func end(ctx context.Context, j *journal.Journal, l *ledger.Ledger, start journa
 	}
 	if start.Turn != "" {
 		q.Call, q.Turn, q.Kinds = "", start.Turn, []string{eventTurnEnd}
-		if _, found, err = one(j.Envelopes(ctx, q)); err != nil {
+		if _, found, err = one(j.Envelopes.All(ctx, q)); err != nil {
 			return 0, err
 		}
 	}
@@ -298,7 +298,7 @@ func ToolCall(e journal.Envelope) string {
 // ToolCalls yields the tool calls of an agent, the newest first; [ToolCall] has their words.
 func ToolCalls(ctx context.Context, j *journal.Journal, q journal.Query) iter.Seq2[journal.Envelope, error] {
 	q.Newest = true
-	return j.Envelopes(ctx, journal.EnvelopeQuery{Query: q, Role: string(wire.RoleAgent), Kinds: []string{eventToolStart}})
+	return j.Envelopes.All(ctx, journal.EnvelopeQuery{Query: q, Role: string(wire.RoleAgent), Kinds: []string{eventToolStart}})
 }
 
 // oneLine is a text of several lines as one.

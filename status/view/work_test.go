@@ -59,7 +59,7 @@ func said(t *testing.T, id string, after time.Duration, fields, event string) jo
 
 func record(t *testing.T, j *journal.Journal, list ...journal.Envelope) {
 	t.Helper()
-	recorded, err := j.RecordEnvelopes(t.Context(), list...)
+	recorded, err := j.Envelopes.Record(t.Context(), list...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func record(t *testing.T, j *journal.Journal, list ...journal.Envelope) {
 // answered records the answer to frame t.
 func answered(t *testing.T, j *journal.Journal, n int64, text, more string) {
 	t.Helper()
-	_, err := j.CopyEvents(t.Context(), nil, ledger.Event{
+	_, err := j.RelayEvents.CopyEvents(t.Context(), nil, ledger.Event{
 		N: n, InboxKey: inbox.Key("/claude", teams.Instance{Team: "band", CreatedAt: 1}, "drums"), At: began, Answer: "t",
 		Row: fmt.Appendf(nil, `{"from":"drums","text":%q,"timestamp":"2026-11-16T09:00:00.000Z","type":"answer","messageId":"t"%s}`, text, more),
 	})
@@ -235,7 +235,7 @@ func TestEnvelope(t *testing.T) {
 	record(t, j, said(t, "a", 0, `,"subagent":"sub1"`, tool("c", "make")), said(t, "b", 2*time.Second, `,"subagent":"sub1"`, ended("c")),
 		said(t, "d", 0, `,"role":"user"`, `{"t":"text","text":"hello"}`))
 	var list []api.Envelope
-	for e, err := range j.Envelopes(t.Context(), journal.EnvelopeQuery{}) {
+	for e, err := range j.Envelopes.All(t.Context(), journal.EnvelopeQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,7 +69,7 @@ func TestTapOfARealLead(t *testing.T) {
 	times := map[string]int{}
 	recorded := func() (present int) {
 		clear(times)
-		for m, err := range j.Messages(ctx, journal.Query{Inbox: "team-lead", From: "operator"}) {
+		for m, err := range j.Messages.All(ctx, journal.Query{Inbox: "team-lead", From: "operator"}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -146,7 +146,7 @@ func (w *world) said(team string) {
 	w.Helper()
 	c, err := w.Team(team).Config(w.Context())
 	w.must(err)
-	_, err = w.journal().RecordEnvelopes(w.Context(), journal.Envelope{
+	_, err = w.journal().Envelopes.Record(w.Context(), journal.Envelope{
 		InboxKey: inbox.Key(w.Root.Path(), c.Instance(), "worker"), ID: "e", Session: "s", Turn: "t", Kind: "text", Role: "agent", At: time.Now(), Text: "I test it.",
 		Raw: []byte(`{"id":"e","time":1,"role":"agent","turn":"t","ev":{"t":"text","text":"I test it."}}`),
 	})
@@ -158,7 +158,7 @@ func (w *world) stepped(team string) {
 	w.Helper()
 	c, err := w.Team(team).Config(w.Context())
 	w.must(err)
-	_, err = w.journal().CopyEvents(w.Context(), nil, ledger.Event{
+	_, err = w.journal().RelayEvents.CopyEvents(w.Context(), nil, ledger.Event{
 		N: 1, InboxKey: inbox.Key(w.Root.Path(), c.Instance(), "worker"), At: time.Now(), Delivery: "d", ID: "m", From: "user", State: ledger.Done,
 	})
 	w.must(err)

@@ -105,7 +105,7 @@ var tasks = map[string]func(*world){
 		defer j.Close()
 		const session = "11111111-2222-4333-8444-555555555555"
 		look := func(list string, at time.Time, gap bool, tasks ...journal.Task) {
-			_, err := j.ObserveTasks(ctx, w.Root.Path(), journal.TaskLook{List: list, Tasks: tasks, At: at, Gap: gap})
+			_, err := j.Tasks.Observe(ctx, w.Root.Path(), journal.TaskLook{List: list, Tasks: tasks, At: at, Gap: gap})
 			w.must(err)
 		}
 		for h := (api.TaskHistory{}); w.recorded() && h.Since == nil; { // its first look is over

@@ -66,7 +66,7 @@ func busy(t *testing.T) (w *world, team string) {
 		}
 		rows, err := inbox.Parse(data)
 		if err == nil {
-			_, err = j.Observe(t.Context(), journal.Snapshot{InboxKey: inbox.Key(w.Root.Path(), c.Instance(), m.to), Rows: rows, At: at, Done: at})
+			_, err = j.Messages.Observe(t.Context(), journal.Snapshot{InboxKey: inbox.Key(w.Root.Path(), c.Instance(), m.to), Rows: rows, At: at, Done: at})
 		}
 		if err = errors.Join(err, os.WriteFile(w.Path(sim.Name(), "inboxes", m.to+".json"), data, 0o600)); err != nil {
 			t.Fatal(err)

@@ -310,10 +310,10 @@ func (r *replay) play(count int) bool {
 			written[l.Inbox] = true
 		}
 	}
-	if _, err := r.j.CopyEvents(ctx, nil, events...); err != nil {
+	if _, err := r.j.RelayEvents.CopyEvents(ctx, nil, events...); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.j.RecordEnvelopes(ctx, envelopes...); err != nil {
+	if _, err := r.j.Envelopes.Record(ctx, envelopes...); err != nil {
 		t.Fatal(err)
 	}
 	for name := range written {

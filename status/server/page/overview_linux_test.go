@@ -71,7 +71,7 @@ func (w *world) record(team string, rows ...said) {
 		}
 		rows, err := inbox.Parse(data)
 		if err == nil {
-			_, err = j.Observe(ctx, journal.Snapshot{InboxKey: inbox.Key(w.Root.Path(), c.Instance(), r.to), Rows: rows, At: at, Done: at})
+			_, err = j.Messages.Observe(ctx, journal.Snapshot{InboxKey: inbox.Key(w.Root.Path(), c.Instance(), r.to), Rows: rows, At: at, Done: at})
 		}
 		if err = errors.Join(err, os.MkdirAll(w.Path(team, "inboxes"), 0o700), os.WriteFile(w.Path(team, "inboxes", r.to+".json"), data, 0o600)); err != nil {
 			w.t.Fatal(err)

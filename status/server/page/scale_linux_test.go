@@ -260,7 +260,7 @@ func fillTeams(t *testing.T, w *world, names []string, messages int) {
 				left = append(left, s)
 			}
 			for _, list := range [][]journal.Snapshot{came, left} {
-				if _, err := j.Observe(ctx, list...); err != nil {
+				if _, err := j.Messages.Observe(ctx, list...); err != nil {
 					t.Fatal(err)
 				}
 			}

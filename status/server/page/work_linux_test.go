@@ -75,7 +75,7 @@ func (k *work) did(turn string, e wire.Envelope, events ...wire.Event) {
 		k.w.t.Fatal(err)
 	}
 	defer j.Close()
-	if _, err := j.RecordEnvelopes(ctx, list...); err != nil {
+	if _, err := j.Envelopes.Record(ctx, list...); err != nil {
 		k.w.t.Fatal(err)
 	}
 	// The service looks into the journal when something else happens.
