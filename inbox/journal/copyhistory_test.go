@@ -121,15 +121,16 @@ func TestLedgerRestored(t *testing.T) {
 
 	texts := []string{"text of first"}
 	want := []string{"first claimed"}
-	for _, round := range []string{"a", "b", "c"} {
+	for i, round := range []string{"a", "b", "c"} {
 		must(t, os.RemoveAll(filepath.Join(dir, "ledger.db-wal")))
 		snapshot(t, "ledger.db", backup, dir)
 		l, err := ledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
 		must(t, err)
-		for _, n := range []string{"1", "2", "3"} {
-			say(t, l, round+n)
-			texts = append(texts, "text of "+round+n)
-			want = append(want, round+n+" claimed")
+		for n := range 3 * (i + 1) { // before the next copying, each time more than were there
+			id := fmt.Sprint(round, n)
+			say(t, l, id)
+			texts = append(texts, "text of "+id)
+			want = append(want, id+" claimed")
 		}
 		copyAgain(t, l, j)
 		must(t, l.Close())
