@@ -175,7 +175,7 @@ func (j RelayEvents) CopyEvents(ctx context.Context, after *Copied, events ...le
 func copyEvent(c *sqlite.Conn, n *numbers, e *ledger.Event) error {
 	switch {
 	case e.Answer != "":
-		return unfiled(c, n, e, e.Row, "answers", "frame", e.Answer)
+		return unfiled(c, n, e, e.Row, "answer", e.Answer)
 	case e.Sent != "":
 		m, err := stood(c, n, e, e.Sent == ledger.SentWritten)
 		if err != nil {
@@ -302,13 +302,14 @@ func prompted(c *sqlite.Conn, n *numbers, e *ledger.Event, r *RelayEvent) error 
 	if err != nil {
 		return err
 	}
-	return unfiled(c, n, e, row, "prompts", "delivery", e.Delivery)
+	return unfiled(c, n, e, row, "prompt", e.Delivery)
 }
 
-// unfiled records a message that was never in a file, a prompt or an answer, once for each id in a column of table. The
+// unfiled records a message that was never in a file, a prompt or an answer, once for each id. The
 // view of the file does not change, and the message counts as gone from the start: otherwise the next look at the file would miss it.
-func unfiled(c *sqlite.Conn, n *numbers, e *ledger.Event, row []byte, table, column, id string) error {
-	if known, err := c.Number("SELECT count(*) FROM "+table+" WHERE "+column+"=?", id); err != nil || known > 0 {
+func unfiled(c *sqlite.Conn, n *numbers, e *ledger.Event, row []byte, kind, id string) error {
+	known, err := c.Number("SELECT count(*) FROM messages WHERE "+kind+"=? AND "+kind+"<>''", id) // which the index is for
+	if err != nil || known > 0 {
 		return err
 	}
 	var m Record
@@ -323,11 +324,10 @@ func unfiled(c *sqlite.Conn, n *numbers, e *ledger.Event, row []byte, table, col
 		return err
 	}
 	m.Seq, m.Occurrence, m.FirstSeen, m.GoneAt = n.next(), ever+1, e.At, e.At
-	if err := insert(c, box, sum, &m, &m.Row); err != nil {
-		return err
+	if m.Answer = id; kind == "prompt" {
+		m.Prompt, m.Answer = id, ""
 	}
-	_, err = c.Exec("INSERT INTO "+table+" (message, "+column+") VALUES (?, ?)", m.Seq, id)
-	return err
+	return insert(c, box, sum, &m, &m.Row)
 }
 
 // boxOf returns the number of an inbox, which is made if there is none, and when the newest

@@ -50,8 +50,7 @@ func (m *Record) set(raw []byte) {
 }
 
 // scanned is what scan reads, and columns that of messages m.
-const scanned = `m.seq, i.root, i.team, i.created_at, i.inbox, m.occurrence, m.first_seen, m.read_at, m.gone_at, m.raw,
-	coalesce((SELECT delivery FROM prompts WHERE message=m.seq), ''), coalesce((SELECT frame FROM answers WHERE message=m.seq), ''), m.sender`
+const scanned = `m.seq, i.root, i.team, i.created_at, i.inbox, m.occurrence, m.first_seen, m.read_at, m.gone_at, m.raw, m.prompt, m.answer, m.sender`
 
 const columns = scanned + ` FROM messages m CROSS JOIN inboxes i ON i.id = m.inbox`
 
@@ -209,7 +208,7 @@ func (j Messages) All(ctx context.Context, q Query) iter.Seq2[Record, error] {
 // AnswerTo returns what an agent answered to a frame, and whether that is recorded.
 func (j Messages) AnswerTo(ctx context.Context, frame string) (m Record, found bool, err error) {
 	err = j.db.Do(ctx, "answer", func(c *sqlite.Conn) (err error) {
-		m, found, err = sqlite.One(c, scan, "SELECT "+columns+" WHERE m.seq=(SELECT message FROM answers WHERE frame=?)", frame)
+		m, found, err = sqlite.One(c, scan, "SELECT "+columns+" WHERE m.answer=? AND m.answer<>''", frame) // which the index is for
 		return err
 	})
 	return m, found, err
@@ -220,7 +219,7 @@ func (j Messages) AnswersAt(ctx context.Context, k inbox.InboxKey, at time.Time)
 	from := at.Truncate(time.Millisecond)
 	// An answer is gone from the start, and only that time has an index.
 	return sqlite.Select(ctx, j.db, "answers", scan, "SELECT "+columns+" WHERE m.seq IN (SELECT seq FROM messages INDEXED BY messages_gone WHERE gone_at>=? AND gone_at<?)"+
-		" AND m.seq IN (SELECT message FROM answers) AND m.inbox=(SELECT id FROM inboxes WHERE "+thisInbox+") ORDER BY m.seq",
+		" AND length(m.answer)>0 AND m.inbox=(SELECT id FROM inboxes WHERE "+thisInbox+") ORDER BY m.seq",
 		append([]sqlite.Value{from.UnixMicro(), from.Add(time.Millisecond).UnixMicro()}, inboxArgs(k)...)...)
 }
 

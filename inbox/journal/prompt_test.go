@@ -109,7 +109,7 @@ func TestPruneForgetsSaid(t *testing.T) {
 	if _, err := j.Messages.Changes(t.Context(), 0, 10); !errors.Is(err, ErrPruned) {
 		t.Errorf("changes before what was forgotten: %v", err)
 	}
-	if n := number(t, j, "SELECT count(*) FROM prompts"); n != 0 {
+	if n := number(t, j, "SELECT count(*) FROM messages WHERE prompt<>''"); n != 0 {
 		t.Errorf("%d are left", n)
 	}
 	sound(t, j)

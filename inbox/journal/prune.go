@@ -161,12 +161,12 @@ func (j *Journal) drop(ctx context.Context, before, limit int64) (n int64, err e
 	err = j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) (err error) {
 		const which = "(SELECT seq FROM messages WHERE gone_at IS NOT NULL AND gone_at<? ORDER BY gone_at, seq LIMIT ?)"
 		// A message's last change is that it is gone. A prompt or an answer only appeared.
-		for _, last := range []string{"max(seq) FROM changes", "max(message) FROM prompts", "max(message) FROM answers"} {
-			if err := watermark(c, "SELECT "+last+" WHERE message IN "+which, before, limit); err != nil {
+		for _, last := range []string{"changes WHERE message", "messages WHERE length(prompt||answer)>0 AND seq"} {
+			if err := watermark(c, "SELECT max(seq) FROM "+last+" IN "+which, before, limit); err != nil {
 				return err
 			}
 		}
-		for _, from := range []string{"changes WHERE message", "words WHERE rowid", "prompts WHERE message", "answers WHERE message", "messages WHERE seq"} {
+		for _, from := range []string{"changes WHERE message", "words WHERE rowid", "messages WHERE seq"} {
 			if n, err = c.Exec("DELETE FROM "+from+" IN "+which, before, limit); err != nil {
 				return err
 			}

@@ -41,26 +41,20 @@ CREATE TABLE messages (
 	gone_at    INTEGER,
 	id         TEXT    NOT NULL,
 	sender     TEXT    NOT NULL,
+	prompt     TEXT    NOT NULL, -- the delivery, if it is a user prompt; it never was in an inbox file, nor was an answer
+	answer     TEXT    NOT NULL, -- the frame, if it is the answer to one
 	raw        BLOB    NOT NULL -- last: nothing else is to be looked for behind it
 ) STRICT;
 CREATE UNIQUE INDEX messages_key ON messages (inbox, digest, occurrence);
 CREATE INDEX messages_inbox ON messages (inbox);
 CREATE INDEX messages_id ON messages (id);
+CREATE UNIQUE INDEX messages_prompt ON messages (prompt) WHERE prompt<>'';
+CREATE UNIQUE INDEX messages_answer ON messages (answer) WHERE answer<>'';
 CREATE INDEX messages_present ON messages (inbox, digest, read_at) WHERE gone_at IS NULL;
 CREATE INDEX messages_gone ON messages (gone_at) WHERE gone_at IS NOT NULL;
 
 -- The full-text index; a rowid is the seq of a message.
 CREATE VIRTUAL TABLE words USING fts5(sender, summary, body, tokenize='unicode61 remove_diacritics 2');
-
--- Messages that are user prompts or answers, and never were in an inbox file.
-CREATE TABLE prompts (
-	message  INTEGER PRIMARY KEY REFERENCES messages,
-	delivery TEXT    NOT NULL UNIQUE
-) STRICT;
-CREATE TABLE answers (
-	message INTEGER PRIMARY KEY REFERENCES messages,
-	frame   TEXT    NOT NULL UNIQUE
-) STRICT;
 
 CREATE TABLE changes ( -- but for appearing, which has the seq of the message
 	seq     INTEGER PRIMARY KEY,
