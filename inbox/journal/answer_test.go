@@ -53,7 +53,7 @@ func TestAnswer(t *testing.T) {
 		t.Errorf("there is an answer to no frame, %v", err)
 	}
 	sound(t, j)
-	_, err = j.drop(t.Context(), at(10).UnixMicro(), 10)
+	_, err = j.drop(t.Context(), new(Pruned), pruneMessages, at(10).UnixMicro(), 10)
 	must(t, err)
 	if n := number(t, j, "SELECT count(*) FROM messages WHERE answer<>''"); n != 0 {
 		t.Errorf("%d answers are left", n)

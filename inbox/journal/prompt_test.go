@@ -104,7 +104,7 @@ func TestPruneForgetsSaid(t *testing.T) {
 	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
 	copyEvents(t, j, wordsOf(2, "d", "hello"))
 	// The message alone, so that nothing else tells of it.
-	_, err := j.drop(t.Context(), at(10).UnixMicro(), 10)
+	_, err := j.drop(t.Context(), new(Pruned), pruneMessages, at(10).UnixMicro(), 10)
 	must(t, err)
 	if _, err := j.Messages.Changes(t.Context(), 0, 10); !errors.Is(err, ErrPruned) {
 		t.Errorf("changes before what was forgotten: %v", err)

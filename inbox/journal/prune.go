@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"teambridge/inbox/sqlite"
@@ -17,8 +18,75 @@ type Pruned struct {
 	Bytes       int64 // size of the journal afterwards
 }
 
-// pruneStep limits the messages deleted in one transaction, so that others wait for tens of milliseconds.
+// pruneStep limits the records deleted in one transaction, so that others wait for tens of milliseconds.
 const pruneStep = 500
+
+// A pruning deletes one kind of records. In its queries, @ stands for those from before a time, the oldest first, up to a limit.
+type pruning struct {
+	count   func(*Pruned) *int64
+	which   string   // their numbers, in that order
+	last    []string // which of the numbers of their changes are the highest
+	deletes []string // the last one counts
+}
+
+var (
+	pruneReceipts    = byTime("receipts", func(p *Pruned) *int64 { return &p.Receipts })
+	pruneRelayEvents = byTime("relay_events", func(p *Pruned) *int64 { return &p.RelayEvents }) // how far events were copied stays
+	pruneTaskChanges = pruning{                                                                 // which have numbers of their own
+		func(p *Pruned) *int64 { return &p.TaskChanges }, "task_changes WHERE at<? ORDER BY at, seq", nil, []string{"DELETE FROM task_changes WHERE seq @"},
+	}
+	pruneEnvelopes = byTime("envelopes", func(p *Pruned) *int64 { return &p.Envelopes },
+		"INSERT INTO pruned_sessions SELECT inbox, session, max(at) FROM envelopes WHERE seq @ GROUP BY inbox, session ON CONFLICT DO UPDATE SET at=max(at, excluded.at)",
+		"DELETE FROM words WHERE rowid @")
+	pruneMessages = pruning{ // those that have been gone for longest first
+		func(p *Pruned) *int64 { return &p.Messages }, "messages WHERE gone_at IS NOT NULL AND gone_at<? ORDER BY gone_at, seq",
+		// A message's last change is that it is gone. A prompt or an answer only appeared.
+		[]string{"changes WHERE message @", "messages WHERE length(prompt||answer)>0 AND seq @"},
+		[]string{"DELETE FROM changes WHERE message @", "DELETE FROM words WHERE rowid @", "DELETE FROM messages WHERE seq @"},
+	}
+)
+
+// byTime deletes records that have a time, after what first deletes.
+func byTime(table string, count func(*Pruned) *int64, first ...string) pruning {
+	return pruning{count, table + " WHERE at<? ORDER BY at, seq", []string{table + " WHERE seq @"}, append(first, "DELETE FROM "+table+" WHERE seq @")}
+}
+
+// drop deletes at most limit of the records from before a time.
+func (j *Journal) drop(ctx context.Context, p *Pruned, of pruning, before, limit int64) (n int64, err error) {
+	err = j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) (err error) {
+		which := "IN (SELECT seq FROM " + of.which + " LIMIT ?)"
+		for _, last := range of.last {
+			if err := watermark(c, "SELECT max(seq) FROM "+strings.Replace(last, "@", which, 1), before, limit); err != nil {
+				return err
+			}
+		}
+		for _, query := range of.deletes {
+			if n, err = c.Exec(strings.Replace(query, "@", which, 1), before, limit); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	*of.count(p) += n
+	return n, err
+}
+
+// dropAll deletes all records from before a time, and gives their space back.
+func (j *Journal) dropAll(ctx context.Context, p *Pruned, before time.Time, kinds ...pruning) error {
+	any := false
+	for _, of := range kinds {
+		for n := int64(pruneStep); n == pruneStep; any = any || n > 0 {
+			var err error
+			if n, err = j.drop(ctx, p, of, before.UnixMicro(), pruneStep); err != nil {
+				return err
+			}
+		}
+	}
+	if !any {
+		return nil
+	}
+	return j.shrink(ctx)
+}
 
 // Prune deletes the messages that were gone from their inboxes before the given time, and
 // the receipts and relay events before it. Then, while the journal is larger than maxBytes,
@@ -30,52 +98,33 @@ const pruneStep = 500
 // disk. With an error, what was done until then stays done and is reported.
 func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (p Pruned, err error) {
 	defer j.measure(ctx, &p)
-	err = j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) error {
-		if err := watermark(c, "SELECT max(seq) FROM receipts WHERE at<?", before.UnixMicro()); err != nil {
-			return err
-		}
-		n, err := c.Exec("DELETE FROM receipts WHERE at<?", before.UnixMicro())
-		p.Receipts = n
-		return err
-	})
-	if err != nil {
-		return p, err
+	err = j.dropAll(ctx, &p, before, pruneReceipts, pruneRelayEvents, pruneMessages)
+	if err == nil {
+		err = j.dropInboxes(ctx, before)
 	}
-	for n := int64(pruneStep); n == pruneStep; p.RelayEvents += n {
-		if n, err = j.dropRelayed(ctx, before.UnixMicro(), pruneStep); err != nil {
+	for maxBytes > 0 && err == nil {
+		var bytes, records, dropped int64
+		if bytes, records, err = j.size(ctx); err != nil || bytes <= maxBytes || records == 0 {
 			return p, err
 		}
-	}
-	for n := int64(pruneStep); n == pruneStep; p.Messages += n {
-		if n, err = j.drop(ctx, before.UnixMicro(), pruneStep); err != nil {
-			return p, err
+		// As many as have the excess size, if all are alike; at least 5% of them.
+		many := max(records/20+1, records*(bytes-maxBytes)/bytes)
+		for n := int64(1); n > 0 && dropped < many; dropped += n {
+			if n, err = j.dropOldest(ctx, &p, min(pruneStep, many-dropped)); err != nil {
+				return p, err
+			}
+		}
+		if err = j.shrink(ctx); dropped == 0 {
+			break
 		}
 	}
-	if p.Messages > 0 || p.Receipts > 0 || p.RelayEvents > 0 {
-		if err := j.shrink(ctx); err != nil {
-			return p, err
-		}
-	}
-	err = j.prune(ctx, &p, maxBytes)
 	return p, err
 }
 
 // PruneEnvelopes deletes the envelopes and the changes of tasks from before the given time, in steps like Prune.
 func (j *Journal) PruneEnvelopes(ctx context.Context, before time.Time) (p Pruned, err error) {
 	defer j.measure(ctx, &p)
-	for n := int64(pruneStep); n == pruneStep; p.Envelopes += n {
-		if n, err = j.dropEnvelopes(ctx, before.UnixMicro(), pruneStep); err != nil {
-			return p, err
-		}
-	}
-	for n := int64(pruneStep); n == pruneStep; p.TaskChanges += n {
-		if n, err = j.dropTaskChanges(ctx, before.UnixMicro(), pruneStep); err != nil {
-			return p, err
-		}
-	}
-	if p.Envelopes > 0 || p.TaskChanges > 0 {
-		err = j.shrink(ctx)
-	}
+	err = j.dropAll(ctx, &p, before, pruneEnvelopes, pruneTaskChanges)
 	return p, err
 }
 
@@ -86,52 +135,39 @@ func (j *Journal) measure(ctx context.Context, p *Pruned) {
 	}
 }
 
-// prune deletes what is oldest while the journal is larger than maxBytes.
-func (j *Journal) prune(ctx context.Context, p *Pruned, maxBytes int64) error {
-	for maxBytes > 0 {
-		bytes, records, err := j.size(ctx)
-		if err != nil || bytes <= maxBytes || records == 0 {
-			return err
-		}
-		var dropped int64
-		// As many as have the excess size, if all are alike; at least 5% of them.
-		many := max(records/20+1, records*(bytes-maxBytes)/bytes)
-		for dropped < many {
-			n, err := j.dropOldest(ctx, p, min(pruneStep, many-dropped))
-			if err != nil {
-				return err
+// dropOldest deletes at most limit envelopes or, if there are none, changes of tasks, or then messages and relay events.
+func (j *Journal) dropOldest(ctx context.Context, p *Pruned, limit int64) (dropped int64, err error) {
+	const ever = 1 << 62
+	for _, kinds := range [][]pruning{{pruneEnvelopes}, {pruneTaskChanges}, {pruneMessages, pruneRelayEvents}} {
+		for _, of := range kinds {
+			n, err := j.drop(ctx, p, of, ever, limit)
+			if dropped += n; err != nil {
+				return dropped, err
 			}
-			if n == 0 {
-				break
-			}
-			dropped += n
 		}
-		if err := j.shrink(ctx); err != nil || dropped == 0 {
-			return err
+		if dropped > 0 {
+			break
 		}
 	}
-	return nil
+	return dropped, j.dropInboxes(ctx, time.UnixMicro(ever))
 }
 
-// dropOldest deletes at most limit envelopes or, if there are none, changes of tasks, or then messages and relay events.
-func (j *Journal) dropOldest(ctx context.Context, p *Pruned, limit int64) (int64, error) {
-	const ever = 1 << 62
-	said, err := j.dropEnvelopes(ctx, ever, limit)
-	if p.Envelopes += said; err != nil || said > 0 {
-		return said, err
-	}
-	changed, err := j.dropTaskChanges(ctx, ever, limit)
-	if p.TaskChanges += changed; err != nil || changed > 0 {
-		return changed, err
-	}
-	messages, err := j.drop(ctx, ever, limit)
-	if p.Messages += messages; err != nil {
-		return messages, err
-	}
-	events, err := j.dropRelayed(ctx, ever, limit)
-	p.RelayEvents += events
-	return messages + events, err
+// dropInboxes forgets inboxes that nobody has looked at since a time, and of which nothing is recorded.
+func (j *Journal) dropInboxes(ctx context.Context, before time.Time) error {
+	return j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) error {
+		_, err := c.Exec(`DELETE FROM inboxes WHERE began<? AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.inbox=inboxes.id)
+			AND NOT EXISTS (SELECT 1 FROM envelopes e WHERE e.inbox=inboxes.id)
+			AND NOT EXISTS (SELECT 1 FROM pruned_sessions p WHERE p.inbox=inboxes.id AND p.at>=?)`, before.UnixMicro(), j.now().Add(-transcriptAge).UnixMicro())
+		if err == nil {
+			_, err = c.Exec("DELETE FROM pruned_sessions WHERE inbox NOT IN (SELECT id FROM inboxes)")
+		}
+		return err
+	})
 }
+
+// transcriptAge is how long a transcript may be read again after its envelopes were deleted.
+// Claude Code deletes transcripts after 30 days, if it is not told otherwise.
+const transcriptAge = 90 * 24 * time.Hour
 
 // size returns the size of the journal, and how many records that can be deleted it has.
 func (j *Journal) size(ctx context.Context) (bytes, records int64, err error) {
@@ -153,75 +189,6 @@ func watermark(c *sqlite.Conn, query string, args ...sqlite.Value) error {
 	}
 	_, err = c.Exec("DELETE FROM epochs WHERE first < (SELECT max(first) FROM epochs WHERE first <= (SELECT pruned FROM counter))")
 	return err
-}
-
-// drop deletes at most limit messages that were gone before a time, those that have been
-// gone for longest first.
-func (j *Journal) drop(ctx context.Context, before, limit int64) (n int64, err error) {
-	err = j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) (err error) {
-		const which = "(SELECT seq FROM messages WHERE gone_at IS NOT NULL AND gone_at<? ORDER BY gone_at, seq LIMIT ?)"
-		// A message's last change is that it is gone. A prompt or an answer only appeared.
-		for _, last := range []string{"changes WHERE message", "messages WHERE length(prompt||answer)>0 AND seq"} {
-			if err := watermark(c, "SELECT max(seq) FROM "+last+" IN "+which, before, limit); err != nil {
-				return err
-			}
-		}
-		for _, from := range []string{"changes WHERE message", "words WHERE rowid", "messages WHERE seq"} {
-			if n, err = c.Exec("DELETE FROM "+from+" IN "+which, before, limit); err != nil {
-				return err
-			}
-		}
-		_, err = c.Exec(`DELETE FROM inboxes WHERE began<? AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.inbox=inboxes.id)
-			AND NOT EXISTS (SELECT 1 FROM envelopes e WHERE e.inbox=inboxes.id)
-			AND NOT EXISTS (SELECT 1 FROM pruned_sessions p WHERE p.inbox=inboxes.id AND p.at>=?)`, before, j.now().Add(-transcriptAge).UnixMicro())
-		if err != nil {
-			return err
-		}
-		_, err = c.Exec("DELETE FROM pruned_sessions WHERE inbox NOT IN (SELECT id FROM inboxes)")
-		return err
-	})
-	return n, err
-}
-
-// transcriptAge is how long a transcript may be read again after its envelopes were deleted.
-// Claude Code deletes transcripts after 30 days, if it is not told otherwise.
-const transcriptAge = 90 * 24 * time.Hour
-
-// dropEnvelopes deletes at most limit envelopes from before a time, the oldest first.
-func (j *Journal) dropEnvelopes(ctx context.Context, before, limit int64) (n int64, err error) {
-	err = j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) error {
-		const which = "(SELECT seq FROM envelopes WHERE at<? ORDER BY at, seq LIMIT ?)"
-		if err := watermark(c, "SELECT max(seq) FROM envelopes WHERE seq IN "+which, before, limit); err != nil {
-			return err
-		}
-		for _, query := range []string{
-			"INSERT INTO pruned_sessions SELECT inbox, session, max(at) FROM envelopes WHERE seq IN " + which +
-				" GROUP BY inbox, session ON CONFLICT DO UPDATE SET at=max(at, excluded.at)",
-			"DELETE FROM words WHERE rowid IN " + which,
-			"DELETE FROM envelopes WHERE seq IN " + which,
-		} {
-			var err error
-			if n, err = c.Exec(query, before, limit); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return n, err
-}
-
-// dropRelayed deletes at most limit relay events before a time, the oldest first. The
-// position up to which events were copied stays.
-func (j *Journal) dropRelayed(ctx context.Context, before, limit int64) (n int64, err error) {
-	err = j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) (err error) {
-		const which = "(SELECT seq FROM relay_events WHERE at<? ORDER BY at, seq LIMIT ?)"
-		if err := watermark(c, "SELECT max(seq) FROM relay_events WHERE seq IN "+which, before, limit); err != nil {
-			return err
-		}
-		n, err = c.Exec("DELETE FROM relay_events WHERE seq IN "+which, before, limit)
-		return err
-	})
-	return n, err
 }
 
 // shrink gives the space of deleted records back to the disk.

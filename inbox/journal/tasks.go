@@ -299,12 +299,3 @@ func (o *taskObservation) record(id, subject, what, was, now string, at time.Tim
 	o.changes++
 	return err
 }
-
-// dropTaskChanges deletes at most limit changes of tasks from before a time, the oldest first.
-func (j *Journal) dropTaskChanges(ctx context.Context, before, limit int64) (n int64, err error) {
-	err = j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) (err error) {
-		n, err = c.Exec("DELETE FROM task_changes WHERE seq IN (SELECT seq FROM task_changes WHERE at<? ORDER BY at, seq LIMIT ?)", before, limit)
-		return err
-	})
-	return n, err
-}
