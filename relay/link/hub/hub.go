@@ -62,8 +62,8 @@ type Hub struct {
 
 	listed  []Machine   // machines.json as it was read last
 	file    os.FileInfo // of machines.json before that; nil: it is to be read
-	badList string    // the error of reading it
-	failed  int       // probes, one after the other
+	badList string      // the error of reading it
+	failed  int         // probes, one after the other
 
 	mu       sync.Mutex // for what follows, which WriteMetrics reads
 	addr     net.Addr
