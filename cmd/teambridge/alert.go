@@ -14,7 +14,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// alertOptions are the flags of commands that send alerts.
+// alertOptions holds the flags of commands that send alerts.
 type alertOptions struct {
 	specs []string
 	text  bool
@@ -34,7 +34,7 @@ func (o *alertOptions) flags(cmd *cobra.Command) {
 	}))
 }
 
-// destinations are where alerts are sent. With lookup, their addresses are checked.
+// destinations parses --alert. If lookup is not nil, it also checks the addresses.
 func (o *alertOptions) destinations(lookup func(string) (string, bool)) (all []alert.Destination, err error) {
 	for _, spec := range o.specs {
 		d, err := alert.Parse(spec)
@@ -56,7 +56,7 @@ func (o *alertOptions) destinations(lookup func(string) (string, bool)) (all []a
 	return all, nil
 }
 
-// textOf is what an alert tells with --alert-text.
+// textOf returns the text that --alert-text adds to an alert.
 func textOf(ctx context.Context, b api.Bridge, w api.Attention) string {
 	switch {
 	case w.Question != nil && !w.Partial:
@@ -64,7 +64,7 @@ func textOf(ctx context.Context, b api.Bridge, w api.Attention) string {
 	case w.Kind == api.WaitsUnread:
 		page, err := b.Messages(ctx, w.Team, api.MessageQuery{Inbox: w.Member, From: w.From, Protocol: true, MessagesOnly: true})
 		if err != nil {
-			return "" // it has been told that there is one
+			return "" // the alert still says that there is a message
 		}
 		for _, r := range page.Messages {
 			if r.ID == w.Message {
@@ -76,8 +76,9 @@ func textOf(ctx context.Context, b api.Bridge, w api.Attention) string {
 	return w.What
 }
 
-// startAlerts begins to send alerts of what waits in a team, or in all if the name is empty. update says what waits now. finish
-// ends the alerts, and says what was not delivered; if the command was interrupted, only a warning does.
+// startAlerts starts sending alerts about a team, or about all teams if the name is empty. Each call of update
+// has the current list of things that need the person. finish stops, and returns the alerts that were not
+// delivered as an error; if the command was interrupted, it only warns of them.
 func (a *app) startAlerts(ctx context.Context, o alertOptions, team string) (update func([]api.Attention), finish func() error, err error) {
 	to, err := o.destinations(a.lookup)
 	if err != nil {
@@ -90,7 +91,7 @@ func (a *app) startAlerts(ctx context.Context, o alertOptions, team string) (upd
 	if o.text {
 		opts.Text = func(ctx context.Context, w api.Attention) string { return textOf(ctx, a.bridge(ctx), w) }
 	}
-	if len(to) > 0 { // they are of this machine
+	if len(to) > 0 { // alerts are sent by this machine alone
 		root, err := a.root()
 		if err != nil {
 			return nil, nil, err

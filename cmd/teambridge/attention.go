@@ -13,14 +13,14 @@ import (
 	"teambridge/status/view"
 )
 
-// waits returns what waits for the person, in one team or all, even with an error.
+// waits returns the things that need the person, in one team or in all. With an error, the list is incomplete.
 func (a *access) waits(ctx context.Context, team string) (list []api.Attention, err error) {
 	b := a.bridge(ctx)
 	list, err = b.Attention(ctx, team)
-	return list, errors.Join(err, b.unheard())
+	return list, errors.Join(err, b.serviceError())
 }
 
-// dismiss hides what a person can only take note of, until it changes.
+// dismiss hides the things in list that need no action, until they change.
 func (a *access) dismiss(ctx context.Context, list []api.Attention) error {
 	list = slices.DeleteFunc(slices.Clone(list), func(w api.Attention) bool { return !w.Dismissable })
 	if len(list) == 0 {
@@ -28,7 +28,7 @@ func (a *access) dismiss(ctx context.Context, list []api.Attention) error {
 	}
 	var faults []error
 	for _, w := range list {
-		if _, err := a.bridge(ctx).Dismiss(ctx, w.ID); !errors.Is(err, api.CodeNotFound) { // else it has changed since it was shown
+		if _, err := a.bridge(ctx).Dismiss(ctx, w.ID); !errors.Is(err, api.CodeNotFound) { // not_found: it has changed since it was shown
 			faults = append(faults, err)
 		}
 	}
@@ -39,7 +39,7 @@ func (a *access) dismiss(ctx context.Context, list []api.Attention) error {
 	return nil
 }
 
-// watchWaits prints what begins to wait for the person, runs p for it, and sends alerts of it.
+// watchWaits prints each new thing that needs the person, runs p for it, and sends alerts about it.
 func (a *app) watchWaits(ctx context.Context, p *program, o alertOptions) (err error) {
 	if a.there != nil && len(o.specs) > 0 {
 		return usage("there, type: teambridge serve --alert, or teambridge watch --needs-you --alert", "--alert cannot be used with --host")
@@ -62,7 +62,7 @@ func (a *app) watchWaits(ctx context.Context, p *program, o alertOptions) (err e
 	}()
 	w := waitWatch{app: a, program: p}
 	events := a.events(ctx, team)
-	if err := a.bridge(ctx).unheard(); err != nil {
+	if err := a.bridge(ctx).serviceError(); err != nil {
 		a.warn("%s", view.Describe(err))
 	}
 	for e, err := range events {
@@ -84,40 +84,41 @@ func (a *app) watchWaits(ctx context.Context, p *program, o alertOptions) (err e
 	return nil
 }
 
-// waitWatch prints what begins to wait, and runs a program for it.
+// waitWatch compares successive lists of things that need the person, prints the new ones, and runs a program
+// for each.
 type waitWatch struct {
 	*app
 	program *program
-	known   map[string]api.Attention // by id; nil before the first look
+	shown   map[string]api.Attention // the last list, by id; nil before the first
 }
 
-// show prints what is new in a list of all that waits.
+// show prints the things in list that are new.
 func (w *waitWatch) show(list []api.Attention) error {
 	now := map[string]api.Attention{}
 	for _, i := range list {
 		now[i.ID] = i
-		if was, waited := w.known[i.ID]; w.known == nil || waited && !alert.News(i, was) {
+		if was, waited := w.shown[i.ID]; w.shown == nil || waited && !alert.News(i, was) {
 			continue
 		}
 		if err := w.showWait(i, w.program); err != nil {
 			return err
 		}
 	}
-	if w.known == nil {
-		w.debug("%s before", plural(len(list), "thing")) // from here on, what comes is news
+	if w.shown == nil {
+		w.debug("%s before", plural(len(list), "thing")) // the first list is not news
 	}
-	w.known = now
+	w.shown = now
 	return nil
 }
 
-// showWait prints one thing that waits, and runs p for it.
+// showWait prints one thing that needs the person, and runs p for it.
 func (a *app) showWait(w api.Attention, p *program) error {
 	line, err := jsonLine(w)
 	if err != nil {
 		return err
 	}
 	who, what := waitText(w)
-	p.run(occurrence{kind: "attention", title: who, text: what, json: line})
+	p.enqueue(trigger{kind: "attention", title: who, text: what, json: line})
 	if a.json {
 		return a.print(line)
 	}
@@ -126,7 +127,7 @@ func (a *app) showWait(w api.Attention, p *program) error {
 	return a.print([]byte(b.String()))
 }
 
-// printWaits prints what waits for the person, by title.
+// printWaits prints the things that need the person, grouped by title.
 func (c *console) printWaits(in api.Inbox) error {
 	title, between := "", ""
 	for _, kind := range api.Waits {
@@ -161,7 +162,7 @@ func (c *console) printWaits(in api.Inbox) error {
 	return nil
 }
 
-// waitText returns who something that waits is about, and what it is.
+// waitText returns the agent or team that w is about, and a description.
 func waitText(w api.Attention) (who, what string) {
 	who, what = "team "+w.Team, w.What
 	if w.Member != "" {
@@ -170,13 +171,13 @@ func waitText(w api.Attention) (who, what string) {
 	if w.Question != nil && !w.Partial {
 		what = questionText(*w.Question)
 	}
-	if w.From != "" && w.Kind != api.WaitsLoop { // which names both
+	if w.From != "" && w.Kind != api.WaitsLoop { // a loop names both agents itself
 		what = "from " + w.From + ": " + what
 	}
 	return who, what
 }
 
-// writeWait writes one thing that waits, and below it what to do.
+// writeWait writes one thing that needs the person, and below it what to do.
 func (c *console) writeWait(b *strings.Builder, w api.Attention) {
 	who, what := waitText(w)
 	do := w.Do
@@ -191,10 +192,10 @@ func (c *console) writeWait(b *strings.Builder, w api.Attention) {
 	fmt.Fprintf(b, "  %s\n    %s\n", escape(what, false), escape(do, false))
 }
 
-// waitsNote says how many things wait for the person, in one team or all.
+// waitsNote notes how many things need the person, in one team or in all.
 func (a *access) waitsNote(ctx context.Context, team string) {
 	if a.json {
-		return // the command has said it
+		return // the output of the command has it already
 	}
 	if all, err := a.bridge(ctx).Teams(ctx); err == nil && len(all) == 1 {
 		team = ""

@@ -15,7 +15,7 @@ import (
 	"teambridge/teams"
 )
 
-// Completions are silent about files that cannot be read: a shell has no place for errors.
+// Completions ignore files that cannot be read: a shell has no place for errors.
 
 const noFiles = cobra.ShellCompDirectiveNoFileComp
 
@@ -73,13 +73,12 @@ func printCompletion(a *app, root *cobra.Command, shell string, shells []string)
 	return a.print(script.Bytes())
 }
 
-// complete completes the value of a flag from a list.
+// complete registers the values that a flag completes to.
 func complete(cmd *cobra.Command, flag string, values ...string) {
 	must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, noFiles)))
 }
 
-// completeTeams completes the names of teams; for commands that read the journal also of
-// those that have ended.
+// completeTeams completes the names of teams. Commands that read the journal also get the teams that have ended.
 func (c completer) completeTeams(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	if !c.completesState() {
 		return nil, noFiles
@@ -114,8 +113,8 @@ func (c completer) completeTeams(cmd *cobra.Command, _ []string, prefix string) 
 // A completer completes words for a shell.
 type completer struct{ *app }
 
-// completesState finds the state directory, which is not done before a completion. Nothing is
-// completed that a service elsewhere knows: ssh could ask something.
+// completesState finds the state directory, since cobra skips the root command's setup for a completion. It
+// reports false with --host: completing would start ssh, which could prompt the person.
 func (a *access) completesState() bool {
 	var err error
 	a.state, err = a.findState(a.state)
@@ -123,8 +122,7 @@ func (a *access) completesState() bool {
 	return err == nil && a.hostName == "" && there == ""
 }
 
-// completeFirst completes the first argument from what list returns: words that may have a
-// tab and a description.
+// completeFirst completes the first argument from the words of list, each perhaps with a tab and a description.
 func (c completer) completeFirst(list func(ctx context.Context) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		var found []string
@@ -135,7 +133,7 @@ func (c completer) completeFirst(list func(ctx context.Context) []string) cobra.
 	}
 }
 
-// described is a word to complete, with a description that shells show in a line.
+// described returns a word with the description that shells show next to it.
 func described(word, description string) string {
 	return word + "\t" + plain.Cut(escape(description, false), 60)
 }
@@ -206,14 +204,14 @@ func (c completer) questionRules(cmd *cobra.Command, args []string, _ string) ([
 	return nil, noFiles
 }
 
-// completeMembers completes the names of members and inboxes, for the first n
-// arguments (all for n < 0), and those of other teams behind an "@".
+// completeMembers completes the first n arguments (all if n < 0) with the names of members and inboxes and,
+// after an "@", of teams.
 func (c completer) completeMembers(n int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if n >= 0 && len(args) >= n {
 			return nil, noFiles
 		}
-		if at := strings.LastIndexByte(prefix, '@') + 1; at > 1 { // as in teams.Split, with a team that is not typed yet
+		if at := strings.LastIndexByte(prefix, '@') + 1; at > 1 { // as teams.Split does, but the team may be empty yet
 			found, _ := c.completeTeams(cmd, nil, prefix[at:])
 			for i := range found {
 				found[i] = prefix[:at] + found[i]

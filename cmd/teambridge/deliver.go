@@ -10,10 +10,10 @@ import (
 	"teambridge/status/client"
 )
 
-// deliver has send send a message, and waits for what was asked for, or until it is typed into a pane. It
-// returns what is known even if there is an error.
+// deliver calls send, and then waits for the state that the person asked for, or until the message is typed into
+// a pane. With an error, the result has what is known.
 func (a *app) deliver(ctx context.Context, m api.NewMessage, o sendOptions, send func(b api.Bridge, id string) (api.Sent, error)) (api.Sent, error) {
-	var first api.Sent // what the service answered, if that failed later
+	var first api.Sent // the answer of a service that failed later
 	do := func(b api.Bridge, id string) (api.Sent, error) {
 		sent, err := send(b, id)
 		err = a.unsure(err, id)
@@ -22,24 +22,24 @@ func (a *app) deliver(ctx context.Context, m api.NewMessage, o sendOptions, send
 			return api.Sent{ID: id, State: api.Failed}, err
 		case err != nil:
 			return sent, err
-		case o.id == "" || first.State != "": // not because of what the service did
+		case o.id == "" || first.State != "": // the files may find the message that the service has just sent
 			sent.Deduplicated = first.Deduplicated
 		}
 		until := cmp.Or(m.Wait, sent.Next())
 		if first = sent; until == "" || o.dryRun {
 			return sent, nil
 		}
-		goesOn := until == api.Verified && !o.chosen // to another machine
+		toMachine := until == api.Verified && !o.chosen // the default wait of a message to another machine
 		if _, served := b.(*client.Client); served {
 			a.debug("the service has sent it, and waits")
 		}
 		defer a.showsWait(ctx, sent)()
 		timeout := o.timeout
-		if goesOn {
+		if toMachine {
 			timeout = reachedWithin
 		}
 		now, err := b.Await(ctx, sent, until, timeout)
-		if goesOn && errors.Is(err, api.CodeTimeout) {
+		if toMachine && errors.Is(err, api.CodeTimeout) {
 			err = nil
 		}
 		if a.there != nil && errors.Is(err, client.ErrUnreachable) {
@@ -54,11 +54,11 @@ func (a *app) deliver(ctx context.Context, m api.NewMessage, o sendOptions, send
 	return sent, err
 }
 
-// reachedWithin is how long a message to another machine is waited for without being asked.
+// reachedWithin is the default wait for a message to reach another machine.
 const reachedWithin = 3 * time.Second
 
-// showsWait shows that a message is waited for and, of one to a pane, why it waits, until stop is
-// called.
+// showsWait shows that the command waits for a message and, if that is held at a pane, the reason. It ends when
+// stop is called.
 func (a *app) showsWait(ctx context.Context, s api.Sent) (stop func()) {
 	done := a.working("waiting until %s has taken the message", s.Member)
 	if s.State != api.Waiting {

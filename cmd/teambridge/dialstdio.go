@@ -43,7 +43,7 @@ func dialStdio(ctx context.Context, a *app, socket string) error {
 		}
 		c, err := client.Find(a.state, root.Path())
 		if errors.Is(err, fs.ErrNotExist) {
-			return exitStatus(api.ExitNotFound) // who asked says it
+			return exitStatus(api.ExitNotFound) // the program at the other end prints the error
 		}
 		if err != nil {
 			return err
@@ -63,7 +63,7 @@ func dialStdio(ctx context.Context, a *app, socket string) error {
 	if err := a.print([]byte(ssh.Greeting)); err != nil {
 		return err
 	}
-	go func() { // as long as the process
+	go func() { // it ends with the process
 		_, _ = io.Copy(conn, a.stdin)
 		_ = conn.(*net.UnixConn).CloseWrite()
 	}()

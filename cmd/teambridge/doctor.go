@@ -48,12 +48,12 @@ func examine(ctx context.Context, a *app, fix bool) error {
 	}
 	done := a.working("checking")
 	defer done()
-	if a.claudeDir != "" { // a mistake in the command line is no finding
+	if a.claudeDir != "" { // a wrong --claude-dir is an error, not a finding
 		if _, err := a.root(); err != nil {
 			return err
 		}
 	}
-	report, err := a.local().Findings(ctx, team, fix) // what is started from this shell counts, not what a service has
+	report, err := a.local().Findings(ctx, team, fix) // never by a service: the environment of this shell counts
 	if err != nil {
 		return err
 	}

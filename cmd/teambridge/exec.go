@@ -16,36 +16,36 @@ import (
 	"teambridge/status/api"
 )
 
-// program is what "watch --exec" runs for each new message, one at a time and in order.
+// program is the program of "watch --exec". It runs once per new message, one at a time and in order.
 type program struct {
 	app   *app
 	argv  []string
-	queue chan occurrence
+	queue chan trigger
 	done  sync.WaitGroup
-	full  bool // for the goroutine that calls run
+	full  bool // the queue was full at the last call; only for the goroutine that calls enqueue
 }
 
-// occurrence is what the program is run for.
-type occurrence struct {
+// trigger is the message, or the thing that needs the person, for which the program runs.
+type trigger struct {
 	kind  string // message, or attention
 	title string
 	text  string
 	json  []byte // a line
 }
 
-// maxQueued is how many messages may wait for the program.
+// maxQueued limits the triggers that wait for the program.
 const maxQueued = 1000
 
-// maxShown is how many characters of a text are in the program's environment.
-const maxShown = 500
+// maxTriggerText limits the characters of a text in the program's environment.
+const maxTriggerText = 500
 
-// start begins to run argv for what run is given, until ctx ends, which kills it and its
-// children. Call finish at the end.
+// startProgram prepares to run argv for each trigger of [program.enqueue]. When ctx ends, the running program
+// and its children are killed. Call finish at the end.
 func (a *app) startProgram(ctx context.Context, argv []string) (*program, error) {
 	if _, err := exec.LookPath(argv[0]); err != nil {
 		return nil, usage("", "--exec: %v", err)
 	}
-	p := &program{app: a, argv: argv, queue: make(chan occurrence, maxQueued)}
+	p := &program{app: a, argv: argv, queue: make(chan trigger, maxQueued)}
 	p.done.Go(func() {
 		for o := range p.queue {
 			if ctx.Err() == nil {
@@ -56,8 +56,8 @@ func (a *app) startProgram(ctx context.Context, argv []string) (*program, error)
 	return p, nil
 }
 
-// run runs the program for o, later. If too much waits, it is not run. p may be nil.
-func (p *program) run(o occurrence) {
+// enqueue has the program run for o later. It drops o if the queue is full. p may be nil.
+func (p *program) enqueue(o trigger) {
 	if p == nil {
 		return
 	}
@@ -72,7 +72,7 @@ func (p *program) run(o occurrence) {
 	}
 }
 
-// finish waits until the program was run for everything.
+// finish waits until the program has run for every queued trigger.
 func (p *program) finish() {
 	if p != nil {
 		close(p.queue)
@@ -80,28 +80,27 @@ func (p *program) finish() {
 	}
 }
 
-func (p *program) execute(ctx context.Context, o occurrence) {
+func (p *program) execute(ctx context.Context, o trigger) {
 	cmd := exec.CommandContext(ctx, p.argv[0], p.argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(o.json), p.app.stderr, p.app.stderr // stdout has the messages
 	text := []rune(escape(o.text, true))
 	cmd.Env = append(os.Environ(), "TEAMBRIDGE_EVENT="+o.kind, "TEAMBRIDGE_TITLE="+escape(o.title, false),
-		"TEAMBRIDGE_TEXT="+string(text[:min(len(text), maxShown)]))
+		"TEAMBRIDGE_TEXT="+string(text[:min(len(text), maxTriggerText)]))
 	process.OwnGroup(cmd)
 	cmd.Cancel = func() error { return process.KillGroup(cmd.Process.Pid) }
-	cmd.WaitDelay = time.Second // for a child of it that keeps stdin open
+	cmd.WaitDelay = time.Second // its children may keep stdin open
 	if err := cmd.Run(); err != nil && ctx.Err() == nil {
 		p.app.warn("%s failed for %s: %v", p.argv[0], o.title, err)
 	}
 }
 
-// occurred returns what the program is run for because of a message.
-func occurred(m api.Message) (occurrence, error) {
+// messageTrigger returns the trigger for a new message.
+func messageTrigger(m api.Message) (trigger, error) {
 	line, err := jsonLine(m)
-	return occurrence{kind: "message", title: m.From + " → " + m.Inbox + "@" + m.Team, text: m.Text, json: line}, err
+	return trigger{kind: "message", title: m.From + " → " + m.Inbox + "@" + m.Team, text: m.Text, json: line}, err
 }
 
-// afterExec puts "--" after the --exec of a watch command, which takes the rest of the
-// command line.
+// afterExec inserts "--" after the --exec of a watch command, since --exec takes the rest of the command line.
 func afterExec(root *cobra.Command, args []string) []string {
 	i := slices.Index(args, "--exec")
 	if end := slices.Index(args, "--"); i < 0 || end >= 0 && end <= i+1 {

@@ -26,8 +26,8 @@ func TestProgramIsKilledWithItsChildren(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.run(occurrence{})
-	p.run(occurrence{}) // which is not started any more
+	p.enqueue(trigger{})
+	p.enqueue(trigger{}) // which is not started any more
 	printed := bufio.NewReader(r)
 	if line, err := printed.ReadString('\n'); line != "started\n" {
 		t.Fatalf("%q, %v", line, err)
@@ -56,12 +56,12 @@ func TestProgramQueueIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The first leaves the queue as soon as it runs, so it has to before the others come.
-	p.run(occurrence{})
+	p.enqueue(trigger{})
 	for len(p.queue) > 0 {
 		runtime.Gosched()
 	}
 	for range maxQueued + 10 {
-		p.run(occurrence{})
+		p.enqueue(trigger{})
 	}
 	interrupt()
 	p.finish()

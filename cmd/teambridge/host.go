@@ -125,7 +125,7 @@ func (e *elsewhere) line(command string) string {
 func (a *access) connect(ctx context.Context) error {
 	c, err := a.dial(ctx, false)
 	if err == nil {
-		a.choice = &choice{Bridge: c, service: c}
+		a.backend = &backend{Bridge: c, service: c}
 	}
 	return err
 }

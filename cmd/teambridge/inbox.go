@@ -89,7 +89,7 @@ func (a *app) ownInbox(ctx context.Context, q api.InboxQuery) (in api.Inbox, fau
 	b := a.bridge(ctx)
 	in, err = b.Inbox(ctx, q)
 	if !q.Read {
-		faults = append(faults, b.unheard())
+		faults = append(faults, b.serviceError())
 	}
 	return in, append(faults, problems(in.Problems)...), err
 }

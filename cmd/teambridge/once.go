@@ -14,7 +14,7 @@ import (
 // once has do send with what was chosen and, if that is a service that fails, on the files. A message under the id, which is "" for a
 // new one, is sent once. If again is not set, what the service may have done is not done on the files. A service elsewhere that fails
 // is an error, as is one that fails while it is asked for something else.
-func once[T any](ctx context.Context, a *app, c *choice, id string, again bool, do func(b api.Bridge, id string) (T, error)) (T, error) {
+func once[T any](ctx context.Context, a *app, c *backend, id string, again bool, do func(b api.Bridge, id string) (T, error)) (T, error) {
 	if c.service == nil {
 		return do(c.Bridge, id)
 	}

@@ -74,10 +74,10 @@ func (a *access) local() *bridge.Local {
 			Idle: func() string {
 				a.choosing.Lock()
 				defer a.choosing.Unlock()
-				if a.choice == nil {
+				if a.backend == nil {
 					return attention.NoService
 				}
-				return a.choice.idle
+				return a.backend.idle
 			},
 		})
 	}

@@ -52,7 +52,7 @@ func overview(ctx context.Context, a *app) error {
 			list[i].Name = list[i].Member + "@" + list[i].Team
 		}
 	}
-	a.warnUnheard(ctx, "")
+	a.warnServiceError(ctx, "")
 	a.linksNote(ctx)
 	if len(list) == 0 {
 		return a.printf("%s", noAgents("No agent runs on "+machine+".", "Start claude, codex or qwen, and"))

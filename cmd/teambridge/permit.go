@@ -127,7 +127,7 @@ func answerQuestion(ctx context.Context, a *app, id string, answer func(api.Ques
 		return refuse("run it in a terminal of your own", "this is the shell of an agent, and only a person may answer")
 	}
 	b := a.bridge(ctx)
-	if err := b.unheard(); err != nil {
+	if err := b.serviceError(); err != nil {
 		return err // only a service knows what is asked
 	}
 	q, err := b.Question(ctx, a.teamName, id) // an id is enough, whatever $TEAMBRIDGE_TEAM is
@@ -161,7 +161,7 @@ func listQuestions(ctx context.Context, a *app) error {
 		return err
 	}
 	b := a.bridge(ctx)
-	if err := b.unheard(); err != nil {
+	if err := b.serviceError(); err != nil {
 		return err // only a service knows what is asked
 	}
 	list, err := b.Questions(ctx, team)

@@ -86,7 +86,7 @@ func listRelays(ctx context.Context, a *app, all, relaysOnly bool) error {
 	var silent error
 	if relaysOnly || !a.json {
 		known, err := b.Relays(ctx, team)
-		silent = a.unheard(ctx, team)
+		silent = a.serviceError(ctx, team)
 		var missing *teams.NoRootError
 		switch {
 		case err != nil && (relaysOnly || !errors.As(err, &missing)):

@@ -119,8 +119,8 @@ func addRelay(ctx context.Context, a *app, address string, r ledger.Relay) (err 
 		nobodyAskedNote(a, a.where(), ledger.Relay{Runtime: e.Runtime, Dir: e.Dir, Command: e.Command, Permissions: e.Permissions})
 	}
 	switch {
-	case b.why != nil:
-		a.warn("%s; the agent is not started before the service looks by itself", view.Describe(b.why))
+	case b.unused != nil:
+		a.warn("%s; the agent is not started before the service looks by itself", view.Describe(b.unused))
 	case b.service != nil && e.CreateTeam:
 		awaitTeam(ctx, a, b, e.Team)
 	}

@@ -84,8 +84,8 @@ type access struct {
 	chosen   string        // the team that was opened last
 	agent    bool          // an agent asks, and no person: see newMCP
 	onFiles  *bridge.Local // see local
-	choosing sync.Mutex    // of choice
-	choice   *choice       // see bridge
+	choosing sync.Mutex    // guards backend
+	backend  *backend      // see [access.bridge]
 }
 
 // files are the files of this machine: what was opened of them for the command, once, is closed by close.

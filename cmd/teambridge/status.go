@@ -76,9 +76,9 @@ func (a *app) status(ctx context.Context, args []string, watch bool, output stri
 		return err
 	}
 	if err := a.printStatus(now, watch, wide); err != nil || !watch {
-		return errors.Join(err, a.unheard(ctx, to.Team))
+		return errors.Join(err, a.serviceError(ctx, to.Team))
 	}
-	a.warnUnheard(ctx, to.Team)
+	a.warnServiceError(ctx, to.Team)
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
 	return a.followStatus(ctx, to, now, wide)

@@ -100,5 +100,5 @@ func statusesOf(ctx context.Context, a *app, list []string) error {
 		}
 		all = append(all, infos...)
 	}
-	return errors.Join(a.printJSON(all), a.unheard(ctx, ""))
+	return errors.Join(a.printJSON(all), a.serviceError(ctx, ""))
 }

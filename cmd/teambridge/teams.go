@@ -131,7 +131,7 @@ func listMembers(ctx context.Context, a *app) error {
 	} else if err != nil {
 		return err
 	}
-	return errors.Join(printMembers(a, infos), a.unheard(ctx, to.Team))
+	return errors.Join(printMembers(a, infos), a.serviceError(ctx, to.Team))
 }
 
 func printMembers(a *app, infos []api.Member) error {

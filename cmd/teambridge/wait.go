@@ -76,7 +76,7 @@ func (a *app) waitFor(ctx context.Context, o api.Occasion) error {
 		return err
 	}
 	o.Member = to.Member()
-	a.warnUnheard(ctx, to.Team)
+	a.warnServiceError(ctx, to.Team)
 	done := a.working("waiting for %s", awaited(o))
 	h, err := a.bridge(ctx).Wait(ctx, to.Team, o)
 	done()

@@ -254,11 +254,11 @@ func (v *viewer) show(r api.Record) error {
 		v.hidden++
 		return nil
 	case r.Work == nil && v.program != nil && (v.opts.protocol || !isNoise(r)):
-		o, err := occurred(r.Message)
+		o, err := messageTrigger(r.Message)
 		if err != nil {
 			return err
 		}
-		v.program.run(o)
+		v.program.enqueue(o)
 	}
 	if v.to.Team == "" && team != v.last && !v.json {
 		v.last = team

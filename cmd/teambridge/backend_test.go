@@ -88,10 +88,10 @@ func TestChoice(t *testing.T) {
 			if _, served := c.Bridge.(*client.Client); served != test.served || served != (c.service != nil) || c.idle != test.idle || a.local().Opts.Idle() != test.idle {
 				t.Errorf("got %T, %q", c.Bridge, c.idle)
 			}
-			if (c.why == nil) != (test.why == "") || c.why != nil && !strings.Contains(c.why.Error(), test.why) {
-				t.Errorf("it is not asked because of %v, want %q", c.why, test.why)
+			if (c.unused == nil) != (test.why == "") || c.unused != nil && !strings.Contains(c.unused.Error(), test.why) {
+				t.Errorf("it is not used because of %v, want %q", c.unused, test.why)
 			}
-			if err := c.unheard(); (err == nil) != (test.why == "") {
+			if err := c.serviceError(); (err == nil) != (test.why == "") {
 				t.Errorf("what is missing: %v", err)
 			} else if err != nil {
 				if _, status := explain(t.Context(), err); status != api.ExitTimeout {
