@@ -9,6 +9,9 @@ import (
 	"teambridge/relay/qwen"
 )
 
+// controllerStep makes teambridge a controller of Qwen Code.
+type controllerStep struct{ *Setup }
+
 func (r record) controller() string {
 	if len(r.Command) == 0 {
 		return ""
@@ -16,7 +19,7 @@ func (r record) controller() string {
 	return r.Command[0]
 }
 
-func (s *Setup) lookController(_ context.Context, st *Step) error {
+func (s controllerStep) look(_ context.Context, st *Step) error {
 	if s.Qwen == "" {
 		return errors.New("the directory of Qwen Code is not known: set $HOME or $QWEN_HOME to an absolute path")
 	}
@@ -31,7 +34,7 @@ func (s *Setup) lookController(_ context.Context, st *Step) error {
 
 var minted = regexp.MustCompile(`\((c_[0-9a-f]+)\)[^\x00]*?\b(qpc_[0-9a-f]{64})\b`)
 
-func (s *Setup) addController(ctx context.Context, st *Step) error {
+func (s controllerStep) do(ctx context.Context, st *Step) error {
 	if _, ok := qwen.ControllerOf(s.State, s.Qwen); ok { // it was added since we looked
 		return nil
 	}
@@ -54,7 +57,7 @@ func (s *Setup) addController(ctx context.Context, st *Step) error {
 	return s.ran(st, []string{c.ID}, func() error { return qwen.KeepController(s.State, c) })
 }
 
-func (s *Setup) removeController(ctx context.Context, st *Step) error {
+func (s controllerStep) undo(ctx context.Context, st *Step) error {
 	all, err := s.records()
 	if err != nil {
 		return err

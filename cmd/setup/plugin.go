@@ -16,6 +16,9 @@ import (
 	"teambridge/relay/shell"
 )
 
+// pluginStep installs the plugin in Claude Code.
+type pluginStep struct{ *Setup }
+
 // errElsewhere means that Claude Code has a plugin of this name that we have not installed.
 var errElsewhere = errors.New("the plugin teambridge of Claude Code comes from elsewhere")
 
@@ -28,7 +31,7 @@ type installed struct {
 }
 
 // claude runs commands of "claude plugin", up to the first that fails.
-func (s *Setup) claude(ctx context.Context, st *Step, commands ...[]string) error {
+func (s pluginStep) claude(ctx context.Context, st *Step, commands ...[]string) error {
 	for _, args := range commands {
 		if _, err := s.run(ctx, st, append([]string{"plugin"}, args...)...); err != nil {
 			return err
@@ -38,7 +41,7 @@ func (s *Setup) claude(ctx context.Context, st *Step, commands ...[]string) erro
 }
 
 // list reads the answer of "claude plugin ARGS --json".
-func (s *Setup) list(ctx context.Context, st *Step, into any, args ...string) error {
+func (s pluginStep) list(ctx context.Context, st *Step, into any, args ...string) error {
 	out, err := s.run(ctx, st, slices.Concat([]string{"plugin"}, args, []string{"--json"})...)
 	if err != nil {
 		return err
@@ -50,10 +53,10 @@ func (s *Setup) list(ctx context.Context, st *Step, into any, args ...string) er
 }
 
 // market is the marketplace that we write. Each of Claude Code's directories has its own.
-func (s *Setup) market(st *Step) string { return plugin.Dir(s.State, st.Target) }
+func (s pluginStep) market(st *Step) string { return plugin.Dir(s.State, st.Target) }
 
 // installed asks Claude Code what it has. The error can be errElsewhere.
-func (s *Setup) installed(ctx context.Context, st *Step) (is installed, err error) {
+func (s pluginStep) installed(ctx context.Context, st *Step) (is installed, err error) {
 	var markets []struct{ Name, Path, Repo, URL string }
 	if err := s.list(ctx, st, &markets, "marketplace", "list"); err != nil {
 		return is, err
@@ -82,13 +85,13 @@ func (s *Setup) installed(ctx context.Context, st *Step) (is installed, err erro
 	return is, nil
 }
 
-// hasPlugin reports whether Claude Code has the plugin that setup has installed.
-func (s *Setup) hasPlugin(ctx context.Context, st *Step) bool {
+// there reports whether Claude Code has the plugin that setup has installed.
+func (s pluginStep) there(ctx context.Context, st *Step) bool {
 	is, err := s.installed(ctx, st)
 	return err == nil && is.version != ""
 }
 
-func (s *Setup) lookPlugin(ctx context.Context, st *Step) error {
+func (s pluginStep) look(ctx context.Context, st *Step) error {
 	data, err := readIfAny(s.settings())
 	if err == nil && data != nil {
 		if err = json.Unmarshal(bytes.TrimPrefix(data, mark), &map[string]any{}); err != nil { // Claude Code would write another one
@@ -123,7 +126,7 @@ func (s *Setup) lookPlugin(ctx context.Context, st *Step) error {
 }
 
 // missing are the commands that have Claude Code use the plugin.
-func (s *Setup) missing(st *Step, is installed) [][]string {
+func (s pluginStep) missing(st *Step, is installed) [][]string {
 	commands := [][]string{{"marketplace", "add", s.market(st)}}
 	if is.version == "" {
 		commands = append(commands, []string{"install", plugin.ID})
@@ -133,7 +136,7 @@ func (s *Setup) missing(st *Step, is installed) [][]string {
 	return commands
 }
 
-func (s *Setup) installPlugin(ctx context.Context, st *Step) error {
+func (s pluginStep) do(ctx context.Context, st *Step) error {
 	is, err := s.installed(ctx, st)
 	if err != nil {
 		return err
@@ -165,8 +168,8 @@ func (s *Setup) installPlugin(ctx context.Context, st *Step) error {
 		filepath.Join(plugins, "installed_plugins.json"), filepath.Join(plugins, "known_marketplaces.json"))
 }
 
-// uninstallPlugin removes the plugin and all that was made for it.
-func (s *Setup) uninstallPlugin(ctx context.Context, st *Step) error {
+// undo removes the plugin and all that was made for it.
+func (s pluginStep) undo(ctx context.Context, st *Step) error {
 	is, err := s.installed(ctx, st)
 	if err != nil {
 		return err
@@ -197,7 +200,7 @@ func (s *Setup) uninstallPlugin(ctx context.Context, st *Step) error {
 
 // enableOthers turns the plugin of other directories on again whose settings are the same file, by a link: what says there that it
 // is on has just gone.
-func (s *Setup) enableOthers(ctx context.Context, st *Step) (err error) {
+func (s pluginStep) enableOthers(ctx context.Context, st *Step) (err error) {
 	all, err := s.records()
 	if err != nil {
 		return err

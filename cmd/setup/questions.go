@@ -7,6 +7,9 @@ import (
 	"teambridge/relay/wake"
 )
 
+// switchStep is a permission of the person that is a file of ours.
+type switchStep struct{ *Setup }
+
 // switches are the steps that turn something on in the state directory, by their names.
 var switches = map[string]struct {
 	isOn            func(state string) bool
@@ -23,7 +26,7 @@ var switches = map[string]struct {
 		"let messages start sessions again that were stopped in the background, with claude respawn"},
 }
 
-func (s *Setup) lookSwitch(_ context.Context, st *Step) error {
+func (s switchStep) look(_ context.Context, st *Step) error {
 	w := switches[st.Name]
 	if st.State, st.Detail = Done, w.done; !w.isOn(s.State) {
 		st.State, st.Detail, st.Plan = Missing, w.off, w.plan
@@ -31,14 +34,14 @@ func (s *Setup) lookSwitch(_ context.Context, st *Step) error {
 	return nil
 }
 
-func (s *Setup) turnOn(_ context.Context, st *Step) error {
+func (s switchStep) do(_ context.Context, st *Step) error {
 	return s.ran(st, nil, func() error {
 		st.Changed = true
 		return switches[st.Name].turn(s.State, true)
 	})
 }
 
-func (s *Setup) turnOff(_ context.Context, st *Step) error {
+func (s switchStep) undo(_ context.Context, st *Step) error {
 	if err := switches[st.Name].turn(s.State, false); err != nil {
 		return err
 	}

@@ -5,6 +5,9 @@ import (
 	"errors"
 )
 
+// serviceStep has the system run the service.
+type serviceStep struct{ *Setup }
+
 // System is what runs the service from login on: systemd, launchd or the Task Scheduler.
 type System interface {
 	// Installed reports whether there is the file that describes the service to it. One that somebody else has written is an error.
@@ -16,7 +19,7 @@ type System interface {
 
 var errNoSystem = errors.New("nothing here runs a service from login on: set $HOME to an absolute path")
 
-func (s *Setup) lookService(_ context.Context, st *Step) error {
+func (s serviceStep) look(_ context.Context, st *Step) error {
 	if s.System == nil {
 		return errNoSystem
 	}
@@ -33,7 +36,7 @@ func (s *Setup) lookService(_ context.Context, st *Step) error {
 	return nil
 }
 
-func (s *Setup) installService(ctx context.Context, st *Step) error {
+func (s serviceStep) do(ctx context.Context, st *Step) error {
 	if is, err := s.System.Installed(); is || err != nil {
 		return err
 	}
@@ -43,7 +46,7 @@ func (s *Setup) installService(ctx context.Context, st *Step) error {
 	})
 }
 
-func (s *Setup) uninstallService(ctx context.Context, st *Step) (err error) {
+func (s serviceStep) undo(ctx context.Context, st *Step) (err error) {
 	if s.System == nil {
 		return errNoSystem
 	}
@@ -53,8 +56,8 @@ func (s *Setup) uninstallService(ctx context.Context, st *Step) (err error) {
 	return s.take(st, "", nil)
 }
 
-// hasService reports whether the system runs the service.
-func (s *Setup) hasService() bool {
+// there reports whether the system runs the service.
+func (s serviceStep) there(context.Context, *Step) bool {
 	if s.System == nil {
 		return false
 	}

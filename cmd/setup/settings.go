@@ -11,6 +11,12 @@ import (
 	"teambridge/teams/rawjson"
 )
 
+// teamsStep turns teams on in Claude Code's settings.
+type teamsStep struct{ *Setup }
+
+// hooksStep puts our hooks into a settings file of Claude Code.
+type hooksStep struct{ *Setup }
+
 // variable is where the variable is in the settings that turns teams on, and enabled the value that we give it.
 var variable = []string{"env", teams.EnableVariable}
 
@@ -51,7 +57,7 @@ func removeVariable(data []byte, made []rawjson.Made) ([]byte, error) {
 	return rawjson.Take(data, variable, made[0])
 }
 
-func (s *Setup) lookTeams(_ context.Context, st *Step) error {
+func (s teamsStep) look(_ context.Context, st *Step) error {
 	data, err := readIfAny(s.settings())
 	if err != nil {
 		return err
@@ -92,11 +98,11 @@ func (s *Setup) shares(st *Step, path string) ([]record, error) {
 	return all.sharing(file, r), nil
 }
 
-func (s *Setup) enableTeams(_ context.Context, st *Step) error {
+func (s teamsStep) do(_ context.Context, st *Step) error {
 	return s.add(st, s.settings(), false, addVariable)
 }
 
-func (s *Setup) disableTeams(_ context.Context, st *Step) error {
+func (s teamsStep) undo(_ context.Context, st *Step) error {
 	return s.take(st, s.settings(), edit(removeVariable))
 }
 
@@ -109,7 +115,7 @@ func (s *Setup) file(st *Step) string {
 }
 
 // addHooks adds our hooks.
-func (s *Setup) addHooks(data []byte, was []rawjson.Made) ([]byte, []rawjson.Made, error) {
+func (s hooksStep) addHooks(data []byte, was []rawjson.Made) ([]byte, []rawjson.Made, error) {
 	flags := s.Flags
 	if s.Unasked {
 		flags = append(flags[:len(flags):len(flags)], stophook.Unasked)
@@ -117,7 +123,7 @@ func (s *Setup) addHooks(data []byte, was []rawjson.Made) ([]byte, []rawjson.Mad
 	return stophook.Add(data, s.Program, s.Program, flags, wake.Supported, was)
 }
 
-func (s *Setup) lookHooks(_ context.Context, st *Step) error {
+func (s hooksStep) look(_ context.Context, st *Step) error {
 	path := s.file(st)
 	data, err := readIfAny(path)
 	if err != nil {
@@ -151,13 +157,18 @@ func (s *Setup) lookHooks(_ context.Context, st *Step) error {
 	return nil
 }
 
-func (s *Setup) installHooks(_ context.Context, st *Step) error {
+func (s hooksStep) do(_ context.Context, st *Step) error {
 	path := s.file(st)
 	return s.add(st, path, len(stophook.Programs(path)) > 0, s.addHooks)
 }
 
-func (s *Setup) uninstallHooks(_ context.Context, st *Step) error {
+func (s hooksStep) undo(_ context.Context, st *Step) error {
 	return s.take(st, s.file(st), edit(func(data []byte, made []rawjson.Made) ([]byte, error) {
 		return stophook.Remove(data, s.Program, made)
 	}))
+}
+
+// there reports whether the file has a hook of ours.
+func (s hooksStep) there(_ context.Context, st *Step) bool {
+	return len(stophook.Programs(s.file(st))) > 0
 }

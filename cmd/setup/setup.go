@@ -96,35 +96,46 @@ type Step struct {
 	undo bool
 }
 
+// action finds out how a step stands, and does and undoes it.
+type action interface {
+	look(context.Context, *Step) error
+	do(context.Context, *Step) error
+	undo(context.Context, *Step) error
+}
+
+// lasting is an action whose effect can be told from that of others without a record of it.
+type lasting interface {
+	there(context.Context, *Step) bool
+}
+
 // kind is a row of the table of steps.
 type kind struct {
 	program, name string
 	named         bool // it is done only if it is named, and needs no program
 	grants        bool
-	look          func(*Setup, context.Context, *Step) error
-	do, undo      func(*Setup, context.Context, *Step) error
+	action        func(*Setup) action
 	undoes        string // the plan to undo it: FILE is its settings file, and ID the controller
 }
 
 var kinds = []kind{
-	{program: Claude, name: Plugin, look: (*Setup).lookPlugin, do: (*Setup).installPlugin, undo: (*Setup).uninstallPlugin,
+	{program: Claude, name: Plugin, action: func(s *Setup) action { return pluginStep{s} },
 		undoes: "remove the plugin"},
-	{program: Claude, name: Teams, look: (*Setup).lookTeams, do: (*Setup).enableTeams, undo: (*Setup).disableTeams,
+	{program: Claude, name: Teams, action: func(s *Setup) action { return teamsStep{s} },
 		undoes: "take " + teams.EnableVariable + " out of FILE"},
-	{program: Claude, name: Hooks, named: true, look: (*Setup).lookHooks, do: (*Setup).installHooks, undo: (*Setup).uninstallHooks,
+	{program: Claude, name: Hooks, named: true, action: func(s *Setup) action { return hooksStep{s} },
 		undoes: "take the hooks out of FILE"},
-	{program: Claude, name: Asks, named: true, look: (*Setup).lookSwitch, do: (*Setup).turnOn, undo: (*Setup).turnOff,
+	{program: Claude, name: Asks, named: true, action: func(s *Setup) action { return switchStep{s} },
 		undoes: "no longer let what sessions ask be answered from elsewhere"},
-	{program: Claude, name: Respawn, named: true, look: (*Setup).lookSwitch, do: (*Setup).turnOn, undo: (*Setup).turnOff,
+	{program: Claude, name: Respawn, named: true, action: func(s *Setup) action { return switchStep{s} },
 		undoes: "no longer let messages start sessions again"},
-	{program: Teambridge, name: Serve, named: true, look: (*Setup).lookService, do: (*Setup).installService, undo: (*Setup).uninstallService,
+	{program: Teambridge, name: Serve, named: true, action: func(s *Setup) action { return serviceStep{s} },
 		undoes: "stop the service, and no longer start it at login"},
-	{program: Codex, name: Tools, look: (*Setup).lookTools, do: (*Setup).addTools, undo: (*Setup).removeTools,
+	{program: Codex, name: Tools, action: func(s *Setup) action { return toolsStep{s} },
 		undoes: "take teambridge out of the MCP servers of Codex"},
-	{program: OpenCode, name: Run, look: (*Setup).lookRun},
-	{program: Qwen, name: Tools, look: (*Setup).lookTools, do: (*Setup).addTools, undo: (*Setup).removeTools,
+	{program: OpenCode, name: Run, action: func(*Setup) action { return runStep{} }},
+	{program: Qwen, name: Tools, action: func(s *Setup) action { return toolsStep{s} },
 		undoes: "take teambridge out of the MCP servers of Qwen Code"},
-	{program: Qwen, name: Rights, grants: true, look: (*Setup).lookController, do: (*Setup).addController, undo: (*Setup).removeController,
+	{program: Qwen, name: Rights, grants: true, action: func(s *Setup) action { return controllerStep{s} },
 		undoes: "revoke the controller ID"},
 }
 
@@ -197,7 +208,7 @@ func (s *Setup) Made(ctx context.Context, names ...string) (list []*Step, err er
 		if done || !slices.Contains(names, st.Name) {
 			continue
 		}
-		if st.Name == Hooks && len(stophook.Programs(s.file(st))) > 0 || st.Name == Plugin && s.hasPlugin(ctx, st) || st.Name == Serve && s.hasService() {
+		if a, lasts := st.kind.action(s).(lasting); lasts && a.there(ctx, st) {
 			undo(st, r)
 		}
 	}
@@ -221,11 +232,12 @@ func (s *Setup) do(ctx context.Context, st *Step) error {
 	if err != nil {
 		return err
 	}
-	do := st.kind.do
+	action := st.kind.action(s)
+	do := action.do
 	if st.undo {
-		do = st.kind.undo
+		do = action.undo
 	}
-	if err = do(s, ctx, st); err == nil {
+	if err = do(ctx, st); err == nil {
 		if st.State, st.Detail = Missing, st.Plan; st.Path != "" || st.kind.named { // else it cannot be asked
 			s.look(ctx, st)
 		}
@@ -242,7 +254,7 @@ func (s *Setup) do(ctx context.Context, st *Step) error {
 	} else if _, recorded := all.find(st); !recorded {
 		return err
 	}
-	if left := st.kind.undo(s, ctx, st); left != nil {
+	if left := action.undo(ctx, st); left != nil {
 		return errors.Join(err, fmt.Errorf("undo what was done of it: %w; try: teambridge setup --undo", left))
 	}
 	st.Changed = false
@@ -265,12 +277,18 @@ func (st *Step) Decline() { st.State, st.Detail, st.Plan = Declined, "declined: 
 
 // look fills in how a step stands.
 func (s *Setup) look(ctx context.Context, st *Step) {
-	if err := st.kind.look(s, ctx, st); err != nil {
+	if err := st.kind.action(s).look(ctx, st); err != nil {
 		st.fail(err)
 	}
 }
 
-func (s *Setup) lookRun(_ context.Context, st *Step) error {
+// runStep is nothing: "teambridge run" runs the program.
+type runStep struct{}
+
+func (runStep) look(_ context.Context, st *Step) error {
 	st.State, st.Detail = Done, "nothing to set up: run an agent with teambridge run --runtime opencode"
 	return nil
 }
+
+func (runStep) do(context.Context, *Step) error   { return nil }
+func (runStep) undo(context.Context, *Step) error { return nil }

@@ -16,6 +16,9 @@ import (
 	"teambridge/relay/shell"
 )
 
+// toolsStep adds the tools to Codex or Qwen Code.
+type toolsStep struct{ *Setup }
+
 // commandTime is how long a command of a program may take.
 const commandTime = 2 * time.Minute
 
@@ -95,7 +98,7 @@ func (s *Setup) run(ctx context.Context, st *Step, args ...string) ([]byte, erro
 }
 
 // entry returns our entry in a program; nil if there is none.
-func (s *Setup) entry(ctx context.Context, st *Step) (*entry, error) {
+func (s toolsStep) entry(ctx context.Context, st *Step) (*entry, error) {
 	if st.Program == Qwen { // its command starts the servers
 		return s.qwenEntry()
 	}
@@ -114,7 +117,7 @@ func (s *Setup) entry(ctx context.Context, st *Step) (*entry, error) {
 }
 
 // qwenEntry is entry for Qwen Code.
-func (s *Setup) qwenEntry() (*entry, error) {
+func (s toolsStep) qwenEntry() (*entry, error) {
 	path := filepath.Join(s.Qwen, settingsFile)
 	data, err := readIfAny(path)
 	if err != nil || len(bytes.TrimSpace(data)) == 0 {
@@ -139,7 +142,7 @@ func (s *Setup) qwenEntry() (*entry, error) {
 	return e, nil
 }
 
-func (s *Setup) lookTools(ctx context.Context, st *Step) error {
+func (s toolsStep) look(ctx context.Context, st *Step) error {
 	agent := agents[st.Program]
 	if st.Target == "" {
 		return fmt.Errorf("the directory of %s is not known: set $HOME or $%s_HOME to an absolute path", agent.title, strings.ToUpper(st.Program))
@@ -165,7 +168,7 @@ func (s *Setup) lookTools(ctx context.Context, st *Step) error {
 	return nil
 }
 
-func (s *Setup) addTools(ctx context.Context, st *Step) error {
+func (s toolsStep) do(ctx context.Context, st *Step) error {
 	if e, err := s.entry(ctx, st); err != nil || e != nil { // it was added since we looked
 		return err
 	}
@@ -176,7 +179,7 @@ func (s *Setup) addTools(ctx context.Context, st *Step) error {
 	}, st.config())
 }
 
-func (s *Setup) removeTools(ctx context.Context, st *Step) error {
+func (s toolsStep) undo(ctx context.Context, st *Step) error {
 	return s.take(st, st.config(), func(file string, old []byte, r record) ([]byte, error) {
 		e, err := s.entry(ctx, st)
 		if err == nil && e != nil && slices.Equal(e.runs(), r.Command) { // else somebody has replaced it
