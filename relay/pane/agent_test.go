@@ -377,11 +377,11 @@ func (b *bench) another(l *ledger.Ledger) *Panes {
 // records lets the agent keep a transcript.
 func (b *bench) records() {
 	b.t.Helper()
-	b.agent.record = filepath.Join(b.Root.Path(), "projects", transcript.Slug(b.agent.dir), session+".jsonl")
+	b.agent.record = filepath.Join(b.Root.Path(), "projects", transcript.Slug(b.agent.dir), sessionID+".jsonl")
 	b.says("")
 }
 
-const session = "5e55104e-0000-4000-8000-000000000001"
+const sessionID = "5e55104e-0000-4000-8000-000000000001"
 
 // says lets the process of the agent say what it does.
 func (b *bench) says(status string) { b.t.Helper(); b.is("", status) }
@@ -389,7 +389,7 @@ func (b *bench) says(status string) { b.t.Helper(); b.is("", status) }
 // is lets the process of the agent say which version it is, unless that is empty, and what it does.
 func (b *bench) is(version, status string) {
 	b.t.Helper()
-	data, err := json.Marshal(object{"pid": b.agent.ref.PID + 1, "sessionId": session, "startedAt": 1, "version": version, "status": status, "statusUpdatedAt": 1})
+	data, err := json.Marshal(object{"pid": b.agent.ref.PID + 1, "sessionId": sessionID, "startedAt": 1, "version": version, "status": status, "statusUpdatedAt": 1})
 	if err == nil {
 		err = os.MkdirAll(filepath.Join(b.Root.Path(), "sessions"), 0o700)
 	}

@@ -97,14 +97,6 @@ func (codexIn) takes(s transcript.Process) string {
 	return "the session takes no messages: it is not in Codex's shared server, as those of codex exec and of codex --no-daemon are not"
 }
 
-// has: a message is recorded when the model is given it.
-func (codexIn) has(_ *carrier, s transcript.Process, _ string, _ int) string {
-	if s.Status == transcript.ProcessIdle {
-		return ""
-	}
-	return "the session works, and does not show it yet"
-}
-
 func (home codexIn) transcripts(of Pane, _ time.Time) (paths []string) {
 	if path, ok := codex.Rollout(string(home), of.Ref.ID); ok {
 		paths = append(paths, path)
@@ -128,13 +120,27 @@ func (codexIn) check(m Message) error {
 	return nil
 }
 
-func (home codexIn) write(ctx context.Context, c *carrier, to transcript.Process, _ string, m ledger.PaneMessage) error {
-	text := codexText(m.UUID, m.From, string(m.Raw))
-	if queues(to, m) {
-		proof := c.transcripts.proof(sessionPane(c.opts.Root.Path(), to), m)
-		return codex.Enqueue(ctx, string(home), to.PID, to.Session, m.UUID, text, func() bool { return proof.holds(ctx) })
+// codexSession is the way by Codex's shared server, or by the queue of a session, which outlives the process that has the session.
+type codexSession struct{ *session }
+
+func (w codexSession) look(ctx context.Context, a *attempt) (facts, error) {
+	var busy hold
+	if a.frame != "" && w.now.Status != transcript.ProcessIdle { // a message is recorded when the model is given it
+		busy = hold{why: tmux.Busy, detail: unseen(a.message)}
 	}
-	return codex.Send(ctx, string(home), to.Session, text)
+	return w.seen(ctx, a, busy)
+}
+
+func (w codexSession) give(ctx context.Context, a *attempt) (facts, error) {
+	m, home := a.message, w.opts.Homes.Codex
+	text := codexText(m.UUID, m.From, string(m.Raw))
+	return w.write(ctx, a, func() error {
+		if !queues(w.now, m) {
+			return codex.Send(ctx, home, w.now.Session, text)
+		}
+		recorded := func() bool { return w.record.shown(ctx).shown }
+		return codex.Enqueue(ctx, home, w.now.PID, w.now.Session, m.UUID, text, recorded)
+	})
 }
 
 // rollout takes one line of a transcript of Codex. A message is recorded when it is in the conversation, and given with the next answer of the

@@ -81,6 +81,14 @@ func (s *threads) wasSent(messages ...ledger.PaneMessage) {
 	}
 }
 
+// uuids are the deliveries of messages.
+func uuids(messages []ledger.PaneMessage) (list []string) {
+	for _, m := range messages {
+		list = append(list, m.UUID)
+	}
+	return list
+}
+
 // What a server that is killed has recorded, in part or with its answer, is not sent again.
 func TestCodexIsKilled(t *testing.T) {
 	t.Parallel()

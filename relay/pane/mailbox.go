@@ -45,12 +45,7 @@ func (in *Incoming) use() (end func() error) {
 func (in *Incoming) Attend(ctx context.Context) (end func() error) {
 	ctx, stop := context.WithCancel(ctx)
 	closeMailbox := in.use()
-	look := func() {
-		if err := in.appear(); err != nil && in.first("listen: "+err.Error()) {
-			in.opts.Warn(err)
-		}
-	}
-	look()
+	in.appear()
 	var running sync.WaitGroup
 	running.Go(func() {
 		tick := time.NewTicker(in.timing.quiet)
@@ -60,7 +55,7 @@ func (in *Incoming) Attend(ctx context.Context) (end func() error) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				look()
+				in.appear()
 			}
 		}
 	})
@@ -72,46 +67,32 @@ func (in *Incoming) Attend(ctx context.Context) (end func() error) {
 }
 
 // appear listens next to the sessions that can write to us, and has them list us.
-func (in *Incoming) appear() error {
+func (in *Incoming) appear() {
 	if in.opts.As == "" {
-		return nil
+		return
 	}
-	root := in.opts.Root.Path()
 	start := teams.ThisStart()
 	var failed []error
-	for _, s := range transcript.Processes(root) {
-		if s.Socket == "" || teams.StateOf(s) == teams.Gone {
-			continue
-		}
-		if start == "" {
+	for _, s := range in.sessions.living() {
+		switch {
+		case s.Socket == "":
+		case start == "":
 			failed = append(failed, in.mailbox.Listen(s))
-		} else {
-			failed = append(failed, in.mailbox.List(root, in.opts.As, start, s))
-		}
-	}
-	for _, s := range in.opts.Homes.Processes() {
-		if ProgramOf(s) != Qwen || s.Socket == "" {
-			continue
-		}
-		if start == "" {
-			failed = append(failed, in.mailbox.Listen(s))
-		} else {
+		case ProgramOf(s) == Qwen:
 			failed = append(failed, in.mailbox.ListQwen(in.opts.Homes.Qwen, in.opts.As, start, s.Socket))
+		default:
+			failed = append(failed, in.mailbox.List(in.opts.Root.Path(), in.opts.As, start, s))
 		}
 	}
-	return errors.Join(failed...)
+	if err := errors.Join(failed...); err != nil && in.first("listen: "+err.Error()) {
+		in.opts.Warn(err)
+	}
 }
 
-// writer is the session of a process that can write to us.
+// writer is the session of a process that can write to us. One of Qwen Code without a terminal has several.
 func (in *Incoming) writer(pid int) (s transcript.Process, ok bool) {
-	if pid == 0 {
-		return s, false
-	}
-	if s, ok = transcript.ProcessWith(in.opts.Root.Path(), pid); ok && teams.StateOf(s) != teams.Gone {
-		return s, true
-	}
-	for _, s := range in.opts.Homes.Processes() {
-		if s.PID == pid && ProgramOf(s) == Qwen && s.Interactive { // else it has several
+	for _, s := range in.sessions.living() {
+		if pid != 0 && s.PID == pid && (ProgramOf(s) == Session || ProgramOf(s) == Qwen && s.Interactive) {
 			return s, true
 		}
 	}

@@ -93,8 +93,6 @@ type Options struct {
 // Panes are the terminal panes and the sessions of a Claude root. It may be used by several goroutines.
 type Panes struct {
 	*shared
-	transcripts *transcripts
-
 	Registry *Registry
 	Sessions *Sessions
 	Views    *Views
@@ -104,60 +102,26 @@ type Panes struct {
 }
 
 // Registry are the panes that are registered under a name, or recorded for a member of a team.
-type Registry struct {
-	*shared
-	sessions *Sessions
-	tasks    *Tasks
-}
+type Registry struct{ *shared }
 
 // Sessions are the agents that are in no team, by name and by process.
 type Sessions struct{ *shared }
 
 // Views tell what the programs in panes and sessions do now.
-type Views struct {
-	*shared
-	sessions *Sessions
-	incoming *Incoming
-}
+type Views struct{ *shared }
 
 // Queue has the messages that wait for a pane or a session, and those that are being delivered.
-type Queue struct {
-	*shared
-	sessions *Sessions
-	views    *Views
-	carrier  *carrier
-	tasks    *Tasks
-	incoming *Incoming
-}
-
-// carrier delivers one message at a time.
-type carrier struct {
-	*shared
-	sessions    *Sessions
-	views       *Views
-	transcripts *transcripts
-	queue       *Queue
-	incoming    *Incoming
-}
+type Queue struct{ *shared }
 
 // Tasks are what agents do about the messages that they have, until their turns end.
 type Tasks struct {
 	*shared
-	registry    *Registry
-	sessions    *Sessions
-	views       *Views
-	transcripts *transcripts
-	queue       *Queue
-
 	idle map[string]time.Time // messages whose turns seem to be broken off, since when
 }
 
 // Incoming is what the agents of sessions write to the person.
 type Incoming struct {
 	*shared
-	registry *Registry
-	sessions *Sessions
-
 	mailbox *peer.Mailbox // in which sessions also say what became of messages
 	open    int           // how many use it
 }
@@ -165,20 +129,27 @@ type Incoming struct {
 // transcripts are the conversations that are followed.
 type transcripts struct {
 	*shared
-	views *Views
 	files map[string]*conversation // by path
 }
 
-// shared is what all of them use.
+// shared is what each of them has of the others and of what they use.
 type shared struct {
-	opts   Options
-	timing timing
-	tmux   actions
-	wake   chan struct{}
-
+	opts    Options
+	timing  timing
+	tmux    actions
+	wake    chan struct{}
 	respawn func(ctx context.Context, root, job string) error
 
-	mu     sync.Mutex      // for this and what follows, also in the others
+	registry    *Registry
+	sessions    *Sessions
+	views       *Views
+	queue       *Queue
+	carrier     *carrier
+	tasks       *Tasks
+	incoming    *Incoming
+	transcripts *transcripts
+
+	mu     sync.Mutex      // for what changes, also in the others
 	warned map[string]bool // messages about which Warn was told
 }
 
@@ -215,17 +186,11 @@ func New(opts Options) *Panes {
 		opts.Warn = func(error) {}
 	}
 	s := &shared{opts: opts, timing: usual, tmux: real, respawn: respawn, wake: make(chan struct{}, 1), warned: map[string]bool{}}
-	sessions := &Sessions{shared: s}
-	registry := &Registry{shared: s, sessions: sessions}
-	incoming := &Incoming{shared: s, registry: registry, sessions: sessions}
-	incoming.mailbox = peer.Open(opts.State, incoming.take)
-	views := &Views{shared: s, sessions: sessions, incoming: incoming}
-	files := &transcripts{shared: s, views: views, files: map[string]*conversation{}}
-	queue := &Queue{shared: s, sessions: sessions, views: views, incoming: incoming}
-	queue.carrier = &carrier{shared: s, sessions: sessions, views: views, transcripts: files, queue: queue, incoming: incoming}
-	tasks := &Tasks{shared: s, registry: registry, sessions: sessions, views: views, transcripts: files, queue: queue, idle: map[string]time.Time{}}
-	queue.tasks, registry.tasks = tasks, tasks
-	return &Panes{shared: s, transcripts: files, Registry: registry, Sessions: sessions, Views: views, Queue: queue, Tasks: tasks, Incoming: incoming}
+	s.registry, s.sessions, s.views, s.queue, s.carrier = &Registry{s}, &Sessions{s}, &Views{s}, &Queue{s}, &carrier{s}
+	s.tasks, s.transcripts = &Tasks{s, map[string]time.Time{}}, &transcripts{s, map[string]*conversation{}}
+	s.incoming = &Incoming{shared: s}
+	s.incoming.mailbox = peer.Open(opts.State, s.incoming.take)
+	return &Panes{s, s.registry, s.sessions, s.views, s.queue, s.tasks, s.incoming}
 }
 
 // actions are what is done with tmux, and what is asked about processes.

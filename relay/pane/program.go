@@ -1,11 +1,9 @@
 package pane
 
 import (
-	"context"
 	"strings"
 	"time"
 
-	"teambridge/inbox/ledger"
 	"teambridge/relay/codex"
 	"teambridge/relay/process"
 	"teambridge/relay/qwen"
@@ -29,11 +27,6 @@ type program interface {
 	takes(s transcript.Process) string
 	// check returns an error if a message must not be sent to a session.
 	check(m Message) error
-	// has says why a message that was written, tries times, may be in a session although its transcript does not show it; "" if
-	// that is not to be expected.
-	has(c *carrier, s transcript.Process, frame string, tries int) string
-	// write is [carrier.write] for one message.
-	write(ctx context.Context, c *carrier, to transcript.Process, frame string, m ledger.PaneMessage) error
 	// transcripts are the files in which a session may record what it was sent since a time.
 	transcripts(of Pane, since time.Time) []string
 }
@@ -70,31 +63,22 @@ func ProgramOf(s transcript.Process) tmux.Profile {
 	return Session
 }
 
-// processIn is process for a session of one of these programs.
-func (ss *Sessions) processIn(ctx context.Context, program program, of *Pane) (now transcript.Process, err error) {
+// processIn is [Sessions.process] for a session of one of these programs.
+func processIn(program program, of Pane) (now transcript.Process) {
 	// A list that is read while others change can lack one. That a session has ended must be true, or a message would come twice.
 	for range 3 {
 		for _, s := range program.processes() {
 			if s.PID == of.Ref.PID && s.ProcStart == of.Start {
-				now = s
-				break
+				return s
 			}
 			if s.Session == of.Ref.ID {
 				now = s
 			}
 		}
-		if now.PID != 0 {
-			break
-		}
 		before, _, _ := strings.Cut(of.Start, "/")
-		if start := process.Ticks(of.Ref.PID); start == "" || start != before {
-			return now, nil // nor does the process live that had it
+		if start := process.Ticks(of.Ref.PID); now.PID != 0 || start == "" || start != before {
+			break // nor does the process live that had it
 		}
 	}
-	if now.PID == 0 || now.PID == of.Ref.PID && now.ProcStart == of.Start && now.Session == of.Ref.ID && now.Socket == of.Ref.Socket && now.Cwd == of.Cwd {
-		return now, nil
-	}
-	of.Ref.PID, of.Ref.ID, of.Ref.Socket, of.Start, of.Cwd = now.PID, now.Session, now.Socket, now.ProcStart, now.Cwd
-	_, err = ss.record(ctx, *of)
-	return now, err
+	return now
 }

@@ -82,41 +82,6 @@ func count(list []string, text string) (n int) {
 	return n
 }
 
-// What is not known can be tried again by a person. If the first try shows in the
-// transcript by then, nothing is typed.
-func TestRetryOfUnknown(t *testing.T) {
-	t.Parallel()
-	for _, shown := range []bool{false, true} {
-		b := newBench(t)
-		b.records()
-		b.agent.loses = true
-		m := b.put("hello")
-		b.do()
-		failed := b.want(m, ledger.Failed, "")
-		if failed.Reason != "unknown: nothing shows what became of it" {
-			t.Errorf("it failed with %q", failed.Reason)
-		}
-		b.do()
-		if b.agent.given(); len(b.agent.lines) > 0 {
-			t.Error("it was typed again without a person")
-		}
-		b.agent.loses = false
-		if shown {
-			b.agent.write(object{"type": "user", "message": object{"content": typed(m).Line()}})
-		}
-		must(t, b.opts.Ledger.Deliveries.Retry(t.Context(), m.UUID))
-		b.do()
-		if got, err := b.Queue.Message(t.Context(), m.UUID); err != nil || got.State != ledger.Done {
-			t.Errorf("shown %t: it is %s, %v", shown, got.State, err)
-		}
-		want := []string{"hello"}
-		if shown {
-			want = nil
-		}
-		b.wantGiven(want...)
-	}
-}
-
 // The id of a message is no proof of its text: what arrives as another text is not confirmed, and is not typed again without a person.
 func TestTextThatArrivesGarbled(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"teambridge/inbox/ledger"
 	"teambridge/relay/delivery"
 	"teambridge/relay/peer"
 	"teambridge/relay/qwen"
@@ -54,29 +53,35 @@ func (qwenIn) takes(s transcript.Process) string {
 
 func (qwenIn) check(m Message) error { return peer.Message{From: m.From, Text: m.Text}.Check() }
 
-// has: the session says that it has a message in its queue, and records it when the model is given it. What is written again under the id of
+// qwenSession is the way by the socket of a session of Qwen Code.
+type qwenSession struct{ *session }
+
+// look: the session says that it has a message in its queue, and records it when the model is given it. What is written again under the id of
 // its frame comes to nothing if the process has it.
-func (qwenIn) has(c *carrier, s transcript.Process, frame string, tries int) string {
-	n, told, _ := c.incoming.mailbox.Told(frame)
+func (w qwenSession) look(ctx context.Context, a *attempt) (facts, error) {
+	var busy hold
+	n, _, _ := w.incoming.mailbox.Told(a.frame)
 	switch {
-	case s.Status == transcript.ProcessIdle:
-		return ""
-	case told && n.Status == peer.Delivered:
-		return "the session has it, and works"
-	case tries >= 2:
-		return "the session works, and does not show it yet"
+	case a.frame == "" || w.now.Status == transcript.ProcessIdle:
+	case n.Status == peer.Delivered:
+		busy = hold{why: tmux.Busy, detail: "the session has it, and works"}
+	case a.tries >= 2:
+		busy = hold{why: tmux.Busy, detail: "the session works, and does not show it yet"}
 	}
-	return ""
+	return w.seen(ctx, a, busy)
 }
 
-func (home qwenIn) write(ctx context.Context, c *carrier, to transcript.Process, frame string, m ledger.PaneMessage) error {
-	// An agent always has a name.
-	token, ok := qwen.Token(c.opts.State, to.Path, to.Session, m.From == "")
-	if !ok {
-		return &delivery.UnsentError{Err: errors.New("the session has just ended, or has another conversation now")}
-	}
-	text := fmt.Sprintf("[teambridge %s] %s", Nonce(m.UUID), m.Raw)
-	return c.incoming.mailbox.SendQwen(ctx, peer.QwenSession{PID: to.PID, Socket: to.Socket, ID: to.Session, Token: token}, peer.Message{ID: frame, From: m.From, Text: text})
+func (w qwenSession) give(ctx context.Context, a *attempt) (facts, error) {
+	m := a.message
+	return w.write(ctx, a, func() error {
+		// An agent always has a name.
+		token, ok := qwen.Token(w.opts.State, w.now.Path, w.now.Session, m.From == "")
+		if !ok {
+			return &delivery.UnsentError{Err: errors.New("the session has just ended, or has another conversation now")}
+		}
+		text := fmt.Sprintf("[teambridge %s] %s", Nonce(m.UUID), m.Raw)
+		return w.incoming.mailbox.SendQwen(ctx, peer.QwenSession{PID: w.now.PID, Socket: w.now.Socket, ID: w.now.Session, Token: token}, peer.Message{ID: a.frame, From: m.From, Text: text})
+	})
 }
 
 // transcripts: after /clear, what waits in the process comes into another one.

@@ -75,9 +75,7 @@ func (r *runner) step(ctx context.Context) error {
 	p := r.panes
 	if now := p.Sessions.Processes(); now != r.processes {
 		r.processes = now
-		if err := p.Incoming.appear(); err != nil && p.first("listen: "+err.Error()) {
-			p.opts.Warn(err)
-		}
+		p.Incoming.appear()
 	}
 	messages, err := p.opts.Ledger.PaneMessages.Open(ctx, p.opts.Root.Path())
 	if err != nil {

@@ -306,15 +306,16 @@ func find(name string, all, living []Pane) (Pane, error) {
 	return Pane{}, &SessionError{Name: name, Sessions: living}
 }
 
+// living returns the sessions of all programs that have a process.
+func (ss *Sessions) living() []transcript.Process {
+	list := slices.DeleteFunc(transcript.Processes(ss.opts.Root.Path()), func(s transcript.Process) bool { return teams.StateOf(s) == teams.Gone })
+	return append(list, ss.opts.Homes.Processes()...)
+}
+
 // with records the session with an id, so that it can be written to, and returns it. It may be one that takes no
 // messages. It fails with *[SessionError].
 func (ss *Sessions) with(ctx context.Context, id string) (Pane, error) {
-	for _, s := range transcript.Processes(ss.opts.Root.Path()) {
-		if s.Session == id && teams.StateOf(s) != teams.Gone {
-			return ss.record(ctx, sessionPane(ss.opts.Root.Path(), s))
-		}
-	}
-	for _, s := range ss.opts.Homes.Processes() {
+	for _, s := range ss.living() {
 		if s.Session == id {
 			return ss.record(ctx, sessionPane(ss.opts.Root.Path(), s))
 		}
@@ -341,32 +342,52 @@ func (ss *Sessions) record(ctx context.Context, of Pane) (Pane, error) {
 
 // process returns the process of a session: the one that is recorded, or another one that goes on with it. What is recorded follows
 // it. It is zero if none lives.
-func (ss *Sessions) process(ctx context.Context, of *Pane) (transcript.Process, error) {
-	root := ss.opts.Root.Path()
+func (ss *Sessions) process(ctx context.Context, of *Pane) (now transcript.Process, err error) {
 	if program := ss.opts.Homes.of(of.Profile); program != nil {
-		return ss.processIn(ctx, program, of)
+		now = processIn(program, *of)
+	} else {
+		now = ss.processOf(*of)
 	}
-	now, ok := transcript.ProcessWith(root, of.Ref.PID)
-	if !ok || now.ProcStart != of.Start || now.IsViewer() || teams.StateOf(now) == teams.Gone {
-		now = transcript.Process{}
-		for _, other := range transcript.Processes(root) {
-			if other.Session == of.Ref.ID && other.StartedAt >= now.StartedAt && teams.StateOf(other) != teams.Gone {
-				now = other
-			}
-		}
-		if now.PID == 0 {
-			_, _, now = teams.Moved(root, of.Ref.ID)
-		}
-	}
-	if now.PID == 0 || now.PID == of.Ref.PID && now.Session == of.Ref.ID && now.Socket == of.Ref.Socket && now.Cwd == of.Cwd {
+	if now.PID == 0 || now.PID == of.Ref.PID && now.ProcStart == of.Start && now.Session == of.Ref.ID && now.Socket == of.Ref.Socket && now.Cwd == of.Cwd {
 		return now, nil
 	}
 	of.Ref.PID, of.Ref.ID, of.Ref.Socket, of.Start, of.Cwd = now.PID, now.Session, now.Socket, now.ProcStart, now.Cwd
-	if ss.opts.Ledger == nil {
-		return now, nil
+	if ss.opts.Ledger != nil {
+		_, err = ss.record(ctx, *of)
 	}
-	_, err := ss.record(ctx, *of)
 	return now, err
+}
+
+// processOf is process for a session of Claude Code.
+func (ss *Sessions) processOf(of Pane) transcript.Process {
+	root := ss.opts.Root.Path()
+	now, ok := transcript.ProcessWith(root, of.Ref.PID)
+	if ok && now.ProcStart == of.Start && !now.IsViewer() && teams.StateOf(now) != teams.Gone {
+		return now
+	}
+	now = transcript.Process{}
+	for _, other := range transcript.Processes(root) {
+		if other.Session == of.Ref.ID && other.StartedAt >= now.StartedAt && teams.StateOf(other) != teams.Gone {
+			now = other
+		}
+	}
+	if now.PID == 0 {
+		_, _, now = teams.Moved(root, of.Ref.ID)
+	}
+	return now
+}
+
+// ending reports whether the process at which a message was, as sessionAt names it, still ends: first it removes its file,
+// and then it writes what is missing in its transcript. One whose conversation was moved to the background gives its model nothing
+// any more.
+func (ss *Sessions) ending(session string, now transcript.Process) bool {
+	pid, start, _ := strings.Cut(session, "@")
+	n, err := strconv.Atoi(pid)
+	if viewer, ok := transcript.ProcessWith(ss.opts.Root.Path(), n); ok && viewer.IsViewer() && viewer.ProcStart == start {
+		info, err := os.Stat(viewer.Path) // which is not written any more
+		return err == nil && time.Since(info.ModTime()) < ss.timing.settle
+	}
+	return err == nil && session != sessionAt(now) && teams.StateOf(transcript.Process{PID: n, ProcStart: start}) == teams.Alive
 }
 
 // over says that no process has a session, and what goes on with it.
@@ -423,15 +444,17 @@ func (ss *Sessions) closed(s transcript.Process) (held tmux.Reason, why string) 
 
 // Held says why a message would not be sent to a pane or session now, or "".
 func (q *Queue) Held(ctx context.Context, of Pane, policy tmux.Policy) (held tmux.Reason, why string, err error) {
-	if held, why, err = q.views.Closed(ctx, of); err != nil || held != "" && (policy != ByQueue || held != tmux.NotAgent) {
-		return held, why, err
-	}
 	if of.IsSession() {
-		s, err := q.sessions.process(ctx, &of)
+		m := ledger.PaneMessage{Delivery: ledger.Delivery{InboxKey: of.InboxKey}, Policy: string(policy)}
+		w, err := q.carrier.way(ctx, &of, m)
 		if err != nil {
 			return "", "", err
 		}
-		return q.carrier.heldBySession(ctx, of, s, ledger.PaneMessage{Delivery: ledger.Delivery{InboxKey: of.InboxKey}, Policy: string(policy)})
+		f, err := w.look(ctx, &attempt{message: m})
+		return f.hold.why, f.hold.detail, err
+	}
+	if held, why, err = q.views.Closed(ctx, of); err != nil || held != "" {
+		return held, why, err
 	}
 	held, why, err = q.tmux.held(ctx, of.Ref, of.Profile, policy)
 	if errors.Is(err, tmux.ErrGone) {

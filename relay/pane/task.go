@@ -200,13 +200,12 @@ func (t *Tasks) Stopped(ctx context.Context, s Stop) error {
 	if len(messages) == 0 {
 		return t.notify(keep)
 	}
-	record, err := t.recordsOf(keep, messages)
+	all, err := t.opts.Ledger.Panes.List(keep, t.opts.Root.Path())
 	if err != nil {
 		return err
 	}
 	here := func(k inbox.InboxKey) bool {
-		r := record[k]
-		return s.PaneID != "" && r.ID == s.PaneID && r.Server == s.Server
+		return s.PaneID != "" && slices.ContainsFunc(all, func(p ledger.Pane) bool { return p.InboxKey == k && p.ID == s.PaneID && p.Server == s.Server })
 	}
 	var found map[string]progress
 	if s.Transcript != "" {
@@ -249,22 +248,6 @@ func (t *Tasks) begun(ctx context.Context, messages []ledger.PaneMessage) (open 
 		}
 	}
 	return open, nil
-}
-
-// recordsOf returns the panes of messages.
-func (t *Tasks) recordsOf(ctx context.Context, messages []ledger.PaneMessage) (map[inbox.InboxKey]ledger.Pane, error) {
-	all := map[inbox.InboxKey]ledger.Pane{}
-	for _, m := range messages {
-		if _, known := all[m.InboxKey]; known {
-			continue
-		}
-		record, _, err := t.opts.Ledger.Panes.Pane(ctx, m.InboxKey)
-		if err != nil {
-			return nil, err
-		}
-		all[m.InboxKey] = record
-	}
-	return all, nil
 }
 
 // awaitEnd reads the transcript until the end of the turn is in it, or ctx ends: the hook is
@@ -525,4 +508,57 @@ func (t *Tasks) notifyAgent(ctx context.Context, m ledger.PaneMessage) error {
 	}
 	_, err = sender.Put(ctx, member, mail.Message{ID: id, Text: n.Text, Summary: summary}, inbox.AppendOptions{})
 	return err
+}
+
+// left ends the tasks of messages that a process had that has ended, and returns the others. What its model was not
+// given waits again, and nobody sees the end of what it was given.
+func (t *Tasks) left(ctx context.Context, of Pane, now transcript.Process, open []ledger.PaneMessage, paths []string) (others []ledger.PaneMessage, err error) {
+	var gone []ledger.PaneMessage
+	for _, m := range open {
+		f, there, err := t.opts.Ledger.Frames.Frame(ctx, m.Frame)
+		if err != nil {
+			return nil, err
+		}
+		if there && (f.Session == sessionAt(now) || t.sessions.ending(f.Session, now)) {
+			others = append(others, m)
+		} else {
+			gone = append(gone, m)
+		}
+	}
+	if len(gone) == 0 {
+		return others, nil
+	}
+	var again, lost []string
+	found := t.transcripts.found(paths...) // after they were seen to have ended: all that they wrote
+	moving, copied := now.Job != "", ""    // to where the conversation was moved, with the turn that ran
+	if moving {
+		copied, _ = transcript.Session(t.opts.Root.Path(), now.Cwd, now.Session)
+	} else if now.PID == 0 { // the process in the background may not be there yet
+		moving = slices.ContainsFunc(transcript.Viewers(t.opts.Root.Path()), func(v transcript.Process) bool {
+			return v.Session == of.Ref.ID && teams.StateOf(v) != teams.Gone
+		})
+	}
+	for _, m := range gone {
+		switch s := found[Nonce(m.UUID)]; {
+		case s.over():
+			if err := t.endTasks(ctx, of.InboxKey, gone, found, s, true); err != nil {
+				return nil, err
+			}
+		case s.given && moving && (copied == "" || s.path == copied):
+			others = append(others, m)
+		case s.given, s.kept:
+			lost = append(lost, m.UUID)
+		case !s.removed:
+			again = append(again, m.UUID)
+		}
+	}
+	if len(again)+len(lost) == 0 {
+		return others, nil
+	}
+	err = t.opts.Ledger.PaneMessages.SendAgain(ctx, of.InboxKey, again...)
+	if err == nil && len(lost) > 0 {
+		_, err = t.opts.Ledger.PaneMessages.EndTasks(ctx, of.InboxKey, ledger.TaskEnd{Lost: "the session ended"}, lost...)
+	}
+	t.changed(of.InboxKey)
+	return others, errors.Join(err, t.notify(ctx))
 }

@@ -162,7 +162,7 @@ func newStage(t testing.TB) *stage {
 	f := teamstest.New(t)
 	dir := t.TempDir()
 	s := &stage{t: t, root: f.Root, state: teamstest.StateDir(t)}
-	s.transcript = filepath.Join(f.Root.Path(), "projects", transcript.Slug(dir), session+".jsonl")
+	s.transcript = filepath.Join(f.Root.Path(), "projects", transcript.Slug(dir), sessionID+".jsonl")
 	must(t, os.MkdirAll(filepath.Dir(s.transcript), 0o700))
 	id, err := server.Run(t.Context(), nil, "new-session", "-d", "-P", "-F", "#{pane_id}", "-x", "100", "-y", "30", "-c", dir,
 		"env", envProgram+"="+s.transcript, os.Args[0])

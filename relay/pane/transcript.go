@@ -448,16 +448,24 @@ func (p *proof) find(ctx context.Context) (progress, bool) {
 	return s, ok
 }
 
-// holds reports whether the transcripts show that the message was taken. A record of the queue that is older than the sending does not
-// count: an earlier process queued the message, and its queue ended with it.
-func (p *proof) holds(ctx context.Context) bool {
+// has is what is known of the message if the transcripts name it.
+func (p *proof) has(ctx context.Context) facts { return p.known(p.find(ctx)) }
+
+// shown is has, but a record of the queue that is older than the sending does not count: an earlier process queued the message, and its queue
+// ended with it.
+func (p *proof) shown(ctx context.Context) facts {
 	s, ok := p.find(ctx)
 	before := !s.queuedAt.IsZero() && s.queuedAt.Before(p.since.Truncate(time.Millisecond)) // in which transcripts have times
-	return ok && (s.given || s.kept || !before)
+	return p.known(s, ok && (s.given || s.kept || !before))
 }
 
-// altered reports whether the transcripts have another text than was sent.
-func (p *proof) altered(ctx context.Context) bool {
-	s, ok := p.find(ctx)
-	return ok && s.altered(p.text)
+func (p *proof) known(s progress, ok bool) (f facts) {
+	if !ok {
+		return f
+	}
+	f = facts{shown: true, altered: s.altered(p.text), task: ledger.TaskSent, transcript: s.path}
+	if s.given {
+		f.task = ledger.TaskGiven
+	}
+	return f
 }

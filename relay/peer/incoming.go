@@ -72,13 +72,13 @@ func (b *Mailbox) read(c *net.UnixConn) {
 				status = Refused
 			}
 			for _, id := range append(f.Dropped, f.Of) {
-				b.notice(id, pid, Notice{status, cmp.Or(f.Drop, f.Reason)}, nil)
+				b.notice(id, pid, Notice{Status: status, Reason: cmp.Or(f.Drop, f.Reason)}, nil)
 			}
 		case f.Type == "control" && f.Action == "peer_idle_notice":
 			b.notice(f.Of, pid, Notice{Status: Status(f.State)}, nil)
 		case f.Type == "control" && f.Action == "delivery_status":
 			for _, id := range append(q.Dropped, q.Of) {
-				b.notice(id, pid, Notice{Status(f.Status), cmp.Or(q.Drop, f.Reason)}, qwenStatus)
+				b.notice(id, pid, Notice{Status: Status(f.Status), Reason: cmp.Or(q.Drop, f.Reason)}, qwenStatus)
 			}
 		}
 	}
@@ -129,6 +129,7 @@ func (b *Mailbox) notice(id string, pid int, n Notice, after func(was, now Statu
 			return
 		}
 	}
+	n.Repeated = strings.Contains(n.Reason, "duplicate") // as both programs name it
 	b.notices[id] = n
 	close(b.told)
 	b.told = make(chan struct{})

@@ -154,6 +154,8 @@ const (
 type Notice struct {
 	Status Status
 	Reason string // why, for people
+
+	Repeated bool // it was dropped since the same text came before
 }
 
 // Mailbox is where sessions answer: a socket in each directory where there is one of theirs. It may

@@ -1,0 +1,153 @@
+package pane
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox/ledger"
+)
+
+// carrier delivers one message at a time, and records what becomes of it.
+type carrier struct{ *shared }
+
+// way returns the way to a pane or a session, which is recorded with its process.
+func (c *carrier) way(ctx context.Context, of *Pane, m ledger.PaneMessage) (way, error) {
+	if !of.IsSession() {
+		return &terminal{carrier: c, of: *of, agent: c.views.agent(*of), record: c.transcripts.proof(*of, m)}, nil
+	}
+	now, err := c.sessions.process(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{carrier: c, of: *of, now: now, record: c.transcripts.proof(*of, m), most: 2}
+	switch {
+	case of.Profile == Codex:
+		if m.Policy == string(ByQueue) { // it stays in the queue if its person has interrupted the session; then it is not put there again
+			s.most = math.MaxInt
+		}
+		return codexSession{s}, nil
+	case of.Profile == Qwen:
+		s.most = 5 // a session that has it only repeats its last notice, which is lost when our process is killed
+		return qwenSession{s}, nil
+	case now.Socket == "" || c.reach(now) == ByHook:
+		return hook{s}, nil
+	}
+	return socket{s}, nil
+}
+
+// carry gives one message to its agent, or finds out what became of it, and records that.
+func (c *carrier) carry(ctx context.Context, of Pane, m ledger.PaneMessage) error {
+	defer c.changed(m.InboxKey)
+	w, err := c.way(ctx, &of, m)
+	if err != nil {
+		return err
+	}
+	a := &attempt{message: m, uuids: []string{m.UUID}, frame: m.Frame}
+	var f facts
+	if m.Frame != "" {
+		frame, found, err := c.opts.Ledger.Frames.Frame(ctx, m.Frame)
+		if err != nil || !found {
+			return err
+		}
+		a.session, a.tries = frame.Session, frame.Tries
+	} else if !m.SentAt.IsZero() { // a person tries it again, and the first time it may have been taken after all
+		p := c.transcripts.proof(of, m)
+		f = p.shown(ctx)
+		there, _ := p.find(ctx)
+		f.shown = f.shown && !f.altered && (there.given || there.kept || !of.IsSession()) // the queue of a session ends with its process
+	}
+	if !f.shown {
+		if f, err = w.look(ctx, a); err != nil {
+			return err
+		}
+	}
+	if decide(f) == give {
+		f, err = w.give(ctx, a)
+	}
+	return errors.Join(err, c.settle(context.WithoutCancel(ctx), a, f)) // what is known is recorded even if ctx has ended
+}
+
+// commit records that an attempt is about to be made, and to which process, if it is one of a session.
+func (c *carrier) commit(ctx context.Context, a *attempt, text, session string) error {
+	if a.frame == "" {
+		bytes, err := json.Marshal(text)
+		if err := cmp.Or(err, ctx.Err()); err != nil {
+			return err
+		}
+		f := ledger.Frame{
+			UUID: uuid.NewString(), InboxKey: a.message.InboxKey, Kind: ledger.FrameCommand, Bytes: bytes, Session: session, State: ledger.FrameWritten, At: time.Now(),
+		}
+		if err := c.opts.Ledger.PaneMessages.PasteFrame(ctx, f, a.uuids...); err != nil {
+			return err
+		}
+		a.frame, a.message.SentAt = f.UUID, f.At
+		c.changed(a.message.InboxKey)
+	}
+	if a.session = session; session == "" {
+		return nil
+	}
+	return c.opts.Ledger.Frames.Tried(context.WithoutCancel(ctx), a.frame, session)
+}
+
+// settle records what is known of a message.
+func (c *carrier) settle(ctx context.Context, a *attempt, f facts) (err error) {
+	l, do := c.opts.Ledger, decide(f)
+	switch do {
+	case confirm:
+		if a.frame == "" {
+			return c.queue.end(ctx, a.message, ledger.Done, "the transcript has it")
+		}
+		err = l.PaneMessages.ConfirmFrame(ctx, a.frame, "", f.task, f.transcript)
+	case refuse:
+		err = l.PaneMessages.FailFrame(ctx, a.frame, ledger.CauseNotSent.Reason(f.refused), ledger.TaskNone)
+	case takeBack:
+		if a.frame != "" {
+			err = l.PaneMessages.ReturnFrame(ctx, a.frame, f.absent)
+		}
+	case giveUp:
+		if f.altered {
+			f.doubt, f.task = altered, ledger.TaskNone
+		}
+		err = l.PaneMessages.FailFrame(ctx, a.frame, ledger.CauseUnknown.Reason(f.doubt), f.task)
+	}
+	if err != nil {
+		return ignoreMoved(err, a.frame)
+	}
+	if do != keep && do != leave && do != give {
+		c.incoming.mailbox.Forget(a.message.UUID)
+		c.incoming.mailbox.Forget(a.frame)
+	}
+	if (do == keep || do == takeBack) && f.hold.why != "" {
+		next := cmp.Or(f.hold.next, c.nextTry(a.message))
+		if f.hold.next.IsZero() && do == keep && a.session != "" { // it may be shown at any time
+			next = time.Now().Add(min(time.Since(a.message.SentAt)/4+c.timing.look, c.timing.repeat/8))
+		}
+		err = l.PaneMessages.Hold(ctx, a.message.UUID, string(f.hold.why), f.hold.detail, next)
+	}
+	return err
+}
+
+func (c *carrier) nextTry(m ledger.PaneMessage) time.Time {
+	wait := c.timing.maxTry
+	if m.Tries < 16 {
+		wait = min(c.timing.firstTry<<m.Tries, wait)
+	}
+	return time.Now().Add(wait)
+}
+
+// ignoreMoved leaves out the error of a step with a message that another process has dropped
+// or removed since it was read. The step changed nothing.
+func ignoreMoved(err error, uuids ...string) error {
+	state, ok := errors.AsType[*ledger.StateError](err)
+	if errors.Is(err, ledger.ErrUnknown) || ok && slices.Contains(uuids, state.UUID) {
+		return nil
+	}
+	return err
+}
