@@ -30,6 +30,7 @@ func TestBackward(t *testing.T) {
 				file, want = file+"torn", append(want, "torn")
 			}
 			slices.Reverse(want)
+			want = slices.DeleteFunc(want, func(line string) bool { return line == "" })
 			var got []string
 			for line := range transcript.Backward(bytes.NewReader([]byte(file)), int64(len(file))) {
 				got = append(got, string(line))

@@ -35,7 +35,7 @@ type Tail struct {
 // Left returns how many bytes of the file, as large as it was at the last look, were not read yet.
 func (t *Tail) Left() int64 { return t.info.Size() - t.offset }
 
-// Lines yields the lines that were not read yet, without spaces around them. A line is valid until
+// Lines yields the lines that were not read yet, without spaces and NULs around them. A line is valid until
 // the next one. Of a line with several records, each is yielded. One that begins before the offset is left out. The last one may have no newline; it
 // is read when it is a whole record.
 func (t *Tail) Lines() iter.Seq2[[]byte, error] {
@@ -78,7 +78,7 @@ func (t *Tail) Lines() iter.Seq2[[]byte, error] {
 				continue
 			case errors.Is(err, io.EOF):
 				t.ended = true
-				if _, whole := Parse(part); half || !whole {
+				if all := slices.Collect(split(part)); half || len(all) == 0 || !whole(all[len(all)-1]) {
 					return
 				}
 			case err != nil:
@@ -87,7 +87,7 @@ func (t *Tail) Lines() iter.Seq2[[]byte, error] {
 			}
 			at += size
 			t.offset = at
-			if part = bytes.TrimSpace(part); len(part) > 0 && size <= limit && !half {
+			if size <= limit && !half {
 				for record := range split(part) {
 					if !yield(record, nil) {
 						return
@@ -104,10 +104,10 @@ func (t *Tail) Lines() iter.Seq2[[]byte, error] {
 	}
 }
 
-// split yields the records of a line. There are several if a newline was lost in a crash.
+// split yields the records of a line. After a crash there can be several, since a newline was lost, with NULs before each.
 func split(line []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		for bytes.Contains(line, []byte(`}{"`)) {
+		for line = trim(line); bytes.Contains(line, []byte(`}{"`)) || bytes.Contains(line, []byte("}\x00")); {
 			d := json.NewDecoder(bytes.NewReader(line))
 			var first json.RawMessage
 			if d.Decode(&first) != nil {
@@ -117,13 +117,18 @@ func split(line []byte) iter.Seq[[]byte] {
 			if !yield(line[:end]) {
 				return
 			}
-			line = line[end:]
+			line = trim(line[end:])
 		}
 		if len(line) > 0 {
 			yield(line)
 		}
 	}
 }
+
+// whole reports whether a record is complete, though maybe after a part of another.
+func whole(record []byte) bool { _, ok := Parse(record); return ok }
+
+func trim(line []byte) []byte { return bytes.Trim(line, " \t\r\n\x00") }
 
 // Last makes a [Tail] begin that many bytes before the end.
 func Last(bytes int64) func(io.ReaderAt, int64) int64 {
@@ -154,7 +159,7 @@ func Lines(path string, last int64) iter.Seq2[[]byte, error] {
 	}
 }
 
-// backward yields the lines of a file, the last one first, and where they begin, so that a long
+// backward yields the records of a file, the last one first, and where their lines begin, so that a long
 // conversation before what is looked for costs nothing.
 func backward(file io.ReaderAt, size int64) iter.Seq2[int64, []byte] {
 	return func(yield func(int64, []byte) bool) {
@@ -179,7 +184,12 @@ func backward(file io.ReaderAt, size int64) iter.Seq2[int64, []byte] {
 					line = bytes.Join(rest, nil)
 				}
 				rest, long = nil, 0
-				if !yield(start+int64(i+1), line) || i < 0 {
+				for _, record := range slices.Backward(slices.Collect(split(line))) {
+					if !yield(start+int64(i+1), record) {
+						return
+					}
+				}
+				if i < 0 {
 					return
 				}
 				data = data[:i]

@@ -117,6 +117,8 @@ func TestRecordsThatShareALine(t *testing.T) {
 		a[:20] + b + "\n":                          "b",
 		strings.Repeat("\x00", 700) + a + "\n" + b: "a b",
 		b + "\n" + strings.Repeat("\x00", 90_000) + a + "\n" + b + "\n": "b a b",
+		a + strings.Repeat("\x00", 700) + b + b + "\n":                  "a b b",
+		a + `{"type":"summary"}`:                                        "a ",
 	} {
 		path := filepath.Join(t.TempDir(), "a.jsonl")
 		put(t, path, content)
@@ -132,6 +134,15 @@ func TestRecordsThatShareALine(t *testing.T) {
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("of %.200q: %q, want %q", content, got, want)
+		}
+		got = nil
+		for line := range Backward(strings.NewReader(content), int64(len(content))) {
+			if r, ok := Parse(line); ok {
+				got = append([]string{r.UUID}, got...)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("backward, of %.200q: %q, want %q", content, got, want)
 		}
 	}
 }
