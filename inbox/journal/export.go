@@ -9,64 +9,47 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"teambridge/inbox"
 	"teambridge/teams/rawjson"
 )
 
-// line is one exported message.
+// line is one exported record.
 type line struct {
-	Seq        int64           `json:"seq"`
-	Root       string          `json:"root"`
-	Team       string          `json:"team"`
-	CreatedAt  int64           `json:"createdAt"` // milliseconds
-	Inbox      string          `json:"inbox"`
-	ID         string          `json:"id"`
-	Kind       string          `json:"kind"`
-	Occurrence int             `json:"occurrence"`
-	FirstSeen  time.Time       `json:"firstSeen"`
-	ReadAt     *time.Time      `json:"readAt,omitempty"`
-	GoneAt     *time.Time      `json:"goneAt,omitempty"`
-	Said       string          `json:"said,omitempty"`
-	Answer     string          `json:"answer,omitempty"`
-	Row        json.RawMessage `json:"row,omitempty"`
-	RowBase64  []byte          `json:"rowBase64,omitempty"`
-}
-
-// relayedLine is one exported relay event.
-type relayedLine struct {
 	Seq       int64  `json:"seq"`
 	Root      string `json:"root"`
 	Team      string `json:"team"`
 	CreatedAt int64  `json:"createdAt"` // milliseconds
 	Inbox     string `json:"inbox"`
 	ID        string `json:"id,omitempty"`
-	Relay     struct {
-		State    string    `json:"state"`
-		Reason   string    `json:"reason,omitempty"`
-		At       time.Time `json:"at"`
-		Delivery string    `json:"delivery,omitempty"`
-		From     string    `json:"from,omitempty"`
-		Person   bool      `json:"person,omitempty"`
-		PID      int       `json:"pid,omitempty"`
-		Session  string    `json:"session,omitempty"`
-	} `json:"relay"`
+
+	// Of a message.
+	Kind       string          `json:"kind,omitempty"`
+	Occurrence int             `json:"occurrence,omitempty"`
+	FirstSeen  time.Time       `json:"firstSeen,omitzero"`
+	ReadAt     time.Time       `json:"readAt,omitzero"`
+	GoneAt     time.Time       `json:"goneAt,omitzero"`
+	Said       string          `json:"said,omitempty"`
+	Answer     string          `json:"answer,omitempty"`
+	Row        json.RawMessage `json:"row,omitempty"`
+	RowBase64  []byte          `json:"rowBase64,omitempty"`
+
+	Relay *relayLine `json:"relay,omitempty"`
+
+	// Of an envelope.
+	Session  string          `json:"session,omitempty"`
+	Envelope json.RawMessage `json:"envelope,omitempty"`
 }
 
-// saidLine is one exported envelope.
-type saidLine struct {
-	Seq       int64           `json:"seq"`
-	Root      string          `json:"root"`
-	Team      string          `json:"team"`
-	CreatedAt int64           `json:"createdAt"` // milliseconds
-	Inbox     string          `json:"inbox"`
-	ID        string          `json:"id"`
-	Session   string          `json:"session"`
-	Envelope  json.RawMessage `json:"envelope"`
-}
-
-// exported is a line with its number.
-type exported struct {
-	seq  int64
-	line any
+// relayLine is what a relay event has besides.
+type relayLine struct {
+	State    string    `json:"state"`
+	Reason   string    `json:"reason,omitempty"`
+	At       time.Time `json:"at"`
+	Delivery string    `json:"delivery,omitempty"`
+	From     string    `json:"from,omitempty"`
+	Person   bool      `json:"person,omitempty"`
+	PID      int       `json:"pid,omitempty"`
+	Session  string    `json:"session,omitempty"`
 }
 
 // Export writes the messages that q selects, one JSON object a line: seq, root, team,
@@ -80,51 +63,47 @@ type exported struct {
 // an object with state, reason, at, and delivery, from and person or pid and session. An
 // envelope has its id, the session and the envelope itself. A Limit is for each of the three.
 func (j *Journal) Export(ctx context.Context, w io.Writer, q Query) error {
-	lines := Merge(q.Newest, func(e exported) int64 { return e.seq },
+	lines := Merge(q.Newest, func(l line) int64 { return l.Seq },
 		Map(j.Messages.All(ctx, q), messageLine), Map(j.RelayEvents.All(ctx, q), eventLine), Map(j.Envelopes.All(ctx, EnvelopeQuery{Query: q}), envelopeLine))
-	for e, err := range lines {
+	for l, err := range lines {
 		if err != nil {
 			return err
 		}
-		line, err := rawjson.Encode(e.line) // escapes would change rows, too
+		text, err := rawjson.Encode(l) // escapes would change rows, too
 		if err == nil {
-			_, err = w.Write(append(line, '\n'))
+			_, err = w.Write(append(text, '\n'))
 		}
 		if err != nil {
-			return fmt.Errorf("journal: export record %d: %w", e.seq, err)
+			return fmt.Errorf("journal: export record %d: %w", l.Seq, err)
 		}
 	}
 	return nil
 }
 
-func envelopeLine(e Envelope) (*exported, error) {
-	return &exported{e.Seq, saidLine{e.Seq, e.Root, e.Team, e.CreatedAt, e.Inbox, e.ID, e.Session, e.Raw}}, nil
+func lineOf(seq int64, k inbox.InboxKey, id string) *line {
+	return &line{Seq: seq, Root: k.Root, Team: k.Team, CreatedAt: k.CreatedAt, Inbox: k.Inbox, ID: id}
 }
 
-func eventLine(e RelayEvent) (*exported, error) {
-	l := relayedLine{Seq: e.Seq, Root: e.Root, Team: e.Team, CreatedAt: e.CreatedAt, Inbox: e.Inbox, ID: e.ID}
-	r := &l.Relay
-	r.State, r.Reason, r.At, r.Delivery, r.From, r.Person = e.State, e.Reason, e.At, e.Delivery, e.From, e.Person
-	r.PID, r.Session = e.PID, e.Session
-	return &exported{e.Seq, l}, nil
+func envelopeLine(e Envelope) (*line, error) {
+	l := lineOf(e.Seq, e.InboxKey, e.ID)
+	l.Session, l.Envelope = e.Session, e.Raw
+	return l, nil
 }
 
-func messageLine(m Record) (*exported, error) {
-	l := line{
-		Seq: m.Seq, Root: m.Root, Team: m.Team, CreatedAt: m.CreatedAt, Inbox: m.Inbox,
-		ID: m.ID(), Kind: m.Kind(), Occurrence: m.Occurrence, FirstSeen: m.FirstSeen, Said: m.Prompt, Answer: m.Answer,
-	}
-	if !m.ReadAt.IsZero() {
-		l.ReadAt = &m.ReadAt
-	}
-	if !m.GoneAt.IsZero() {
-		l.GoneAt = &m.GoneAt
-	}
+func eventLine(e RelayEvent) (*line, error) {
+	l := lineOf(e.Seq, e.InboxKey, e.ID)
+	l.Relay = &relayLine{e.State, e.Reason, e.At, e.Delivery, e.From, e.Person, e.PID, e.Session}
+	return l, nil
+}
+
+func messageLine(m Record) (*line, error) {
+	l := lineOf(m.Seq, m.InboxKey, m.ID())
+	l.Kind, l.Occurrence, l.FirstSeen, l.ReadAt, l.GoneAt, l.Said, l.Answer = m.Kind(), m.Occurrence, m.FirstSeen, m.ReadAt, m.GoneAt, m.Prompt, m.Answer
 	var row bytes.Buffer
 	if utf8.Valid(m.Raw) && json.Compact(&row, m.Raw) == nil {
 		l.Row = row.Bytes()
 	} else {
 		l.RowBase64 = m.Raw
 	}
-	return &exported{m.Seq, l}, nil
+	return l, nil
 }

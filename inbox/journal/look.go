@@ -35,26 +35,22 @@ func (j *Journal) Look(ctx context.Context, boxes ...inbox.InboxKey) error {
 	return ctx.Err()
 }
 
-func lookAt(ctx context.Context, b inbox.InboxKey) (s Snapshot, ok bool) {
-	s = Snapshot{InboxKey: b, At: time.Now()}
-	rows, err := readInbox(ctx, b)
-	s.Rows, s.Done = rows, time.Now()
-	switch {
-	case err == nil, errors.Is(err, inbox.ErrEmpty):
-		return s, true
-	case errors.Is(err, inbox.ErrMissing), errors.Is(err, teams.ErrTeamGone):
-		s.Gone = true
-		return s, true
+func lookAt(ctx context.Context, b inbox.InboxKey) (Snapshot, bool) {
+	at := time.Now()
+	s, err := readInbox(ctx, b)
+	s.InboxKey = b
+	if errors.Is(err, teams.ErrTeamGone) {
+		s.Gone, s.At, s.Done, err = true, at, time.Now(), nil
 	}
-	return s, false
+	return s, err == nil || errors.Is(err, inbox.ErrEmpty)
 }
 
 // readInbox reads an inbox once. It fails with [teams.ErrTeamGone] if the name now belongs to
 // another team.
-func readInbox(ctx context.Context, b inbox.InboxKey) ([]inbox.Row, error) {
+func readInbox(ctx context.Context, b inbox.InboxKey) (s Snapshot, err error) {
 	root, err := teams.Open(b.Root)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	defer root.Close()
 	t, err := root.Team(b.Team)
@@ -62,21 +58,32 @@ func readInbox(ctx context.Context, b inbox.InboxKey) ([]inbox.Row, error) {
 		if errors.As(err, new(*teams.NotFoundError)) {
 			err = teams.ErrTeamGone
 		}
-		return nil, err
+		return s, err
 	}
 	defer t.Close()
 	c, err := t.Config(ctx)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	if c.Instance() != b.Instance() {
-		return nil, teams.ErrTeamGone
+		return s, teams.ErrTeamGone
 	}
 	box, err := inbox.Open(t, b.Inbox, nil) // reading takes no lock
 	if err != nil {
-		return nil, err
+		return s, err
 	}
+	return readOnce(ctx, box)
+}
+
+// readOnce reads an inbox once, where [inbox.Inbox.Read] waits until it can be read: the error is then [context.Canceled].
+func readOnce(ctx context.Context, box *inbox.Inbox) (s Snapshot, err error) {
 	once, cancel := context.WithCancel(ctx)
-	cancel() // so that Read tries once and does not wait
-	return box.Read(once)
+	cancel() // Read looks once before it waits
+	s.At = time.Now()
+	s.Rows, err = box.Read(once)
+	s.Done = time.Now()
+	if errors.Is(err, inbox.ErrMissing) {
+		s.Gone, err = true, nil
+	}
+	return s, err
 }

@@ -157,7 +157,7 @@ func TestExport(t *testing.T) {
 			t.Errorf("line %d: %.300s\nwant row %s", i, text, compact.String())
 		}
 		if l.Seq != int64(i+1) || l.Team != "blue" || l.CreatedAt != blue().CreatedAt || l.Inbox != "bob" || l.Root != root ||
-			l.Kind != "message" || l.ID != s.Rows[i].ID() || l.Occurrence != 1 || !l.FirstSeen.Equal(at(1)) || !l.GoneAt.Equal(at(2)) || (l.ReadAt != nil) != (i == 1) {
+			l.Kind != "message" || l.ID != s.Rows[i].ID() || l.Occurrence != 1 || !l.FirstSeen.Equal(at(1)) || !l.GoneAt.Equal(at(2)) || l.ReadAt.IsZero() == (i == 1) {
 			t.Errorf("line %d: %+v", i, l)
 		}
 	}

@@ -373,16 +373,9 @@ func (t *Tap) look(ctx context.Context, name, inboxName string) {
 		t.warn(ctx, name+"/"+inboxName, err)
 		return
 	}
-	// Read looks once before it waits.
-	once, cancel := context.WithCancel(ctx)
-	cancel()
 	for range 3 {
-		at := time.Now()
-		rows, err := box.Read(once)
-		s := Snapshot{Rows: rows, At: at, Done: time.Now()}
+		s, err := readOnce(ctx, box)
 		switch {
-		case errors.Is(err, inbox.ErrMissing):
-			s.Gone = true
 		case errors.Is(err, context.Canceled):
 			t.wait(ctx, name, box)
 			return
