@@ -57,30 +57,46 @@ func (r *Root) Choose(ctx context.Context, cwd string) (*Team, error) {
 	return nil, &AmbiguousTeamError{Teams: live}
 }
 
-// Living returns the names of the teams that have a member, under any spelling of its name,
-// and a lead that is not known to be gone. A team that cannot be read has none.
+// Living returns the names of the teams that [Root.Having] opens.
 func (r *Root) Living(ctx context.Context, member string) (found []string, err error) {
+	all, err := r.Having(ctx, member)
+	for _, t := range all {
+		found = append(found, t.Name())
+		t.Close()
+	}
+	return found, err
+}
+
+// Having opens the teams that have all these members, under any spelling of their names, and a lead that is not known to be
+// gone. A team that cannot be read has none. Close them.
+func (r *Root) Having(ctx context.Context, members ...string) (found []*Team, err error) {
 	all, err := r.Teams()
 	for _, l := range all {
-		if !l.Orphan && l.Err == nil && r.livesIn(ctx, l.Name, member) {
-			found = append(found, l.Name)
+		if l.Orphan || l.Err != nil {
+			continue
+		}
+		switch t, err := r.Team(l.Name); {
+		case err != nil:
+		case t.has(ctx, members):
+			found = append(found, t)
+		default:
+			t.Close()
 		}
 	}
 	return found, err
 }
 
-func (r *Root) livesIn(ctx context.Context, team, member string) bool {
-	t, err := r.Team(team)
-	if err != nil {
-		return false
-	}
-	defer t.Close()
+func (t *Team) has(ctx context.Context, members []string) bool {
 	c, err := t.Config(ctx)
 	if err != nil {
 		return false
 	}
-	name, err := c.Resolve(member, nil)
-	return err == nil && name != "" && t.LeadState(c, time.Now()) != Gone
+	for _, m := range members {
+		if name, err := c.Resolve(m, nil); err != nil || name == "" {
+			return false
+		}
+	}
+	return t.LeadState(c, time.Now()) != Gone
 }
 
 // candidate looks into one team. What cannot be read leaves the rest unknown.

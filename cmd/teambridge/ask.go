@@ -66,13 +66,10 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 	if err := oneWay(o.via); err != nil {
 		return err
 	}
-	s := a.scope()
-	s.Via = o.via
-	to, err := a.targetIn(ctx, s, address) // for the notes while it waits
-	if err != nil {
-		return err
-	}
 	q := api.NewQuestion{NewMessage: o.message(body)}
+	if q.Scope = new(a.scope()); o.via != "" {
+		q.Tmux, _ = a.socket("") // of the environment, which has no error
+	}
 	if q.Dir, err = a.personDir(); err != nil {
 		return err
 	}
@@ -80,20 +77,18 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 		q.Timeout = o.timeout.String()
 	}
 	ctx = bridge.WithPerson(ctx)
-	done, id := a.working("waiting for an answer from %s", to.Member()), ""
-	if to.Queued {
-		id = uuid.NewString()
-		noted, working := a.noteHeld(ctx, to.Team, id), done
-		done = func() { noted(); working() }
-	}
+	done, id := a.working("waiting for an answer from %s", address), uuid.NewString()
+	noted := a.noteHeld(ctx, id)
 	answer, err := once(ctx, a, a.bridge(ctx), id, true, func(b api.Bridge, id string) (api.Answered, error) {
-		answer, err := b.Ask(ctx, to.Team, to.Member(), id, q)
+		answer, err := b.Ask(ctx, api.AnyTeam, address, id, q)
 		answer.Sent.ID = cmp.Or(answer.Sent.ID, id) // a service that is left alone has it, too
 		return answer, a.unsure(err, id)
 	})
+	noted()
 	done()
+	a.chosen = cmp.Or(answer.Sent.Team, a.chosen)
 	if err == nil && answer.Joined != "" {
-		a.note("joined %s as %s, so that agents can answer; \"teambridge leave\" undoes it", to.Team, answer.Joined)
+		a.note("joined %s as %s, so that agents can answer; \"teambridge leave\" undoes it", answer.Sent.Team, answer.Joined)
 	}
 	if answer.Sent.Reach == string(teams.NoTeammate) {
 		a.reachNote(answer.Sent)

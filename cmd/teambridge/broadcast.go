@@ -56,19 +56,15 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	if err != nil {
 		return err
 	}
-	to, err := a.target(ctx)
-	if err != nil {
-		return err
-	}
-	if agreed, err := mayTellSessions(ctx, a, to, o.except, text == "-"); err != nil || !agreed {
+	if agreed, err := mayTellSessions(ctx, a, o.except, text == "-"); err != nil || !agreed {
 		return err
 	}
 	a.leaveOpen = true
 	ctx = bridge.WithPerson(ctx)
 	m := o.message(body)
 	all, err := once(ctx, a, a.bridge(ctx), "", true, func(b api.Bridge, id string) ([]api.Sent, error) {
-		all, err := b.Broadcast(ctx, to.Team, id, api.NewBroadcast{
-			Text: m.Text, Summary: m.Summary, Color: m.Color, From: m.From, Protocol: m.Protocol, Except: o.except, IncludeLead: o.includeLead, PaneOptions: m.PaneOptions,
+		all, err := b.Broadcast(ctx, api.AnyTeam, id, api.NewBroadcast{
+			Text: m.Text, Summary: m.Summary, Color: m.Color, From: m.From, Protocol: m.Protocol, Except: o.except, IncludeLead: o.includeLead, PaneOptions: m.PaneOptions, Scope: new(a.scope()),
 		})
 		var typing sync.WaitGroup // each waits until it is typed
 		for i := range all {
@@ -99,9 +95,13 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 
 // mayTellSessions asks the person at a terminal whether all sessions are meant, which have nothing to do with one another. piped says
 // that standard input was the text.
-func mayTellSessions(ctx context.Context, a *app, to api.Target, except []string, piped bool) (bool, error) {
-	if !to.Apart || !a.keyboard || piped || a.json {
+func mayTellSessions(ctx context.Context, a *app, except []string, piped bool) (bool, error) {
+	if s := a.scope(); !a.keyboard || piped || a.json || s.AnyTeam() {
 		return true, nil
+	}
+	to, err := a.target(ctx)
+	if err != nil || !to.Apart {
+		return true, err
 	}
 	members, err := a.bridge(ctx).Status(ctx, to.Team)
 	if err != nil {

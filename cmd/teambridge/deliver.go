@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -25,7 +24,7 @@ func (a *app) deliver(ctx context.Context, m api.NewMessage, o sendOptions, send
 		case o.id == "" || first.State != "": // the files may find the message that the service has just sent
 			sent.Deduplicated = first.Deduplicated
 		}
-		until := cmp.Or(m.Wait, sent.Next())
+		until := sent.Until(m.Wait)
 		if first = sent; until == "" || o.dryRun {
 			return sent, nil
 		}
@@ -64,6 +63,6 @@ func (a *app) showsWait(ctx context.Context, s api.Sent) (stop func()) {
 	if s.State != api.Waiting {
 		return done
 	}
-	noted := a.noteHeld(ctx, s.Team, s.ID)
+	noted := a.noteHeld(ctx, s.ID)
 	return func() { noted(); done() }
 }

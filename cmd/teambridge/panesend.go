@@ -34,8 +34,8 @@ func (o *paneOptions) flags(cmd *cobra.Command, notify bool) {
 // paneTimeout is how long a message to a pane may wait, where nobody says.
 const paneTimeout = 30 * time.Second
 
-// noteHeld notes why a message to a pane of a team waits, whenever that changes, until stop is called.
-func (a *access) noteHeld(ctx context.Context, team, id string) (stop func()) {
+// noteHeld notes why a message in a queue waits, whenever that changes, until stop is called.
+func (a *access) noteHeld(ctx context.Context, id string) (stop func()) {
 	b := a.bridge(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -49,7 +49,7 @@ func (a *access) noteHeld(ctx context.Context, team, id string) (stop func()) {
 				return
 			case <-tick.C:
 			}
-			all, _ := b.Deliveries(ctx, "", api.DeliveryQuery{Team: team, State: string(ledger.Claimed)}) // who waits for the outcome says it
+			all, _ := b.Deliveries(ctx, "", api.DeliveryQuery{State: string(ledger.Claimed)}) // who waits for the outcome says it
 			for _, d := range all {
 				if d.ID == id && d.Reason != said && d.Reason != "" {
 					a.note("the message to %s waits: %s", d.Member, d.Reason)

@@ -24,24 +24,6 @@ import (
 // they mean are taken, too.
 var waits = []string{"sent", api.Received, api.Seen, api.Stored}
 
-// awaits returns the state that the value of --wait means for a message to an address. A message to a session or pane is in its last
-// state once it was received. To another machine, received is a state of its own.
-func (a *app) awaits(ctx context.Context, address string, o sendOptions) (string, error) {
-	if o.wait != api.Received {
-		return cmp.Or(map[string]string{"sent": api.Verified}[o.wait], o.wait), nil
-	}
-	s := a.scope()
-	s.Via = o.via
-	to, err := a.targetIn(ctx, s, address)
-	switch {
-	case err != nil || to.Way == api.WayMachine:
-		return o.wait, err
-	case to.Way != api.WayInbox || o.via != "":
-		return api.Verified, nil
-	}
-	return api.Consumed, nil
-}
-
 type sendOptions struct {
 	from    string
 	summary string
@@ -194,8 +176,8 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	if err := oneWay(o.via); err != nil {
 		return err
 	}
-	if o.wait, err = a.awaits(ctx, address, o); err != nil {
-		return err
+	if o.wait == "sent" {
+		o.wait = api.Verified
 	}
 	m := o.message(body)
 	if m.Scope = new(a.scope()); o.via != "" {

@@ -9,7 +9,11 @@
 // escaped here: escape them before showing them.
 package api
 
-import "time"
+import (
+	"cmp"
+	"strings"
+	"time"
+)
 
 // Team is one team under a Claude directory.
 type Team struct {
@@ -203,6 +207,18 @@ func (s *Sent) Next() string {
 		}
 	}
 	return ""
+}
+
+// Until returns the state to wait for, given the state that is wanted, or "". A message to a session or pane is in its last state
+// once it was received, and a row or a prompt when the agent has taken it. To another machine, received is a state of its own.
+func (s *Sent) Until(wanted string) string {
+	switch {
+	case wanted != Received, s.Delivery != "" && strings.Contains(s.Team, "@"):
+		return cmp.Or(wanted, s.Next())
+	case s.Typed():
+		return s.Next()
+	}
+	return Consumed
 }
 
 // Typed reports whether a message is typed into a pane or written to a session, or was to be.

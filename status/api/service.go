@@ -176,7 +176,7 @@ type NewMessage struct {
 	// and the team in the path does not count. Of an agent, "user" is the person, and members of its own team are meant first.
 	Scope *Scope `json:"scope,omitempty"`
 
-	// Wait is the state that [Bridge.Await] will be asked to wait for, if it is another one than [Sent.Next]. The message is
+	// Wait is what [Sent.Until] is given for [Bridge.Await], if it is another state than [Sent.Next]. The message is
 	// refused if that can never be known of it.
 	Wait string `json:"wait,omitempty"`
 }
@@ -190,6 +190,7 @@ type NewBroadcast struct {
 	Protocol    bool     `json:"protocol,omitempty"` // as in [NewMessage]
 	Except      []string `json:"except,omitempty"`   // members to leave out; the sender is always left out
 	IncludeLead bool     `json:"includeLead,omitempty"`
+	Scope       *Scope   `json:"scope,omitempty"` // has the team looked up in it; the team in the path does not count
 
 	PaneOptions // only to [TeamPanes] and [TeamSessions]; Via is not for them
 }

@@ -28,7 +28,7 @@ type paneWay struct{ *Local }
 
 func (paneWay) suits(to *Target, m *api.NewMessage) error {
 	const isNot, omit = "is not for panes", "omit it: "
-	unfit, states := "", []string{api.Verified, api.Confirmed}
+	unfit, states := "", []string{api.Verified, api.Received, api.Confirmed}
 	switch {
 	case m.Via == api.ViaPane && to.session():
 		unfit = "pane is for members of teams: a session is not typed into"

@@ -20,7 +20,7 @@ type inboxWay struct{ *Local }
 func (inboxWay) suits(_ *Target, m *api.NewMessage) error {
 	return cmp.Or(
 		refuse("is for panes, and this message goes to an inbox", "register a pane with: teambridge pane add; or, for a member whose agent runs in tmux, add --via pane", forPanes(m)...),
-		waitFor(m, "is for messages to other machines", "", api.Verified, api.Consumed, api.Seen))
+		waitFor(m, "is for messages to other machines", "", api.Verified, api.Received, api.Consumed, api.Seen))
 }
 
 func (inboxWay) says(*Target) api.Target {

@@ -47,11 +47,17 @@ func (l *Local) Send(ctx context.Context, team, member, id string, m api.NewMess
 // each message has the id ID-MEMBER. If it cannot be sent to one, the others still get it: the
 // error is in what is returned for that one.
 func (l *Local) Broadcast(ctx context.Context, team, id string, m api.NewBroadcast) (all []api.Sent, err error) {
-	to, w, err := l.at(ctx, team)
+	var to Target
+	if m.Scope != nil {
+		to, err = l.Resolve(ctx, *m.Scope)
+	} else {
+		to, err = l.In(ctx, team)
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer to.Close() // nothing was written through it
+	w := l.by(&to)
 	each := api.NewMessage{Text: m.Text, Summary: m.Summary, Color: m.Color, From: m.From, Protocol: m.Protocol, PaneOptions: m.PaneOptions}
 	err = cmp.Or(refuse("is not for broadcasts", "omit it", option{"via", m.Via != "", ""}), w.suits(&to, &each), l.speaks(ctx, &to, m.From))
 	if err != nil {

@@ -121,20 +121,27 @@ func (l *Targets) Resolve(ctx context.Context, s api.Scope, names ...string) (to
 	if err != nil { // there are still the inboxes
 		l.Opts.Debug("panes are not known: %v", err)
 	}
-	living, err := l.living(ctx, members)
+	some, panes := named(list, members)
+	panes = panes && len(members) > 0
+	having, err := l.having(ctx, members)
+	if err == nil && len(having) == 1 && !panes {
+		return Target{Team: having[0], Members: members}, nil
+	}
+	var living []string
+	for _, t := range having {
+		living = append(living, t.Name())
+		err = cmp.Or(err, t.Close())
+	}
 	if err != nil {
 		return Target{}, err
 	}
-	if some, ok := named(list, members); ok && len(members) > 0 {
+	if panes {
 		if len(living) > 0 {
 			who := strings.Join(members, " and ")
 			return Target{}, api.Decide(api.CodeAmbiguousTeam, fmt.Sprintf("say which: %s@%s, or %s@%s", who, pane.Team, who, strings.Join(living, ", "+who+"@")),
 				"%s is a pane, and a member of %s", who, strings.Join(living, " and of "))
 		}
 		return Target{Members: members, Panes: some}, nil
-	}
-	if len(living) == 1 {
-		return l.In(ctx, living[0], members...)
 	}
 	if len(living) == 0 && len(members) > 0 {
 		some, err := l.FindSessions(ctx, members)
@@ -355,21 +362,13 @@ func named(list []pane.Pane, names []string) (some []pane.Pane, ok bool) {
 	return some, true
 }
 
-// living returns the names of the living teams that have all members; none if there are no
-// members.
-func (l *Targets) living(ctx context.Context, members []string) (all []string, err error) {
+// having opens the living teams that have all members; none if there are no members.
+func (l *Targets) having(ctx context.Context, members []string) ([]*teams.Team, error) {
 	root, err := l.Opts.Root()
-	for i, m := range members {
-		if err != nil || m == "" {
-			return nil, err
-		}
-		var found []string
-		if found, err = root.Living(ctx, m); i == 0 {
-			all = found
-		}
-		all = slices.DeleteFunc(all, func(team string) bool { return !slices.Contains(found, team) })
+	if err != nil || len(members) == 0 || slices.Contains(members, "") {
+		return nil, err
 	}
-	return all, err
+	return root.Having(ctx, members...)
 }
 
 // Inboxes returns the inboxes of a team that names mean, or all; with own, only those of the

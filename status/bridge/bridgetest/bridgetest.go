@@ -231,6 +231,16 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			if slices.ContainsFunc(again, func(s api.Sent) bool { return !s.Deduplicated }) {
 				w.Errorf("again: %+v", again)
 			}
+			for scope, team := range map[api.Scope]string{{Team: newer}: newer, {Default: newer}: newer, {Team: newer, Default: older}: newer, {Default: older}: older} {
+				all, err := w.b.Broadcast(w.Context(), api.AnyTeam, "", api.NewBroadcast{Text: "in scope", Scope: &scope})
+				if err != nil || len(all) == 0 || all[0].Team != team {
+					w.Errorf("%+v: %+v, %v", scope, all, err)
+				}
+			}
+			for scope, code := range map[api.Scope]api.Code{{Team: "nosuch"}: api.CodeNotFound, {}: api.CodeAmbiguousTeam} {
+				_, err := w.b.Broadcast(w.Context(), newer, "", api.NewBroadcast{Text: "hello", Scope: &scope})
+				w.fails(err, code)
+			}
 			_, err = w.b.Broadcast(w.Context(), newer, "", api.NewBroadcast{Text: "hello", Except: []string{"wroker"}})
 			w.fails(err, api.CodeNotFound)
 			_, err = w.b.Broadcast(w.Context(), newer, "", api.NewBroadcast{Text: " "})

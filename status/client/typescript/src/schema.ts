@@ -3627,6 +3627,8 @@ export interface components {
             /** @description members to leave out; the sender is always left out */
             except?: string[];
             includeLead?: boolean;
+            /** @description has the team looked up in it; the team in the path does not count */
+            scope?: components["schemas"]["Scope"];
             /**
              * @description pane: type it into the tmux pane that config.json has for the member; session: write it to the session of the member's process; queue: put it into Codex's queue, for a session of Codex that takes no messages, whose model takes it for the words of its person. Members of the teams tmux and sessions need none
              * @enum {string}
@@ -3715,7 +3717,7 @@ export interface components {
             requireAgent?: boolean;
             /** @description Scope has the member looked up in it, as Target does: the member is NAME, NAME@TEAM, or the beginning of a name, and the team in the path does not count. Of an agent, "user" is the person, and members of its own team are meant first. */
             scope?: components["schemas"]["Scope"];
-            /** @description Wait is the state that Await will be asked to wait for, if it is another one than Next. The message is refused if that can never be known of it. */
+            /** @description Wait is what Until is given for Await, if it is another state than Next. The message is refused if that can never be known of it. */
             wait?: string;
         };
         /** @description NewName is a name for a session. */
@@ -3789,7 +3791,7 @@ export interface components {
             requireAgent?: boolean;
             /** @description Scope has the member looked up in it, as Target does: the member is NAME, NAME@TEAM, or the beginning of a name, and the team in the path does not count. Of an agent, "user" is the person, and members of its own team are meant first. */
             scope?: components["schemas"]["Scope"];
-            /** @description Wait is the state that Await will be asked to wait for, if it is another one than Next. The message is refused if that can never be known of it. */
+            /** @description Wait is what Until is given for Await, if it is another state than Next. The message is refused if that can never be known of it. */
             wait?: string;
             /** @description how long to wait for the answer, such as 5m; default: forever */
             timeout?: string;
@@ -3884,7 +3886,7 @@ export interface components {
             requireAgent?: boolean;
             /** @description Scope has the member looked up in it, as Target does: the member is NAME, NAME@TEAM, or the beginning of a name, and the team in the path does not count. Of an agent, "user" is the person, and members of its own team are meant first. */
             scope?: components["schemas"]["Scope"];
-            /** @description Wait is the state that Await will be asked to wait for, if it is another one than Next. The message is refused if that can never be known of it. */
+            /** @description Wait is what Until is given for Await, if it is another state than Next. The message is refused if that can never be known of it. */
             wait?: string;
             /** @description how long to wait for the answer, such as 5m; default: forever */
             timeout?: string;
