@@ -350,9 +350,16 @@ func unsettled(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: unsettled ID")
 	}
 	db := open(ts, filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "ledger.db"))
-	err := sqlitex.ExecuteTransient(db, "UPDATE sends SET state='intent' WHERE id=?", &sqlitex.ExecOptions{Args: []any{args[0]}})
-	perr := sqlitex.ExecuteTransient(db, "UPDATE pending SET state='intent', at=at-120000000", nil)
-	ts.Check(errors.Join(err, perr, db.Close()))
+	const message = "(SELECT message FROM sends WHERE id=?1)"
+	var err error
+	for _, query := range []string{
+		"UPDATE sends SET state='intent' WHERE id=?1",
+		"INSERT INTO pending (message, at) SELECT message, at-120000000 FROM events WHERE message=" + message,
+		"DELETE FROM events WHERE message=" + message,
+	} {
+		err = errors.Join(err, sqlitex.ExecuteTransient(db, query, &sqlitex.ExecOptions{Args: []any{args[0]}}))
+	}
+	ts.Check(errors.Join(err, db.Close()))
 }
 
 // dead records that the agent of a relay did not stay alive:
