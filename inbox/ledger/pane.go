@@ -260,7 +260,7 @@ type PaneMessage struct {
 	Since     time.Time // when it began to wait
 	Tries     int       // that sent nothing
 	NextTry   time.Time // zero: now
-	Held      string    // why the last try sent nothing, in one word; "" if there was none
+	Held      string    // why the last try sent nothing, or why it has failed, in one word; "" if there was none
 	Detail    string    // the same for people
 	HeldSince time.Time // since when it is held for that reason; zero if it is not
 	SentAt    time.Time // when it was pasted; zero if it was not
@@ -444,16 +444,16 @@ func (l PaneMessages) ReturnFrame(ctx context.Context, frame, reason string) err
 // its task begins, in one commit. transcript is the file that has the message, or "".
 // A task that is to be armed is staged while another of the pane is staged or armed.
 func (l PaneMessages) ConfirmFrame(ctx context.Context, frame, reason string, task Task, transcript string) error {
-	return l.endFrame(ctx, "confirm", frame, Done, reason, task, transcript)
+	return l.endFrame(ctx, "confirm", frame, Done, reason, "", task, transcript)
 }
 
 // FailFrame ends the frame of a message of which it is not known whether its program has
-// taken it: it has [Failed]. Its task begins anyway, unless it is TaskNone.
-func (l PaneMessages) FailFrame(ctx context.Context, frame, reason string, task Task) error {
-	return l.endFrame(ctx, "fail", frame, Failed, reason, task, "")
+// taken it, or that it refused: it has [Failed]. held, if it is not "", becomes its Held. Its task begins anyway, unless it is TaskNone.
+func (l PaneMessages) FailFrame(ctx context.Context, frame, reason, held string, task Task) error {
+	return l.endFrame(ctx, "fail", frame, Failed, reason, held, task, "")
 }
 
-func (l PaneMessages) endFrame(ctx context.Context, op, frame string, state DeliveryState, reason string, task Task, transcript string) error {
+func (l PaneMessages) endFrame(ctx context.Context, op, frame string, state DeliveryState, reason, held string, task Task, transcript string) error {
 	return l.write(ctx, op, durable, func(c *sqlite.Conn) error {
 		f, err := unendedFrame(c, op, frame)
 		if err != nil {
@@ -470,11 +470,12 @@ func (l PaneMessages) endFrame(ctx context.Context, op, frame string, state Deli
 				task = TaskStaged
 			}
 		}
-		if err := advance(c, f, state, reason, at); err != nil {
-			return err
+		err = advance(c, f, state, reason, at)
+		if err == nil && held != "" {
+			_, err = c.Exec("UPDATE pane_messages SET held=? WHERE seq IN (SELECT seq FROM deliveries WHERE frame=?)", held, frame)
 		}
-		if task == TaskNone {
-			return nil
+		if err != nil || task == TaskNone {
+			return err
 		}
 		_, err = c.Exec("UPDATE pane_messages SET task=?, task_at=?, transcript=? WHERE seq IN (SELECT seq FROM deliveries WHERE frame=?)",
 			string(task), at, transcript, frame)

@@ -182,9 +182,9 @@ func (a *simagent) submit(ctx context.Context, m tmux.Input, s tmux.Steps, out t
 	}); err != nil {
 		return out, err
 	}
-	out.State, out.Basis = tmux.Confirmed, tmux.ByComposer
+	out.State = tmux.Confirmed
 	if proven {
-		out.Basis = tmux.ByTranscript
+		out.Shown = true
 	}
 	return out, nil
 }
@@ -206,7 +206,7 @@ func (a *simagent) resume(ctx context.Context, _ tmux.Ref, _ tmux.Profile, m tmu
 	}
 	switch {
 	case proven:
-		out.State, out.Basis = tmux.Confirmed, tmux.ByTranscript
+		out.State, out.Shown = tmux.Confirmed, true
 		return out, nil
 	case a.draft != m.Line():
 		out.Reason, out.Detail = tmux.NotShown, "the prompt does not hold it"

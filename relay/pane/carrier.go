@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/tmux"
 )
 
 // carrier delivers one message at a time, and records what becomes of it.
@@ -106,16 +107,16 @@ func (c *carrier) settle(ctx context.Context, a *attempt, f facts) (err error) {
 		}
 		err = l.PaneMessages.ConfirmFrame(ctx, a.frame, "", f.task, f.transcript)
 	case refuse:
-		err = l.PaneMessages.FailFrame(ctx, a.frame, ledger.CauseNotSent.Reason(f.refused), ledger.TaskNone)
+		err = l.PaneMessages.FailFrame(ctx, a.frame, ledger.CauseNotSent.Reason(f.refused), string(tmux.Refused), ledger.TaskNone)
 	case takeBack:
 		if a.frame != "" {
 			err = l.PaneMessages.ReturnFrame(ctx, a.frame, f.absent)
 		}
 	case giveUp:
 		if f.altered {
-			f.doubt, f.task = altered, ledger.TaskNone
+			f.doubt, f.hold.why, f.task = altered, tmux.Altered, ledger.TaskNone
 		}
-		err = l.PaneMessages.FailFrame(ctx, a.frame, ledger.CauseUnknown.Reason(f.doubt), f.task)
+		err = l.PaneMessages.FailFrame(ctx, a.frame, ledger.CauseUnknown.Reason(f.doubt), string(f.hold.why), f.task)
 	}
 	if err != nil {
 		return ignoreMoved(err, a.frame)

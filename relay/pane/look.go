@@ -124,7 +124,7 @@ func (t *Tasks) Busy(ctx context.Context, of Pane) (why string, err error) {
 	if why, err = t.unfinished(ctx, of); err != nil || why != "" {
 		return why, err
 	}
-	if why, err = t.views.atWork(ctx, of, false); why == saysNothing && t.views.saysIdle(ctx, of) {
+	if why, err = t.views.atWork(ctx, of, false); why != "" && t.views.saysIdle(ctx, of) {
 		why = ""
 	}
 	if err != nil || why != "" {

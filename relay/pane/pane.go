@@ -56,9 +56,7 @@ const Expire = 15 * time.Minute
 // LongHeld is how long a person's draft may hold a message before it is reported to the person.
 const LongHeld = 2 * time.Minute
 
-// Altered is the reason of a message of which nobody knows whether the agent has what was sent, although the transcript names it.
-const Altered = string(ledger.CauseUnknown) + ": " + altered
-
+// altered is what is known of a message that the transcript names, with another text.
 const altered = "what arrived differs from what was sent"
 
 // Options are the options of [New]. Root, Ledger and State are needed.

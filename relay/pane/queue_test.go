@@ -91,7 +91,7 @@ func TestTextThatArrivesGarbled(t *testing.T) {
 		b.agent.working, b.agent.garbles = working, true
 		m := b.put("日本語\tfertig")
 		b.do()
-		if failed := b.want(m, ledger.Failed, ""); failed.Reason != Altered {
+		if failed := b.want(m, ledger.Failed, ""); failed.Held != string(tmux.Altered) || causeOf(failed) != ledger.CauseUnknown {
 			t.Errorf("working %t: it failed with %q", working, failed.Reason)
 		}
 		b.do()

@@ -513,18 +513,16 @@ func (vs *Views) seeSession(ctx context.Context, of Pane) (View, error) {
 	case s.Status == transcript.ProcessBusy, s.Status == transcript.ProcessShell:
 		v.State = tmux.StateBusy
 	default:
-		v.State, v.Why = tmux.StateUnknown, saysNothing
+		v.State, v.Why = tmux.StateUnknown, "the session does not say what it does"
 	}
 	return v, err
 }
 
-// saysNothing is why it is not known what a session does: a headless one of 2.1.257 does not say it in its file.
-const saysNothing = "the session does not say what it does"
-
-// saysIdle asks a session whether it is idle, and waits for a while for it to say so.
+// saysIdle asks a session that does not say in its file what it does, as a headless one of 2.1.257 does not, whether it is idle, and waits for a while
+// for it to say so.
 func (vs *Views) saysIdle(ctx context.Context, of Pane) bool {
 	s, err := vs.sessions.process(ctx, &of)
-	if err != nil || of.Profile != Session || vs.reach(s) != BySocket {
+	if err != nil || s.Status != "" || of.Profile != Session || vs.reach(s) != BySocket {
 		return false
 	}
 	end := vs.incoming.use()

@@ -414,7 +414,7 @@ func triedAgain(t *testing.T, w *trial) {
 	id := func(m *Message) { m.ID = "the same id" }
 	failed := func(m ledger.PaneMessage, given bool) ledger.PaneMessage {
 		a := w.begun(m, given)
-		must(t, w.ledger.PaneMessages.FailFrame(t.Context(), a.frame, ledger.CauseUnknown.Reason("nobody knows"), ledger.TaskNone))
+		must(t, w.ledger.PaneMessages.FailFrame(t.Context(), a.frame, ledger.CauseUnknown.Reason("nobody knows"), "", ledger.TaskNone))
 		return m
 	}
 	had := failed(w.put("had", id), true)
@@ -503,7 +503,7 @@ func asked(t *testing.T, w *trial, answer string) {
 		w.wants("asked")
 		return
 	}
-	if causeOf(m) != ledger.CauseNotSent || !Refusal(m.Reason) {
+	if causeOf(m) != ledger.CauseNotSent || m.Held != string(tmux.Refused) {
 		t.Errorf("it is %s: %s", m.State, m.Reason)
 	}
 	w.wants()

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"time"
 
@@ -184,8 +182,12 @@ func (s *session) said(a *attempt) (f facts, told bool, next <-chan struct{}) {
 		}
 		f.absent = "the session dropped it: " + n.Reason
 		f.hold = hold{tmux.HasQueue, f.absent, time.Now().Add(rest)}
-	case peer.Denied, peer.Expired, peer.Refused:
-		f.refused = refusals[n.Status]
+	case peer.Denied:
+		f.refused = "its person did not allow it"
+	case peer.Expired:
+		f.refused = "its person did not answer whether it may come"
+	case peer.Refused:
+		f.refused = "its settings refuse messages of others"
 	case peer.Held:
 		f.hold = hold{why: tmux.Dialog, detail: "held until its person allows it: the session bypasses permissions, or its settings hold messages"}
 		if s.of.Profile == Qwen {
@@ -211,17 +213,6 @@ func notYet(tries int) tmux.Reason {
 		return tmux.Unknown
 	}
 	return tmux.NotProven
-}
-
-// refusals say why a session has not taken a message, by what it said.
-var refusals = map[peer.Status]string{
-	peer.Denied: "its person did not allow it", peer.Expired: "its person did not answer whether it may come", peer.Refused: "its settings refuse messages of others",
-}
-
-// Refusal reports whether the reason of a message that was not sent is that the session, or its person, did not want it.
-func Refusal(reason string) bool {
-	cause, why := ledger.SplitReason(reason)
-	return cause == ledger.CauseNotSent && slices.Contains(slices.Collect(maps.Values(refusals)), why)
 }
 
 // sessionAt names a session in a process.

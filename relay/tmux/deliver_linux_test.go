@@ -52,7 +52,7 @@ func TestDeliverByteExact(t *testing.T) {
 			var sent []Input
 			for name, text := range corpus() {
 				m := message(text)
-				if o, err := a.deliver(m, Steps{}, patient); err != nil || o.State != Confirmed || o.Basis != ByComposer || o.Enters != 1 {
+				if o, err := a.deliver(m, Steps{}, patient); err != nil || o.State != Confirmed || o.Shown || o.Enters != 1 {
 					t.Errorf("%s: %+v, %v", name, o, err)
 				}
 				sent = append(sent, m)
@@ -528,7 +528,7 @@ func TestTranscriptIsTheBetterProof(t *testing.T) {
 	// A person pressed Enter before us.
 	a = startAgent(t, "paste draft")
 	o, err := a.deliver(message("hello"), Steps{Submitted: func(context.Context) (bool, error) { return true, nil }}, unshown)
-	if err != nil || o.State != Confirmed || o.Basis != ByTranscript || o.Enters != 0 {
+	if err != nil || o.State != Confirmed || !o.Shown || o.Enters != 0 {
 		t.Errorf("got %+v, %v", o, err)
 	}
 	// It cannot be read: the composer has to do, and the reason is not lost if that does not say anything either.
@@ -536,7 +536,7 @@ func TestTranscriptIsTheBetterProof(t *testing.T) {
 	broken := Steps{Submitted: func(context.Context) (bool, error) { return false, errTest }}
 	limits := patient
 	limits.proof = 0
-	if o, err := a.deliver(message("hello"), broken, limits); err != nil || o.State != Confirmed || o.Basis != ByComposer {
+	if o, err := a.deliver(message("hello"), broken, limits); err != nil || o.State != Confirmed || o.Shown {
 		t.Errorf("got %+v, %v", o, err)
 	}
 	a = startAgent(t, "deaf")
@@ -762,7 +762,7 @@ func TestContinue(t *testing.T) {
 	t.Run("in the transcript", func(t *testing.T) {
 		a := startAgent(t)
 		o, err := a.resume(m, Steps{Submitted: func(context.Context) (bool, error) { return true, nil }}, hasty)
-		if err != nil || o.State != Confirmed || o.Basis != ByTranscript {
+		if err != nil || o.State != Confirmed || !o.Shown {
 			t.Errorf("got %+v, %v", o, err)
 		}
 		a.untouched()

@@ -5,7 +5,7 @@ type Outcome struct {
 	State  Result
 	Reason Reason // why it is not confirmed; empty if it is
 	Detail string // a sentence for a person; may quote the screen, so escape it for terminals
-	Basis  Basis  // what confirmed it
+	Shown  bool   // [Steps.Submitted] has confirmed it, and not the composer, which showed the text before Enter and not after it
 
 	Busy    bool // the agent worked when the text was pasted
 	Pasted  bool // the text went to the pane
@@ -21,14 +21,6 @@ const (
 	Confirmed   Result = "confirmed"   // the program has the message
 	Unconfirmed Result = "unconfirmed" // pasted, and not known to be submitted: never repeat it without a person
 	NotSent     Result = "not_sent"    // nothing was pasted: it can be sent later
-)
-
-// Basis is what a confirmation rests on.
-type Basis string
-
-const (
-	ByTranscript Basis = "transcript" // [Steps.Submitted] said so
-	ByComposer   Basis = "composer"   // the composer showed the text before Enter, and not after it
 )
 
 // Reason is why a message is held, or why it is not known to be submitted.
@@ -50,6 +42,8 @@ const (
 	Changed      Reason = "changed"      // the pane or the program in front became another between two looks
 	TooSoon      Reason = "too_soon"     // less than two seconds since the last ESC
 	Outdated     Reason = "outdated"     // of callers: the program is known to be too old
+	Refused      Reason = "refused"      // of callers: the agent, or its person, does not want it
+	Altered      Reason = "altered"      // of callers: the agent has another text than was sent
 
 	Stuck     Reason = "stuck"      // the program did not read all of the text, so Enter was not pressed
 	NotShown  Reason = "not_shown"  // the composer does not show the text, so Enter was not pressed

@@ -162,7 +162,7 @@ func (d *delivery) confirm(ctx context.Context) (Outcome, error) {
 		case cleared.IsZero():
 			cleared = time.Now() // one look may fall into a redraw
 		case d.steps.Submitted == nil || time.Since(cleared) >= d.timing.proof:
-			d.out.State, d.out.Basis = Confirmed, ByComposer
+			d.out.State = Confirmed
 			return d.out, nil
 		}
 		if stays && !once && h.reason == "" && now.tty.waiting == 0 && d.out.Enters < enters && time.Since(entered) >= d.timing.again {
@@ -210,7 +210,7 @@ func (d *delivery) submitted(ctx context.Context) bool {
 	ok, err := d.steps.Submitted(ctx)
 	d.unread = err
 	if ok {
-		d.out.State, d.out.Basis = Confirmed, ByTranscript
+		d.out.State, d.out.Shown = Confirmed, true
 	}
 	return ok
 }

@@ -318,7 +318,7 @@ func (l paneWay) confirmed(ctx, wait context.Context, s api.Sent) (api.Sent, err
 	case api.Unconfirmed:
 		look, known := "the pane", "it is not known whether %s@%s has taken the message: %s"
 		switch {
-		case record.Reason == pane.Altered:
+		case record.Held == string(tmux.Altered):
 			look, known = "what it has", "%s@%s has not taken the message as it was sent: %s"
 		case record.Team == pane.SessionTeam:
 			look = "the session, whose person may still allow it"
@@ -332,7 +332,7 @@ func (l paneWay) confirmed(ctx, wait context.Context, s api.Sent) (api.Sent, err
 			"the message to %s@%s still waits: %s", s.Member, s.Team, now.Reason)
 	}
 	hint := "it will not be sent later; with a service (teambridge serve), messages wait for " + longest(panes.Queue.Expiry(record))
-	if pane.Refusal(record.Reason) {
+	if record.Held == string(tmux.Refused) {
 		hint = "to send it again: teambridge relay retry " + s.Delivery
 	}
 	return now, notTyped(s.Member, s.Team, tmux.Reason(record.Held), cmp.Or(now.Reason, "-"), hint)
