@@ -38,6 +38,13 @@ func TestSent(t *testing.T) {
 			do:   func(copied func(...ledger.Event), looked func(Snapshot)) { copied(sentAt(1, 5, ours)) },
 			want: "1 appeared ours#1, 2 verified ours", receipt: Verified,
 		},
+		"its sender was killed, it was found in the file, and both are told again": {
+			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
+				copied(unknownAt(1, 4, ours), sentAt(2, 5, ours))
+				copied(unknownAt(1, 4, ours))
+			},
+			want: "1 appeared ours#1, 3 verified ours", receipt: Verified,
+		},
 		"copied again, by another process": {
 			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				copied(sentAt(1, 5, ours))
