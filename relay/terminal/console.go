@@ -1,15 +1,13 @@
-// Package terminal is the terminal that teambridge was started in, and one program at a
-// time that runs in it, in a pseudo-terminal of ours.
+// Package terminal takes over the terminal that teambridge was started in, and runs one program at a time in
+// it, through a pseudo-terminal.
 //
-// The program has the terminal as if it had been started in it directly: its output
-// goes through byte for byte, the window size is followed, and what the person types
-// goes to it, but for one hot key and Ctrl-Z. It never stops, because no shell could bring
-// it back: outside a paste Ctrl-Z does nothing, and a program that is stopped is continued
-// at once. Without a shell Claude Code does not even stop, and waits for ever to be continued.
+// The program runs as if it had been started in the terminal directly: its output passes through byte for
+// byte, it follows the window size, and it gets all typed keys except one hot key and Ctrl-Z. It never stops,
+// because no shell could bring it back: outside a paste Ctrl-Z does nothing, and a program that is stopped is
+// continued at once. Without a shell Claude Code does not even stop, and waits for ever to be continued.
 //
-// When a program ends, what it left behind is reset: the alternate screen, modes of
-// mouse, paste, focus and keyboard, cursor, scroll region, colors, title. What it had
-// drawn above the cursor stays.
+// When a program ends, its changes to the terminal are reset: the alternate screen, modes of mouse, paste,
+// focus and keyboard, cursor, scroll region, colors, title. Its output above the cursor stays.
 //
 // [Console.Close] restores the terminal. After SIGKILL, or a panic in a goroutine that does
 // not close the console, a guard does: a small process that needs sh and stty. If it is
@@ -35,23 +33,23 @@ import (
 // ErrNoTerminal means that input or output is no terminal.
 var ErrNoTerminal = errors.New("not a terminal")
 
-// ErrRunning means that a program has the terminal.
+// ErrRunning means that a program is using the terminal.
 var ErrRunning = errors.New("a program has the terminal")
 
 const (
-	// A lone ESC is a key after this time. The bytes of a sequence come together, or as
-	// fast as the network is.
+	// A lone ESC counts as a key after this time. The bytes of a sequence arrive together, or as fast as the
+	// network is.
 	escapeDelay = 20 * time.Millisecond
 	keysLimit   = 64
 	hangUp      = 2 * time.Second // from SIGHUP to SIGKILL
 	closeLimit  = 4 * time.Second
 
-	// While no program runs pastes are marked, so that none is taken for keys.
+	// While no program runs, the terminal marks pastes, so that they are not taken for keys.
 	pastesOn  = "\x1b[?2004h"
 	pastesOff = "\x1b[?2004l"
 )
 
-// Console is our terminal, in raw mode. Its methods may be called concurrently.
+// Console is the terminal, in raw mode. Its methods are safe for concurrent use.
 type Console struct {
 	in, out *os.File
 	fd      int // of in
@@ -116,7 +114,7 @@ func Open(in, out *os.File, hot HotKey) (*Console, error) {
 	return c, nil
 }
 
-// handle does something after each signal, until the console is closed.
+// handle calls do after each signal, until the console is closed.
 func (c *Console) handle(got chan os.Signal, do func()) {
 	defer signal.Stop(got)
 	for {
@@ -129,7 +127,7 @@ func (c *Console) handle(got chan os.Signal, do func()) {
 	}
 }
 
-// prepare gives a pseudo-terminal the size and the modes that the terminal had.
+// prepare gives a pseudo-terminal the original size and modes of the terminal.
 func (c *Console) prepare(master, slave *os.File) error {
 	if err := copySize(master, c.fd); err != nil {
 		return err
@@ -146,8 +144,7 @@ func (c *Console) resize() {
 	}
 }
 
-// foreground takes the terminal again after somebody stopped and continued us: a shell
-// had it meanwhile.
+// foreground takes the terminal back after teambridge was stopped and continued: a shell had it meanwhile.
 func (c *Console) foreground() {
 	if c.closing.Load() || !inFront(c.fd) {
 		return
@@ -167,7 +164,7 @@ func (c *Console) child() {
 	}
 }
 
-// read gets what the person types, until the terminal is gone or the console closed.
+// read reads the person's keys, until the terminal is gone or the console closed.
 func (c *Console) read(wake *os.File, hot HotKey) {
 	defer close(c.reading)
 	defer close(c.keys)
@@ -210,7 +207,7 @@ func (c *Console) read(wake *os.File, hot HotKey) {
 		if err != nil {
 			return
 		}
-		// What came for another program does not reach this one's middle of a paste.
+		// A paste meant for an earlier program must not continue in this one.
 		if p := c.program.Load(); p != now {
 			s.reset()
 			now, part = p, nil
@@ -234,27 +231,26 @@ func (c *Console) key(k Key) {
 	}
 }
 
-// Keys is what the person types: while a program runs the hot key alone, else every key
-// but no pastes. Keys that nobody receives are dropped when 64 wait. The channel is
-// closed when the console is closed, and when the terminal is gone.
+// Keys returns the keys that the person types: only the hot key while a program runs, else every key but no
+// pastes. If 64 keys wait unread, more are dropped. The channel is closed when the console is closed or the
+// terminal is gone.
 func (c *Console) Keys() <-chan Key { return c.keys }
 
-// SetNotice puts a text in front of the title of the program, now and whenever the
-// program changes it; while no program runs it is the title. Empty: none. Control
-// characters are left out, and what is over 1 KiB.
+// SetNotice sets a text to show in front of the program's title, or as the title while no program runs; empty
+// for none. Control characters, and everything over 1 KiB, are left out.
 func (c *Console) SetNotice(text string) {
 	text = plainTitle(text)
 	c.notice.Store(&text)
 	if p := c.program.Load(); p != nil {
-		// The goroutine that shows its output does it, in between two pieces.
+		// The goroutine that shows the program's output draws the notice, between two pieces of output.
 		_ = p.master.SetReadDeadline(time.Unix(1, 0))
 		return
 	}
 	c.show(nil, nil)
 }
 
-// Print writes lines for the person, \n as \r\n. It fails with [ErrRunning] while a
-// program runs. What comes from outside must be escaped by the caller.
+// Print writes lines for the person, with \n as \r\n. It fails with [ErrRunning] while a program runs. The
+// caller must escape text from outside.
 func (c *Console) Print(lines string) error {
 	if c.program.Load() != nil {
 		return fmt.Errorf("print: %w", ErrRunning)
@@ -276,7 +272,7 @@ func (c *Console) send(b []byte) error {
 	return c.failed
 }
 
-// show puts what a program printed on the screen, and the notice.
+// show writes a program's output, and the notice, to the screen.
 func (c *Console) show(b []byte, p *Program) {
 	c.drawing.Lock()
 	defer c.drawing.Unlock()
@@ -291,7 +287,7 @@ func (c *Console) show(b []byte, p *Program) {
 	_ = c.send(out) // without a terminal the program runs until it is hung up
 }
 
-// reset undoes what the program left behind.
+// reset undoes the program's changes to the terminal.
 func (c *Console) reset() {
 	c.drawing.Lock()
 	defer c.drawing.Unlock()
@@ -299,9 +295,9 @@ func (c *Console) reset() {
 	_ = c.send(append(c.screen.reset(), pastesOn...))
 }
 
-// Close ends a program that still runs as the closing of its window would, resets what
-// it left behind, and restores the modes of the terminal. It takes 4 s at most, even if
-// the terminal takes no output. Later calls wait for the first and return the same.
+// Close ends a running program as closing its window would, undoes its changes to the terminal, and restores
+// the terminal's modes. It takes 4 s at most, even if the terminal accepts no output. Later calls wait for
+// the first and return the same.
 func (c *Console) Close() error {
 	c.close.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), c.limit)
@@ -340,7 +336,7 @@ func (c *Console) Close() error {
 	return c.closeErr
 }
 
-// hangUp ends the program as the closing of its window does, and kills it if it stays.
+// hangUp ends the program as closing its window does, and kills it if it does not exit.
 func (p *Program) hangUp(ctx context.Context) error {
 	err := errors.Join(p.Signal(sigHangUp), p.Signal(sigContinue))
 	select {

@@ -10,15 +10,15 @@ import (
 	"syscall"
 )
 
-// guard is a process that restores the terminal if we are killed. Shells restore its modes,
-// but not what a program switched on, such as the mouse or the keyboard of kitty.
+// guard is a process that restores the terminal if teambridge is killed. Shells restore its modes, but not
+// what a program switched on, such as mouse reports or kitty's keyboard mode.
 type guard struct {
 	cmd  *exec.Cmd
 	pipe *os.File // its end without a word means that we were killed
 }
 
-// It is in a process group of its own, so that it outlives a kill of ours. Modes that are not
-// ours any more are the shell's, which has been faster.
+// The guard has its own process group, so that it survives a kill of ours. If the modes are no longer ours, a
+// shell was faster and has set its own.
 const guardScript = `trap '' HUP INT QUIT TERM TTIN TTOU TSTP
 raw=$(stty -g)
 read -r word <&3
@@ -28,8 +28,8 @@ printf %s "$2"`
 
 const guardDone = "restored"
 
-// guardReset switches off what a program may have switched on. Unlike [screen.reset] it does
-// not know what that is.
+// guardReset switches off everything that a program may have switched on. Unlike [screen.reset] it does not
+// know what that was.
 var guardReset = strings.Join([]string{
 	"\x1b\\",                  // ends a string
 	"\x1b[<9u",                // keyboard of kitty, of the alternate screen
@@ -66,7 +66,7 @@ func newGuard(in, out *os.File, modes string) (*guard, error) {
 	return &guard{cmd, w}, nil
 }
 
-// release ends the guard, which does nothing then.
+// release ends the guard without restoring anything.
 func (g *guard) release() {
 	if g == nil {
 		return

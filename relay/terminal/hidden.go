@@ -10,8 +10,8 @@ import (
 	"teambridge/relay/process"
 )
 
-// Hidden is a program in a pseudo-terminal that nobody looks at, 200 columns by 50 lines. What it prints is read, and its
-// end is kept. Its methods may be called concurrently.
+// Hidden is a program in an invisible pseudo-terminal of 200 columns by 50 lines. Its output is read, and the
+// end of it kept. Its methods are safe for concurrent use.
 type Hidden struct {
 	process.Predecessor
 	master  *os.File
@@ -67,7 +67,8 @@ func (h *Hidden) Done() <-chan struct{} { return h.done }
 // Printed is the end of what the program has printed, with its control sequences.
 func (h *Hidden) Printed() string { return h.printed.String() }
 
-// Close asks the program to end, and kills it after grace, or at once if ctx is done. It reports whether it ended by itself.
+// Close asks the program to exit, and kills it after grace, or at once if ctx is done. It reports whether the
+// program exited by itself.
 func (h *Hidden) Close(ctx context.Context, grace time.Duration) (byItself bool) {
 	select {
 	case <-h.done:

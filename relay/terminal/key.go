@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// HotKey is a key that the program never gets, as the control character that it types.
+// HotKey is a key that never reaches the program, as the control character that it types.
 type HotKey byte
 
-// DefaultHotKey is Ctrl-], which Claude Code has no use for.
+// DefaultHotKey is Ctrl-], which Claude Code does not use.
 const DefaultHotKey HotKey = 0x1d
 
 // ParseHotKey reads a key such as ^] or Ctrl-]. Keys that other keys type too (Enter,
@@ -43,9 +43,8 @@ type Key struct {
 	Text string // a character, a control character ("\x03" is Ctrl-C), or the sequence of a key without one ("\x1b[A")
 }
 
-// Text is the text that somebody who typed these bytes meant: characters and pastes,
-// with Enter as a newline and Backspace done. Other keys, and reports of the terminal,
-// are left out.
+// Text returns the text that typing these bytes produces: characters and pastes, with Enter as a newline and
+// Backspace applied. Other keys, and reports of the terminal, are left out.
 func Text(typed []byte) string {
 	var text []byte
 	s := scanner{hot: noHotKey}
@@ -74,8 +73,8 @@ func Text(typed []byte) string {
 	return strings.ToValidUTF8(string(text), "")
 }
 
-// A token is what the bytes from a terminal mean. Joined, the tokens other than the hot
-// key are what came, byte for byte.
+// tokenKind is the kind of a token, a part of the input from a terminal. All tokens except the hot key,
+// joined, are the input, byte for byte.
 type tokenKind int
 
 const (
@@ -83,9 +82,9 @@ const (
 	sequence                     // a key without a character, or with Alt
 	pasted                       // a part of a bracketed paste
 	marker                       // of its beginning or end
-	report                       // of the terminal or its mouse, or of a key that was let go: nothing typed
+	report                       // of the terminal, its mouse, or a released key: nothing typed
 	hotKey                       // the hot key; no bytes
-	hotKeyAgain                  // it repeats, or was let go; no bytes
+	hotKeyAgain                  // its repetition or release; no bytes
 	suspend                      // Ctrl-Z
 )
 
@@ -110,9 +109,8 @@ const (
 	inPaste
 )
 
-// scanner finds the hot key and Ctrl-Z among what the terminal sends. The tokens do not depend on how
-// the bytes are split over calls of scan; a call of release in between tells that nothing
-// came for a while.
+// scanner finds the hot key and Ctrl-Z in the terminal's input. How the bytes are split over calls of scan
+// does not matter; a call of release in between means that nothing arrived for a while.
 type scanner struct {
 	hot     HotKey
 	state   scanState
@@ -123,11 +121,11 @@ type scanner struct {
 	matched int    // bytes of the end of a paste so far
 }
 
-// pending reports whether more bytes could change what the last ones mean. If none come
-// soon, release is to be called: a lone ESC is a key.
+// pending reports whether more bytes could change the meaning of the last ones. If none arrive soon, release
+// must be called: a lone ESC is a key.
 func (s *scanner) pending() bool { return s.sent < len(s.seq) || s.state == inString }
 
-// release emits what is held back. A paste continues.
+// release emits the bytes that are held back. A paste continues.
 func (s *scanner) release(emit func(tokenKind, []byte)) {
 	if s.sent < len(s.seq) {
 		emit(sequence, s.seq[s.sent:])
@@ -138,7 +136,7 @@ func (s *scanner) release(emit func(tokenKind, []byte)) {
 	}
 }
 
-// reset forgets what is under way, a paste too.
+// reset discards an unfinished sequence or paste.
 func (s *scanner) reset() { *s = scanner{hot: s.hot, seq: s.seq[:0]} }
 
 func (s *scanner) scan(b []byte, emit func(tokenKind, []byte)) {
@@ -168,7 +166,7 @@ func (s *scanner) scan(b []byte, emit func(tokenKind, []byte)) {
 	}
 }
 
-// plain emits bytes up to the next that means something, and takes that one.
+// plain emits bytes up to the next special one, and handles that one.
 func (s *scanner) plain(b []byte, kind tokenKind, emit func(tokenKind, []byte)) []byte {
 	for i, c := range b {
 		switch {

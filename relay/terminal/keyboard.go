@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	typedLimit = 1 << 20         // of bytes that the program has not read; more wait in the terminal
+	typedLimit = 1 << 20         // of bytes that the program has not read yet; any more stay in the terminal
 	chunk      = 4 << 10         // what one write to the pseudo-terminal gets
 	writeLimit = 2 * time.Second // for keys of ours
 )
 
-// keyboard is what the person has typed and the program has not got yet.
+// keyboard holds typed keys that the program has not received yet.
 type keyboard struct {
 	master *os.File
 
@@ -37,7 +37,7 @@ func newKeyboard(master *os.File) *keyboard {
 	return k
 }
 
-// add takes bytes from the terminal. It waits while too many are kept.
+// add adds bytes from the terminal. It waits while too many are held.
 func (k *keyboard) add(b []byte, byPerson bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -51,7 +51,7 @@ func (k *keyboard) add(b []byte, byPerson bool) {
 	k.changed.Broadcast()
 }
 
-// run gives the program what is typed, until close.
+// run passes typed keys to the program, until close.
 func (k *keyboard) run() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -76,7 +76,7 @@ func (k *keyboard) run() {
 	}
 }
 
-// pause breaks off a write of what is typed.
+// pause interrupts a write of typed keys.
 func (k *keyboard) pause() {
 	for k.writing && !k.closed {
 		_ = k.master.SetWriteDeadline(time.Unix(1, 0))
@@ -84,8 +84,8 @@ func (k *keyboard) pause() {
 	}
 }
 
-// Block keeps from the program what is typed from now on, and what it has not read.
-// When it returns, the program is given nothing more.
+// Block holds back all keys that the program has not read, and all further ones. When it returns, the program
+// gets nothing more.
 func (k *keyboard) Block() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -93,7 +93,7 @@ func (k *keyboard) Block() {
 	k.pause()
 }
 
-// Unblock gives the kept bytes to the program, and what is typed from then on.
+// Unblock passes the held keys, and all further ones, to the program.
 func (k *keyboard) Unblock() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -101,7 +101,7 @@ func (k *keyboard) Unblock() {
 	k.changed.Broadcast()
 }
 
-// Take removes the kept bytes and returns them. See [Text].
+// Take removes and returns the held bytes. See [Text].
 func (k *keyboard) Take() []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -112,9 +112,9 @@ func (k *keyboard) Take() []byte {
 	return b
 }
 
-// Write gives the program keys of ours, such as Ctrl-G, in front of what is typed and
-// even if the keyboard is blocked. It returns when they are in its terminal, or with
-// [os.ErrDeadlineExceeded] when the program has not read for 2 s.
+// Write sends keys to the program, such as Ctrl-G, ahead of typed keys and even while the keyboard is
+// blocked. It returns when they are in its terminal, or with [os.ErrDeadlineExceeded] if the program has not
+// read for 2 s.
 func (k *keyboard) Write(keys []byte) error {
 	k.mu.Lock()
 	k.ours++

@@ -14,15 +14,14 @@ import (
 )
 
 const (
-	// What the program printed last reaches our end after its own. If others keep the
-	// pseudo-terminal open there is no end of file, and others may go on printing.
+	// The program's last output arrives after its exit. If other processes keep the pseudo-terminal open,
+	// there is no end of file, and they may continue to print.
 	lastOutput      = 100 * time.Millisecond
 	lastOutputLimit = 256 << 10 // more than a pseudo-terminal holds
 	stalled         = 5 * time.Second
 )
 
-// Program is a program that runs, or ran, in the console. Its methods may be called
-// concurrently.
+// Program is a program that runs, or ran, in the console. Its methods are safe for concurrent use.
 type Program struct {
 	*keyboard
 	console *Console
@@ -40,9 +39,8 @@ type Program struct {
 	done  chan struct{}
 }
 
-// Start runs a program in a pseudo-terminal with our window size, which it follows from
-// then on. It sets stdin, stdout, stderr and SysProcAttr of cmd. It fails with
-// [ErrRunning] while another one runs.
+// Start runs a program in a pseudo-terminal that follows the window size. It sets stdin, stdout, stderr and
+// SysProcAttr of cmd. It fails with [ErrRunning] while another program runs.
 func (c *Console) Start(cmd *exec.Cmd) (*Program, error) {
 	c.starting.Lock()
 	defer c.starting.Unlock()
@@ -83,7 +81,7 @@ func (c *Console) Start(cmd *exec.Cmd) (*Program, error) {
 	return p, nil
 }
 
-// wait sees the end of the program.
+// wait handles the exit of the program.
 func (p *Program) wait() {
 	p.err = reap(p.cmd, func() {
 		p.life.Lock()
@@ -102,8 +100,7 @@ func (p *Program) wait() {
 	p.console.show(nil, nil) // a notice that came too late for the program
 }
 
-// show puts what the program prints on the screen, and resets in the end what it left
-// behind.
+// show copies the program's output to the screen, and finally undoes its changes to the terminal.
 func (p *Program) show() {
 	defer close(p.shown)
 	c := p.console
@@ -139,13 +136,13 @@ func (p *Program) show() {
 // 1 KiB at most.
 func (p *Program) Title() string { return *p.title.Load() }
 
-// Pastes reports whether the program has bracketed pastes on. Claude Code has while it
-// takes keys.
+// Pastes reports whether the program has bracketed paste enabled. Claude Code enables it while it accepts
+// keys.
 func (p *Program) Pastes() bool { return p.pastes.Load() }
 
-// Done is closed when the program has ended, what it printed is on the screen, and what
-// it left behind is reset, or 5 s after its end if the terminal takes no output. Other
-// processes may still have its pseudo-terminal open: they are hung up.
+// Done is closed when the program has exited, its output is on the screen and its changes are undone, or 5 s
+// after its exit if the terminal accepts no output. Other processes that still have the pseudo-terminal open
+// are hung up.
 func (p *Program) Done() <-chan struct{} { return p.done }
 
 // Wait waits for Done and returns what [exec.Cmd.Wait] does.

@@ -29,8 +29,8 @@ const (
 	atStringEnd // after ESC in it
 )
 
-// screen reads what a program prints: its titles, to put a notice in front of them, and
-// what it changes in the terminal, to undo it. A sequence is sent on when it is whole.
+// screen parses a program's output: its titles, to put a notice in front of them, and its changes to the
+// terminal, to undo them. A sequence is passed on once it is complete.
 type screen struct {
 	state drawState
 	seq   []byte // the sequence so far
@@ -38,14 +38,14 @@ type screen struct {
 	text  []byte // the last bytes of text that were sent
 	inRow bool   // and they do not end a line
 
-	notice string // what the person is to see in front of the title
+	notice string // to show in front of the title
 	shown  string // the notice that the terminal shows
 	title  string // as the program sent it
 
 	changes
 }
 
-// changes is what a program left different from what it found.
+// changes are a program's changes to the terminal.
 type changes struct {
 	private  map[int]bool // private modes, as they were set
 	alt      int          // mode of the alternate screen that is on, or 0
@@ -63,7 +63,7 @@ type changes struct {
 	palette  [3]bool // of text, background, cursor
 }
 
-// print appends to out what the terminal is to get for what the program printed.
+// print appends to out what the terminal must get for a program's output.
 func (s *screen) print(out, b []byte) []byte {
 	for len(b) > 0 {
 		if s.state != atText {
@@ -92,7 +92,7 @@ func (s *screen) print(out, b []byte) []byte {
 	return out
 }
 
-// whole reports whether a sequence of ours can be sent now.
+// whole reports whether a sequence of ours can be written now.
 func (s *screen) whole() bool {
 	if s.long {
 		return false
@@ -173,7 +173,7 @@ func (s *screen) hold(c byte, out []byte) []byte {
 	return out
 }
 
-// end takes the last byte of a sequence and sends it on.
+// end adds the last byte of a sequence and passes the sequence on.
 func (s *screen) end(c byte, out []byte) []byte {
 	s.seq = append(s.seq, c)
 	state, seq, long := s.state, s.seq, s.long
@@ -298,8 +298,8 @@ func (c *changes) command(number, value string) {
 	}
 }
 
-// reset returns what undoes the changes that a program left behind when it ended. What it
-// had drawn stays above the cursor. The program's title is forgotten, too.
+// reset returns the sequences that undo a program's changes when it has ended. Its output stays above the
+// cursor. Its title is forgotten, too.
 func (s *screen) reset() []byte {
 	var out []byte
 	add := func(on bool, sequence string) {
@@ -350,7 +350,7 @@ func (s *screen) reset() []byte {
 	return out
 }
 
-// plainTitle is a title or notice without what could end it early, cut to a length.
+// plainTitle removes from a title or notice everything that could end it early, and cuts it to a length.
 func plainTitle(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == utf8.RuneError {

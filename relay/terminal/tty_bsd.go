@@ -4,7 +4,7 @@ package terminal
 
 import "os/exec"
 
-// stopped cannot tell. To continue a process that runs does nothing.
+// stopped cannot find out. Continuing a running process does nothing.
 func stopped(int) bool { return true }
 
 // reap waits for the end of a command.

@@ -73,16 +73,16 @@ func giveSize(master *os.File, size *unix.Winsize) error {
 	return err
 }
 
-// inFront reports whether the terminal is ours now: in the background, its modes are a
-// shell's. A terminal that does not control us has no foreground.
+// inFront reports whether teambridge is in the terminal's foreground: otherwise the modes are a shell's. A
+// terminal that does not control the process has no foreground.
 func inFront(terminal int) bool {
 	group, err := unix.IoctlGetInt(terminal, unix.TIOCGPGRP)
 	return err != nil || group == unix.Getpgrp()
 }
 
-// await waits until there is something to read, and returns true, or until wake has something
-// (io.EOF) or the time is over. Zero: forever. A read of a terminal cannot be broken off, and
-// its file belongs to other processes as well, so it cannot be made non-blocking.
+// await waits for input and returns true, or returns io.EOF if wake has input, or false after timeout; zero
+// means no timeout. A read of a terminal cannot be interrupted, and the file is shared with other processes,
+// so it cannot be made non-blocking.
 func await(terminal, wake int, timeout time.Duration) (bool, error) {
 	for {
 		var set unix.FdSet
