@@ -11,8 +11,8 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// deliver puts what arrived where it belongs, in order for each recipient. What holds one
-// recipient up holds up no other.
+// deliver delivers arrived messages, in order for each recipient. A delay for one recipient does not delay
+// the others.
 func (l *Link) deliver(ctx context.Context, parts *sync.WaitGroup) error {
 	for {
 		next, err := l.hand(ctx, parts)
@@ -28,12 +28,12 @@ func (l *Link) deliver(ctx context.Context, parts *sync.WaitGroup) error {
 	}
 }
 
-// hand hands what arrived to workers, one for each recipient, and returns when to look again.
+// hand passes arrived messages to one worker per recipient, and returns when to check again.
 func (l *Link) hand(ctx context.Context, parts *sync.WaitGroup) (next time.Duration, err error) {
 	next = time.Minute
 	l.mu.Lock()
-	// Chosen before the ledger is read: if a worker ended between two pages, what is on the second
-	// would overtake what it left on the first.
+	// Copied before the ledger is read: if a worker ended between two pages, messages on the second page
+	// would overtake those that it left on the first.
 	busy := maps.Clone(l.working)
 	for r, until := range l.waiting {
 		if wait := time.Until(until); wait > 0 {
@@ -66,8 +66,7 @@ func (l *Link) hand(ctx context.Context, parts *sync.WaitGroup) (next time.Durat
 	}
 }
 
-// deliverTo delivers messages to one recipient. If one cannot be delivered, the recipient is left
-// alone for a while.
+// deliverTo delivers messages to one recipient. After a failure, the recipient is skipped for a while.
 func (l *Link) deliverTo(ctx context.Context, r recipient, list []ledger.Incoming) {
 	var failed error
 	for len(list) > 0 && failed == nil && ctx.Err() == nil {
@@ -89,12 +88,12 @@ func (l *Link) deliverTo(ctx context.Context, r recipient, list []ledger.Incomin
 	l.opts.Changed()
 }
 
-// deliveredAtOnce is how many messages are delivered before it is recorded that they are. A process
-// that is killed in between delivers them again, under their ids.
+// deliveredAtOnce is how many messages are delivered before their results are recorded. If the process is
+// killed in between, they are delivered again under the same ids.
 const deliveredAtOnce = 20
 
-// deliverSome delivers messages to one recipient, in order, and records what became of them, even if
-// one cannot be delivered now.
+// deliverSome delivers messages to one recipient, in order, and records the results, even if one cannot be
+// delivered now.
 func (l *Link) deliverSome(ctx context.Context, list []ledger.Incoming) error {
 	var done []ledger.Incoming
 	var failed error
@@ -123,13 +122,13 @@ func (l *Link) deliverSome(ctx context.Context, list []ledger.Incoming) error {
 	return failed
 }
 
-// Of the messages that were delivered, so many are followed, and for so long.
+// How many delivered messages are followed, and for how long.
 const (
 	followed    = 1000
 	followedFor = 24 * time.Hour
 )
 
-// look finds out what became of messages that were delivered.
+// look updates the state of delivered messages.
 func (l *Link) look(ctx context.Context) error {
 	if l.opts.Look == nil {
 		return nil

@@ -17,10 +17,10 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// The door. Whatever another machine says passes here, once, before any of it is used: it is decoded
-// strictly and bounded, and what is wrong is refused by itself, so that it holds nothing else up.
+// All input from other machines passes through this file before it is used. It is decoded strictly and with
+// limits, and each faulty part is refused by itself, so that it does not block the rest.
 
-// Limits on what one machine may say of itself. Anything beyond them is ignored, and our own offers are cut to them.
+// Limits on the data of one machine. Anything beyond them is ignored, and our own offers are cut to them.
 const (
 	MaxTeams   = 100  // that it offers
 	MaxMembers = 200  // of one of them
@@ -34,13 +34,13 @@ const (
 	maxAnswers = 2000    // receipts in a frame, or ids that are asked about; more are left out
 )
 
-// An opened frame is what is right of a frame.
+// opened is the valid part of a frame.
 type opened struct {
 	frame
 	list    []ledger.Incoming
 	refused []ledger.Receipt // of messages, each with the reason
-	left    int              // parts that were left out, of which the sender gets no receipt
-	why     string           // the first of what is wrong; "" if nothing is
+	left    int              // parts that were left out without a receipt to the sender
+	why     string           // the first fault; "" if there is none
 }
 
 func (o *opened) leave(reason string) {
@@ -48,8 +48,8 @@ func (o *opened) leave(reason string) {
 	o.why = cmp.Or(o.why, reason)
 }
 
-// openFrame opens a frame. The error is that it is none at all. Of a later version, only the version is
-// read.
+// openFrame decodes a frame. It fails only if the text is no frame at all. Of a later version, only the
+// version is decoded.
 func openFrame(text []byte) (o opened, err error) {
 	var f struct {
 		Version  int               `json:"v"`
@@ -140,7 +140,7 @@ func openFrame(text []byte) (o opened, err error) {
 	return o, nil
 }
 
-// incoming is a message as the ledger keeps it, or an error that says what is wrong with it.
+// incoming converts a message for the ledger, or returns its fault.
 func incoming(m message) (in ledger.Incoming, err error) {
 	for _, field := range []struct{ what, text string }{{"id", m.ID}, {"team", m.Team}, {"recipient", m.Member}, {"sender", m.From}} {
 		switch {
@@ -164,8 +164,8 @@ func incoming(m message) (in ledger.Incoming, err error) {
 	return ledger.Incoming{ID: m.ID, Team: m.Team, Member: m.Member, From: m.From, Digest: m.digest(), Raw: raw, Asks: m.Ask, Sent: m.Sent}, err
 }
 
-// openPresence opens what a machine says of itself, and returns what is right of it. left says what was
-// left out, or "". What a later version says in another way is left out, too.
+// openPresence decodes a presence, and returns its valid part. left describes the parts that were left out,
+// or is "". Parts that a later version writes differently are left out, too.
 func openPresence(text []byte) (p Presence, left string, err error) {
 	if err := rawjson.Exact(text); err != nil {
 		return p, "", err
@@ -227,7 +227,7 @@ func openPresence(text []byte) (p Presence, left string, err error) {
 	return p, left, nil
 }
 
-// strictly decodes what decoding does not change.
+// strictly decodes a value, and fails if decoding would change it.
 func strictly(raw []byte, v any) error {
 	if err := rawjson.Exact(raw); err != nil {
 		return err
@@ -238,7 +238,7 @@ func strictly(raw []byte, v any) error {
 	return json.Unmarshal(raw, v)
 }
 
-// id returns the id of a message that is refused, or "" if it has none that a receipt can name.
+// id returns the id of a refused message, or "" if no receipt can name it.
 func id(raw []byte) string {
 	var m struct{ ID json.RawMessage }
 	var text string
@@ -253,7 +253,7 @@ func label(text string, blank bool) bool {
 	return (blank && text == "" || strings.TrimSpace(text) != "") && len(text) <= maxName && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
-// words returns what of a text is shown to a person: in one line, and not too long.
+// words returns a text in a form to show to people: on one line, and not too long.
 func words(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -10,17 +10,17 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// Version is the version of frames and presences. A machine says in its presence which one it knows.
+// Version is the version of frames and presences. A machine's presence names the version that it supports.
 const Version = 1
 
-// frame is what is published: messages, and how far messages of the other machine have come.
+// frame is the unit of publication: messages, and receipts for messages of the other machine.
 type frame struct {
 	Version  int              `json:"v"`
-	Ledger   string           `json:"ledger"`             // the incarnation of the sender's
-	For      string           `json:"for,omitempty"`      // that of the recipient's, as the sender knows it
+	Ledger   string           `json:"ledger"`             // the incarnation of the sender's ledger
+	For      string           `json:"for,omitempty"`      // the incarnation of the recipient's ledger, as known to the sender
 	Messages []message        `json:"messages,omitempty"` // in order
 	Receipts []ledger.Receipt `json:"receipts,omitempty"`
-	Query    []string         `json:"query,omitempty"` // ids of messages about which the sender wants to know more
+	Query    []string         `json:"query,omitempty"` // ids of messages whose state the sender asks for
 }
 
 // Limits of a frame, so that it fits into the largest message of a hub, which is 1 MiB.
@@ -45,7 +45,7 @@ type message struct {
 // Question is the kind of a message that waits for an answer, which is a message too.
 const Question = "question"
 
-// digest tells messages of one id apart.
+// digest distinguishes messages with the same id.
 func (m *message) digest() [32]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q", m.Name, m.Team, m.Member, m.From, m.Text, m.About))
 }
@@ -55,7 +55,7 @@ func messageOf(o ledger.Outgoing) (message, error) {
 	if o.Person {
 		m.Text = string(o.Raw)
 		if !strings.Contains(m.From, "@") {
-			m.From += "@" + o.Team // where answers go: what was said in that team, as it is called here
+			m.From += "@" + o.Team // the address for answers: the sender's team, by its local name
 		}
 		return m, nil
 	}
@@ -65,7 +65,7 @@ func messageOf(o ledger.Outgoing) (message, error) {
 	return m, err
 }
 
-// A Message is a message that came from another machine.
+// A Message is a message from another machine.
 type Message struct {
 	ledger.Incoming
 	Name    string // its id at its sender
@@ -73,20 +73,20 @@ type Message struct {
 	Summary string
 }
 
-// MessageOf returns a message that came, whose text was not forgotten.
+// MessageOf returns an incoming message whose text is still kept.
 func MessageOf(in ledger.Incoming) (Message, error) {
 	var c content
 	err := json.Unmarshal(in.Raw, &c)
 	return Message{in, c.Name, c.Text, c.Summary}, err
 }
 
-// Presence is what a machine says of itself every 15 seconds, and whenever it changes.
+// Presence is a machine's report on itself, sent every 15 seconds and after each change.
 type Presence struct {
 	Version  int    `json:"v"` // of frames
 	Instance string `json:"instance"`
 	Ledger   string `json:"ledger"`
 	Program  string `json:"program,omitempty"` // its version
-	Empty    bool   `json:"empty"`             // nothing is stored for it, and the reader was told of all that came from it
+	Empty    bool   `json:"empty"`             // its queue is empty, and it has sent receipts for everything that came from the reader
 	Teams    []Team `json:"teams,omitempty"`   // that the reader may write to
 }
 
@@ -104,13 +104,13 @@ type Member struct {
 	Since  time.Time `json:"since,omitzero"`
 	Lead   bool      `json:"lead,omitempty"`
 
-	// Waits is the kind of what waits because of it, such as "silent", without its text.
+	// Waits is the kind of attention item that it causes, such as "silent", without the text.
 	Waits      string    `json:"waits,omitempty"`
 	WaitsSince time.Time `json:"waitsSince,omitzero"`
 }
 
-// PresenceOf reads what a machine said of itself last; ok is false if it never did. It decodes all of
-// it, so it is called once for a machine, and not for each of its teams.
+// PresenceOf decodes the last presence of a machine; ok is false if there is none. It decodes all of it, so
+// call it once per machine, not once per team.
 func PresenceOf(m ledger.Machine) (p Presence, ok bool) {
 	if len(m.Presence) == 0 {
 		return p, false

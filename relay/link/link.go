@@ -20,25 +20,24 @@ type Options struct {
 	Ledger *ledger.Ledger
 	Wire   Wire
 
-	// Deliver puts a message where it belongs, once under its N: it is called again for a
-	// message if it failed, or if nobody recorded that it did not. It returns the message with its
-	// Stage, which is at least [ledger.StageVerified], and where it was put; an error if it is to
-	// be tried again later.
+	// Deliver delivers a message, once under its N: it is called again for a message if it failed, or if its
+	// success was not recorded. It returns the message with its Stage, which is at least
+	// [ledger.StageVerified], and its place; an error means that it must be tried again later.
 	Deliver func(context.Context, Message) (ledger.Incoming, error)
-	// Look returns how far a message has come that was delivered. nil: nobody knows.
+	// Look returns the current state of a delivered message. nil: unknown.
 	Look func(context.Context, ledger.Incoming) (ledger.Incoming, error)
 	// Teams returns what a machine may write to; nil: nothing.
 	Teams func(ctx context.Context, machine string) ([]Team, error)
 
 	Program string // our version
-	Changed func() // is called when something was recorded
+	Changed func() // is called after each change of the ledger
 	Warn    func(error)
 
 	Every time.Duration // between two presences; 0: 15 s
-	Late  time.Duration // what is stored for so long and is not at the hub any more is sent again; 0: 5 s
+	Late  time.Duration // a stored message this old that the hub no longer has is sent again; 0: 5 s
 	Retry time.Duration // the pause after a failure; 0: 250 ms
 
-	page int // how many messages are looked at, or asked about, at once; 0: 500
+	page int // how many messages are handled, or asked about, at once; 0: 500
 }
 
 // Link carries the messages of one ledger to and from other machines while it runs.
@@ -51,25 +50,25 @@ type Link struct {
 	refused map[string][]ledger.Receipt // to be sent
 	queries map[string][]string         // to be sent
 	working map[recipient]bool
-	waiting map[recipient]time.Time // until when nothing is delivered to it
+	waiting map[recipient]time.Time // recipients that are skipped, and until when
 
-	told      map[string]string // what machines were told of this one last
-	instances map[string]string // of machines, as they said last
-	offered   map[string]string // what was left out of what machines said last
+	announced map[string]string // the last presence sent to each machine
+	instances map[string]string // of machines, from their last presences
+	offered   map[string]string // what was left out of machines' last presences
 
 	refusals map[string]*Refusals // by machine
-	stuck    string               // why what came last is not recorded; "": it is
+	stuck    string               // why the last arrival could not be recorded; "" if it was
 
 	arrived, outcomes, present chan struct{}
 }
 
 type peer struct {
 	wake  chan struct{} // there may be something to write
-	retry chan struct{} // what could not be written may be now
+	retry chan struct{} // a failed write may succeed now
 	stop  context.CancelFunc
 
 	full    bool                 // the last frame took no more messages
-	unheard map[string]time.Time // when messages were given to the hub that the machine has said nothing of
+	unheard map[string]time.Time // messages at the hub without a receipt, and when they were published
 }
 
 type recipient struct{ team, member string }
@@ -77,10 +76,10 @@ type recipient struct{ team, member string }
 // Expiry is how long a message waits for its machine. The hub keeps it for less, and ids are kept for longer.
 const Expiry = 8 * 24 * time.Hour
 
-// remembered is how long ids of messages that came are kept.
+// remembered is how long ids of incoming messages are kept.
 const remembered = 30 * 24 * time.Hour
 
-// Lock is the key of the lock that whoever runs the links of a state directory holds.
+// Lock is the key of the lock that the process running a state directory's links holds.
 const Lock = "running links"
 
 // New returns a Link. It starts nothing.
@@ -95,7 +94,7 @@ func New(opts Options) *Link {
 	}
 	return &Link{
 		opts: opts, instance: uuid.NewString(), peers: map[string]*peer{}, refused: map[string][]ledger.Receipt{}, queries: map[string][]string{},
-		working: map[recipient]bool{}, waiting: map[recipient]time.Time{}, told: map[string]string{}, instances: map[string]string{},
+		working: map[recipient]bool{}, waiting: map[recipient]time.Time{}, announced: map[string]string{}, instances: map[string]string{},
 		offered: map[string]string{}, refusals: map[string]*Refusals{},
 		arrived: make(chan struct{}, 1), outcomes: make(chan struct{}, 1), present: make(chan struct{}, 1),
 	}
@@ -108,8 +107,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Poke says that the ledger may have something new: messages, machines, or what became of messages
-// that came.
+// Poke reports possible news in the ledger: messages, machines, or states of incoming messages.
 func (l *Link) Poke() {
 	signal(l.arrived)
 	signal(l.outcomes)
@@ -153,7 +151,7 @@ func (l *Link) Run(ctx context.Context) error {
 	return err
 }
 
-// attend runs a writer for each machine that there is a link with.
+// attend runs a writer for each linked machine.
 func (l *Link) attend(ctx context.Context, parts *sync.WaitGroup) error {
 	for {
 		list, err := l.opts.Ledger.Links.Machines(ctx, l.opts.Root)
@@ -187,7 +185,7 @@ func (l *Link) attend(ctx context.Context, parts *sync.WaitGroup) error {
 	}
 }
 
-// failed warns of an error, unless ctx has ended, and reports whether the ledger cannot be used any more.
+// failed warns of an error, unless ctx has ended, and reports whether the ledger is unusable.
 func (l *Link) failed(ctx context.Context, what string, err error) (over bool) {
 	if ctx.Err() != nil {
 		return false
@@ -196,7 +194,7 @@ func (l *Link) failed(ctx context.Context, what string, err error) (over bool) {
 	return errors.Is(err, ledger.ErrMoved)
 }
 
-// pause waits, and reports whether ctx goes on.
+// pause waits, and reports whether ctx is still alive.
 func pause(ctx context.Context, d time.Duration, wake ...<-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -213,13 +211,13 @@ func pause(ctx context.Context, d time.Duration, wake ...<-chan struct{}) bool {
 	return true
 }
 
-// Refusals says what of a machine was refused since the link runs.
+// Refusals counts the refused input of a machine since the link started.
 type Refusals struct {
-	Count int    // of messages, frames, and changes of what it says of itself
+	Count int    // of messages, frames, and changed presences
 	Why   string // the last reason
 }
 
-// Refused returns what of a machine was refused.
+// Refused returns the refused input of a machine.
 func (l *Link) Refused(machine string) Refusals {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -229,7 +227,7 @@ func (l *Link) Refused(machine string) Refusals {
 	return Refusals{}
 }
 
-// Stuck returns why what came last is not recorded, and keeps all that follows at the hub; "" if
+// Stuck returns why the last arrival cannot be recorded, which keeps all later frames at the hub; "" if
 // nothing is wrong.
 func (l *Link) Stuck() string {
 	l.mu.Lock()
@@ -237,7 +235,7 @@ func (l *Link) Stuck() string {
 	return l.stuck
 }
 
-// leftOut counts what was refused of a machine.
+// leftOut counts refused input of a machine.
 func (l *Link) leftOut(machine string, n int, why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -257,7 +255,7 @@ func (l *Link) leave(machine string, n int, why string) {
 	r.Count, r.Why = r.Count+n, words(why)
 }
 
-// stays says that what came of a machine is not recorded, or with nil that it is.
+// stays sets or, with nil, clears the reason why an arrival of a machine cannot be recorded.
 func (l *Link) stays(machine string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -266,11 +264,11 @@ func (l *Link) stays(machine string, err error) {
 	}
 }
 
-// soon is how long the receipt that messages were received waits for a better one: what is
-// delivered at once then has one receipt, not two.
+// soon is how long a receipt of arrival waits for a better one: a message that is delivered at once gets one
+// receipt instead of two.
 const soon = 20 * time.Millisecond
 
-// expire gives up what has waited for too long, and forgets old ids.
+// expire gives up messages that have waited too long, and removes old ids.
 func (l *Link) expire(ctx context.Context) error {
 	for {
 		n, err := l.opts.Ledger.Outbox.Expire(ctx, time.Now().Add(-Expiry), "its machine did not take it for 8 days")

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Announce has presence told soon: what members do has changed.
+// Announce makes the link send its presence soon, since the state of members has changed.
 func (l *Link) Announce() { signal(l.present) }
 
-// heard records what a machine says of itself. It decides nothing but what is sent again.
+// heard records the presence of a machine. It only decides which messages are sent again.
 func (l *Link) heard(ctx context.Context, machine string, text []byte) error {
 	if machine == l.opts.Self.Name {
 		return nil
@@ -18,16 +18,16 @@ func (l *Link) heard(ctx context.Context, machine string, text []byte) error {
 	p, left, err := openPresence(text)
 	if err != nil {
 		l.leftOut(machine, 1, "what it says of itself: "+err.Error())
-		return nil // it comes again
+		return nil // the next presence has it again
 	}
 	l.mu.Lock()
-	if l.offered[machine] != left { // and not each time that it says the same
+	if l.offered[machine] != left { // warn only when it changes
 		if l.offered[machine] = left; left != "" {
 			l.leave(machine, 1, "what it says of itself: "+left)
 		}
 	}
 	l.mu.Unlock()
-	if text, err = json.Marshal(p); err != nil { // what is kept is what was opened
+	if text, err = json.Marshal(p); err != nil { // keep only the valid part
 		return err
 	}
 	if lost, err := l.opts.Ledger.Links.HeardFrom(ctx, machine, p.Ledger, text); err != nil {
@@ -48,7 +48,7 @@ func (l *Link) heard(ctx context.Context, machine string, text []byte) error {
 	l.mu.Lock()
 	anew := l.instances[machine] != p.Instance
 	if l.instances[machine] = p.Instance; anew { // it has not heard from us
-		delete(l.told, machine)
+		delete(l.announced, machine)
 		signal(l.present)
 	}
 	l.mu.Unlock()
@@ -56,8 +56,8 @@ func (l *Link) heard(ctx context.Context, machine string, text []byte) error {
 	return nil
 }
 
-// announce says what this machine is, every so often and on a change. Otherwise two machines would tell
-// each other without end that they have heard from each other.
+// announce sends the presence periodically and on changes. If it answered presences, two machines would
+// acknowledge each other for ever.
 func (l *Link) announce(ctx context.Context) error {
 	asked := time.Now()
 	due := asked.Add(l.opts.Every)
@@ -68,7 +68,7 @@ func (l *Link) announce(ctx context.Context) error {
 		if !time.Now().Before(due) {
 			due = time.Now().Add(l.opts.Every)
 			l.mu.Lock()
-			clear(l.told)
+			clear(l.announced)
 			l.mu.Unlock()
 		}
 		if time.Since(asked) > queryEvery {
@@ -105,17 +105,17 @@ func (l *Link) announce(ctx context.Context) error {
 				return err
 			}
 			l.mu.Lock()
-			same := l.told[name] == string(text)
-			l.told[name] = string(text)
+			same := l.announced[name] == string(text)
+			l.announced[name] = string(text)
 			l.mu.Unlock()
 			if same {
 				continue
 			}
 			if err := l.opts.Wire.Tell(ctx, name, text); err != nil && ctx.Err() == nil {
 				l.mu.Lock()
-				delete(l.told, name)
+				delete(l.announced, name)
 				l.mu.Unlock()
-				break // it is lost, and comes again
+				break // this one is lost; the next follows
 			}
 		}
 		if !pause(ctx, l.opts.Every/15) { // changes in quick succession are one
@@ -124,8 +124,8 @@ func (l *Link) announce(ctx context.Context) error {
 	}
 }
 
-// empty reports whether nothing is stored for this machine, and a machine was told of all that came
-// from it. Then whatever it has no receipt for is lost.
+// empty reports whether this machine's queue is empty and receipts for everything from a machine were sent.
+// Then all messages that it has no receipt for are lost.
 func (l *Link) empty(ctx context.Context, machine string, s State) (bool, error) {
 	if s.Waiting != 0 {
 		return false, nil

@@ -11,7 +11,7 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// read takes what the wire has for this machine.
+// read receives everything that the wire has for this machine.
 func (l *Link) read(ctx context.Context) error {
 	signal(l.present)
 	for {
@@ -49,7 +49,7 @@ func (l *Link) read(ctx context.Context) error {
 	}
 }
 
-// take records a frame, and acknowledges it then.
+// take records a frame, and then acknowledges it.
 func (l *Link) take(ctx context.Context, a Arrival) error {
 	f, err := openFrame(a.Frame)
 	if err != nil {
@@ -58,7 +58,7 @@ func (l *Link) take(ctx context.Context, a Arrival) error {
 		return l.ack(ctx, a)
 	}
 	if f.Version > Version {
-		// Its presence tells the sender that we are older. What is not acknowledged would hold up all others.
+		// Our presence shows the sender that we are older. An unacknowledged frame would block all others.
 		l.opts.Warn(fmt.Errorf("%s uses version %d of links, and this program knows %d: its messages wait until this one is upgraded", a.From, f.Version, Version))
 		return l.ack(ctx, a)
 	}
@@ -74,7 +74,7 @@ func (l *Link) take(ctx context.Context, a Arrival) error {
 	if err != nil {
 		return err
 	}
-	if known != f.Ledger { // its presence will tell which one there is now
+	if known != f.Ledger { // its next presence names the current one
 		f.Receipts = slices.DeleteFunc(f.Receipts, func(r ledger.Receipt) bool { return r.Stage == ledger.StageReset })
 	}
 	if len(f.Receipts) > 0 {
@@ -96,8 +96,8 @@ func (l *Link) take(ctx context.Context, a Arrival) error {
 	}
 	refused, n := f.refused, len(f.refused)+f.left
 	if f.For != "" && f.For != l.opts.Self.Incarnation {
-		// Meant for a ledger that this one has replaced, which may have had them. Ours in the
-		// answer tells the sender so.
+		// The frame is meant for a ledger that this one has replaced, which may have had the messages. The
+		// incarnation in the answer shows the sender that.
 		for _, in := range f.list {
 			refused = append(refused, ledger.Receipt{ID: in.ID, Stage: ledger.StageReset})
 		}
@@ -129,8 +129,8 @@ func (l *Link) take(ctx context.Context, a Arrival) error {
 	return err
 }
 
-// receive records messages. One that the ledger cannot have is refused, and the others are recorded: a
-// frame that failed for ever would hold up all machines.
+// receive records messages. It refuses those that the ledger cannot hold and records the others: a frame that
+// failed for ever would block all machines.
 func (l *Link) receive(ctx context.Context, machine string, list []ledger.Incoming) (refused []ledger.Receipt, err error) {
 	refused, err = l.opts.Ledger.Arrivals.Receive(ctx, machine, list...)
 	if !errors.As(err, new(*ledger.ValueError)) {
@@ -158,12 +158,12 @@ func (l *Link) ack(ctx context.Context, a Arrival) error {
 	return nil
 }
 
-// content is what the ledger keeps of a message until it is delivered.
+// content is the part of a message that the ledger keeps until it is delivered.
 type content struct {
 	Name, Text, Summary string
 }
 
-// changed does what is due when the wire was connected, or lost.
+// changed handles a connection or disconnection of the wire.
 func (l *Link) changed(ctx context.Context) error {
 	s := l.opts.Wire.State()
 	defer l.opts.Changed()
@@ -183,13 +183,13 @@ func (l *Link) changed(ctx context.Context) error {
 	for _, p := range l.peers {
 		signal(p.retry)
 	}
-	clear(l.told) // which may be lost
+	clear(l.announced) // which may be lost
 	l.mu.Unlock()
 	signal(l.present)
 	return l.query(ctx)
 }
 
-// query asks all machines what became of messages that nothing final is known of.
+// query asks all machines for the state of unsettled messages.
 func (l *Link) query(ctx context.Context) error {
 	list, err := l.opts.Ledger.Links.Machines(ctx, l.opts.Root) // its writer need not run yet
 	if err != nil {
@@ -215,5 +215,5 @@ func (l *Link) query(ctx context.Context) error {
 	return nil
 }
 
-// queryEvery is how often machines are asked what became of messages.
+// queryEvery is how often machines are asked for the state of messages.
 const queryEvery = 10 * time.Minute

@@ -1,23 +1,25 @@
 // Package link carries messages between members of teams on different machines, each of them
 // once.
 //
-// The ledger of the sender is the outbox: a message leaves it only when the ledger of the
-// recipient says that it has the message. Between them is a [Wire], on which nothing rests: it
-// may lose, repeat, reorder and delay what it carries.
+// The ledger of the sender is the outbox: a message leaves it only when the recipient's ledger confirms that
+// it has the message. The [Wire] between them is not trusted to be reliable: it may lose, repeat, reorder and
+// delay frames.
 //
-// A [Link] has a writer for each machine, with one frame in flight: up to 50 messages, and receipts of messages that came.
-// It publishes a frame under one id until the wire has it; then its messages are stored. On the other side they are
-// committed by machine, recipient and id, and then the frame is acknowledged. What is there already is a duplicate.
-// Messages are handed over in order for each recipient, under ids that are derived from machine, recipient and id, so a
-// crash repeats nothing.
+// A [Link] has a writer for each machine, with one frame in flight: up to 50 messages, and receipts of
+// messages that came. It publishes a frame under one id until the wire has it; then its messages are stored.
+// The other side commits them by machine, recipient and id, ignoring duplicates, and then acknowledges the
+// frame. It delivers the messages in order for each recipient, under ids that are derived from machine,
+// recipient and id, so a crash repeats nothing.
 //
-// Receipts say what became of a message there. The first one takes it out of the outbox. They are never tried again: a
-// repeated message, or a question after each connect, brings them once more.
+// Receipts report the state of a message on the other side. The first one removes it from the outbox.
+// Receipts are never resent on their own: a repeated message, or a query after each connect, requests them
+// again.
 //
-// Presence says every 15 s what a machine shares, what the members do, and that its queue is empty. Only the last decides
-// something: what is stored for a machine with an empty queue was lost, and is sent again, as is everything unconfirmed if
-// the queue has another name than before, since then its hub has lost its data. A ledger has an incarnation, which frames
-// and presence carry: of what was given for an earlier one, it is unknown whether that had it.
+// A presence, sent every 15 s, reports what a machine shares, the status of its members, and whether its
+// queue is empty. Only the last decides anything: if the queue is empty, messages stored for the machine were
+// lost, and are sent again. So are all unconfirmed messages if the queue has a new name, since the hub has
+// then lost its data. Frames and presences name the incarnation of a ledger: whether an earlier incarnation
+// had a message is unknown.
 package link
 
 import (
@@ -26,48 +28,45 @@ import (
 	"time"
 )
 
-// A Wire carries frames between this machine and its peers. Its methods may be called from
-// several goroutines, but for Next.
+// A Wire carries frames between this machine and its peers. All methods except Next are safe for concurrent
+// use.
 type Wire interface {
-	// Publish has a frame stored for a peer, and returns nil once it is. A frame that was stored
-	// under the same id in the last two minutes is not stored again. The error is [ErrFull] if
-	// too much waits for the peer, [ErrPeer] if there is no such peer, and else tells why it is
-	// not known whether the frame is stored.
+	// Publish stores a frame for a peer, and returns nil once it is stored. A frame with an id of the last
+	// two minutes is not stored again. The error is [ErrFull] if too much waits for the peer, and [ErrPeer]
+	// if there is no such peer; after any other error it is unknown whether the frame is stored.
 	Publish(ctx context.Context, peer, id string, frame []byte) error
 
-	// Tell tells a peer, or this machine itself, something at once. If it cannot, or if nobody
-	// listens there, it is lost.
+	// Tell sends a text to a peer, or to this machine itself, without storing it. If it cannot, or nobody
+	// listens there, the text is lost.
 	Tell(ctx context.Context, peer string, text []byte) error
 
-	// Next returns what comes next. The error is ctx's.
+	// Next returns the next arrival, or ctx's error.
 	Next(ctx context.Context) (Arrival, error)
 
-	// State says how the wire is now.
+	// State returns the state of the wire.
 	State() State
 }
 
-// An Arrival is a frame, something that was told, or, if it has neither, says that [Wire.State]
-// has changed.
+// An Arrival is a frame, a text from Tell, or, with neither, a sign that [Wire.State] has changed.
 type Arrival struct {
-	From  string // the machine; its key says so, not the frame
+	From  string // the sending machine, as proved by its key
 	Frame []byte
 	Told  []byte
 
-	// Ack says that the frame need not come again. Until then the next one does not come. It is
-	// nil if there is no frame.
+	// Ack confirms the frame. Until then the next one does not arrive. It is nil if there is no frame.
 	Ack func(context.Context) error
 }
 
-// State is how a wire is.
+// State is the state of a wire.
 type State struct {
 	Connected bool
-	Since     time.Time // when it was connected, or ceased to be
+	Since     time.Time // when it was last connected or disconnected
 	Err       string    // the last error, in words; "" for none
 
-	// Queue names what is stored for this machine. It has another name after what was stored was
-	// lost; "" if it is not known yet.
+	// Queue identifies the queue of this machine. It changes when the queue's content was lost; "" if
+	// unknown.
 	Queue string
-	// Waiting is how many frames are stored for this machine; -1 if it is not known.
+	// Waiting is the number of frames in this machine's queue; -1 if unknown.
 	Waiting int
 	// Unreadable counts the frames that were thrown away because they could not be opened.
 	Unreadable int

@@ -45,8 +45,9 @@ func (l *Link) write(ctx context.Context, machine string, p *peer) {
 	}
 }
 
-// behind reports whether a machine is away, or takes its queue more slowly than it grows. Messages to it then gather for a while:
-// it takes one frame at a time, and a frame of ten messages as fast as one of one.
+// behind reports whether a machine is away, or empties its queue more slowly than it fills. Messages to it
+// are then collected for a while: a machine handles one frame at a time, and ten messages in a frame as fast
+// as one.
 func (l *Link) behind(p *peer) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +59,7 @@ func (l *Link) behind(p *peer) bool {
 	return false
 }
 
-// writeFrame publishes one frame, if there is something to say.
+// writeFrame publishes one frame, if there is anything to send.
 func (l *Link) writeFrame(ctx context.Context, machine string, p *peer) (sent bool, err error) {
 	lg := l.opts.Ledger
 	if !l.opts.Wire.State().Connected {
@@ -77,7 +78,7 @@ func (l *Link) writeFrame(ctx context.Context, machine string, p *peer) (sent bo
 	if delete(l.refused, machine); len(refused) > l.opts.page {
 		refused, l.refused[machine] = refused[:l.opts.page], slices.Clone(refused[l.opts.page:])
 	}
-	if delete(l.queries, machine); len(query) > l.opts.page { // what is lost here is asked again some time
+	if delete(l.queries, machine); len(query) > l.opts.page { // the rest is asked in a later query
 		query, l.queries[machine] = query[:l.opts.page], query[l.opts.page:]
 	}
 	l.mu.Unlock()
@@ -124,13 +125,13 @@ func (l *Link) writeFrame(ctx context.Context, machine string, p *peer) (sent bo
 		l.mu.Unlock()
 	}
 	id, said, unsure := uuid.NewString(), "", false
-	for { // the same frame until it is known to be stored
+	for { // repeat the same frame until it is certainly stored
 		err := l.opts.Wire.Publish(ctx, machine, id, body)
 		if err == nil {
 			break
 		}
 		refused := errors.Is(err, ErrPeer) || errors.Is(err, ErrFull)
-		if refused && !unsure { // no hub has it
+		if refused && !unsure { // certainly not at the hub
 			l.mu.Lock()
 			for _, id := range ids {
 				delete(p.unheard, id)

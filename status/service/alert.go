@@ -13,17 +13,17 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Alerts says where a [Service] tells what waits for the person.
+// Alerts configures the alerts of a [Service] about things that need the person.
 type Alerts struct {
 	To        []alert.Destination
 	LookupEnv func(string) (string, bool) // for addresses in the environment
 	Gather    time.Duration               // as of [alert.Options]
-	// Text returns what to tell of a thing besides its kind; nil: nothing.
+	// Text returns the text of an alert besides the kind of thing; nil: none.
 	Text func(context.Context, api.Bridge, api.Attention) string
 }
 
-// alert sends alerts to one destination until ctx ends. Nothing waits for it, and the service goes on
-// whatever becomes of it: the log and doctor say what fails.
+// alert sends alerts to one destination until ctx ends. A failure does not affect the service: it is reported in
+// the log and by doctor.
 func (s *Service) alert(ctx context.Context, to alert.Destination) {
 	warn := s.warn("alerting")
 	opts := alert.Options{

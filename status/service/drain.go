@@ -13,9 +13,9 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Drain waits until the hub has all messages to other machines, or ctx ends; with a timeout of 0
-// only that. The error is [api.CodeTimeout] if messages still wait then, and [api.CodeRefused] if
-// another process has the identity of this machine, or runs its links.
+// Drain waits until the hub has all messages to other machines, or ctx ends. With a timeout of 0, it waits only for
+// ctx. The error is [api.CodeTimeout] if messages still wait after the timeout, and [api.CodeRefused] if another
+// process has the identity of this machine, or runs its links.
 func (s *Service) Drain(running, ctx context.Context, timeout time.Duration) error {
 	over := make(<-chan time.Time)
 	if timeout > 0 {

@@ -18,8 +18,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// follower follows sent messages until it is known what happened to them, and when their
-// agents' models were given them, and records that.
+// follower tracks sent messages, and records what became of each and when its agent's model got it.
 type follower struct {
 	*shared
 	added         chan struct{}
@@ -31,29 +30,28 @@ type follower struct {
 	read time.Time // when transcripts were last read
 }
 
-// maxFollowed is the number of messages that are followed at once. Older ones stay as they
-// are; first those that were taken.
+// maxFollowed limits the messages that are followed at once. Beyond it, the oldest are given up and keep the state
+// that is recorded; messages that were taken are given up first.
 const maxFollowed = 1000
 
-// seenWithin is how long a message that was taken is looked for in its agent's transcript.
-// Agents take messages when they have nothing to do, and give them to the model at once.
+// seenWithin is how long the follower looks in the agent's transcript for a message that was taken. An agent takes
+// messages when it is idle, and gives them to its model at once.
 const seenWithin = time.Hour
 
-// foundWithin is how long a message that was taken is followed if its agent has no
-// transcript that can be found.
+// foundWithin replaces seenWithin if the agent's transcript cannot be found.
 const foundWithin = 10 * time.Second
 
-// sentRow is a message that is followed.
+// sentRow is a followed message.
 type sentRow struct {
 	mail.Delivered
 	sender *mail.Sender
 	key    inbox.SendKey
-	info   os.FileInfo // the inbox file when it was last looked at; nil if there was none
+	info   os.FileInfo // the inbox file at the last look; nil if there was none
 	looked bool
 
 	taken time.Time // when it was found taken; zero if it was not
 	seen  bool      // by the agent's model
-	news  int       // of the conversation, when it was last looked at; -1: never
+	news  int       // the version of the conversation at the last look; -1: never read
 }
 
 // follow adds messages of sender. If it returns true, it will close the sender's team.
@@ -65,7 +63,7 @@ func (f *follower) follow(sender *mail.Sender, sent []mail.Delivered) bool {
 	return f.add(list...)
 }
 
-// add adds messages of one sender, as follow does.
+// add adds messages of one sender, and reports whether it keeps the sender, as follow does.
 func (f *follower) add(list ...*sentRow) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,7 +71,7 @@ func (f *follower) add(list ...*sentRow) bool {
 	for _, n := range list {
 		was := slices.IndexFunc(f.items, func(i *sentRow) bool { return i.key == n.key })
 		if was >= 0 && (f.items[was].taken.IsZero() || n.Tracked == nil) {
-			continue // sent again
+			continue // it is followed already
 		}
 		f.items, added = append(f.items, n), true
 		if was >= 0 {
@@ -107,8 +105,7 @@ func (f *follower) remove(i *sentRow) {
 	f.release(i.sender)
 }
 
-// share has the messages of a team that were taken use the sender of i, so that they do not
-// keep a directory open each.
+// share makes all taken messages of a team use the sender of i, so that they keep one directory open, not one each.
 func (f *follower) share(i *sentRow) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,7 +119,7 @@ func (f *follower) share(i *sentRow) {
 	}
 }
 
-// release closes the team of a sender that no message needs. f.mu is held.
+// release closes the team of a sender that no message uses. f.mu is held.
 func (f *follower) release(s *mail.Sender) {
 	if !slices.ContainsFunc(f.items, func(o *sentRow) bool { return o.sender == s }) {
 		_ = s.Team().Close() // nothing was written through it
@@ -132,8 +129,8 @@ func (f *follower) release(s *mail.Sender) {
 // adoptAge is the age up to which a message is followed again after a restart.
 const adoptAge = 24 * time.Hour
 
-// adopt follows messages that were sent before the service started. The rows in front of
-// one tell whether it was lost in the meantime, if the journal has seen them ever since.
+// adopt follows messages that were sent before the service started. Whether one was lost since then is decided by
+// the rows before it in the inbox, if the journal has observed them all the time.
 func (f *follower) adopt(ctx context.Context) error {
 	var open []journal.Receipt
 	for r, err := range f.journal.Receipts.All(ctx, journal.Query{Root: f.opts.Root.Path(), Since: time.Now().Add(-adoptAge)}) {
@@ -158,7 +155,7 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	q := journal.Query{Root: r.Root, Team: r.Team, CreatedAt: r.CreatedAt, Inbox: r.Inbox, ID: r.ID, Newest: true, Limit: 1}
 	found, _, err := journal.Take(f.journal.Messages.All(ctx, q), 1, 0, func(*journal.Record) int { return 0 })
 	if err != nil || len(found) == 0 || found[0].Prompt != "" {
-		return err // the relay reports what happens to a prompt
+		return err // the relay reports the fate of a prompt
 	}
 	m := found[0]
 	t, err := f.opts.Root.Team(r.Team)
@@ -222,18 +219,18 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	return nil
 }
 
-// run looks at inboxes and transcripts that may have changed.
+// run examines the inboxes and transcripts of followed messages as they change, until ctx ends.
 func (f *follower) run(ctx context.Context) error {
 	news, done := f.news.Subscribe()
 	defer done()
-	// Nothing tells that a transcript has grown.
+	// There is no signal for a transcript that has grown, so transcripts are polled.
 	every := f.opts.Tick / 8
 	return signals.LoopWhile(ctx, news, f.added, every, f.busy, func() {
-		read := time.Since(f.read) >= every/2 // not at all news
+		read := time.Since(f.read) >= every/2 // not at every signal
 		if read {
 			f.read = time.Now()
 		}
-		// Messages to one inbox together, so that a thousand of them need one look.
+		// Group the messages by inbox, so that a thousand of them need one look.
 		inboxes := map[inbox.SendKey][]*sentRow{}
 		f.mu.Lock()
 		for _, i := range f.items {
@@ -267,7 +264,7 @@ func (f *follower) close() {
 	}
 }
 
-// look looks at the messages to one inbox.
+// look reads one inbox, and judges the given messages to it.
 func (f *follower) look(ctx context.Context, items []*sentRow) {
 	if len(items) == 0 {
 		return
@@ -283,7 +280,7 @@ func (f *follower) look(ctx context.Context, items []*sentRow) {
 	case ctx.Err() != nil:
 		return
 	case errors.Is(err, teams.ErrTeamGone):
-		// What transcripts tell, which nothing adds to any more.
+		// The transcripts are complete now.
 		f.show(ctx, items)
 		for _, i := range items {
 			f.judge(ctx, i, at, info)
@@ -302,8 +299,8 @@ func (f *follower) look(ctx context.Context, items []*sentRow) {
 	}
 }
 
-// judge finds out what happened to a message, and reports whether that is final. info is
-// of the inbox file before at.
+// judge decides what happened to a message, records it, and reports whether that is final. info describes the inbox
+// file before it was read for at.
 func (f *follower) judge(ctx context.Context, i *sentRow, at *mail.Sight, info os.FileInfo) (over bool) {
 	fate, err := i.sender.Judge(ctx, i.Delivered, at)
 	if ctx.Err() != nil {
@@ -342,13 +339,13 @@ func (f *follower) judge(ctx context.Context, i *sentRow, at *mail.Sight, info o
 	return true
 }
 
-// show finds out which messages to one inbox the agent's model was given.
+// show records which of the messages to one inbox the agent's model has got, by its transcript.
 func (f *follower) show(ctx context.Context, items []*sentRow) {
 	open := slices.DeleteFunc(slices.Clone(items), func(i *sentRow) bool { return i.seen })
 	if len(open) == 0 {
 		return
 	}
-	sender := open[len(open)-1].sender // it knows the members best
+	sender := open[len(open)-1].sender // the newest one has the latest list of members
 	news, found := sender.Conversation(open[0].Delivered).Read()
 	open = slices.DeleteFunc(open, func(i *sentRow) bool { return i.news == news })
 	if len(open) > 0 {
@@ -387,7 +384,7 @@ func (f *follower) record(ctx context.Context, i *sentRow, at time.Time) {
 		if ctx.Err() == nil {
 			f.unfollowed(i, err)
 		}
-		i.news = -1 // again
+		i.news = -1 // try again
 		return
 	}
 	i.seen = true

@@ -19,8 +19,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// keeper records what the agents of some teams say and do, from their transcripts. It leaves
-// out agents that a relay runs, which records it itself.
+// keeper records what the interactive agents of some teams say and do, from their transcripts. It skips headless
+// agents, since their relays record it.
 type keeper struct {
 	*shared
 	panes *pane.Panes
@@ -29,15 +29,16 @@ type keeper struct {
 	wait sync.WaitGroup
 }
 
-// keeping is one transcript that is followed.
+// keeping is a followed transcript.
 type keeping struct {
 	path  string
 	stop  context.CancelFunc
-	done  chan struct{} // closed when it is not followed any more
-	ended bool          // its session was not there at the last look
+	done  chan struct{} // closed when following has ended
+	ended bool          // the session had ended at the last look
 }
 
-// overlap is how much of what is recorded is read again: records can be written late.
+// overlap is how far before the last recorded envelope a transcript is read again, since its lines can be written
+// late.
 const overlap = 5 * time.Minute
 
 // run follows the transcripts of the teams until ctx ends.
@@ -50,7 +51,7 @@ func (k *keeper) run(ctx context.Context) error {
 	now := make(chan struct{}, 1)
 	signals.Send(now)
 	return signals.Loop(ctx, news, now, k.opts.Tick, func() {
-		if time.Since(last) < k.opts.Tick/2 { // there is much news
+		if time.Since(last) < k.opts.Tick/2 { // signals come often
 			return
 		}
 		last = time.Now()
@@ -62,8 +63,7 @@ func (k *keeper) run(ctx context.Context) error {
 	})
 }
 
-// look follows the transcripts of a team's members that are not followed yet, and no longer those of sessions that have
-// ended.
+// look starts following new transcripts of a team's members, and stops following those of ended sessions.
 func (k *keeper) look(ctx context.Context, name string) error {
 	t, err := k.opts.Root.Team(name)
 	if errors.As(err, new(*teams.NotFoundError)) && name == pane.SessionTeam {
@@ -106,7 +106,7 @@ func (k *keeper) lookAtSessions(ctx context.Context) error {
 	for key, was := range k.kept {
 		if key.Team != pane.SessionTeam || live[key] {
 			was.ended = false
-		} else if was.ended { // a look ago: all is written
+		} else if was.ended { // it ended before the last look, so everything is written
 			was.stop()
 			delete(k.kept, key)
 		} else {
@@ -140,7 +140,7 @@ func (k *keeper) keep(ctx context.Context, key inbox.InboxKey, path string) {
 	})
 }
 
-// together is how many envelopes are recorded at once.
+// together limits the envelopes that are recorded in one transaction.
 const together = 256
 
 // follow records a transcript as it grows.

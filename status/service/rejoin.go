@@ -15,13 +15,12 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// rejoiner joins a team again if the person joined it and did not leave, but is no
-// longer in config.json, because a program wrote an older state over the file. Without
-// the entry no agent can write to the person.
+// rejoiner adds the person's entry to config.json again if it has vanished although the person did not leave: a
+// program may have overwritten the file with an older state. Without the entry, no agent can write to the person.
 type rejoiner struct {
 	*shared
-	dirty chan struct{}           // a config.json or the ledger may have changed
-	seen  map[joinKey]os.FileInfo // config.json, when there was nothing to do
+	dirty chan struct{}           // signals that a config.json or the ledger may have changed
+	seen  map[joinKey]os.FileInfo // the config.json files that were checked and need no change
 }
 
 type joinKey struct {
@@ -32,7 +31,7 @@ type joinKey struct {
 
 func (j *rejoiner) run(ctx context.Context) error {
 	signals.Send(j.dirty)
-	busy := true // until it is known that nobody has joined; a change of the ledger is a signal
+	busy := true // poll, until it is known that the person has joined no team; joining changes the ledger, which signals
 	return signals.LoopWhile(ctx, nil, j.dirty, j.opts.Tick, func() bool { return busy }, func() {
 		joins, err := j.ledger.Teams.JoinsUnder(ctx, j.opts.Root.Path())
 		busy = err != nil || len(joins) > 0
@@ -45,10 +44,10 @@ func (j *rejoiner) run(ctx context.Context) error {
 	})
 }
 
-// check joins again if that is needed and config.json was written since the last check.
+// check joins again if the entry is missing. It does nothing if config.json is unchanged since the last check.
 func (j *rejoiner) check(ctx context.Context, join ledger.Join) {
 	key := joinKey{join.Team, join.CreatedAt, join.Member}
-	// Before config.json is read, so that a change in the meantime is noticed.
+	// Stat before reading, so that a later change is noticed.
 	info, err := os.Stat(filepath.Join(j.opts.Root.Path(), "teams", join.Team, "config.json"))
 	if err != nil {
 		delete(j.seen, key)

@@ -1,5 +1,6 @@
-// Package service is what goes on all day: a [Service] is a [bridge.Local] that records what passes through the inboxes, follows what was
-// sent, runs agents, types into panes, carries messages to other machines, and tells what waits.
+// Package service is the long-running process of "teambridge serve", without its HTTP API. A [Service] is a
+// [bridge.Local] that also records what passes through the inboxes, tracks sent messages, runs headless agents,
+// types into panes, exchanges messages with other machines, and sends alerts about what needs the person.
 package service
 
 import (
@@ -50,7 +51,7 @@ type Options struct {
 	KeepTranscripts []string      // the teams whose transcripts of interactive agents are recorded
 	KeepWork        time.Duration // how long what agents said and did while they worked is kept
 
-	Alerts Alerts // what waits is told there
+	Alerts Alerts // about things that need the person
 
 	Version    string // of this program, for other machines
 	LinksAlone bool   // carry messages to and from other machines, and nothing else
@@ -63,16 +64,16 @@ type Options struct {
 	Behind int64         // as in [attention.Options]
 }
 
-// Service is a [bridge.Local] that goes on while it runs: it records what passes through the inboxes of
-// a Claude directory, follows what was sent, runs relays, and types into panes. Messages of a
-// person become prompts of the agents that it runs.
+// Service is a [bridge.Local] for one Claude directory with work of its own: while [Service.Run] runs, it records what
+// passes through the inboxes, tracks sent messages, runs relays, and types into panes. A person's messages to the
+// agents that it runs become prompts.
 type Service struct {
 	*bridge.Local
 	*shared
 
 	panes    *pane.Panes
-	shown    signals.Subscribers // a snapshot shows something else
-	paneNews chan struct{}       // something was recorded about messages to panes
+	shown    signals.Subscribers // to changes of the snapshot
+	paneNews chan struct{}       // signals that something was recorded about messages to panes
 
 	states     *attention.Cache
 	watch      *attention.Watch
@@ -84,18 +85,18 @@ type Service struct {
 	tasks      *taskRecorder
 }
 
-// shared is what the parts of a service have in common. None of them knows the service.
+// shared has what all parts of a service use, so that no part depends on the service itself.
 type shared struct {
 	opts   Options
 	log    *slog.Logger
 	locker *lockedfile.Locker
 
 	ledger  *ledger.Ledger
-	journal *journal.Journal // written by the tap and, so that they do not collide, for receipts
+	journal *journal.Journal // written by the tap, and for receipts so that the two do not collide
 	reader  *journal.Journal // the same file, so that a long search does not delay the tap
 
-	news  signals.Subscribers // the journal has more
-	dirty chan struct{}       // something that a snapshot shows may have changed, and is not in the journal
+	news  signals.Subscribers // to new entries of the journal
+	dirty chan struct{}       // signals a possible change of the snapshot that is not in the journal
 }
 
 // Open opens the files of a service, and makes its parts. It starts nothing. Close it.
@@ -167,7 +168,7 @@ func Open(ctx context.Context, opts Options) (_ *Service, err error) {
 	return s, nil
 }
 
-// here does what other machines ask for, as an agent.
+// here sends what comes from other machines, with the rights of an agent.
 type here struct{ *bridge.Local }
 
 func (h here) Team(ctx context.Context, team, member string) (*teams.Team, func() error, error) {
@@ -217,13 +218,13 @@ func (s *Service) lookupEnv(name string) (value string, found bool) {
 	return value, found
 }
 
-// A Part runs something until running ends. If it fails before, the service ends with its error.
+// A Part starts run in a goroutine, as a part of the service. If run fails before running ends, the service ends with
+// that error.
 type Part func(name string, run func(running context.Context) error)
 
-// Run runs the parts of the service and, once the present content of the inboxes is recorded,
-// serve, which returns when ctx or running ends, and may run parts of its own. Run can be called
-// once. When serve has returned, the agents may finish their turns; then running ends, and Run
-// waits for all parts.
+// Run runs the parts of the service. Once the present content of the inboxes is recorded, it calls serve, which may
+// start parts of its own, and returns when ctx or running ends. After that, the agents may finish their turns; then
+// running ends, and Run waits for all parts. Run can be called once.
 func (s *Service) Run(ctx context.Context, serve func(running context.Context, part Part) error) error {
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	var parts sync.WaitGroup
@@ -289,9 +290,8 @@ func (s *Service) Run(ctx context.Context, serve func(running context.Context, p
 	return serve(running, part)
 }
 
-// runRelays runs the relays and the queues of panes until ctx or running ends. end stops
-// them and waits for their agents, which may finish their turns, and for deliveries to panes
-// that have begun.
+// runRelays runs the relays and the queues of panes until ctx or running ends. end stops them, and waits for the
+// current turns of their agents and for deliveries to panes that have begun.
 func (s *Service) runRelays(ctx, running context.Context, part Part) (end func()) {
 	on, stop := context.WithCancel(running)
 	// As soon as ctx ends, not after the last request: agents take longer.
@@ -311,9 +311,9 @@ func (s *Service) runRelays(ctx, running context.Context, part Part) (end func()
 	}
 }
 
-// pump tells the parts of the service when the journal or the ledger has more, whoever has
-// recorded it. It returns an error once one of them was moved away or replaced. The service then
-// ends: what it went on to record would be in no history, and ids that were sent would be forgotten.
+// pump signals the parts of the service when the journal or the ledger has new entries, also of other processes. It
+// returns an error, which ends the service, once one of the two files was moved away or replaced: whatever the
+// service recorded from then on would be lost, and the ids of sent messages would be forgotten.
 func (s *Service) pump(ctx context.Context, look <-chan struct{}) (moved error) {
 	looking, stop := context.WithCancel(ctx)
 	defer stop()
@@ -344,17 +344,17 @@ func (s *Service) pump(ctx context.Context, look <-chan struct{}) (moved error) 
 		if failed(err) && moved == nil && ctx.Err() == nil {
 			s.log.Warn("the journal cannot be read", "err", view.Describe(err))
 		}
-		if time.Since(checked) < every/2 { // not at all news
+		if time.Since(checked) < every/2 { // not at every signal
 			return
 		}
 		checked = time.Now()
-		if checked.Sub(looked) > s.opts.Tick-every/2 { // at a wake-up that there is anyway
+		if checked.Sub(looked) > s.opts.Tick-every/2 { // together with this check, which saves a wake-up
 			looked = checked
 			signals.Send(s.paneNews)
 		}
 		if now, err := ledgerVersion(ctx); !failed(err) && now != version {
 			version = now
-			// What reads the ledger.
+			// Signal the parts that read the ledger.
 			s.replicator.Poke()
 			signals.Send(s.rejoiner.dirty)
 			s.links.Poke()
@@ -380,16 +380,16 @@ func (s *Service) relayed(r fleet.Status) {
 	s.changed(r.Team)
 }
 
-// changed says that what is shown of a team's relays has changed.
+// changed signals that the shown state of a team's relays has changed.
 func (s *Service) changed(team string) {
 	s.states.Relayed(team)
 	signals.Send(s.dirty)
 }
 
-// watchStates returns a channel for a signal whenever a snapshot shows something else. Call done at the end.
+// watchStates returns a channel that signals each change of the snapshot. Call done at the end.
 func (s *Service) watchStates() (shown <-chan struct{}, done func()) {
 	shown, done = s.shown.Subscribe()
-	signals.Send(s.dirty) // refreshStates has waited for that
+	signals.Send(s.dirty) // refreshStates does nothing until somebody watches
 	return shown, done
 }
 
@@ -413,7 +413,7 @@ func (s *Service) refreshStates(ctx context.Context) error {
 	})
 }
 
-// lookAtPanes looks at the registered panes every few seconds, when pump says so, so that no request has to.
+// lookAtPanes examines the registered panes every few seconds, when pump signals, so that no request has to.
 func (s *Service) lookAtPanes(ctx context.Context) error {
 	signals.Send(s.paneNews)
 	warned := false
@@ -429,7 +429,7 @@ func (s *Service) lookAtPanes(ctx context.Context) error {
 	})
 }
 
-// pruneEvery is the time between two deletions of old work.
+// pruneEvery is how often old work is deleted.
 const pruneEvery = time.Hour
 
 // prune deletes the work of agents that is too old, until ctx ends.
@@ -443,8 +443,8 @@ func (s *Service) prune(ctx context.Context) error {
 	})
 }
 
-// record records a sent message, which the tap can miss, and then its receipt, even if the
-// client has gone away. A receipt without its message would be useless.
+// record records a sent message, which the tap can miss, and then its receipt. It does so even if the client has gone
+// away, since a receipt without its message would be useless.
 func (s *Service) record(ctx context.Context, sender *mail.Sender, d mail.Delivered) {
 	ctx, key := context.WithoutCancel(ctx), sender.Key(d)
 	var ahead []string
@@ -453,7 +453,7 @@ func (s *Service) record(ctx context.Context, sender *mail.Sender, d mail.Delive
 	}
 	var err error
 	if d.Seen != nil {
-		// The follower looks next, whether or not the journal wants another look.
+		// Ignore whether the journal needs another look: the follower looks next anyway.
 		_, err = s.journal.Messages.Observe(ctx, journal.SnapshotOf(key, d.Seen))
 	}
 	if err == nil {

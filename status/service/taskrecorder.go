@@ -15,19 +15,20 @@ import (
 	"teambridge/teams/watch"
 )
 
-// taskRecorder records what becomes of tasks while a service runs. It looks at a list when the kernel tells
-// that it was written, and at no other time, except when somebody asks for its history.
+// taskRecorder records the changes of tasks while a service runs. It reads a list only when the kernel reports a
+// write, or when its history is requested.
 type taskRecorder struct {
 	*shared
-	changed func(list string) // tells that what is shown of a list may have changed
+	changed func(list string) // is called when a list may have changed
 
-	mu    sync.Mutex // from a look at lists until it is recorded
-	began bool       // what was there at the start is recorded
+	mu    sync.Mutex // held while lists are read and recorded
+	began bool       // the lists were recorded at the start
 
 	partial map[string]bool // lists that the last look could not read completely
 }
 
-// run records after begin until ctx ends. The watcher tells first of what is there, so nothing is missed in between.
+// run records changes after begin until ctx ends. The watcher first reports all existing lists, so nothing between
+// begin and run is missed.
 func (r *taskRecorder) run(ctx context.Context) error {
 	w := watch.New(watch.Options{Root: r.opts.Root.Path(), Tasks: true, EventsAlone: true, Warn: r.warn("recording tasks")})
 	watching, stop := context.WithCancel(ctx)
@@ -49,7 +50,7 @@ func (r *taskRecorder) run(ctx context.Context) error {
 		}
 		r.changed(e.Team)
 		signals.Send(r.dirty)
-		// A list that is large, and written all the time, leaves half a core to others.
+		// Use at most half of a core, even for a large list that is written all the time.
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Since(began)):
@@ -62,10 +63,10 @@ func (r *taskRecorder) run(ctx context.Context) error {
 	return nil
 }
 
-// eventsWithin is how late the kernel and package watch may tell of a change.
+// eventsWithin is how late the kernel and package watch may report a change.
 const eventsWithin = time.Second
 
-// end notes that everything up to now was recorded, but for what was just changed.
+// end records that the history is complete up to now, less eventsWithin.
 func (r *taskRecorder) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -79,7 +80,7 @@ func (r *taskRecorder) end(ctx context.Context) {
 	}
 }
 
-// begin records what has changed since the last service, at some time before now.
+// begin records what has changed since the last service. The times of these changes are not known.
 func (r *taskRecorder) begin(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,12 +112,12 @@ func (r *taskRecorder) begin(ctx context.Context) error {
 	return err
 }
 
-// look records what is in lists now.
+// look records the present content of lists.
 func (r *taskRecorder) look(ctx context.Context, names ...string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.began {
-		return nil // the next service tells
+		return nil // the next service records it
 	}
 	for _, name := range names {
 		look, err := r.read(ctx, name)
@@ -133,7 +134,7 @@ func (r *taskRecorder) look(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// read reads a list. One that is not there has no tasks.
+// read reads a list. A missing list has no tasks.
 func (r *taskRecorder) read(ctx context.Context, name string) (journal.TaskLook, error) {
 	look := journal.TaskLook{List: name}
 	list, err := tasks.Read(ctx, r.opts.Root, name)

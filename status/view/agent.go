@@ -7,7 +7,7 @@ import (
 	"teambridge/status/api"
 )
 
-// Promise says in words what a way to an agent can promise; [api.WayInbox] and its like, or "" for none.
+// Promise describes the guarantee of a way to an agent, such as [api.WayInbox], or "" for none.
 func Promise(way string) string {
 	switch way {
 	case api.WaySession, api.WayHook, api.WayCodex:
@@ -22,7 +22,7 @@ func Promise(way string) string {
 	return "cannot be written to; teambridge doctor says why"
 }
 
-// Does is the word for what an agent does, and why if that concerns the person.
+// Does describes what an agent is doing: a word, and the reason if it concerns the person.
 func Does(s api.Status) string {
 	switch {
 	case s.Section == api.SectionStuck && s.SectionKind != "":
@@ -35,7 +35,7 @@ func Does(s api.Status) string {
 	return s.Word
 }
 
-// WaitsFor is what an agent waits for, with what it wants to do, if that is known.
+// WaitsFor returns what an agent waits for, in as much detail as is known.
 func WaitsFor(s api.Status) string {
 	if what, ok := strings.CutPrefix(s.SectionWhy, "waits for you: "); ok && s.SectionKind == api.WaitsTerminal {
 		return what
@@ -43,7 +43,7 @@ func WaitsFor(s api.Status) string {
 	return s.Why
 }
 
-// Rank is the place of a section in [api.Sections]; that of [api.SectionIdle] for another one.
+// Rank returns the index of a section in [api.Sections]. Unknown sections rank as [api.SectionIdle].
 func Rank(section string) int {
 	if at := slices.Index(api.Sections, section); at >= 0 {
 		return at

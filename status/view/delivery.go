@@ -8,7 +8,7 @@ import (
 	"teambridge/status/api"
 )
 
-// Delivery shows a delivery of the ledger.
+// Delivery converts a delivery of the ledger.
 func Delivery(d ledger.Delivery) api.Delivery {
 	return api.Delivery{
 		Delivery: d.UUID, Team: d.Team, Member: d.Inbox, ID: d.ID, From: d.From, Kind: d.Kind,
@@ -16,7 +16,7 @@ func Delivery(d ledger.Delivery) api.Delivery {
 	}
 }
 
-// RelayEvent shows an event of a relay from the journal.
+// RelayEvent converts an event of a relay.
 func RelayEvent(r journal.RelayEvent) api.RelayEvent {
 	return api.RelayEvent{
 		Seq: r.Seq, Team: r.Team, CreatedAt: r.CreatedAt, Member: r.Inbox, At: r.At, State: r.State, Reason: r.Reason,
@@ -24,8 +24,8 @@ func RelayEvent(r journal.RelayEvent) api.RelayEvent {
 	}
 }
 
-// Fates returns what happened to each message, be it a row of an inbox or a user prompt.
-// It is nil for messages that were not relayed.
+// Fates returns what became of each message, whether a row of an inbox or a prompt. It is nil for messages that were
+// not relayed.
 func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Record) ([]*api.Fate, error) {
 	list := make([]*api.Fate, len(found))
 	for i, m := range found {

@@ -25,7 +25,8 @@ import (
 	"teambridge/teams/tasks"
 )
 
-// Explain classifies an error. The hints are here because only commands know what helps.
+// Explain returns the code, the text and the hint for an error. The hints are here, not in the packages that fail,
+// because they name commands.
 func Explain(err error) api.Error {
 	code, hint := classify(err)
 	return api.Error{Code: code, Message: Describe(err), Hint: hint}
@@ -80,7 +81,7 @@ func classify(err error) (api.Code, string) {
 	case errors.As(err, new(*inbox.CorruptError)), errors.As(err, new(*teams.CorruptError)):
 		return api.CodeCorrupt, "the file was not changed; see what to do with: teambridge doctor"
 	}
-	if code, hint := relayFault(err); code != "" { // before ledger.ErrConflict, which some of them are
+	if code, hint := relayFault(err); code != "" { // before known, since some of them wrap ledger.ErrConflict
 		return code, hint
 	}
 	for _, k := range known {
@@ -110,8 +111,7 @@ func classify(err error) (api.Code, string) {
 	return api.CodeError, ""
 }
 
-// relayFault classifies an error about what relays, their teams and their deliveries allow
-// now; the code is empty for others.
+// relayFault classifies errors of relays, their teams and their deliveries. For other errors, the code is empty.
 func relayFault(err error) (api.Code, string) {
 	var exists *fleet.ExistsError
 	switch {
@@ -131,7 +131,7 @@ func relayFault(err error) (api.Code, string) {
 	return "", ""
 }
 
-// paneFault classifies an error about terminal panes; the code is empty for others.
+// paneFault classifies errors of panes and sessions. For other errors, the code is empty.
 func paneFault(err error) (api.Code, string) {
 	var (
 		unknown *pane.NotFoundError
@@ -184,8 +184,7 @@ func paneFault(err error) (api.Code, string) {
 	return "", ""
 }
 
-// known are the errors with one code and one hint. Of two that an error wraps, the
-// first counts.
+// known lists the sentinel errors with one code and one hint each. If an error wraps several, the first one counts.
 var known = []struct {
 	err  error
 	code api.Code
@@ -226,8 +225,7 @@ var known = []struct {
 	{pane.ErrUnknown, api.CodeNotFound, "see the messages with: teambridge history --team tmux"},
 }
 
-// Describe returns the text of an error for a person: without names of packages and
-// repetitions.
+// Describe returns the text of an error for a person, without package names and repetitions.
 func Describe(err error) string {
 	var kept []string
 	for _, part := range clauses(err.Error()) {
@@ -260,7 +258,7 @@ func clauses(s string) []string {
 	return append(parts, s[start:])
 }
 
-// Problem is how the service reports err.
+// Problem returns the error as the service reports it.
 func Problem(err error) api.Problem {
 	f := Explain(err)
 	p := api.Problem{

@@ -6,11 +6,11 @@ import (
 	"teambridge/status/api"
 )
 
-// MinPrefix is how many characters of an id are enough, if no other id begins with them.
+// MinPrefix is the least number of characters that can stand for an id, if no other id begins with them.
 const MinPrefix = 4
 
-// WholeID returns the one of ids that is query, or that begins with it, or "" if there is
-// none. The error is [api.CodeUsage] if several begin with it.
+// WholeID returns the id that equals query or begins with it, or "" if there is none. The error is [api.CodeUsage] if
+// several begin with it.
 func WholeID(query string, ids []string) (string, error) {
 	var found []string
 	for _, id := range ids {

@@ -11,7 +11,7 @@ import (
 	"teambridge/teams"
 )
 
-// Machine shows another machine.
+// Machine converts another machine.
 func Machine(m ledger.Machine) api.Machine {
 	p, _ := link.PresenceOf(m)
 	shown := api.Machine{
@@ -35,7 +35,7 @@ func Machine(m ledger.Machine) api.Machine {
 
 func away(m ledger.Machine) bool { return time.Since(m.Heard) > link.Away }
 
-// Whereabouts says in words since when a machine is silent, or why it does not take messages; or "".
+// Whereabouts returns since when a machine is away, or why it takes no messages, or "" if it can be reached.
 func Whereabouts(m ledger.Machine) string {
 	switch {
 	case m.Heard.IsZero():
@@ -49,7 +49,7 @@ func Whereabouts(m ledger.Machine) string {
 	return ""
 }
 
-// Offer is what a machine said of a team last; found is false if it said nothing of it.
+// Offer returns a machine's last report on a team. found is false if there is none.
 func Offer(m ledger.Machine, team string) (t link.Team, found bool) {
 	p, _ := link.PresenceOf(m)
 	i := slices.IndexFunc(p.Teams, func(t link.Team) bool { return t.Team == team })
@@ -59,14 +59,14 @@ func Offer(m ledger.Machine, team string) (t link.Team, found bool) {
 	return p.Teams[i], true
 }
 
-// MachineTeam shows a team on another machine, which is called TEAM@MACHINE here.
+// MachineTeam converts a team on another machine. It is named TEAM@MACHINE.
 func MachineTeam(m ledger.Machine, offer link.Team) api.Team {
 	return api.Team{
 		Team: offer.Team + "@" + m.Name, CreatedAt: time.UnixMilli(ledger.MachineTeamCreated).UTC(), LeadState: teams.Unknown.String(), Members: len(offer.Members), Machine: m.Name,
 	}
 }
 
-// MachineMembers shows the members of a team on another machine.
+// MachineMembers converts the members of a team on another machine.
 func MachineMembers(m ledger.Machine, offer link.Team) []api.Member {
 	list := make([]api.Member, 0, len(offer.Members))
 	for _, one := range offer.Members {
@@ -79,8 +79,8 @@ func MachineMembers(m ledger.Machine, offer link.Team) []api.Member {
 	return list
 }
 
-// MachineStatus says what the members of a team on another machine do, as it said last. silent is what
-// [Whereabouts] says of the machine.
+// MachineStatus returns the statuses of the members of a team on another machine, by its last report. silent is the
+// result of [Whereabouts] for the machine.
 func MachineStatus(m ledger.Machine, offer link.Team, silent string) []api.Status {
 	list := make([]api.Status, 0, len(offer.Members))
 	for _, one := range offer.Members {
@@ -105,8 +105,8 @@ func MachineStatus(m ledger.Machine, offer link.Team, silent string) []api.Statu
 	return list
 }
 
-// WaitsElsewhere says what waits because of a member on another machine, by the kind of an [api.Attention]. It is empty for what
-// concerns only the person at that machine, such as a message to that person.
+// WaitsElsewhere describes a kind of [api.Attention] about a member on another machine. It is empty for kinds that
+// concern only the person at that machine, such as an unread message.
 func WaitsElsewhere(kind string) string {
 	return map[string]string{
 		api.WaitsPermission: "asks whether it may use a tool", api.WaitsPlan: "asks for approval of its plan", api.WaitsQuestion: "asks a question", api.WaitsLead: "asks its lead",

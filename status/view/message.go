@@ -9,7 +9,7 @@ import (
 	"teambridge/status/api"
 )
 
-// Message shows a row of an inbox of team.
+// Message converts a row of an inbox of team.
 func Message(team string, e inbox.Entry) api.Message {
 	return api.Message{
 		Team: team, Inbox: e.Inbox, ID: e.ID(), From: e.From, Text: e.Text, Timestamp: e.Timestamp,
@@ -17,7 +17,7 @@ func Message(team string, e inbox.Entry) api.Message {
 	}
 }
 
-// Recorded shows a message of the journal with the fields that every row has.
+// Recorded converts a message of the journal to the fields that every row has.
 func Recorded(m journal.Record) api.Message {
 	shown := Message(m.Team, m.Entry())
 	shown.Read = m.Read || !m.ReadAt.IsZero()
@@ -25,7 +25,7 @@ func Recorded(m journal.Record) api.Message {
 	return shown
 }
 
-// Record shows a message of the journal. The receipt is nil unless we sent it.
+// Record converts a message of the journal. The receipt is nil unless the message was sent with teambridge.
 func Record(m journal.Record, r *journal.Receipt) api.Record {
 	shown := api.Record{
 		Message: Recorded(m), Seq: m.Seq, CreatedAt: m.CreatedAt, Noise: m.Noise(), FirstSeen: m.FirstSeen,
@@ -40,7 +40,7 @@ func Record(m journal.Record, r *journal.Receipt) api.Record {
 	return shown
 }
 
-// Receipt shows a receipt of the journal.
+// Receipt converts a receipt.
 func Receipt(r journal.Receipt) api.Receipt {
 	return api.Receipt{
 		Seq: r.Seq, Team: r.Team, CreatedAt: r.CreatedAt, Member: r.Inbox, ID: r.ID, State: string(r.State), Reason: r.Reason,
@@ -48,7 +48,7 @@ func Receipt(r journal.Receipt) api.Receipt {
 	}
 }
 
-// timeOrNil returns nil for the zero time, which is an event that has not happened.
+// timeOrNil returns nil for the zero time, which stands for an event that has not happened.
 func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -56,7 +56,7 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// Hit shows a hit of a search in the journal, with the record that was found.
+// Hit converts a hit of a search. found is the converted record.
 func Hit(h journal.Excerpt, found api.Record) api.Hit {
 	hit := api.Hit{Record: found, Snippet: []api.Piece{}}
 	add := func(text string, match bool) {
@@ -74,7 +74,7 @@ func Hit(h journal.Excerpt, found api.Record) api.Hit {
 	return hit
 }
 
-// Sent shows the result of sending a message.
+// Sent converts the result of sending a message.
 func Sent(d mail.Delivered) api.Sent {
 	s := api.Sent{
 		Team: d.Team, Member: d.Member, ID: d.ID, State: d.State, Deduplicated: d.Deduplicated, Recorded: d.Recorded,

@@ -13,17 +13,15 @@ import (
 	"teambridge/teams"
 )
 
-// Dismiss records, durably, that a person has seen what waits, and need not be told of it
-// again.
+// Dismiss records durably that the person has seen w, so that it is not shown again.
 func Dismiss(ctx context.Context, l *ledger.Ledger, root string, w api.Attention) error {
 	if err := l.Person.Dismiss(ctx, root, w.ID, time.Now()); err != nil || w.Kind != api.WaitsDone {
 		return err
 	}
-	return l.PaneMessages.Notified(ctx, w.ID) // until then, the ledger keeps it
+	return l.PaneMessages.Notified(ctx, w.ID) // the ledger keeps the message until then
 }
 
-// Pane shows a pane, with what it does now if v was looked at, which its At says. Waiting are
-// the messages that wait for it.
+// Pane converts a pane. The result has a Look if the pane was examined, that is if v.At is set.
 func Pane(v pane.View) api.Pane {
 	shown := api.Pane{
 		Team: v.Pane.Team, Member: v.Pane.Inbox, Target: v.Pane.Ref.ID, Socket: v.Pane.Ref.Socket, Profile: string(v.Pane.Profile), Created: v.Pane.At,
@@ -53,7 +51,7 @@ func Pane(v pane.View) api.Pane {
 	return shown
 }
 
-// holds returns why nothing can be typed into a pane now, or "".
+// holds returns the reason why nothing can be typed into a pane now, or "".
 func holds(v pane.View) tmux.Reason {
 	switch t := v.Terminal; {
 	case v.State == tmux.StateGone && !t.Dead:
@@ -74,7 +72,7 @@ func holds(v pane.View) tmux.Reason {
 	return ""
 }
 
-// PaneTeam shows the team of the registered panes, or of sessions.
+// PaneTeam returns the team of the registered panes, or of sessions.
 func PaneTeam(list []pane.Pane) api.Team {
 	t := api.Team{Team: pane.Team, LeadState: teams.Unknown.String(), Members: len(list), Panes: true}
 	if len(list) > 0 {
@@ -84,20 +82,20 @@ func PaneTeam(list []pane.Pane) api.Team {
 	return t
 }
 
-// WithPanes adds the team of the panes to a list of teams, in order.
+// WithPanes inserts the team of the panes into a sorted list of teams.
 func WithPanes(list []api.Team, panes api.Team) []api.Team {
 	at, _ := slices.BinarySearchFunc(list, panes.Team, func(t api.Team, name string) int { return cmp.Compare(t.Team, name) })
 	return slices.Insert(slices.Clone(list), at, panes)
 }
 
-// PaneMembers shows the registered panes as the members of their team.
+// PaneMembers converts panes or sessions to members of their team.
 func PaneMembers(views []pane.View) []api.Member {
 	list := make([]api.Member, 0, len(views))
 	for _, v := range views {
 		backend, dir, since := "tmux", v.Terminal.Path, v.Pane.At
 		if v.Pane.IsSession() {
 			backend, dir = "session", v.Pane.Cwd
-			if at := v.Process.Started(); !at.IsZero() { // else it has ended, or does not say it
+			if at := v.Process.Started(); !at.IsZero() { // zero: it has ended, or its start is unknown
 				since = at
 			}
 		}
@@ -108,8 +106,7 @@ func PaneMembers(views []pane.View) []api.Member {
 	return list
 }
 
-// PaneStatus says what the agent in a pane does. Of a pane that nobody looked at yet, the word
-// is unknown.
+// PaneStatus returns the status of the agent in a pane. The word is "unknown" if the pane was not examined yet.
 func PaneStatus(v pane.View) api.Status {
 	s := api.Status{
 		Team: v.Pane.Team, Member: v.Pane.Inbox, Basis: api.BasisPane, PID: v.PID, Heard: v.Pane.At, WordSince: v.Pane.At, Why: v.Why,
@@ -155,7 +152,7 @@ func PaneStatus(v pane.View) api.Status {
 	return s
 }
 
-// PaneMessage returns the state of a message to a pane as [api.Sent] has it, and the reason.
+// PaneMessage returns the state of a message to a pane in the words of [api.Sent], and the reason.
 func PaneMessage(m ledger.PaneMessage) (state, reason string) {
 	cause, reason := ledger.SplitReason(m.Reason)
 	if m.State == ledger.Failed && cause == ledger.CauseUnknown {
@@ -172,14 +169,14 @@ func PaneMessage(m ledger.PaneMessage) (state, reason string) {
 	return api.Waiting, cmp.Or(m.Detail, "it is being delivered")
 }
 
-// PaneSent shows a message that was put into the queue of a pane.
+// PaneSent converts a message that was added to the queue of a pane. again means that it was there already.
 func PaneSent(m ledger.PaneMessage, again bool) api.Sent {
 	s := api.Sent{Team: m.Team, Member: m.Inbox, ID: m.ID, Deduplicated: again, Recorded: true, Reachable: true, Delivery: m.UUID}
 	s.State, s.Reason = PaneMessage(m)
 	return s
 }
 
-// paneFate is the fate of a message to a pane.
+// paneFate returns what became of a message to a pane.
 func paneFate(m ledger.PaneMessage) *api.Fate {
 	f := &api.Fate{Delivery: m.UUID, State: string(m.State), Reason: m.Reason, At: m.At, Pane: true}
 	switch {

@@ -14,9 +14,8 @@ import (
 	"teambridge/teams"
 )
 
-// Entries returns the relays that were added to the service for root, and those of
-// "teambridge run" whose team exists or that have unfinished or failed deliveries. If
-// team is not empty, only those of that team.
+// Entries returns the relays of root: those that were added to the service, and those of "teambridge run" whose team
+// exists or that have unfinished or failed deliveries. If team is not empty, it returns only those of that team.
 func Entries(ctx context.Context, l *ledger.Ledger, state string, root *teams.Root, team string) ([]api.RelayEntry, error) {
 	told, err := l.Relays.List(ctx, root.Path())
 	if err != nil {
@@ -49,7 +48,7 @@ func Entries(ctx context.Context, l *ledger.Ledger, state string, root *teams.Ro
 		case i < 0 && (now || s.Open+s.Failed > 0):
 			e := api.RelayEntry{ID: relay.RunID(s.InboxKey), Team: s.Team, Member: s.Inbox, Command: strings.Fields(s.Command), Relay: info}
 			if info.Place != nil {
-				e.Settings = s.Mode // which prompts can change
+				e.Settings = s.Mode // prompts can change them
 			}
 			list = append(list, e)
 		}
@@ -57,8 +56,7 @@ func Entries(ctx context.Context, l *ledger.Ledger, state string, root *teams.Ro
 	return list, nil
 }
 
-// Elsewhere returns a hint and a reason why the service cannot control a relay that was
-// not added to it.
+// Elsewhere returns the reason why the service cannot control a relay that was not added to it, and a hint.
 func Elsewhere(e api.RelayEntry) (hint, reason string) {
 	if e.Running {
 		return fmt.Sprintf("end process %d, or interrupt it (^C)", e.PID),
@@ -68,7 +66,7 @@ func Elsewhere(e api.RelayEntry) (hint, reason string) {
 		fmt.Sprintf("the relay %s of %s@%s is not the service's: it was run by \"teambridge run\", or was removed, and runs no more", e.ID, e.Member, e.Team)
 }
 
-// Entry shows a relay that was added to the service, as if it were not running.
+// Entry converts a relay that was added to the service, in the state stopped.
 func Entry(r ledger.Relay) api.RelayEntry {
 	e := api.RelayEntry{
 		ID: r.ID, Team: r.Team, Member: r.Member, Runtime: r.Runtime, Command: append([]string{}, r.Command...),
@@ -84,7 +82,7 @@ func Entry(r ledger.Relay) api.RelayEntry {
 	return e
 }
 
-// TeamEnded is why a relay is stopped whose team does not exist any more.
+// TeamEnded is the reason of a stopped relay whose team no longer exists.
 const TeamEnded = "the team has ended"
 
 // standing returns the state of one relay, and whether its team is the one that exists now.
@@ -103,7 +101,7 @@ func standing(ctx context.Context, l *ledger.Ledger, state string, root *teams.R
 	case ctx.Err() != nil:
 		return gone, false, err
 	case err != nil, c.Instance().CreatedAt != s.CreatedAt:
-		return gone, false, nil // where it cannot be read, doctor says why
+		return gone, false, nil // doctor reports a config.json that cannot be read
 	}
 	o, _, err := relay.Stat(ctx, l, state, t, c, s.Inbox)
 	if err != nil {
@@ -112,8 +110,8 @@ func standing(ctx context.Context, l *ledger.Ledger, state string, root *teams.R
 	return *Relay(o), true, nil
 }
 
-// Relays returns the state of the relays of a team by member: of members with a relay,
-// and of those that had one and cannot be reached without it.
+// Relays returns the states of a team's relays by member. It includes members whose relay does not run, if they
+// cannot be reached without it.
 func Relays(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team) (map[string]*api.Relay, error) {
 	c, err := t.Config(ctx)
 	if err != nil {
@@ -139,7 +137,7 @@ func Relays(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team) 
 	return known, nil
 }
 
-// Relay shows the state of a relay.
+// Relay converts the state of a relay.
 func Relay(o relay.Info) *api.Relay {
 	r := &api.Relay{
 		State: string(o.State), Running: o.Running, Queue: o.Queue, DeadLetters: o.Failed,
@@ -157,18 +155,18 @@ func Relay(o relay.Info) *api.Relay {
 	return r
 }
 
-// Place shows where a session is.
+// Place converts the place of a session.
 func Place(h ledger.Handoff) api.Place {
 	return api.Place{At: string(h.At), To: string(h.To), Wanted: string(h.Wanted), Reason: h.Reason, Refused: h.Refused, Since: h.Since}
 }
 
-// Delivers reports whether messages to a member with that relay, or nil, go through us. Where
-// its session is at a terminal, Claude Code reads the inbox itself.
+// Delivers reports whether teambridge delivers to a member with relay r, which may be nil. While the session is at a
+// terminal, Claude Code reads the inbox itself.
 func Delivers(r *api.Relay) bool {
 	return r != nil && (r.Place == nil || r.Place.At != api.PlaceLocal)
 }
 
-// Hold shows what is held back.
+// Hold converts a hold.
 func Hold(h ledger.Hold) api.Hold {
 	return api.Hold{Team: h.Team, Member: h.Inbox, Sender: h.Sender, Reason: h.Reason, Since: h.Since}
 }

@@ -12,7 +12,7 @@ import (
 	"teambridge/status/plain"
 )
 
-// Clock shows a time to a person: only the time of day if it is today.
+// Clock formats a local time for a person, without the date if it is today.
 func Clock(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -24,12 +24,12 @@ func Clock(t time.Time) string {
 	return t.Format("2006-01-02 15:04")
 }
 
-// HistoryHint says how to see what was said in a team that has ended.
+// HistoryHint returns the hint for reading the history of a team that has ended.
 func HistoryHint(team string) string {
 	return "see what was said: teambridge history --team " + shell.Quote(team)
 }
 
-// RelayText says how it stands with a relay; "-" is none.
+// RelayText describes the state of a relay; "-" if there is none.
 func RelayText(i *api.Relay) string {
 	if i == nil {
 		return "-"
@@ -51,7 +51,7 @@ func RelayText(i *api.Relay) string {
 	return strings.Join(parts, ", ")
 }
 
-// RelayState is the state of a relay, with the place of a session that can move.
+// RelayState returns the state of a relay and, of a session that can move, its place.
 func RelayState(state string, p *api.Place) string {
 	switch {
 	case p == nil:
@@ -62,7 +62,7 @@ func RelayState(state string, p *api.Place) string {
 	return state + ", " + p.Text()
 }
 
-// FateText says what became of a message that was relayed to a member of a team, a pane or a session.
+// FateText describes what became of a relayed message.
 func FateText(team string, f *api.Fate) string {
 	state, reason := f.State, f.Reason
 	if cause, why := ledger.SplitReason(reason); f.Pane && state == string(ledger.Failed) && cause == ledger.CauseUnknown {
@@ -85,7 +85,7 @@ func FateText(team string, f *api.Fate) string {
 	return text + ", " + Clock(f.At)
 }
 
-// paneWord says for people what the state of a message to a pane means.
+// paneWord returns the word for the state of a message to a pane.
 func paneWord(state string) string {
 	switch state {
 	case "claimed":

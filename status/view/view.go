@@ -61,7 +61,7 @@ func Listed(ctx context.Context, root *teams.Root, l teams.Listing) (api.Team, e
 	return shown, nil
 }
 
-// Team shows a team with the config.json c, as of now.
+// Team converts a team with the config.json c, as of now.
 func Team(t *teams.Team, c *teams.Config, now time.Time) api.Team {
 	lead, _ := c.Lead()
 	version := ""
@@ -120,7 +120,7 @@ func Members(ctx context.Context, t *teams.Team) ([]api.Member, error) {
 	return list, nil
 }
 
-// count counts the unread rows in m's inbox. It returns how many entries are no messages.
+// count sets the number of unread rows in m's inbox, and returns the number of entries that are no messages.
 func count(ctx context.Context, t *teams.Team, m *api.Member) (passed int, err error) {
 	box, err := inbox.Open(t, m.Member, nil) // reading takes no lock
 	if err != nil {
@@ -145,7 +145,7 @@ func count(ctx context.Context, t *teams.Team, m *api.Member) (passed int, err e
 	return len(over), nil
 }
 
-// PassedOver says for people which entries of an inbox are no messages, and what becomes of them.
+// PassedOver describes the entries of an inbox that are no messages, and what happens to them.
 func PassedOver(path string, list []inbox.PassedOver) string {
 	more := ""
 	if len(list) > 1 {
@@ -161,8 +161,8 @@ func Unread(ctx context.Context, t *teams.Team, member string) (int, error) {
 	return m.Unread, err
 }
 
-// Statuses returns what each agent of a team is doing, as of now. relays has the relays of
-// headless members, and asked the oldest open question of each.
+// Statuses returns the status of each agent of a team, as of now. relays has the relays of headless members, and
+// asked the oldest open question of each.
 func Statuses(ctx context.Context, src status.Source, t *teams.Team, relays map[string]*api.Relay, asked map[string]*api.Question, now time.Time) ([]api.Status, error) {
 	known, err := Known(ctx, src, t, now)
 	if err != nil {
@@ -171,7 +171,7 @@ func Statuses(ctx context.Context, src status.Source, t *teams.Team, relays map[
 	return Decided(known, relays, asked, now), nil
 }
 
-// Known returns what [Decided] needs, with the number of unread messages.
+// Known reads the facts about each member that [Decided] needs, with the number of unread messages.
 func Known(ctx context.Context, src status.Source, t *teams.Team, now time.Time) ([]status.Known, error) {
 	known, err := src.Read(ctx, t, now)
 	for i := range known {
@@ -184,7 +184,7 @@ func Known(ctx context.Context, src status.Source, t *teams.Team, now time.Time)
 	return known, err
 }
 
-// Decided returns the statuses by what is known of the members and their relays.
+// Decided returns the status of each member, decided by the facts about it and its relay.
 func Decided(known []status.Known, relays map[string]*api.Relay, asked map[string]*api.Question, now time.Time) []api.Status {
 	list := []api.Status{}
 	for _, k := range known {

@@ -20,8 +20,8 @@ import (
 	"teambridge/status/api"
 )
 
-// The events of envelopes that a conversation shows, each as one record, and the end of a
-// tool call, which changes the record of its start.
+// Kinds of envelopes. Each of shownEvents is one record in a conversation. The end of a tool call changes the record
+// of its start.
 const (
 	eventText      = "text"
 	eventToolStart = "tool-call-start"
@@ -31,15 +31,15 @@ const (
 
 var shownEvents = []string{eventText, eventToolStart, "file", "service", eventTurnEnd}
 
-// Works yields what agents said and did, of what q selects, as records: thinking only if it is
-// asked for. l, which may be nil, tells which agents have ended.
+// Works yields the work of agents that q selects, as records, with or without their thinking. l, which may be nil,
+// is used to see which agents have ended.
 func Works(ctx context.Context, j *journal.Journal, l *ledger.Ledger, q journal.Query, thinking bool) iter.Seq2[api.Record, error] {
 	return journal.Map(j.Envelopes.All(ctx, ofAgents(q)), func(e journal.Envelope) (*api.Record, error) {
 		return shownWork(ctx, j, l, e, thinking)
 	})
 }
 
-// WorkHits yields those of Works that hold all of words, the newest first.
+// WorkHits is Works for records that contain all of words, the newest first.
 func WorkHits(ctx context.Context, j *journal.Journal, l *ledger.Ledger, words string, q journal.Query, thinking bool) iter.Seq2[api.Hit, error] {
 	return journal.Map(j.Envelopes.Search(ctx, words, ofAgents(q)), func(h journal.EnvelopeHit) (*api.Hit, error) {
 		r, err := shownWork(ctx, j, l, h.Envelope, thinking)
@@ -53,10 +53,10 @@ func WorkHits(ctx context.Context, j *journal.Journal, l *ledger.Ledger, words s
 	})
 }
 
-// sayExcerpt is an excerpt of the title of a tool call, with what became of the call.
+// sayExcerpt rewrites an excerpt of a tool call's title for the outcome of the call.
 func sayExcerpt(x journal.Excerpt, title string, became wire.Outcome) journal.Excerpt {
 	if !strings.Contains(title, strings.Trim(x.Snippet, "…")) {
-		return x // it is of the agent's name
+		return x // the excerpt is of the agent's name
 	}
 	head, object, tail := toolcall.Sentence(title, became)
 	if verb := strings.TrimSuffix(title, object); verb != "" && strings.HasPrefix(x.Snippet, verb) {
@@ -83,7 +83,7 @@ func shownWork(ctx context.Context, j *journal.Journal, l *ledger.Ledger, e jour
 	return r, err
 }
 
-// Envelope shows an envelope of the journal, with the record that it makes or changes.
+// Envelope converts an envelope of the journal, with the record that it creates or changes.
 func Envelope(ctx context.Context, j *journal.Journal, l *ledger.Ledger, e journal.Envelope) (api.Envelope, error) {
 	shown := api.Envelope{
 		Seq: e.Seq, Team: e.Team, CreatedAt: e.CreatedAt, Member: e.Inbox, Session: e.Session, Envelope: e.Raw,
@@ -102,13 +102,12 @@ func Envelope(ctx context.Context, j *journal.Journal, l *ledger.Ledger, e journ
 	return shown, err
 }
 
-// Work shows an envelope as a conversation does. It returns nil if a conversation does not
-// show it: a user's envelope, one that only says that a turn or a subagent starts or ends, the
-// end of a tool call, which is in the record of its start, and the last text of a turn whose
-// answer is recorded.
+// Work converts an envelope to a record of the conversation. It returns nil for envelopes that a conversation leaves
+// out: those of the user, the start and end of a turn or subagent, the end of a tool call (it is in the record of the
+// start), and the last text of a turn whose answer is recorded.
 func Work(ctx context.Context, j *journal.Journal, l *ledger.Ledger, e journal.Envelope) (*api.Record, error) {
 	var envelope wire.Envelope
-	if e.Role != string(wire.RoleAgent) || json.Unmarshal(e.Raw, &envelope) != nil { // by a later version
+	if e.Role != string(wire.RoleAgent) || json.Unmarshal(e.Raw, &envelope) != nil { // a later version wrote it
 		return nil, nil
 	}
 	work := &api.Work{Envelope: e.ID, Session: e.Session, Turn: e.Turn, Subagent: e.Subagent, State: api.WorkDone}
@@ -159,7 +158,7 @@ func Work(ctx context.Context, j *journal.Journal, l *ledger.Ledger, e journal.E
 
 func thinking(t *wire.Text) bool { return t.Thinking != nil && *t.Thinking }
 
-// about asks for other envelopes of the agent of e.
+// about returns the query for other envelopes of e's agent.
 func about(e journal.Envelope, q journal.Query, kinds ...string) journal.EnvelopeQuery {
 	q.Root, q.Team, q.CreatedAt, q.Inbox = e.Root, e.Team, e.CreatedAt, e.Inbox
 	return journal.EnvelopeQuery{Query: q, Role: string(wire.RoleAgent), Kinds: kinds}
@@ -173,9 +172,9 @@ func one[T any](items iter.Seq2[T, error]) (item T, found bool, err error) {
 	return item, false, nil
 }
 
-// isAnswer reports whether a text is the answer of its turn, which is shown as a message: the
-// last text of the agent itself, with the same words. The turns of a transcript are called otherwise
-// than what was answered; there the time says it.
+// isAnswer reports whether a text repeats the recorded answer of its turn, which is shown as a message: it is the
+// agent's last text in the turn, and equal. Turns in a transcript have other ids than the answered frames; for them,
+// the answer is found by its time.
 func isAnswer(ctx context.Context, j *journal.Journal, e journal.Envelope, text string) (bool, error) {
 	if e.Turn == "" || e.Subagent != "" {
 		return false, nil
@@ -209,8 +208,7 @@ func isAnswer(ctx context.Context, j *journal.Journal, e journal.Envelope, text 
 	return true, nil
 }
 
-// end finds out whether a tool call has ended, and how, and how long it took: 0 if only its turn
-// is known to have ended.
+// end sets in work whether and how a tool call has ended. It returns how long the call took, or 0 if that is unknown.
 func end(ctx context.Context, j *journal.Journal, l *ledger.Ledger, start journal.Envelope, work *api.Work) (took time.Duration, err error) {
 	q := about(start, journal.Query{After: start.Seq, Limit: 1}, eventToolEnd)
 	q.Call = start.Call
@@ -245,8 +243,8 @@ func end(ctx context.Context, j *journal.Journal, l *ledger.Ledger, start journa
 	return 0, nil
 }
 
-// agentEnded reports whether the agent that did e has ended. Its relay may have been killed, so that
-// nobody recorded the ends of what it did. l may be nil.
+// agentEnded reports whether the agent of e has ended. If its relay was killed, the end of its tool calls was not
+// recorded. l may be nil.
 func agentEnded(ctx context.Context, l *ledger.Ledger, e journal.Envelope) (bool, error) {
 	var s ledger.Session
 	if l != nil {
@@ -258,8 +256,8 @@ func agentEnded(ctx context.Context, l *ledger.Ledger, e journal.Envelope) (bool
 	return Ended(e.Root, e.Session, s), nil
 }
 
-// Ended reports whether no process has a session any more. relayed is the last session of the
-// relay of its agent, if there is one. Where it is not known, it has not ended.
+// Ended reports whether no process runs a session any more. It is false if that is unknown. relayed is the last
+// session of the agent's relay, if it has one.
 func Ended(root, session string, relayed ledger.Session) bool {
 	if relayed.ID != session || relayed.PID == 0 {
 		return interactive.Ended(root, session)
@@ -268,8 +266,8 @@ func Ended(root, session string, relayed ledger.Session) bool {
 	return !alive && err == nil
 }
 
-// toolText is the line of a tool call. It says what was done, "ran `go test ./...` · 12 s", only
-// if that is so.
+// toolText returns the line of a tool call, such as "ran `go test ./...` · 12 s". It claims that something was done
+// only if the call succeeded.
 func toolText(t *wire.ToolCallStart, state string, took time.Duration) string {
 	text := toolcall.Say(cmp.Or(oneLine(t.Title), "use "+t.Name), wire.Outcome(state))
 	switch state {
@@ -281,8 +279,8 @@ func toolText(t *wire.ToolCallStart, state string, took time.Duration) string {
 	return text
 }
 
-// ToolCall says of the start of a tool call, in an envelope, what its agent does: "runs `go test`". It is empty for a message
-// to another agent, which is no work, and for other envelopes.
+// ToolCall describes the start of a tool call, such as "runs `go test`". It is empty for a message to another agent,
+// which is no work, and for other envelopes.
 func ToolCall(e journal.Envelope) string {
 	var envelope wire.Envelope
 	if e.Kind != eventToolStart || json.Unmarshal(e.Raw, &envelope) != nil {
@@ -295,16 +293,16 @@ func ToolCall(e journal.Envelope) string {
 	return toolText(call, api.WorkRunning, 0)
 }
 
-// ToolCalls yields the tool calls of an agent, the newest first; [ToolCall] has their words.
+// ToolCalls yields the tool calls of an agent, the newest first. [ToolCall] describes each.
 func ToolCalls(ctx context.Context, j *journal.Journal, q journal.Query) iter.Seq2[journal.Envelope, error] {
 	q.Newest = true
 	return j.Envelopes.All(ctx, journal.EnvelopeQuery{Query: q, Role: string(wire.RoleAgent), Kinds: []string{eventToolStart}})
 }
 
-// oneLine is a text of several lines as one.
+// oneLine joins the lines of a text.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// duration is a time as people say it, to a tenth of a second below 10 s.
+// duration formats a duration for a person, to a tenth of a second below 10 s.
 func duration(d time.Duration) string {
 	switch s := int(d.Round(time.Second).Seconds()); {
 	case d < 9950*time.Millisecond:
@@ -318,7 +316,7 @@ func duration(d time.Duration) string {
 	}
 }
 
-// size is a number of bytes as people say it.
+// size formats a number of bytes for a person.
 func size(bytes float64) string {
 	switch {
 	case bytes < 1<<10:

@@ -14,8 +14,8 @@ import (
 	"teambridge/relay/link/nats/admin"
 )
 
-// Accounts returns what the accounts of a NATS server of somebody else need, so that it can be the
-// hub of the machines in dir. The key of its administrator is made in dir, if there is none.
+// Accounts returns the accounts section for another NATS server, so that it can be the hub of the machines in
+// dir. It makes the administrator's key in dir if there is none.
 func Accounts(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
@@ -38,11 +38,10 @@ func Accounts(dir string) (string, error) {
 	return nats.Accounts("      {nkey: "+key.Card("").Key+"}\n", users), nil
 }
 
-// Prepare makes the stream and the queues of the machines in dir at a NATS server that has the
-// [Accounts], and removes queues of others. The address of the server, and how it is trusted, are
-// those of o. It returns the machines. After the first time the server has to be reloaded once more:
-// what MACHINES asks of JetStream through HUB is answered by nobody if both accounts came with a
-// reload (nats-server 2.15.2), until the next one.
+// Prepare makes the stream and the queues of the machines in dir at a NATS server that has the [Accounts],
+// removes the queues of others, and returns the machines. o has the server's address and how to trust it.
+// After the first call the server must be reloaded once more: if a reload added both accounts, requests of
+// MACHINES to JetStream through HUB stay unanswered until the next reload (nats-server 2.15.2).
 func Prepare(ctx context.Context, dir string, o nats.Options) (names []string, err error) {
 	if o.Key, err = nats.ReadKey(adminPath(dir)); errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("the server cannot know an administrator yet: first include in its configuration what teambridge-hub setup prints without --server")

@@ -1,10 +1,10 @@
-// Package hub is a NATS server for the links between machines (see package
-// teambridge/relay/link/nats), for those who have none. It is for one account and one stream,
-// and it syncs to the disk before it says that a frame is stored.
+// Package hub runs a NATS server for the links between machines (see package teambridge/relay/link/nats), for
+// users who have none. It has one account and one stream, and flushes a frame to the disk before it confirms
+// that the frame is stored.
 //
-// The directory of a hub has the machines that may use it (machines.json), what waits for them
-// (jetstream), and how to reach it while it runs (hub.json). If a server of somebody else is the hub,
-// it has the machines and the key of the administrator there (admin.key; see [Accounts]).
+// The directory of a hub contains the machines that may use it (machines.json), their queues (jetstream),
+// and, while it runs, its address (hub.json). If another server is the hub, the directory contains the
+// machines and the key of that server's administrator (admin.key; see [Accounts]).
 package hub
 
 import (
@@ -57,19 +57,19 @@ var ErrRunning = errors.New("a hub runs in this directory")
 type Hub struct {
 	o      Options
 	unlock func() error
-	admin  *nats.Key // made at each start, and in no file
+	admin  *nats.Key // made at each start, and never stored
 	tls    *tls.Config
 
-	listed  []Machine   // machines.json as it was read last
-	file    os.FileInfo // of machines.json before that; nil: it is to be read
+	listed  []Machine   // machines.json when it was last read
+	file    os.FileInfo // of machines.json before that; nil if it must be read
 	badList string      // the error of reading it
-	failed  int         // probes, one after the other
+	failed  int         // probes in a row
 
 	mu       sync.Mutex // for what follows, which WriteMetrics reads
 	addr     net.Addr
 	server   *server.Server // nil if it could not be started again
 	queues   *admin.Admin
-	live     map[string]Machine // those that may use it now
+	live     map[string]Machine // the machines that may use it now
 	failures int                // of probes
 	restarts int
 }
@@ -123,7 +123,7 @@ func Open(ctx context.Context, o Options) (_ *Hub, err error) {
 	return h, nil
 }
 
-// A Card says how a hub that runs is reached on its machine.
+// A Card is the address of a running hub, for processes on its machine.
 type Card struct {
 	Address string `json:"address"`
 	TLS     bool   `json:"tls,omitempty"`
@@ -158,7 +158,7 @@ func (o Options) Check() error {
 	return err
 }
 
-// tls returns how a hub that listens like this encrypts; nil: it does not.
+// tls returns the TLS configuration of such a hub; nil for no encryption.
 func (o Options) tls() (*tls.Config, error) {
 	host, port, err := net.SplitHostPort(o.Listen)
 	if err == nil {
@@ -247,9 +247,9 @@ func (h *Hub) start(ctx context.Context) error {
 	return h.makeQueues(ctx, live)
 }
 
-// makeQueues makes the queues of those that may use the hub, and removes those of others.
+// makeQueues makes the queues of the machines that may use the hub, and removes all others.
 func (h *Hub) makeQueues(ctx context.Context, live map[string]Machine) error {
-	// Another machine under the same name could open nothing of what waits.
+	// A new machine with the same name could not decrypt the waiting frames.
 	replaced := func(name string) bool {
 		old, known := h.live[name]
 		return known && old.Card != live[name].Card
@@ -267,8 +267,8 @@ func (h *Hub) makeQueues(ctx context.Context, live map[string]Machine) error {
 	return nil
 }
 
-// Run lets machines in and out as machines.json says, until ctx ends. It starts the server again
-// if it stores nothing any more, and ends it at the end.
+// Run admits and removes machines according to machines.json, until ctx ends. It restarts the server if it no
+// longer stores anything, and ends it at the end.
 func (h *Hub) Run(ctx context.Context) error {
 	defer h.Close()
 	poll, probe := time.NewTicker(h.o.poll), time.NewTicker(h.o.probe)
@@ -288,17 +288,17 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 }
 
-// look looks whether other machines may use the hub.
+// look checks for changes of the machines that may use the hub.
 func (h *Hub) look(ctx context.Context) error {
 	now := h.o.now()
 	expired := func(m Machine) bool { return !m.Expires.IsZero() && !m.Expires.After(now) }
-	file, _ := os.Stat(machinesPath(h.o.Dir)) // each change replaces it, or makes it first
+	file, _ := os.Stat(machinesPath(h.o.Dir))
 	listed, err := h.listed, error(nil)
 	if file == nil || h.file == nil || !os.SameFile(file, h.file) || file.Size() != h.file.Size() || !file.ModTime().Equal(h.file.ModTime()) {
 		listed, err = List(h.o.Dir)
 	}
 	h.file = nil
-	if err != nil { // those that it knows stay
+	if err != nil { // the known machines stay
 		if h.badList != err.Error() {
 			h.badList = err.Error()
 			return err
@@ -326,8 +326,8 @@ func (h *Hub) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// First the permissions: whoever is removed is disconnected, and sends nothing more to what
-	// is removed next.
+	// Permissions first: a removed machine is disconnected, and cannot send to the queue that is removed
+	// next.
 	if err := h.server.ReloadOptions(o); err != nil {
 		return err
 	}
@@ -338,8 +338,8 @@ func (h *Hub) look(ctx context.Context) error {
 	return nil
 }
 
-// check has something stored. If the disk was full, JetStream stays off when there is room again,
-// and what is published only times out (nats-server 7654). So the server is started again.
+// check stores a probe. After a full disk, JetStream stays off even when there is room again, and publishing
+// only times out (nats-server 7654), so the server is restarted.
 func (h *Hub) check(ctx context.Context) {
 	if h.server != nil {
 		err := h.queues.Probe(ctx)

@@ -39,9 +39,9 @@ type AddOptions struct {
 	Replace bool      // a machine of that name that has other keys; what waits for it is lost
 }
 
-// Add lets a machine use the hub in dir, whether or not it runs; one that runs learns it within
-// a second. If the machine may use it already, it is changed when that ends. The error is
-// [ErrOther] if another one has its name.
+// Add lets a machine use the hub in dir, whether or not it runs; a running hub notices within a second. If
+// the machine may use it already, only its expiry changes. The error is [ErrOther] if another machine has its
+// name.
 func Add(ctx context.Context, dir string, card nats.Card, o AddOptions) error {
 	if _, err := nats.ParseCard(card.String()); err != nil {
 		return err
@@ -67,8 +67,8 @@ func Add(ctx context.Context, dir string, card nats.Card, o AddOptions) error {
 	})
 }
 
-// Remove takes the right to use the hub in dir from a machine. What waits for it is lost. The
-// error is [ErrNone] if it did not have that right.
+// Remove stops a machine from using the hub in dir. Its queue is lost. The error is [ErrNone] if it was not
+// allowed to.
 func Remove(ctx context.Context, dir, name string) error {
 	return edit(ctx, dir, func(all []Machine) ([]Machine, error) {
 		i := slices.IndexFunc(all, func(m Machine) bool { return m.Card.Name == name })
@@ -104,7 +104,7 @@ func List(dir string) ([]Machine, error) {
 	return file.Machines, nil
 }
 
-// admitted returns the machines that may use the hub now, by name.
+// admitted returns the machines that have not expired, by name.
 func admitted(listed []Machine, now time.Time) map[string]Machine {
 	live := make(map[string]Machine, len(listed))
 	for _, m := range listed {
@@ -115,7 +115,7 @@ func admitted(listed []Machine, now time.Time) map[string]Machine {
 	return live
 }
 
-// users are the users that live are for the server.
+// users returns machines as users in a server's configuration.
 func users(live map[string]Machine) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(live)) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Trusting returns o with what trust says: the SHA-256 fingerprint of the hub's own certificate, or
-// a file of certificates; "" is how the system checks one.
+// Trusting returns o with the trust in the hub's certificate: trust is the SHA-256 fingerprint of the
+// certificate, a file of CA certificates, or "" for the system's CAs.
 func (o Options) Trusting(trust string) Options {
 	o.CA, o.Fingerprint = "", ""
 	if b, err := hex.DecodeString(strings.ReplaceAll(trust, ":", "")); err == nil && len(b) > 0 {
@@ -20,7 +20,7 @@ func (o Options) Trusting(trust string) Options {
 	return o
 }
 
-// Check returns an error unless there can be a hub at the address, trusted so. It connects to none.
+// Check returns an error if no hub can have this address and trust. It does not connect.
 func (o Options) Check() error {
 	if o.Dial == nil {
 		o.Dial = func(context.Context) (net.Conn, error) { return nil, errors.New("not now") }

@@ -91,8 +91,8 @@ func ReadKey(path string) (*Key, error) {
 	return keyOf(user, box)
 }
 
-// WriteKey writes a key to a new file, which only its owner can read. If the file is there,
-// the error is [fs.ErrExist]: the identity of a machine is never replaced by the way.
+// WriteKey writes a key to a new file that only its owner can read. If the file exists, the error is
+// [fs.ErrExist]: a machine's identity is never replaced by accident.
 func WriteKey(path string, k *Key) error {
 	user, err := k.user.Seed()
 	if err != nil {
@@ -116,14 +116,14 @@ func WriteKey(path string, k *Key) error {
 	return nil
 }
 
-// Card returns what others need to know of a machine that has this key.
+// Card returns the public identity of a machine with this key.
 func (k *Key) Card(name string) Card { return Card{Name: name, Key: k.userPub, Box: k.boxPub} }
 
-// Sign signs what a hub wants to have signed.
+// Sign signs a hub's nonce.
 func (k *Key) Sign(nonce []byte) ([]byte, error) { return k.user.Sign(nonce) }
 
-// A Card says how a machine is known: to the hub by its name and its key, to its peers by its
-// name and its box. It holds no secret.
+// A Card is the public identity of a machine: its name and key for the hub, and its box for its peers. It
+// contains no secret.
 type Card struct {
 	Name string // a to z, 0 to 9 and -, 32 at most
 	Key  string // U…, the public part of the key for the hub

@@ -21,9 +21,9 @@ const pulled = 64
 
 // A reader takes frames from the queue of this machine.
 //
-// It asks for them itself, not with package jetstream: that one takes a stored message without
-// a body for an answer of the server if it has a header Status, and never acknowledges it, so
-// a peer could block the queue. It also listens to its own pulls alone (see pulls).
+// It does not use package jetstream, which mistakes a stored message without a body and with a header Status
+// for an answer of the server, and never acknowledges it, so that a peer could block the queue. It also
+// listens only to its own pulls (see pulls).
 type reader struct {
 	*Wire
 	unpin   bool
@@ -57,7 +57,7 @@ func (w *Wire) receive(ctx context.Context) {
 		err := r.read(ctx)
 		switch {
 		case errors.Is(err, link.ErrTwin):
-			r.unlisten() // what is pulled is for the other one
+			r.unlisten() // leave pulled frames to the other service
 			w.update(func() { w.state.Err, w.state.Waiting, w.frame = err.Error(), -1, nil })
 			pause = min(max(w.older(), time.Millisecond), w.retry)
 		case err == nil:
@@ -90,8 +90,7 @@ func (r *reader) request(ctx context.Context, what string, body string, answer a
 	return nil
 }
 
-// meet begins to take what is told, and returns [link.ErrTwin] if an older service has this
-// identity.
+// meet subscribes to texts, and returns [link.ErrTwin] if an older service has this identity.
 func (r *reader) meet(ctx context.Context) error {
 	if !r.met {
 		somebody, err := r.somebody(ctx)
@@ -126,8 +125,8 @@ func (r *reader) meet(ctx context.Context) error {
 	return nil
 }
 
-// somebody reports whether anybody else listens to this machine's subjects. If nobody does,
-// the hub says so at once, so that the usual start waits for nothing.
+// somebody reports whether anybody else listens to this machine's subjects. If nobody does, the hub reports
+// that at once, so that a normal start does not wait.
 func (r *reader) somebody(ctx context.Context) (bool, error) {
 	if r.listens != nil {
 		return true, nil
@@ -149,7 +148,7 @@ func (r *reader) somebody(ctx context.Context) (bool, error) {
 	return n == 0, err
 }
 
-// read takes frames until something is wrong. It returns nil if that is the connection.
+// read receives frames until something fails. It returns nil if the connection fails.
 func (r *reader) read(ctx context.Context) error {
 	// Whatever was connected before is served by what follows.
 	select {
@@ -168,7 +167,7 @@ func (r *reader) read(ctx context.Context) error {
 	if err := r.listen(); err != nil {
 		return err
 	}
-	// What was on its way to a connection that is gone comes again at once, and first.
+	// Frames on their way to a lost connection come again at once, and first.
 	var queue struct {
 		Created time.Time
 		Pending int `json:"num_pending"`
@@ -233,12 +232,11 @@ func (r *reader) read(ctx context.Context) error {
 	}
 }
 
-// pulls is what the reply subjects of all pulls of a machine begin with.
+// pulls is the common prefix of the reply subjects of all pulls of a machine.
 //
-// A pull stays at the hub for some time after who made it is gone. If nobody listened to it any
-// more, the server would pin the queue to it, and nobody would get anything until that pin is
-// too old (10 s; nats-server 2.15.2, consumer.nextWaiting). So whoever reads the queue listens to
-// all pulls, also those that were made before it.
+// A pull stays at the hub for some time after its client is gone. If nobody listened to it, the server would
+// pin the queue to it, and nobody would get anything until that pin expires (10 s; nats-server 2.15.2,
+// consumer.nextWaiting). So a reader of the queue listens to all pulls, including earlier ones.
 func pulls(name string) string { return inbox(name) + ".pull." }
 
 func (r *reader) listen() (err error) {

@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// A kind is what a sealed text is. It is inside, so that none can be passed off as another.
+// A kind is the type of a sealed text. It is inside the seal, so that a text of one kind cannot pass for
+// another.
 type kind byte
 
 const (

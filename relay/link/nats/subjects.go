@@ -27,9 +27,8 @@ func Permissions(name string) (publish, subscribe []string) {
 // consumerAPI is what a machine asks about its queue.
 var consumerAPI = []string{"INFO", "NEXT", "RESET", "UNPIN"}
 
-// asks returns the subject under which a machine asks that. It is none of JetStream's: under
-// those the server answered most of the time that JetStream is not enabled for the account of
-// the machines (nats-server 2.15.2).
+// asks returns the subject for a machine's request. It is not one of JetStream's: on those the server usually
+// answered that JetStream is not enabled for the account of the machines (nats-server 2.15.2).
 func asks(what, name string) string { return "tb.q." + what + "." + name }
 
 // Accounts returns the accounts section of a server's configuration, in its own language: HUB,

@@ -13,8 +13,8 @@ import (
 	"teambridge/relay/link"
 )
 
-// twins tells services with one identity apart, which a machine and its clone are. The older
-// one takes the queue, and the younger one yields to it as long as it hears it.
+// twins decides between services with the same identity, such as a machine and its clone. The older one takes
+// the queue, and the younger one yields for as long as it hears the older.
 //
 // They compare how long they have been running, and no clocks. Each sees itself a little too
 // old, since a hello is on its way for some time: so two that start at once may both think
@@ -27,7 +27,7 @@ type twins struct {
 	answered map[[16]byte]bool
 }
 
-// maxAnswered limits what is known of younger services; later it is forgotten.
+// maxAnswered limits the number of remembered younger services.
 const maxAnswered = 64
 
 func newTwins() twins {
@@ -36,14 +36,14 @@ func newTwins() twins {
 	return t
 }
 
-// hello is what a service tells those that have its name.
+// hello returns the greeting to other services with the same name.
 func (t *twins) hello() []byte {
 	return binary.BigEndian.AppendUint64(t.id[:], uint64(time.Since(t.start)))
 }
 
-// hear takes the hello of a service. It reports whether that one is older, or is to be answered:
-// a younger one waits for an answer when it begins. It gets no second one, since two that both think
-// that they are the older one would otherwise answer one another for ever.
+// hear processes a greeting. It reports whether its sender is older, or must be answered: a younger one waits
+// for an answer when it starts. It gets only one answer, since two that both think they are older would
+// otherwise answer each other for ever.
 func (t *twins) hear(hello []byte) (older, answer bool) {
 	if len(hello) != 24 || bytes.Equal(hello[:16], t.id[:]) {
 		return false, false
@@ -63,7 +63,7 @@ func (t *twins) hear(hello []byte) (older, answer bool) {
 	return false, true
 }
 
-// sayHello says now and then that this service has this name.
+// sayHello greets other services with this name periodically.
 func (w *Wire) sayHello(ctx context.Context) {
 	tick := time.NewTicker(w.hello)
 	defer tick.Stop()
@@ -77,7 +77,7 @@ func (w *Wire) sayHello(ctx context.Context) {
 	}
 }
 
-// older reports for how long the older service with this identity counts as there.
+// older returns for how long the older service with this identity still counts as present.
 func (w *Wire) older() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +87,7 @@ func (w *Wire) older() time.Duration {
 	return w.gone - time.Since(w.twins.older)
 }
 
-// onTold takes what a peer, this service or another one with this identity tells.
+// onTold handles texts of peers, of this service, or of another one with this identity.
 func (w *Wire) onTold(m *nats.Msg) {
 	from := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 	card, ok := w.card(from)

@@ -33,8 +33,8 @@ type Options struct {
 	Hub string
 	// Dial connects to the hub at an ssh:// address.
 	Dial func(context.Context) (net.Conn, error)
-	// CA is a file of certificates, one of which has to have signed the hub's. Without it, and
-	// without Fingerprint, those of the system count.
+	// CA is a file of certificates, one of which must have signed the hub's. Without it and without
+	// Fingerprint, the system's CAs are used.
 	CA string
 	// Fingerprint is the SHA-256 of the hub's own certificate, in hexadecimal digits.
 	Fingerprint string
@@ -42,8 +42,8 @@ type Options struct {
 	// Card returns the card of a peer. It is asked each time, so peers can come and go.
 	Card func(peer string) (Card, bool)
 
-	// Unpin takes the queue over at the start. Without it the hub waits for 10 s for a former
-	// process. The caller holds a lock that proves that it is gone.
+	// Unpin takes over the queue at the start. Without it the hub waits 10 s for an earlier process. The
+	// caller must hold a lock that proves that process gone.
 	Unpin bool
 
 	times
@@ -73,7 +73,7 @@ type Wire struct {
 	mu      sync.Mutex
 	state   link.State
 	told    []link.Arrival // one of each machine
-	heard   bool           // what was handed out last was told
+	heard   bool           // Next last returned a text
 	frame   *link.Arrival
 	changed bool
 	conn    context.Context // ends with the connection
@@ -82,11 +82,11 @@ type Wire struct {
 	twins   twins
 }
 
-// maxTold is how much of what was told is kept until it is taken; the rest is lost.
+// maxTold limits the unread texts; any more are lost.
 const maxTold = 256
 
-// Dial returns a wire, which lasts until ctx ends or Close is called. If the hub cannot be
-// reached, that is no error: it is tried for ever, and [Wire.State] says how it goes.
+// Dial returns a wire, which lasts until ctx ends or Close is called. An unreachable hub is no error: the
+// wire keeps trying, and [Wire.State] reports the result.
 func Dial(ctx context.Context, o Options) (*Wire, error) {
 	if err := CheckName(o.Name); err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (o Options) Address(ctx context.Context) (string, []nats.Option, error) {
 	return "", nil, fmt.Errorf("%s: the address of a hub begins with tls://, ssh:// or nats://", u.Redacted())
 }
 
-// dialer makes a connection of its own. nats.go has no other way that does not look up a host.
+// dialer makes connections by itself: the only way in nats.go that does not look up a host.
 type dialer struct {
 	ctx  context.Context
 	dial func(context.Context) (net.Conn, error)
@@ -186,7 +186,7 @@ func (o *Options) tls(host string) (*tls.Config, error) {
 	if err != nil || len(want) != sha256.Size {
 		return nil, fmt.Errorf("%q is no SHA-256 fingerprint, which has 64 hexadecimal digits", o.Fingerprint)
 	}
-	// The fingerprint takes the place of what is checked otherwise, unless there is a CA too.
+	// The fingerprint replaces the usual check, unless there is a CA too.
 	c.InsecureSkipVerify = o.CA == ""
 	c.VerifyConnection = func(s tls.ConnectionState) error {
 		if got := sha256.Sum256(s.PeerCertificates[0].Raw); string(got[:]) != string(want) {
@@ -197,7 +197,7 @@ func (o *Options) tls(host string) (*tls.Config, error) {
 	return c, nil
 }
 
-// Close ends the wire. What Next has returned and was not acknowledged comes again.
+// Close ends the wire. Unacknowledged frames come again.
 func (w *Wire) Close() {
 	if w.nc.IsConnected() {
 		w.nc.FlushTimeout(time.Second) // the last acknowledgment
@@ -328,7 +328,7 @@ func (w *Wire) pop() (a link.Arrival, ok bool) {
 	switch {
 	case w.changed:
 		w.changed = false
-	case len(w.told) > 0 && (w.frame == nil || !w.heard): // by turns: who tells something all the time holds up no frame
+	case len(w.told) > 0 && (w.frame == nil || !w.heard): // in turns, so that frequent texts do not block frames
 		a, w.told, w.heard = w.told[0], w.told[1:], true
 	case w.frame != nil:
 		a, w.frame, w.heard = *w.frame, nil, false
@@ -338,7 +338,7 @@ func (w *Wire) pop() (a link.Arrival, ok bool) {
 	return a, true
 }
 
-// keep adds what was told, with the mutex held. The last word of each machine counts.
+// keep stores a text, replacing an earlier one of the same machine. The caller holds the mutex.
 func (w *Wire) keep(a link.Arrival) {
 	if i := slices.IndexFunc(w.told, func(b link.Arrival) bool { return b.From == a.From }); i >= 0 {
 		w.told[i] = a
@@ -366,7 +366,7 @@ func (w *Wire) update(change func()) {
 	notify(w.wake)
 }
 
-// notify wakes who waits for c, or will.
+// notify wakes the current or next receiver of c.
 func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -420,7 +420,7 @@ func (w *Wire) fail(err error) {
 	})
 }
 
-// describe says what to do.
+// describe turns an error into advice.
 func (w *Wire) describe(err error) error {
 	if inner := errors.Unwrap(err); inner != nil && strings.HasPrefix(err.Error(), "failed to get in-process connection: ") {
 		err = inner // of Options.Dial; the library has no type for it
