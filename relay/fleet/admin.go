@@ -16,14 +16,14 @@ import (
 	"teambridge/teams"
 )
 
-// Admin adds, removes and retries the relays of a Claude root. It changes the ledger,
-// where a fleet that runs in any process sees it; without one, the next fleet does.
+// Admin adds, removes and retries the relays of a Claude root. It changes only the ledger; the running fleet,
+// in any process, notices the change, or else the next one does.
 type Admin TeamOwner
 
 // ExistsError says that a member has a relay already. It is [ledger.ErrConflict].
 type ExistsError struct {
-	Relay  ledger.Relay // the existing one; of one that has just been added, its team and member
-	Differ []string     // the settings that differ, as in [runtimes.SettingError], if they are known
+	Relay  ledger.Relay // the existing relay; only its team and member if it was just added
+	Differ []string     // the names of differing settings, as in [runtimes.SettingError], if known
 }
 
 func (e *ExistsError) Error() string {
@@ -38,11 +38,10 @@ func (e *ExistsError) Unwrap() error { return ledger.ErrConflict }
 // ErrNotDead means that a relay cannot be retried, since it has not given up.
 var ErrNotDead = errors.New("the relay has not given up")
 
-// Add records that the relay is to be run. Its root is set, its settings are checked,
-// and its member is resolved if the team exists. In a team that was made here, a new name
-// becomes a member ([TeamOwner.Enlist]), as an agent of OpenCode does in any. A member has one relay: if the same one
-// is recorded already, Add returns it, and added is false. The errors are *[runtimes.SettingError],
-// *[LeadError], *[ExistsError], and those of [ledger.Relays.Add].
+// Add records a relay to run. It sets the relay's root, checks its settings, and resolves its member if the
+// team exists. In a team of ours, a new name becomes a member ([TeamOwner.Enlist]); an agent of OpenCode does
+// in any team. A member has one relay: if the same one exists already, Add returns it with added false. The
+// errors are *[runtimes.SettingError], *[LeadError], *[ExistsError], and those of [ledger.Relays.Add].
 func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added bool, err error) {
 	r.Root = a.Root.Path()
 	if err := Check(&r); err != nil {
@@ -51,7 +50,7 @@ func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added b
 	owner := TeamOwner(a)
 	member, err := MemberOf(ctx, a.Root, r.Team, r.Member)
 	if _, unknown := errors.AsType[*teams.NotFoundError](err); unknown {
-		// The agent becomes a member below, if it may.
+		// The agent becomes a member below, if that is allowed.
 		if _, _, ours, oerr := owner.Of(ctx, r.Team); oerr != nil {
 			err = oerr
 		} else if ours || runtimes.JoinsAny(r) {
@@ -78,7 +77,7 @@ func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added b
 		}
 		return old, false, nil
 	}
-	// The fleet does it, too, but too late to refuse a name.
+	// The fleet also enlists, but too late to refuse a name.
 	enlisted, err := owner.Enlist(ctx, r)
 	if err != nil {
 		return ledger.Relay{}, false, err
@@ -95,8 +94,8 @@ func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added b
 	return made, err == nil, err
 }
 
-// Check checks the settings of a relay, of which Root must be set, and replaces each by its
-// usual form. The error is one of [runtimes.Check].
+// Check checks the settings of a relay, of which Root must be set, and normalizes them. Its errors are those
+// of [runtimes.Check].
 func Check(r *ledger.Relay) error {
 	switch r.OnCut {
 	case "":
@@ -116,14 +115,14 @@ func Check(r *ledger.Relay) error {
 	switch relay.IdleReports(r.IdleReports) {
 	case relay.AllIdleReports, relay.IdleReportsOfResult, "":
 	case relay.IdleReportsThatTell:
-		r.IdleReports = "" // as of relays that were added before there was a choice
+		r.IdleReports = "" // as in relays from before this setting existed
 	default:
 		return &runtimes.SettingError{Setting: "idle-reports", Reason: fmt.Sprintf("%q is not all, summary or result", r.IdleReports)}
 	}
 	return runtimes.Check(r)
 }
 
-// differences names the settings in which two relays differ.
+// differences returns the names of the settings in which two relays differ.
 func differences(a, b ledger.Relay) (names []string) {
 	for _, setting := range []struct {
 		name string
@@ -162,13 +161,13 @@ func sameMode(a, b []byte) bool {
 	return x.Hash() == y.Hash()
 }
 
-// Remove removes a relay for good, without waiting for its agent, which has 30 s to finish
-// its turn. Messages that wait in the inbox stay there. An agent that was made a member for
-// the relay leaves the team once it has ended. [ErrUnknown].
+// Remove removes a relay for good, without waiting for its agent, which has 30 s to finish its turn. Unread
+// messages stay in the inbox. An agent that became a member for the relay leaves the team once it has ended.
+// Remove fails with [ErrUnknown].
 //
-// With deleteTeam, the team that was made for the relay is removed as well; later is true
-// if a running fleet does that once the agent has ended. If the team must stay, so does
-// the relay, and the error comes from [TeamOwner.PendingDelete].
+// With deleteTeam it also removes the team that was made for the relay; later is true if a running fleet does
+// so once the agent has ended. If the team must stay, so does the relay, with an error of
+// [TeamOwner.PendingDelete].
 func (a Admin) Remove(ctx context.Context, r ledger.Relay, deleteTeam bool) (later bool, err error) {
 	var pending *ledger.OwnedTeam
 	var members []ledger.OwnedMember
@@ -198,7 +197,7 @@ func (a Admin) Remove(ctx context.Context, r ledger.Relay, deleteTeam bool) (lat
 	return false, owner.Reap(ctx)
 }
 
-// forget forgets that a relay gave up which is removed: nobody is to decide about it.
+// forget removes the record that the relay gave up: a removed relay needs no decision.
 func (a Admin) forget(ctx context.Context, r ledger.Relay) error {
 	sessions, err := a.Ledger.Sessions.List(ctx, r.Root)
 	for _, s := range sessions {
@@ -209,8 +208,7 @@ func (a Admin) forget(ctx context.Context, r ledger.Relay) error {
 	return err
 }
 
-// Retry lets a relay that has given up, or whose agent was shut down, be tried again.
-// [ErrNotDead].
+// Retry restarts a relay that has given up, or whose agent was shut down. It fails with [ErrNotDead].
 func (a Admin) Retry(ctx context.Context, r ledger.Relay) error {
 	s, err := TeamOwner(a).session(ctx, r)
 	if err != nil {
@@ -222,8 +220,8 @@ func (a Admin) Retry(ctx context.Context, r ledger.Relay) error {
 	return a.Ledger.Sessions.Revive(ctx, s.InboxKey)
 }
 
-// session returns what is recorded of the agent of a relay in the team that exists now, also
-// if it is no member any more. [teams.ErrTeamGone].
+// session returns the record of a relay's agent in the current team, even if the agent is no longer a member.
+// It fails with [teams.ErrTeamGone].
 func (o TeamOwner) session(ctx context.Context, r ledger.Relay) (ledger.Session, error) {
 	t, err := o.Root.Team(r.Team)
 	if err != nil {

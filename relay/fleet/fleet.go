@@ -2,17 +2,16 @@
 //
 // [Fleet.Run] keeps one relay going for each [ledger.Relay] of a Claude root:
 //
-//   - It is started whenever a team of its name exists. A relay with a team of its own
+//   - It runs whenever a team of its name exists. A relay with a team of its own
 //     ([ledger.Relay.OwnTeam]) makes the team; if this process is killed, the next one
-//     takes the team back. In such a team, the agents of other relays become members.
+//     takes the team over. In such a team, the agents of other relays become members.
 //   - A relay that ends with an error is started again after 1 s, doubled up to 60 s.
-//   - A relay whose agent does not stay alive is dead, also for the next Run, until it
+//   - A relay whose agent does not stay alive is dead, even in the next Run, until it
 //     is retried ([Admin.Retry]), its member gets another relay, or its team is made
-//     again. A relay whose agent was shut down on request has ended in the same way.
+//     again. The same holds for a relay whose agent was shut down on request.
 //
-// [Admin] adds and removes relays in the ledger, in any process. The fleet looks there
-// every 2 s and when it is poked. There is one fleet for a Claude root and a state
-// directory.
+// [Admin] adds and removes relays in the ledger, in any process. The fleet checks for changes every 2 s and
+// when it is poked. Each pair of a Claude root and a state directory has at most one fleet.
 package fleet
 
 import (
@@ -47,32 +46,32 @@ var (
 	ErrNotRunning = errors.New("the relay is not running")
 )
 
-// Options says whose relays are run. The first group is needed.
+// Options say which relays to run. The first group is required.
 type Options struct {
 	Root   *teams.Root
 	Ledger *ledger.Ledger
 	Locker *lockedfile.Locker
 	State  string // our state directory
 
-	Env    []string     // of the agents, as "NAME=value"; nil is ours
+	Env    []string     // the agents' environment, as "NAME=value"; nil is the caller's
 	Timing relay.Timing // of each relay
 
 	// Every is how often the fleet looks for new relays and teams; 0 is 2 s.
 	Every time.Duration
-	// Told says that [Fleet.Poke] is called after each change of the ledger: without it, the
-	// fleet then looks only while something is left to do.
+	// Told promises that [Fleet.Poke] follows every change of the ledger. The fleet then polls only while
+	// something is left to do.
 	Told bool
 
-	// Report, if not nil, gets each change of a relay's status.
+	// Report, if not nil, receives each change of a relay's status.
 	Report func(Status)
 	// Journal and Envelope are as in [relay.Options]. Either may be nil.
 	Journal  *journal.Journal
 	Envelope func(wire.Envelope)
-	// Events, if not nil, gets everything that the agents print.
+	// Events, if not nil, receives all output of the agents.
 	Events func(id string, e agent.Event)
 	// Recorded is [relay.Options.Recorded].
 	Recorded func()
-	// Warn, if not nil, gets errors that do not end the fleet.
+	// Warn, if not nil, receives errors that do not end the fleet.
 	Warn func(error)
 }
 
@@ -89,7 +88,7 @@ type Fleet struct {
 	wake chan struct{}
 
 	mu      sync.Mutex
-	members map[string]*runner // by id; also those that are ending
+	members map[string]*runner // by id, including those that are ending
 
 	prepare func(context.Context, *relay.Options, runtimes.Launch, *PermissionPrompter) error // [Prepare], but in tests
 }
@@ -124,9 +123,9 @@ func Running(state string, root *teams.Root) (bool, error) {
 	return lockedfile.Held(lockOf(state, root.Path()))
 }
 
-// Run keeps the relays going until ctx ends. It returns nil when all of them have ended:
-// their agents may finish their turns, for 30 s. It returns [ErrBusy] if another fleet
-// still runs for this Claude root after [lockedfile.Handover].
+// Run runs the relays until ctx ends. Their agents then have 30 s to finish their turns, and Run returns nil
+// when all have ended. It returns [ErrBusy] if another fleet still serves this Claude root after
+// [lockedfile.Handover].
 func (f *Fleet) Run(ctx context.Context) error {
 	dir, key := lockOf(f.opts.State, f.opts.Root.Path())
 	release, err := lockedfile.HoldWithin(ctx, cmp.Or(f.opts.Timing.Handover, lockedfile.Handover), dir, key)
@@ -160,15 +159,14 @@ func (f *Fleet) Run(ctx context.Context) error {
 	return release()
 }
 
-// adjust starts what was added and ends what was removed. It reports whether something of that
-// is left to do.
+// adjust starts new relays and ends removed ones. It reports whether any of this is left to do.
 func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) (left bool, err error) {
 	entries, err := f.opts.Ledger.Relays.List(ctx, f.opts.Root.Path())
 	if err != nil {
 		return true, err
 	}
 	reaper := f.owner()
-	reaper.Handover = 1 // it is called again
+	reaper.Handover = 1 // it is called repeatedly
 	if left, err = reaper.reapAll(ctx); err != nil {
 		left = true
 		if ctx.Err() == nil {
@@ -202,7 +200,7 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) (left bool,
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			delete(f.members, e.ID)
-			f.Poke() // its member may have another relay, or its team may be removed
+			f.Poke() // its member may have a new relay, or its team may now be removable
 		})
 	}
 	return left, nil
@@ -224,13 +222,13 @@ func (f *Fleet) owner() TeamOwner {
 	return TeamOwner{Root: f.opts.Root, Ledger: f.opts.Ledger, Locker: f.opts.Locker, State: f.opts.State}
 }
 
-// Poke makes the fleet look at the ledger now. It does not block.
+// Poke makes the fleet check the ledger now. It does not block.
 func (f *Fleet) Poke() { pipe.Poke(f.wake) }
 
 func (f *Fleet) admin() Admin { return Admin(f.owner()) }
 
-// Retry tries a relay again at once that has given up, or waits to be started again.
-// [ErrUnknown] and [ErrNotDead].
+// Retry restarts at once a relay that has given up or waits for its restart. It fails with [ErrUnknown] or
+// [ErrNotDead].
 func (f *Fleet) Retry(ctx context.Context, id string) error {
 	m, err := f.member(id)
 	if err != nil {
@@ -262,11 +260,10 @@ func (f *Fleet) entry(ctx context.Context, id string) (ledger.Relay, error) {
 	return all[i], nil
 }
 
-// Serving returns the relay of this fleet that serves an inbox, even if it does not run
-// now. ok is false if there is none, if another process relays the inbox, or if the
-// member is a lead with a terminal.
+// Serving returns the relay of this fleet that serves an inbox, even if it is not running now. ok is false if
+// there is none, if another process relays the inbox, or if the member is a lead with a terminal.
 func (f *Fleet) Serving(ctx context.Context, t *teams.Team, inbox string) (id string, ok bool, err error) {
-	// The ledger counts, since the fleet may not have seen a new relay yet.
+	// The ledger decides, since the fleet may not have noticed a new relay yet.
 	entries, err := f.opts.Ledger.Relays.List(ctx, f.opts.Root.Path())
 	if err != nil {
 		return "", false, err
@@ -298,7 +295,7 @@ func (f *Fleet) Serving(ctx context.Context, t *teams.Team, inbox string) (id st
 	return "", false, nil
 }
 
-// ending reports whether a relay of this fleet, listed or not, serves an inbox now.
+// ending reports whether a relay of this fleet, even a removed one, serves an inbox now.
 func (f *Fleet) ending(t *teams.Team, inbox string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -310,10 +307,10 @@ func (f *Fleet) ending(t *teams.Team, inbox string) bool {
 	return false
 }
 
-// Prompts puts a person's prompts into the queue of a relay, as [relay.Prompts] does, for the
-// team that exists now. [ErrUnknown], and [ErrNotRunning] if there is no such team.
+// Prompts puts a person's prompts into the queue of a relay, as [relay.Prompts] does, in the current team. It
+// fails with [ErrUnknown], or with [ErrNotRunning] if there is no such team.
 func (f *Fleet) Prompts(ctx context.Context, id string, ins ...relay.Input) ([]relay.PromptResult, error) {
-	e, err := f.entry(ctx, id) // which this fleet may not have started yet
+	e, err := f.entry(ctx, id) // the fleet may not have started it yet
 	if err != nil {
 		return nil, err
 	}
@@ -340,8 +337,8 @@ func (f *Fleet) Prompts(ctx context.Context, id string, ins ...relay.Input) ([]r
 	return results, err
 }
 
-// Interrupt stops the turn of an agent, as [relay.Relay.Interrupt] does. [ErrUnknown],
-// [ErrNotRunning], [relay.ErrNotBegun] and [agent.ErrNotInFlight].
+// Interrupt stops the turn of an agent, as [relay.Relay.Interrupt] does. It fails with [ErrUnknown],
+// [ErrNotRunning], [relay.ErrNotBegun] or [agent.ErrNotInFlight].
 func (f *Fleet) Interrupt(ctx context.Context, id string) error {
 	r, err := f.running(id)
 	if err != nil {

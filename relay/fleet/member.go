@@ -13,10 +13,9 @@ import (
 	"teambridge/teams"
 )
 
-// Enlist makes an agent a member of a team, so that the others can write to it, and records
-// that. The team is one that was made here ([TeamOwner.Of]), or any with [runtimes.JoinsAny].
-// enlisted is false, and nothing changes, if there is no such team, or it has a member of that
-// name that is not ours.
+// Enlist makes an agent a member of a team, so that the others can write to it, and records this. The team
+// must be ours ([TeamOwner.Of]) unless the runtime has [runtimes.JoinsAny]. If there is no such team, or its
+// member of that name is not ours, enlisted is false and nothing changes.
 func (o TeamOwner) Enlist(ctx context.Context, r ledger.Relay) (enlisted bool, err error) {
 	_, c, ok, err := o.Of(ctx, r.Team)
 	if err != nil || c == nil || !ok && !runtimes.JoinsAny(r) {
@@ -24,7 +23,7 @@ func (o TeamOwner) Enlist(ctx context.Context, r ledger.Relay) (enlisted bool, e
 	}
 	if name, err := c.Resolve(r.Member, nil); err == nil {
 		m, ours, err := o.member(ctx, c, name)
-		if ours && m.PendingDelete { // its relay was removed, and there is another now
+		if ours && m.PendingDelete { // its relay was removed and replaced
 			m.PendingDelete = false
 			err = o.Ledger.Teams.AddMember(ctx, m)
 		}
@@ -44,9 +43,8 @@ func (o TeamOwner) Enlist(ctx context.Context, r ledger.Relay) (enlisted bool, e
 	return err == nil, err
 }
 
-// Dismiss ends the membership of an agent that [TeamOwner.Enlist] made a member, and has
-// ended, and removes the team if that waited for it. A member stays if it is not ours, or
-// if a relay is to be run for it.
+// Dismiss ends the membership of an agent that was enlisted ([TeamOwner.Enlist]) and has ended, and removes
+// the team if that was due. A member stays if it is not ours, or if a relay for it is recorded.
 func (o TeamOwner) Dismiss(ctx context.Context, team, member string) error {
 	m, ours, err := o.memberOf(ctx, team, member)
 	if err != nil || !ours {
@@ -58,7 +56,7 @@ func (o TeamOwner) Dismiss(ctx context.Context, team, member string) error {
 	return errors.Join(o.dismiss(ctx, m), o.Reap(ctx))
 }
 
-// leave is Dismiss for an agent that was shut down: its relay stays recorded, and is not run.
+// leave is Dismiss for an agent that was shut down: its relay stays recorded, but does not run.
 func (o TeamOwner) leave(ctx context.Context, team, member string) error {
 	m, ours, err := o.memberOf(ctx, team, member)
 	if err != nil || !ours {
@@ -67,7 +65,7 @@ func (o TeamOwner) leave(ctx context.Context, team, member string) error {
 	return o.dismiss(ctx, m)
 }
 
-// memberOf is [TeamOwner.member] for the team that exists now.
+// memberOf is [TeamOwner.member] for the current team of that name.
 func (o TeamOwner) memberOf(ctx context.Context, team, member string) (m ledger.OwnedMember, ours bool, err error) {
 	_, c, _, err := o.Of(ctx, team)
 	if err != nil || c == nil {
@@ -95,8 +93,8 @@ func (o TeamOwner) dismiss(ctx context.Context, m ledger.OwnedMember) error {
 	return o.Ledger.Teams.RemoveMember(ctx, m)
 }
 
-// member returns the record of a member of that instance of a team. ours is false if it
-// was not made by us, or something else has its name by now.
+// member returns the record of a member of this instance of a team. ours is false if we did not make the
+// member, or if something else has its name by now.
 func (o TeamOwner) member(ctx context.Context, c *teams.Config, name string) (m ledger.OwnedMember, ours bool, err error) {
 	there, ok := c.Member(name)
 	if !ok {
@@ -112,8 +110,7 @@ func (o TeamOwner) member(ctx context.Context, c *teams.Config, name string) (m 
 	return all[i], true, nil
 }
 
-// occupants divides the agents of a team, without its lead: those that were made members
-// by us, and the names of others.
+// occupants divides the agents of a team, except its lead, into members that we made and the names of others.
 func (o TeamOwner) occupants(ctx context.Context, c *teams.Config) (ours []ledger.OwnedMember, others []string, err error) {
 	for _, name := range c.Occupants() {
 		m, is, err := o.member(ctx, c, name)
@@ -137,7 +134,7 @@ func (o TeamOwner) added(ctx context.Context, m ledger.OwnedMember) (bool, error
 	}), err
 }
 
-// wanted reports whether a relay serves a member now, or is recorded to be run for it.
+// wanted reports whether a relay serves a member now, or is recorded for it.
 func (o TeamOwner) wanted(ctx context.Context, m ledger.OwnedMember) (bool, error) {
 	if added, err := o.added(ctx, m); added || err != nil {
 		return added, err
@@ -145,9 +142,8 @@ func (o TeamOwner) wanted(ctx context.Context, m ledger.OwnedMember) (bool, erro
 	return o.served(ctx, m.Team, m.Member)
 }
 
-// Member resolves the name of the member that an agent is to be. If it is the lead, and
-// runs in another process, the error is a *[LeadError]: an interactive agent reads its
-// inbox by itself.
+// Member resolves the name of the member that an agent will be. If it is a lead that runs in another process,
+// the error is a *[LeadError]: an interactive agent reads its inbox by itself.
 func Member(ctx context.Context, t *teams.Team, as string) (string, error) {
 	c, err := t.Config(ctx)
 	if err != nil {
@@ -167,7 +163,7 @@ func Member(ctx context.Context, t *teams.Team, as string) (string, error) {
 	return member, nil
 }
 
-// MemberOf is [Member] for a team that need not exist yet: then it is the name as it is.
+// MemberOf is [Member] for a team that need not exist yet. If it does not, the name stays as it is.
 func MemberOf(ctx context.Context, root *teams.Root, team, as string) (string, error) {
 	if err := errors.Join(teams.CheckName("team", team), teams.CheckName("member", as)); err != nil {
 		return "", err
@@ -196,7 +192,7 @@ func Key(ctx context.Context, t *teams.Team, member string) (inbox.InboxKey, err
 	return inbox.KeyOf(t, c, name), nil
 }
 
-// LeadError says that a team has a living lead of its own.
+// LeadError means that a team has a living lead of its own.
 type LeadError struct {
 	Team string
 	PID  int

@@ -15,8 +15,8 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// TeamOwner makes teams for headless agents, takes them back after a crash, and removes
-// them. It only touches teams that it made itself, according to the ledger.
+// TeamOwner makes teams for headless agents, takes them over after a crash, and removes them. It touches only
+// teams that the ledger records as ours.
 type TeamOwner struct {
 	Root   *teams.Root
 	Ledger *ledger.Ledger
@@ -28,23 +28,21 @@ type TeamOwner struct {
 	Handover time.Duration
 }
 
-// Acquire makes a team with that lead if none of its name exists, or takes back one that
-// it made and whose process has died, with its members and waiting messages. ours is
-// false if the team was made or taken over by somebody else (see [teams.Config.IsOwned]),
-// or if a living process or relay serves it; such a team is left as it is. session, which
-// may be empty, and dir are the lead's in a new team.
+// Acquire makes the team if it does not exist, or takes over one of ours whose process has died, with its
+// members and waiting messages. ours is false if somebody else made the team or took it over (see
+// [teams.Config.IsOwned]), or if a living process or relay serves it; such a team is left alone. A new team's
+// lead has the given session, which may be empty, and directory.
 //
-// A team of ours whose config.json is missing, because its removal was interrupted, gets
-// it back. If only empty directories are left, it is made again. Leftovers of processes
-// that were killed while they made or removed a team are removed.
+// If an interrupted removal deleted the config.json of a team of ours, it is restored. If only empty
+// directories are left, the team is made again. Leftovers of killed processes are removed.
 func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string) (f teams.OwnedTeam, ours bool, err error) {
 	keep := func(next teams.OwnedTeam) error {
 		f = next
 		return o.Ledger.Teams.Add(ctx, o.record(next))
 	}
-	_ = o.Root.Sweep() // leftovers do no harm; doctor shows them
+	_ = o.Root.Sweep() // leftovers are harmless; doctor reports them
 	made, err := o.Root.Create(ctx, team, lead, session, dir, keep)
-	lost := errors.Is(err, teams.ErrTeamGone) // its config.json, or all of it right now
+	lost := errors.Is(err, teams.ErrTeamGone) // its config.json is missing, or the whole team is
 	if err != nil && !lost {
 		return f, false, err
 	}
@@ -66,14 +64,14 @@ func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string)
 		if !strings.EqualFold(teams.LeadName(k.Lead), teams.LeadName(lead)) {
 			continue
 		}
-		if k.PendingDelete { // its relay was removed, and there is another now
+		if k.PendingDelete { // its relay was removed and replaced
 			k.PendingDelete = false
 			if err := o.Ledger.Teams.Add(ctx, k); err != nil {
 				return f, false, err
 			}
 		}
 		f = ownedTeam(k)
-		// The system may not tell whether its process lives.
+		// The system may not be able to tell whether the process is alive.
 		if served, err := o.served(ctx, f.Team, f.Lead); served || err != nil {
 			return f, false, err
 		}
@@ -97,8 +95,8 @@ func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string)
 	return teams.OwnedTeam{}, false, gone
 }
 
-// swept removes a team without config.json if only empty directories are left of it and a
-// relay of this ledger has run under its name. Another may be just being made.
+// swept removes a team without config.json of which only empty directories are left, if a relay of this
+// ledger has run under its name. Any other team may just be in the making.
 func (o TeamOwner) swept(ctx context.Context, team string) (bool, error) {
 	sessions, err := o.Ledger.Sessions.List(ctx, o.Root.Path())
 	if err != nil || !slices.ContainsFunc(sessions, func(s ledger.Session) bool { return s.Team == team }) {
@@ -120,7 +118,7 @@ func (o TeamOwner) swept(ctx context.Context, team string) (bool, error) {
 	return false, t.Close()
 }
 
-// served reports whether a relay of ours serves a member now.
+// served reports whether a relay serves a member now.
 func (o TeamOwner) served(ctx context.Context, team, member string) (bool, error) {
 	t, err := o.Root.Team(team)
 	if errors.Is(err, teams.ErrTeamGone) {
@@ -133,9 +131,8 @@ func (o TeamOwner) served(ctx context.Context, team, member string) (bool, error
 	return relay.StillRunning(ctx, cmp.Or(o.Handover, lockedfile.Handover), o.State, t, member)
 }
 
-// Discard removes such a team, as [teams.Root.Discard] does. If agents are in it that were
-// made members by us, it is removed once they have left it. [*teams.OccupiedError] if other
-// agents are in it.
+// Discard removes such a team, as [teams.Root.Discard] does. If agents that we made members are still in it,
+// it is removed once they have left. If other agents are in it, the error is a [*teams.OccupiedError].
 func (o TeamOwner) Discard(ctx context.Context, f teams.OwnedTeam) (removed bool, err error) {
 	removed, err = o.Root.Discard(ctx, f)
 	if _, occupied := errors.AsType[*teams.OccupiedError](err); occupied {
@@ -157,7 +154,7 @@ func (o TeamOwner) Discard(ctx context.Context, f teams.OwnedTeam) (removed bool
 	return true, errors.Join(err, o.Ledger.Teams.Remove(ctx, o.record(f)))
 }
 
-// Of returns the team of that name if it was made here and nobody has taken it over.
+// Of returns the team of that name if we made it and nobody has taken it over.
 func (o TeamOwner) Of(ctx context.Context, team string) (f teams.OwnedTeam, c *teams.Config, ok bool, err error) {
 	t, err := o.Root.Team(team)
 	if err == nil {
@@ -182,17 +179,17 @@ func (o TeamOwner) Of(ctx context.Context, team string) (f teams.OwnedTeam, c *t
 	return teams.OwnedTeam{}, c, false, nil
 }
 
-// NotOwnerError says that a team cannot be removed with a relay, since it was not made for
-// it or somebody else has taken it over.
+// NotOwnerError means that a team cannot be removed with a relay, since it was not made for the relay or
+// somebody else has taken it over.
 type NotOwnerError struct{ Team string }
 
 func (e *NotOwnerError) Error() string {
 	return fmt.Sprintf("the team %s was not made for this relay, or somebody else has taken it over", e.Team)
 }
 
-// PendingDelete returns the team to remove with a relay; nil if there is none of that
-// name. With it go the members that were made for relays and that no relay serves any more.
-// *[NotOwnerError], and [*teams.OccupiedError] if other agents are in it.
+// PendingDelete returns the team to remove with a relay, nil if there is none, and those members made for
+// relays that no relay serves any more. It fails with a *[NotOwnerError], or with a [*teams.OccupiedError] if
+// other agents are in the team.
 func (o TeamOwner) PendingDelete(ctx context.Context, r ledger.Relay) (*ledger.OwnedTeam, []ledger.OwnedMember, error) {
 	f, c, ok, err := o.Of(ctx, r.Team)
 	switch {
@@ -221,14 +218,14 @@ func (o TeamOwner) PendingDelete(ctx context.Context, r ledger.Relay) (*ledger.O
 	return &k, unserved, nil
 }
 
-// Reap removes the members, and then the teams, that are to be removed with their relays,
-// if nothing serves them any more. It goes on after an error.
+// Reap removes the members and then the teams that are to be removed with their relays, unless something
+// still serves them. It continues after an error.
 func (o TeamOwner) Reap(ctx context.Context) error {
 	_, err := o.reapAll(ctx)
 	return err
 }
 
-// reapAll is Reap. It reports whether there were any to be removed.
+// reapAll is Reap, and also reports whether there was anything to remove.
 func (o TeamOwner) reapAll(ctx context.Context) (some bool, err error) {
 	members, err := o.Ledger.Teams.Members(ctx, o.Root.Path(), "")
 	for _, m := range members {
@@ -248,13 +245,13 @@ func (o TeamOwner) reapAll(ctx context.Context) (some bool, err error) {
 	return some, err
 }
 
-// reap removes a team if nothing serves its lead any more, and nobody else is in it.
+// reap removes a team if nothing serves its lead any more and nobody else is in it.
 func (o TeamOwner) reap(ctx context.Context, k ledger.OwnedTeam) error {
 	f := ownedTeam(k)
 	if served, err := o.served(ctx, f.Team, f.Lead); served || err != nil {
 		return err
 	}
-	// Its process may live: it has given the team up.
+	// Even if its process is alive, it has given the team up.
 	_, err := o.Root.DiscardLed(ctx, f)
 	if _, occupied := errors.AsType[*teams.OccupiedError](err); occupied {
 		_, c, ok, oerr := o.Of(ctx, k.Team)
@@ -262,20 +259,20 @@ func (o TeamOwner) reap(ctx context.Context, k ledger.OwnedTeam) error {
 			return oerr // looked at again
 		}
 		if _, others, oerr := o.occupants(ctx, c); oerr != nil || len(others) == 0 {
-			return oerr // until our agents have ended, too
+			return oerr // retried once our agents have ended
 		}
-		// Somebody has joined it since: it stays for good.
+		// Somebody has joined the team meanwhile: it stays for good.
 		k.PendingDelete = false
 		return errors.Join(fmt.Errorf("fleet: the team is kept: %w", err), o.Ledger.Teams.Add(ctx, k))
 	}
 	if err != nil {
 		return err
 	}
-	// It may also be gone, or somebody else's.
+	// The team may be gone, or somebody else's.
 	return o.Ledger.Teams.Remove(ctx, k)
 }
 
-// record is a team as the ledger has it.
+// record converts a team for the ledger.
 func (o TeamOwner) record(f teams.OwnedTeam) ledger.OwnedTeam {
 	return ledger.OwnedTeam{Root: o.Root.Path(), Team: f.Team, CreatedAt: f.CreatedAt, Lead: f.Lead, Session: f.Session, Leaders: f.Leaders}
 }

@@ -18,15 +18,15 @@ import (
 	"teambridge/relay/runtimes"
 )
 
-// Policy decides whether an agent may use a tool if its permission mode and its own rules
-// leave that open. The zero value denies.
+// Policy decides on tool uses that an agent's permission mode and own rules leave open. The zero value
+// denies.
 type Policy struct {
 	Allow []string // names of tools that may be used; "*" is all
-	Ask   bool     // a person decides
+	Ask   bool     // ask a person about all others
 }
 
-// ParsePolicy understands deny, ask, and allow=TOOL,TOOL. Empty is deny. Anything else
-// is a *[runtimes.SettingError].
+// ParsePolicy parses deny, ask, or allow=TOOL,TOOL. Empty means deny. Anything else is a
+// *[runtimes.SettingError].
 func ParsePolicy(s string) (Policy, error) {
 	switch s {
 	case "", "deny":
@@ -42,7 +42,7 @@ func ParsePolicy(s string) (Policy, error) {
 	return Policy{Allow: tools}, nil
 }
 
-// String gives what [ParsePolicy] understands.
+// String returns the policy in the form that [ParsePolicy] reads.
 func (p Policy) String() string {
 	switch {
 	case p.Ask:
@@ -53,7 +53,7 @@ func (p Policy) String() string {
 	return "deny"
 }
 
-// Permission answers an agent by the policy. prompter asks a person; it may be nil for a
+// Permission returns the policy in the form that an agent uses. prompter asks a person; it may be nil for a
 // policy that does not ask.
 func (p Policy) Permission(prompter *PermissionPrompter) *agent.Permission {
 	answers := &agent.Permission{Allow: p.Allow, Reason: agent.Unattended}
@@ -64,22 +64,22 @@ func (p Policy) Permission(prompter *PermissionPrompter) *agent.Permission {
 	return answers
 }
 
-// A Question is one use of a tool that an agent asks for. All but ID, Digest, Kind and At
-// comes from the agent.
+// A Question is a request of an agent to use a tool. All fields but ID, Digest, Kind and At come from the
+// agent.
 type Question struct {
 	ID     string          `json:"id"`     // a UUID
 	Digest string          `json:"digest"` // of Tool and Input
-	Kind   string          `json:"kind"`   // [agent.AsksPermission] and its like
+	Kind   string          `json:"kind"`   // [agent.AsksPermission] and so on
 	Tool   string          `json:"tool"`
 	Input  json.RawMessage `json:"input,omitempty"`
 	At     time.Time       `json:"at"`
 
 	Display     string            `json:"display,omitempty"`     // the tool's name for people
 	Description string            `json:"description,omitempty"` // of this use
-	Reason      string            `json:"reason,omitempty"`      // why it asks
+	Reason      string            `json:"reason,omitempty"`      // why the agent asks
 	BlockedPath string            `json:"blockedPath,omitempty"`
 	Subagent    string            `json:"subagent,omitempty"`    // which subagent asks; empty for the agent itself
-	Plan        string            `json:"plan,omitempty"`        // to approve
+	Plan        string            `json:"plan,omitempty"`        // the plan to approve
 	Suggestions []json.RawMessage `json:"suggestions,omitempty"` // permission updates that the runtime suggests
 	Session     []string          `json:"session,omitempty"`     // rules that can be allowed for the session
 }
@@ -89,25 +89,25 @@ type Answer struct {
 	Question string // its ID
 	Digest   string // its Digest
 	Allow    bool
-	Session  string            // if allowed: one of its Session rules, to allow until the agent is restarted
-	Answers  map[string]string // to [agent.AsksPerson], by question; needed to allow it
+	Session  string            // if allowed: one of the question's Session rules, allowed until the agent is restarted
+	Answers  map[string]string // for [agent.AsksPerson], by question; required to allow it
 	Reason   string            // the reason of a denial, for the agent; may be empty
 }
 
 // The errors of [PermissionPrompter.Answer].
 var (
-	// ErrNoQuestion means that no question has that id, or that it was asked long ago.
+	// ErrNoQuestion means that no question has that id, or that it is too old to be remembered.
 	ErrNoQuestion = errors.New("there is no such question")
-	// ErrAnswered means that the question was answered or withdrawn.
+	// ErrAnswered means that the question was already answered or withdrawn.
 	ErrAnswered = errors.New("no longer open")
-	// ErrOtherInput means that the answer is for another input.
+	// ErrOtherInput means that the answer is for a different tool input.
 	ErrOtherInput = errors.New("the answer is for another input")
-	// ErrAnswer means that the question cannot be answered like that.
+	// ErrAnswer means that the answer does not fit the question.
 	ErrAnswer = errors.New("the answer does not fit the question")
 )
 
-// A PermissionPrompter asks a person whether an agent may use a tool. Make one with
-// [NewPermissionPrompter]. It may be used from several goroutines.
+// A PermissionPrompter asks a person whether an agent may use a tool. Make it with [NewPermissionPrompter].
+// It is safe for concurrent use.
 type PermissionPrompter struct {
 	changed func(asked Question, open bool)
 
@@ -125,12 +125,12 @@ type waiting struct {
 	answer chan agent.Decision
 }
 
-// endedQuestion remembers what became of a question, for late answers.
+// endedQuestion records the outcome of a question, for late answers.
 type endedQuestion struct{ id, outcome string }
 
 const endedQuestions = 256
 
-// minPrefix is how much of the id of a question that has ended is enough for people to name it.
+// minPrefix is the shortest prefix of an ended question's id that people may use.
 const minPrefix = 4
 
 // NewPermissionPrompter returns a prompter. changed is called when a question is asked,
@@ -139,7 +139,7 @@ func NewPermissionPrompter(changed func(q Question, open bool)) *PermissionPromp
 	return &PermissionPrompter{changed: changed, open: map[string]waiting{}}
 }
 
-// NewQuestion returns what to ask a person about a use.
+// NewQuestion returns the question for a person about a tool use.
 func NewQuestion(use agent.Use) Question {
 	input := slices.Clone(use.Input)
 	digest := sha256.Sum256(slices.Concat([]byte(use.Tool), []byte("\n"), input))
@@ -171,13 +171,13 @@ func (p *PermissionPrompter) ask(ctx context.Context, use agent.Use) agent.Decis
 	case decision := <-w.answer:
 		return decision
 	case <-ctx.Done():
-		return agent.Decision{} // nobody waits for it
+		return agent.Decision{} // the agent has withdrawn the question
 	}
 }
 
 const withdrawn = "the agent withdrew it, or its turn has ended"
 
-// end closes an open question. p.mu is held.
+// end closes an open question. The caller holds p.mu.
 func (p *PermissionPrompter) end(id, outcome string) {
 	if _, ok := p.open[id]; !ok {
 		return
@@ -186,8 +186,8 @@ func (p *PermissionPrompter) end(id, outcome string) {
 	p.ended = append(p.ended[max(0, len(p.ended)-endedQuestions+1):], endedQuestion{id, outcome})
 }
 
-// Answer answers a question. The errors are [ErrNoQuestion], [ErrAnswered],
-// [ErrOtherInput] and [ErrAnswer]; after an error, the question is as it was.
+// Answer answers a question. The errors are [ErrNoQuestion], [ErrAnswered], [ErrOtherInput] and [ErrAnswer];
+// after an error the question is unchanged.
 func (p *PermissionPrompter) Answer(a Answer) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,7 +220,7 @@ func (p *PermissionPrompter) Answer(a Answer) error {
 	return nil
 }
 
-// Close denies the open questions and all later ones for a reason.
+// Close denies the open questions and all later ones, with a reason.
 func (p *PermissionPrompter) Close(reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

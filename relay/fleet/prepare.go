@@ -8,9 +8,8 @@ import (
 	"teambridge/relay/runtimes"
 )
 
-// Prepare sets in the options of a relay what the settings of l say: the member, as [Member]
-// gives it, the mode, and the runtime, whose agents ask p. The rest of l that the options
-// have is taken from them.
+// Prepare translates the settings in l into options of a relay: the member, as [Member] resolves it, the
+// mode, and the runtime, whose agents ask p. All other options that l has come from opts.
 func Prepare(ctx context.Context, opts *relay.Options, l runtimes.Launch, p *PermissionPrompter) (err error) {
 	r := l.Settings
 	if opts.Member, err = Member(ctx, opts.Team, r.Member); err != nil {

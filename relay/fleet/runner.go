@@ -22,7 +22,7 @@ const (
 	backoffMax = time.Minute
 )
 
-// runner is one relay of a fleet.
+// runner runs one relay of a fleet.
 type runner struct {
 	fleet    *Fleet
 	entry    ledger.Relay
@@ -35,7 +35,7 @@ type runner struct {
 	status relay.Status
 }
 
-// running is the relay while it runs, else nil.
+// running returns the relay while it runs, else nil.
 func (m *runner) running() *relay.Relay {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,7 +59,7 @@ func (m *runner) set(s relay.Status) {
 	}
 }
 
-// run runs the relay again and again.
+// run runs the relay, and restarts it when it ends.
 func (m *runner) run(ctx context.Context) {
 	backoff := time.Duration(0)
 	for {
@@ -77,7 +77,7 @@ func (m *runner) run(ctx context.Context) {
 		switch {
 		case err == nil: // only when ctx ends
 		case errors.Is(err, relay.ErrDead):
-			if s = m.read().Now; s.State != relay.Dead { // if it died in another process
+			if s = m.read().Now; s.State != relay.Dead { // it may have died in another process
 				s = relay.Status{State: relay.Dead, Reason: err.Error()}
 			}
 			backoff = 0
@@ -91,7 +91,7 @@ func (m *runner) run(ctx context.Context) {
 			backoff = min(max(2*backoff, backoffMin), backoffMax)
 			wait = backoff
 			s.Reason = err.Error()
-			if errors.As(err, new(*runtimes.ProgramError)) { // as after an update of Node.js, by which the directory has another name
+			if errors.As(err, new(*runtimes.ProgramError)) { // for example, an update of Node.js renamed its directory
 				s.Reason += "; if it was moved, install the service again from a shell that finds it: teambridge service install; or add the relay again with its path"
 			}
 		}
@@ -104,7 +104,7 @@ func (m *runner) run(ctx context.Context) {
 	}
 }
 
-// ended makes an agent that was shut down leave the team, and returns why it was.
+// ended makes an agent that was shut down leave the team, and returns the reason of its shutdown.
 func (m *runner) ended(ctx context.Context) (why string) {
 	owner := m.fleet.owner()
 	s, err := owner.session(ctx, m.entry)
@@ -117,7 +117,7 @@ func (m *runner) ended(ctx context.Context) (why string) {
 	return s.ShutDown
 }
 
-// place is the inbox in t of a member that a relay may serve, as [Member] says.
+// place returns the inbox of a member that a relay may serve, as [Member] decides.
 func place(ctx context.Context, t *teams.Team, member string) (inbox.InboxKey, error) {
 	name, err := Member(ctx, t, member)
 	if err != nil {
@@ -126,9 +126,9 @@ func place(ctx context.Context, t *teams.Team, member string) (inbox.InboxKey, e
 	return Key(ctx, t, name)
 }
 
-// enlist makes the agents of all relays of a team members of it, if they may be: before
-// its lead starts, so that it can write to them. The error is that of the relay e; those of
-// others are reported by their own runners.
+// enlist makes the agents of all relays of a team its members, where allowed. It does so before the lead
+// starts, so that the lead can write to them. It returns only the error of relay e; the runners of the others
+// report theirs.
 func (f *Fleet) enlist(ctx context.Context, e *ledger.Relay) error {
 	entries, err := f.opts.Ledger.Relays.List(ctx, f.opts.Root.Path())
 	for _, other := range entries {
@@ -146,11 +146,11 @@ func (f *Fleet) enlist(ctx context.Context, e *ledger.Relay) error {
 	return err
 }
 
-// once runs the relay in the team that exists now.
+// once runs the relay in the current team.
 func (m *runner) once(ctx context.Context) error {
 	f, e := m.fleet, &m.entry
 	if e.OwnTeam {
-		// A team that is somebody else's is served like any other.
+		// A team of somebody else is served like any other.
 		if _, _, err := f.owner().Acquire(ctx, e.Team, teams.LeadName(e.Member), "", e.Dir); err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func (m *runner) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// It may have died in an earlier process.
+	// The relay may have died in an earlier process.
 	if s, found, err := f.opts.Ledger.Sessions.Session(ctx, key); err != nil {
 		return err
 	} else if found && s.Dead != "" {

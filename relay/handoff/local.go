@@ -14,30 +14,30 @@ import (
 	"teambridge/relay/terminal"
 )
 
-// terminalPhase is the session while it is at the person's terminal.
+// terminalPhase is the state of the session while it is at the person's terminal.
 type terminalPhase struct {
 	*machine
 	launch  Launch
 	program Program
 
 	state interactive.State
-	since time.Time // when that began
-	ready time.Time // when the program was idle first; zero: not yet
+	since time.Time // when the phase began
+	ready time.Time // when the program was first idle; zero if it never was
 
 	key     bool // the person pressed the key
-	force   bool // what holds the switch is put aside
-	escs    int  // that were sent for that
+	force   bool // switch even if something would delay it
+	escs    int  // number of Esc keys sent to force the switch
 	esc     time.Time
-	tried   time.Time // when the draft was last asked for in vain
-	seen    time.Time // when it was last looked for obstacles
-	block   string    // what was found then
-	refused time.Time // when somebody was told that
-	why     string    // why it was last tried in vain
+	tried   time.Time // when asking for the draft last failed
+	seen    time.Time // when obstacles were last checked
+	block   string    // the obstacle found then
+	refused time.Time // when the obstacle was last reported
+	why     string    // why the last try failed
 	warned  string
 	broken  bool // the program had to be killed
 }
 
-// local is the session at the person's terminal, until it goes to the relay or ends.
+// local runs the session at the person's terminal, until it moves to the relay or ends.
 func (m *machine) local(ctx context.Context) (err error) {
 	if m.session.ID != "" {
 		if err := m.alone(ctx); err != nil {
@@ -78,7 +78,7 @@ func (m *machine) local(ctx context.Context) (err error) {
 	return err
 }
 
-// follow looks after the program until it has ended. It returns nil if the session is at the relay then.
+// follow watches the program until it has ended. It returns nil if the session is then at the relay.
 func (l *terminalPhase) follow(ctx context.Context) error {
 	tick := time.NewTicker(l.opts.Timing.Look)
 	defer tick.Stop()
@@ -88,7 +88,7 @@ func (l *terminalPhase) follow(ctx context.Context) error {
 			return l.leave(ctx)
 		case <-l.program.Done():
 			err := exitOf(l.program.Wait())
-			if !errors.Is(err, ErrKilled) { // the person has ended it, with all that was at its prompt
+			if !errors.Is(err, ErrKilled) { // the person has ended it, and with it any draft
 				l.handoff.Draft = ""
 				err = errors.Join(err, l.record(ctx))
 			}
@@ -111,7 +111,7 @@ func (l *terminalPhase) follow(ctx context.Context) error {
 			gone, err = l.decide(ctx)
 		}
 		if !gone && ctx.Err() != nil {
-			return l.leave(ctx) // whatever failed, failed because of that
+			return l.leave(ctx) // a consequence of the end of ctx
 		}
 		if gone || err != nil {
 			return err
@@ -119,7 +119,7 @@ func (l *terminalPhase) follow(ctx context.Context) error {
 	}
 }
 
-// look finds out what the program does.
+// look updates the state of the program.
 func (l *terminalPhase) look(ctx context.Context) error {
 	now, err := l.launch.Look(l.program.ID().PID)
 	if err != nil {
@@ -141,7 +141,7 @@ func (l *terminalPhase) look(ctx context.Context) error {
 	}
 	if l.ready.IsZero() {
 		if !l.program.Pastes() {
-			// It can say that it is idle before it takes keys.
+			// The program can report that it is idle before it accepts keys.
 			l.state.Status = interactive.Starting
 			return nil
 		}
@@ -152,7 +152,7 @@ func (l *terminalPhase) look(ctx context.Context) error {
 			}
 		}
 	}
-	// What was entered a while ago is in the transcript, and what was prefilled is the person's.
+	// Text entered earlier is in the transcript, and prefilled text now belongs to the person.
 	typed := time.Now().Add(-l.program.Quiet())
 	if l.program.Quiet() > 2*l.opts.Timing.Quiet && typed.After(l.handoff.Typed) && typed.After(l.ready) {
 		l.handoff.Typed, l.handoff.Draft = time.Now(), ""
@@ -161,14 +161,14 @@ func (l *terminalPhase) look(ctx context.Context) error {
 	return nil
 }
 
-// decide finds out whether the session is to go to the relay, and moves it there. It reports whether it has gone.
+// decide moves the session to the relay if it is time to, and reports whether it has moved.
 func (l *terminalPhase) decide(ctx context.Context) (gone bool, err error) {
 	wish, _, err := l.opts.Ledger.Handoff(ctx, l.opts.Key)
 	if err != nil {
 		return false, err
 	}
 	l.handoff.Wanted, l.handoff.Force, l.handoff.Wish = wish.Wanted, wish.Force, wish.Wish
-	if wish.Wanted == ledger.AtTerminal { // it is there
+	if wish.Wanted == ledger.AtTerminal { // it is already there
 		l.handoff.Wanted, l.handoff.Refused = "", ""
 		l.key, l.force = false, false
 		if err := l.record(ctx); err != nil {
@@ -216,7 +216,7 @@ func (l *terminalPhase) decide(ctx context.Context) (gone bool, err error) {
 	return false, l.hold(ctx, waiting, reason)
 }
 
-// obstacle says what the end of the program would destroy. It is looked at once a second.
+// obstacle returns what ending the program would destroy. It checks once a second.
 func (l *terminalPhase) obstacle(ctx context.Context) (string, error) {
 	if time.Since(l.seen) < time.Second {
 		return l.block, nil
@@ -227,7 +227,7 @@ func (l *terminalPhase) obstacle(ctx context.Context) (string, error) {
 	return l.block, err
 }
 
-// refuse answers who wants to switch that this cannot be done. Prompts wait on.
+// refuse answers a request to switch that cannot be granted. Prompts keep waiting.
 func (l *terminalPhase) refuse(ctx context.Context, waiting int, reason string) error {
 	l.key, l.force, l.refused = false, false, time.Now()
 	if l.handoff.Wanted == ledger.AtRelay {
@@ -265,7 +265,7 @@ func (l *terminalPhase) hold(ctx context.Context, waiting int, reason string) er
 	return l.record(ctx)
 }
 
-// idle reports whether the program can be ended now, or else why not.
+// idle reports whether the program can be ended now, and if not, why.
 func (l *terminalPhase) idle(force bool) (bool, string) {
 	switch l.state.Status {
 	case interactive.Idle:
@@ -293,7 +293,7 @@ func parenthesis(text string) string {
 	return "(" + text + ")"
 }
 
-// escape ends a turn or a dialog, by Esc. It reports whether that was tried for long enough.
+// escape ends a turn or a dialog with Esc. It reports whether it has tried long enough.
 func (l *terminalPhase) escape() (bool, error) {
 	if l.state.Status == interactive.Idle || l.escs > 0 && time.Since(l.esc) < l.opts.Timing.Esc {
 		return false, nil
@@ -311,7 +311,8 @@ const (
 	ctrlG = 0x07
 )
 
-// leaveFor ends the program, and records that the session is at the relay. It reports whether it has; else why not.
+// leaveFor ends the program, and records that the session is at the relay. It reports whether it did, and if
+// not, why.
 func (l *terminalPhase) leaveFor(ctx context.Context, force bool) (gone bool, reason string, err error) {
 	l.program.Block()
 	defer func() {
@@ -324,7 +325,7 @@ func (l *terminalPhase) leaveFor(ctx context.Context, force bool) (gone bool, re
 		return false, "", err
 	}
 	if !ok && ctx.Err() != nil {
-		return false, "", ctx.Err() // it was not given the time
+		return false, "", ctx.Err() // interrupted by the end of ctx
 	}
 	if !ok && !force {
 		l.why, l.tried = "what is at the prompt cannot be taken out", time.Now()
@@ -336,7 +337,7 @@ func (l *terminalPhase) leaveFor(ctx context.Context, force bool) (gone bool, re
 		return false, "", err
 	}
 	if l.state.Status != interactive.Idle && !force {
-		return false, "", nil // the next look says what holds it
+		return false, "", nil // the next look finds the obstacle
 	}
 	typed := l.program.Take()
 	l.handoff.Draft = draft + terminal.Text(typed)
@@ -345,7 +346,7 @@ func (l *terminalPhase) leaveFor(ctx context.Context, force bool) (gone bool, re
 		return false, "", err
 	}
 	l.at(committed)
-	l.seen = time.Time{} // once more
+	l.seen = time.Time{} // check again
 	if reason, err = l.obstacle(ctx); reason != "" || err != nil {
 		l.handoff.Draft, l.handoff.To = before.Draft, before.To
 		err = errors.Join(err, l.record(ctx), l.program.Write(typed))
@@ -364,7 +365,7 @@ func (l *terminalPhase) arrive(ctx context.Context, typed string) error {
 	if err := l.rescue(l.handoff.Draft, typed); err != nil {
 		return err
 	}
-	l.handoff.Typed = time.Now() // what was entered is in the transcript or in the draft
+	l.handoff.Typed = time.Now() // entered text is in the transcript or in the draft
 	if err := l.permissions(!l.broken); err != nil {
 		return err
 	}
@@ -378,7 +379,7 @@ func (l *terminalPhase) arrive(ctx context.Context, typed string) error {
 	return err
 }
 
-// leave ends the program because the run is to end. What is at its prompt is kept, if it gives it out.
+// leave ends the program because the run ends, and keeps its draft if the program hands it over.
 func (l *terminalPhase) leave(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	if err := l.look(ctx); err != nil {
@@ -386,12 +387,12 @@ func (l *terminalPhase) leave(ctx context.Context) error {
 	}
 	if l.state.Status != interactive.Starting && l.state.Status != interactive.Waiting {
 		l.program.Block()
-		// There is no second try, as there is for a switch.
+		// Unlike a switch, this cannot be tried again.
 		draft, ok, err := l.draft(ctx, 5*l.opts.Timing.Draft)
 		if ok && err == nil {
 			l.handoff.Draft = draft + terminal.Text(l.program.Take())
 			l.end()
-			// What is entered is in the draft from here on, or in the transcript.
+			// From here on, entered text is in the draft or in the transcript.
 			err = l.rescue(l.handoff.Draft, terminal.Text(l.program.Take()))
 			l.handoff.Typed = time.Now()
 			err = errors.Join(err, l.record(ctx))
@@ -404,7 +405,7 @@ func (l *terminalPhase) leave(ctx context.Context) error {
 	return errEnd
 }
 
-// draft copies what is at the prompt. It is not ok if the program does not give it out, in a dialog for example.
+// draft copies the text at the prompt. ok is false if the program does not hand it over, as in a dialog.
 func (l *terminalPhase) draft(ctx context.Context, limit time.Duration) (text string, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	var watching sync.WaitGroup
@@ -436,5 +437,5 @@ func (l *terminalPhase) end() {
 		}
 		<-l.program.Done()
 	}
-	_ = l.program.Wait() // it was asked to end
+	_ = l.program.Wait() // its end was requested
 }

@@ -18,26 +18,26 @@ import (
 type Terminal interface {
 	Start(*exec.Cmd) (Program, error)
 	Keys() <-chan terminal.Key // the hot key; while no program runs, every key
-	SetNotice(text string)     // in front of the program's title; empty: none
+	SetNotice(text string)     // shown before the program's title; empty for none
 	Print(lines string) error  // while no program runs
 }
 
 // Program is the person's program in the terminal.
 type Program interface {
 	ID() agent.Process
-	Pastes() bool         // it takes keys at its prompt, or a dialog
+	Pastes() bool         // whether it accepts keys, at its prompt or in a dialog
 	Quiet() time.Duration // since the person last typed
-	Block()               // keeps what is typed from the program
-	Unblock()             // gives it that
-	Take() []byte         // takes what was kept
-	Write([]byte) error   // keys of ours
+	Block()               // buffers typed keys instead of passing them on
+	Unblock()             // passes the buffered keys on
+	Take() []byte         // removes and returns the buffered keys
+	Write([]byte) error   // sends keys as if typed
 	Signal(os.Signal) error
 	Kill() error
 	Done() <-chan struct{}
 	Wait() error
 }
 
-// Agent is how the person's program is started, and what can be known of it. See package interactive.
+// Agent starts and inspects the person's program. See package interactive.
 type Agent interface {
 	Launch(Start) (Launch, error)
 	Unrun(session string, since time.Time) ([]string, error)
@@ -47,10 +47,10 @@ type Agent interface {
 	PermissionMode(session string) (string, error)
 }
 
-// Start says how the person's program begins.
+// Start configures the start of the person's program.
 type Start struct {
 	Session string // empty: a new one
-	Prefill string // what is put at its prompt
+	Prefill string // text to put at its prompt
 	Mode    mode.Mode
 }
 
@@ -61,29 +61,21 @@ type Launch interface {
 	Paste() string // the part of the prefill that has to be pasted
 	Close() error
 	Look(pid int) (interactive.State, error)
-	// TakeDraft copies what is at the prompt. press presses Ctrl-G. It is not ok if the program does not give it out
-	// before ctx ends.
+	// TakeDraft copies the text at the prompt. press presses Ctrl-G. ok is false if the program does not hand
+	// over the text before ctx ends.
 	TakeDraft(ctx context.Context, press func() error) (text string, ok bool, err error)
 }
 
 // Remote is the relay of one remote phase.
 type Remote interface {
 	Run(context.Context) error
-	Finish()                         // Run returns nil after the turn that runs
+	Finish()                         // Run returns nil after the running turn
 	Interrupt(context.Context) error // stops that turn
 	Working() bool                   // a turn runs
-	Key(terminal.Key)                // the person pressed a key that means nothing to the switch
+	Key(terminal.Key)                // handles a key that is not for the switch
 }
 
-// StoreOf returns what is needed of a ledger.
-func StoreOf(l *ledger.Ledger) Store {
-	return struct {
-		ledger.Sessions
-		ledger.Deliveries
-	}{l.Sessions, l.Deliveries}
-}
-
-// Store is what is needed of a [ledger.Ledger].
+// Store is the part of a [ledger.Ledger] that a handoff needs.
 type Store interface {
 	Session(context.Context, inbox.InboxKey) (ledger.Session, bool, error)
 	SetSession(context.Context, ledger.Session) error

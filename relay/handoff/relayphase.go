@@ -11,8 +11,9 @@ import (
 	"teambridge/relay/terminal"
 )
 
-// permissions makes the permission mode in which the person left the session that of the next phase, so that a message
-// never widens plan mode. Without a clean end, the session may not tell of the last change: then it is not widened.
+// permissions carries the permission mode in which the person left the session over to the next phase, so
+// that a message never widens plan mode. Without a clean end the session may lack the last change; then the
+// mode is not widened.
 func (m *machine) permissions(clean bool) error {
 	left, err := m.opts.Agent.PermissionMode(m.session.ID)
 	if err != nil || left == "" {
@@ -24,7 +25,7 @@ func (m *machine) permissions(clean bool) error {
 	return nil
 }
 
-// remote is the session at the relay, until it goes to the terminal or ends.
+// remote runs the session at the relay, until it moves to the terminal or ends.
 func (m *machine) remote(ctx context.Context) error {
 	if m.session.ID != "" {
 		if err := m.alone(ctx); err != nil {
@@ -35,7 +36,7 @@ func (m *machine) remote(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A program that has ended leaves its last words, and perhaps a line that is not finished.
+	// A program that has ended leaves its last output, perhaps with an unfinished line.
 	m.show("\r\x1b[J")
 	m.print("The session is at the relay%s. %s takes it back to this terminal.", m.cause, m.opts.Switch)
 	m.cause = ""
@@ -60,16 +61,16 @@ func (m *machine) remote(ctx context.Context) error {
 	return m.back(ctx)
 }
 
-// relayPhase is the session while it is at the relay.
+// relayPhase is the state of the session while it is at the relay.
 type relayPhase struct {
 	*machine
 	relay Remote
 	stop  context.CancelFunc
 
 	finishing   bool       // the session goes to the terminal after this turn
-	interrupted chan error // gets how the last interrupt went; nil if none is under way
-	forced      bool       // that was for a wish
-	told        time.Time  // when the person was told that Ctrl-C ends the run now
+	interrupted chan error // receives the result of the last interrupt; nil if none is under way
+	forced      bool       // the interrupt is for a request of another process
+	warned      time.Time  // when the person was told that another Ctrl-C ends the run
 }
 
 // follow waits for the relay to end.
@@ -108,7 +109,7 @@ func (r *relayPhase) await(done <-chan error) error {
 	return <-done
 }
 
-// wish looks whether another process wants the session somewhere.
+// wish handles a request of another process to move the session.
 func (r *relayPhase) wish(ctx context.Context) error {
 	h, _, err := r.opts.Ledger.Handoff(ctx, r.opts.Key)
 	if err != nil || h.Wanted == "" {
@@ -117,7 +118,7 @@ func (r *relayPhase) wish(ctx context.Context) error {
 	r.handoff.Wanted, r.handoff.Force, r.handoff.Wish = h.Wanted, h.Force, h.Wish
 	switch {
 	case h.Wanted == ledger.AtRelay && !r.finishing:
-		r.handoff.Wanted, r.handoff.Refused = "", "" // it is there
+		r.handoff.Wanted, r.handoff.Refused = "", "" // it is already there
 		return r.record(ctx)
 	case h.Wanted == ledger.AtTerminal && !r.finishing:
 		if err := r.finish(ctx); err != nil {
@@ -135,7 +136,7 @@ func (r *relayPhase) pressed(ctx context.Context, k terminal.Key) error {
 	switch {
 	case k.Hot && !r.finishing:
 		return r.finish(ctx)
-	case k.Hot && r.interrupted != nil, k.Text == ctrlC && (r.interrupted != nil || time.Since(r.told) < r.opts.Timing.Retry):
+	case k.Hot && r.interrupted != nil, k.Text == ctrlC && (r.interrupted != nil || time.Since(r.warned) < r.opts.Timing.Retry):
 		r.finishing = k.Hot
 		r.print("Ending the agent.")
 		r.stop()
@@ -147,7 +148,7 @@ func (r *relayPhase) pressed(ctx context.Context, k terminal.Key) error {
 	return nil
 }
 
-// finish takes the session back after the turn that runs.
+// finish moves the session to the terminal after the running turn.
 func (r *relayPhase) finish(ctx context.Context) error {
 	r.finishing = true
 	r.handoff.To = ledger.AtTerminal
@@ -166,20 +167,20 @@ func (r *relayPhase) interrupt(ctx context.Context) {
 	go func() { done <- r.relay.Interrupt(ctx) }()
 }
 
-// answer tells how an interrupt went.
+// answer reports the result of an interrupt.
 func (r *relayPhase) answer(err error) {
 	switch {
 	case err == nil:
 		r.print("The turn was interrupted.")
 	case errors.Is(err, agent.ErrNotInFlight) && !r.finishing:
-		r.told = time.Now()
+		r.warned = time.Now()
 		r.print("No turn runs. Ctrl-C again ends the run.")
 	case !errors.Is(err, context.Canceled):
 		r.opts.Warn(err)
 	}
 }
 
-// back records that the session is at the terminal. Prompts that wait now do not take it away again.
+// back records that the session is at the terminal. Prompts that wait now do not move it away again.
 func (m *machine) back(ctx context.Context) error {
 	draft := m.handoff.Draft
 	if _, err := m.read(ctx); err != nil { // what the relay has made of it

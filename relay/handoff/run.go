@@ -33,14 +33,14 @@ type Options struct {
 
 // Timing says how long the switch waits. A field that is 0 is the default.
 type Timing struct {
-	Look        time.Duration // how often it is looked at what is wanted, 100 ms; it takes 0.2 ms
-	Idle        time.Duration // how long the program has to be idle, 200 ms
-	Quiet       time.Duration // how long the person has not to type, 1 s
-	Draft       time.Duration // how long the program may take to give out its draft, 4 s: twice, and each can be lost once
-	Esc         time.Duration // how long it may take to leave a turn or a dialog, 3 s
-	Term        time.Duration // how long it may take to end after SIGTERM, 5 s
-	Retry       time.Duration // until what failed is tried again, 5 s
-	Predecessor time.Duration // how long the agent of an earlier run may go on, 30 s
+	Look        time.Duration // how often requests are checked, 100 ms; a check takes 0.2 ms
+	Idle        time.Duration // how long the program must be idle, 200 ms
+	Quiet       time.Duration // how long the person must not type, 1 s
+	Draft       time.Duration // limit for handing over the draft, 4 s: enough for two tries, each of which may be lost once
+	Esc         time.Duration // limit for leaving a turn or a dialog, 3 s
+	Term        time.Duration // limit for exiting after SIGTERM, 5 s
+	Retry       time.Duration // delay before a failure is tried again, 5 s
+	Predecessor time.Duration // how long an earlier run's agent may keep running, 30 s
 }
 
 func (t Timing) withDefaults() Timing {
@@ -77,7 +77,7 @@ func newMachine(opts Options) *machine {
 	return &machine{opts: opts, keys: opts.Terminal.Keys(), at: func(moment) {}}
 }
 
-// machine is the session. One goroutine owns it.
+// machine is the state of the session. One goroutine owns it.
 type machine struct {
 	opts    Options
 	session relay.Life
@@ -85,20 +85,20 @@ type machine struct {
 	keys    <-chan terminal.Key
 	cause   string // why the session went to the relay
 
-	at func(moment) // tests of kills
+	at func(moment) // lets tests kill at each moment
 }
 
-// moment is an instant of the switch.
+// moment is a point in the switch at which tests intervene.
 type moment string
 
-// The moments between two steps that tests know.
+// The moments.
 const (
-	begun     moment = "begun"     // the program was started; the ledger does not say so
-	drafted   moment = "drafted"   // the draft was copied; the ledger does not have it
+	begun     moment = "begun"     // the program was started; not yet recorded
+	drafted   moment = "drafted"   // the draft was copied; not yet recorded
 	committed moment = "committed" // the draft is in the ledger; the program runs
-	ended     moment = "ended"     // the program has ended; the ledger does not say so
+	ended     moment = "ended"     // the program has ended; not yet recorded
 	atRelay   moment = "at relay"  // the ledger says that the session is at the relay; none runs
-	finished  moment = "finished"  // the relay has ended; the ledger does not say so
+	finished  moment = "finished"  // the relay has ended; not yet recorded
 	returned  moment = "returned"  // the ledger says that the session is at the terminal; nothing runs
 )
 
@@ -139,7 +139,7 @@ func (m *machine) close(ctx context.Context, err error) error {
 	return m.session.Keep(ctx, ledger.RelayEnded, reason)
 }
 
-// restore finds out where an earlier run stopped, and where the session goes on.
+// restore finds where an earlier run stopped, and where the session continues.
 func (m *machine) restore(ctx context.Context) error {
 	changed, err := m.read(ctx)
 	if err != nil {
@@ -153,12 +153,12 @@ func (m *machine) restore(ctx context.Context) error {
 	}
 	m.session.SetProcess(agent.Process{})
 	if m.handoff.At == ledger.AtTerminal && m.session.ID != "" {
-		// Enter takes all that is at the prompt, also what was put back there.
+		// Enter submits everything at the prompt, including restored text.
 		entered, err := m.opts.Agent.Entered(m.session.ID, m.handoff.Typed)
 		if err != nil {
 			return fmt.Errorf("handoff: what was entered last: %w", err)
 		}
-		// In a switch that was under way, the draft is newer than that.
+		// If a switch was under way, the draft is newer than that.
 		if switching := m.handoff.To == ledger.AtRelay && m.handoff.Reason == ""; entered && !switching {
 			m.handoff.Draft = ""
 		}
@@ -180,13 +180,13 @@ func (m *machine) restore(ctx context.Context) error {
 		at, m.cause = ledger.AtRelay, ", because messages waited"
 	}
 	m.arrived(at)
-	if m.handoff.Wanted != "" { // by somebody who asked an earlier run
+	if m.handoff.Wanted != "" { // a request to an earlier run
 		m.handoff.Wanted, m.handoff.Force, m.handoff.Refused = "", false, "the run that was asked has ended, and the session was started again"
 	}
 	return m.record(ctx)
 }
 
-// read reads what the ledger knows of the session. changed says that it was another command's.
+// read reads the recorded session. changed means that it was recorded by another command.
 func (m *machine) read(ctx context.Context) (changed bool, err error) {
 	s, _, err := m.opts.Ledger.Session(ctx, m.opts.Key)
 	if err != nil {
@@ -203,7 +203,7 @@ func (m *machine) read(ctx context.Context) (changed bool, err error) {
 	return changed, err
 }
 
-// alone waits until no other process has the session.
+// alone waits until no other process uses the session.
 func (m *machine) alone(ctx context.Context) error {
 	for told := 0; ; {
 		pid := m.opts.Agent.Elsewhere(m.session.ID, m.session.Process())
@@ -229,7 +229,7 @@ func (m *machine) alone(ctx context.Context) error {
 	}
 }
 
-// rescue puts what was entered and not run, and what was typed last, into the draft.
+// rescue adds entered but unprocessed text, and the last typed text, to the draft.
 func (m *machine) rescue(draft, typed string) error {
 	draft = cmp.Or(draft, m.handoff.Draft) + typed
 	unrun, err := m.opts.Agent.Unrun(m.session.ID, m.handoff.Typed)
@@ -249,7 +249,7 @@ func (m *machine) rescue(draft, typed string) error {
 	return nil
 }
 
-// arrived notes that the session is at a place, and that who wanted it there has what he wanted.
+// arrived notes that the session is at a place, and that a request to move it there is granted.
 func (m *machine) arrived(at ledger.Place) {
 	h := &m.handoff
 	h.At, h.To, h.Reason, h.Since, h.Refused = at, "", "", time.Now(), ""
@@ -258,12 +258,12 @@ func (m *machine) arrived(at ledger.Place) {
 	}
 }
 
-// record writes where the session is into the ledger. The wish that was read stays unless m.handoff.Wanted is empty.
+// record writes the session's place to the ledger. A request remains unless m.handoff.Wanted is empty.
 func (m *machine) record(ctx context.Context) error {
 	return m.opts.Ledger.SetHandoff(context.WithoutCancel(ctx), m.handoff)
 }
 
-// print shows lines of ours while no program runs.
+// print shows a message to the person while no program runs.
 func (m *machine) print(format string, args ...any) {
 	m.show("⧖ " + fmt.Sprintf(format, args...) + "\n")
 }
@@ -274,7 +274,7 @@ func (m *machine) show(text string) {
 	}
 }
 
-// exitOf is how a program of the person ended, without being asked to.
+// exitOf classifies the exit of a person's program that was not asked to end.
 func exitOf(err error) error {
 	if err == nil {
 		return errEnd
