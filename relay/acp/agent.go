@@ -19,51 +19,51 @@ import (
 )
 
 const (
-	// settled is how long a prompt is with an agent, at most, before its turn is said to run: an agent tells nothing before the
-	// model does.
+	// settled limits how long a prompt is out before its turn counts as running: an agent sends nothing
+	// before its model does.
 	settled = time.Second
-	// cancelAgain is how soon the order to stop a turn is repeated: an agent that had not begun the turn ignores it.
+	// cancelAgain is how soon a cancellation is repeated: an agent that had not begun the turn ignores it.
 	cancelAgain = time.Second
-	// exitWithin is how long an agent without work may take to end when its input is closed. Codex stays.
+	// exitWithin is how long an idle agent may take to exit when its input is closed. Codex does not exit.
 	exitWithin = 5 * time.Second
-	// maxPending bounds the events that wait for their reader. Beyond it, the agent has to wait, too.
+	// maxPending limits the events that wait for their reader. Beyond it, the agent waits, too.
 	maxPending = 1024
 )
 
-// Agent is an agent that runs. Make it with [Runtime.Start].
+// Agent is a running agent. Make it with [Runtime.Start].
 type Agent struct {
 	runtime *Runtime
 	options Options
 	program program
 	session string // a UUID
 	mode    mode.Mode
-	current string // the mode of the agent, by its own name; empty if it has none
-	usual   string // the model that it had at the start, by its own name
+	current string // the agent's current mode, by the agent's name for it; empty if it has none
+	usual   string // the agent's first model, by the agent's name for it
 	opened  opened
 	record  *record
 	grants  agent.Grants
-	held    func() error // frees the session
+	held    func() error // unlocks the session
 
 	*conn
-	file    string // names its process, for a later one of ours
-	mark    string // in the environment of everything that it starts
+	file    string // the file that identifies its process to later relays
+	mark    string // in the environment of all its descendants
 	out     process.Tail
-	resting atomic.Bool // it was told to end between two turns: what its tools left running may stay
+	resting atomic.Bool // it was told to end between two turns: processes that its tools left running may stay
 
 	events *pipe.Stream[agent.Event]
 
 	mu      sync.Mutex
 	replay  *replay // while a session is loaded
 	flight  *flight
-	turn    *fold // of the flight, once its prompt is on its way
+	turn    *fold // of the flight, once its prompt is being sent
 	closing bool
 	idle    chan struct{} // closed when closing and nothing is in flight
 	widened *agent.WidenedError
-	planned bool // a person let it leave its plan mode
+	planned bool // a person allowed it to leave plan mode
 
 	alive context.Context // ends with its process
 	died  func()
-	life  context.Context // ends with it, once everything that it told can be read
+	life  context.Context // ends with its process, once all its output can be read
 	over  func()
 	err   error // how it ended
 }
@@ -71,11 +71,11 @@ type Agent struct {
 // flight is a message whose turn has not ended.
 type flight struct {
 	uuid     string
-	began    bool // that was told
-	accepted bool // that was told
+	began    bool // its start was reported
+	accepted bool // its acceptance was reported
 	answered bool
-	stopped  bool // somebody interrupts it
-	denied   bool // something that it asked for was
+	stopped  bool // it is being interrupted
+	denied   bool // a request of it was denied
 	life     context.Context
 	over     context.CancelFunc
 }
@@ -83,10 +83,11 @@ type flight struct {
 // ID identifies its process.
 func (a *Agent) ID() agent.Process { return agent.Process(a.child.Predecessor) }
 
-// Mode is what it works with from the start.
+// Mode returns the mode that it started in.
 func (a *Agent) Mode() mode.Mode { return a.mode }
 
-// tell hands an event to the reader of events. If that is far behind, the agent waits, until it has ended: the record has it.
+// tell passes an event to the reader. If the reader is far behind, the agent waits; the record keeps the
+// event.
 func (a *Agent) tell(e agent.Event) {
 	e.At = time.Now().UTC()
 	if a.events.Push(e) != nil {
@@ -94,10 +95,10 @@ func (a *Agent) tell(e agent.Event) {
 	}
 }
 
-// Events gives what it tells, in order, until it has ended. There is one loop at a time.
+// Events yields its events, in order, until it has ended. Only one loop may run at a time.
 func (a *Agent) Events(ctx context.Context) iter.Seq2[agent.Event, error] { return a.events.All(ctx) }
 
-// Send gives it a line of [Runtime.Encode]. One that it has, or had, is not given again.
+// Send sends a line of [Runtime.Encode]. A message that the agent already has is not sent again.
 func (a *Agent) Send(_ context.Context, data []byte) error {
 	l, err := parseLine(data)
 	if err != nil {
@@ -126,13 +127,13 @@ func (a *Agent) Send(_ context.Context, data []byte) error {
 	if len(a.record.begun) == 0 && a.options.Instructions != "" {
 		text = Envelope(l.ID) + a.options.Instructions + "\n\n" + l.Text
 	}
-	// First on the disk, then to the agent.
+	// To the disk before the agent.
 	if err := a.record.add(entry{Begun: l.ID}); err != nil {
 		a.settle(f)
 		return err
 	}
 	if a.record.turn != l.ID {
-		a.finish(&replay{}) // one that was never recorded, and was not given again
+		a.finish(&replay{}) // in case its end was not recorded; it is not sent again
 	}
 	turn := newFold(l.ID, a.emit)
 	turn.begin(l.Text)
@@ -141,13 +142,14 @@ func (a *Agent) Send(_ context.Context, data []byte) error {
 	a.mu.Unlock()
 	err = a.start(methodPrompt, promptParams{a.record.session, []contentBlock{{"text", text}}}, func(result json.RawMessage, err error) { a.answered(f, turn, result, err) })
 	if err != nil {
-		return fmt.Errorf("acp: send: %w", err) // it is killed, and whether it has the message is looked up
+		return fmt.Errorf("acp: send: %w", err) // the agent is killed, and the replay shows whether it has the message
 	}
 	time.AfterFunc(settled, func() { a.began(f, false) })
 	return nil
 }
 
-// emit keeps an envelope of the turn that runs, and tells it, unless it was told when the same message was given before.
+// emit records an envelope of the running turn, and reports it unless an earlier send of the same message
+// did.
 func (a *Agent) emit(e wire.Envelope) {
 	if a.record.hasTold(e.ID) {
 		return
@@ -156,14 +158,15 @@ func (a *Agent) emit(e wire.Envelope) {
 	a.tell(agent.Event{Envelopes: []wire.Envelope{e}})
 }
 
-// keep records what can be done without: a later process of ours asks the agent again, or lacks an envelope.
+// keep records an entry that is not essential: without it, a later process asks the agent again, or lacks an
+// envelope.
 func (a *Agent) keep(e entry) {
 	if err := a.record.add(e); err != nil && a.options.Stderr != nil {
 		fmt.Fprintln(a.options.Stderr, err)
 	}
 }
 
-// began tells that the turn runs, and, if the agent shows that it works on it, that it has the message.
+// began reports that the turn runs and, once the agent is seen to work on it, that the agent has the message.
 func (a *Agent) began(f *flight, shown bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -177,19 +180,20 @@ func (a *Agent) began(f *flight, shown bool) {
 	if shown && !f.accepted {
 		e.Progress = []agent.Progress{{UUID: f.uuid, State: agent.Accepted}}
 	}
-	// Of what does not fit, the next update tells. Nothing waits here, so that it comes before the end of the turn.
+	// An event that does not fit is repeated at the next update. Nothing may wait here, so that it precedes
+	// the end of the turn.
 	if (e.Start != nil || e.Progress != nil) && a.events.Push(e) == nil {
 		f.began, f.accepted = true, f.accepted || shown
 	}
 }
 
-// modeName is the permission mode that it was given.
+// modeName returns the permission mode that the agent was started in.
 func (a *Agent) modeName() string {
 	name, _ := a.mode.PermissionMode.Value()
 	return name
 }
 
-// notified takes a notification.
+// notified handles a notification.
 func (a *Agent) notified(method string, params json.RawMessage) {
 	if method != methodUpdate {
 		return
@@ -220,7 +224,7 @@ func (a *Agent) notified(method string, params json.RawMessage) {
 	a.tell(e)
 }
 
-// modeChanged notes that the agent works in another of its modes. One that widens its permissions by itself is ended.
+// modeChanged notes that the agent has changed its mode. An agent that widens its own permissions is ended.
 func (a *Agent) modeChanged(to string) {
 	a.mu.Lock()
 	from := a.current
@@ -245,13 +249,13 @@ func (a *Agent) modeChanged(to string) {
 func (a *Agent) answered(f *flight, turn *fold, data json.RawMessage, err error) {
 	if errors.Is(err, errEnded) {
 		f.over()
-		return // what became of it is looked up
+		return // the replay shows its fate
 	}
 	var r prompted
 	if err == nil {
 		err = json.Unmarshal(data, &r)
 	}
-	f.over() // what it asks for needs no answer any more
+	f.over() // its open requests need no answer any more
 	a.mu.Lock()
 	stopped, denied := f.stopped, f.denied
 	f.answered = true
@@ -278,7 +282,7 @@ func (a *Agent) answered(f *flight, turn *fold, data json.RawMessage, err error)
 	a.settle(f)
 }
 
-// settle notes that a message is in flight no longer.
+// settle notes that a message is no longer in flight.
 func (a *Agent) settle(f *flight) {
 	f.over()
 	a.mu.Lock()
@@ -289,14 +293,14 @@ func (a *Agent) settle(f *flight) {
 	a.rest()
 }
 
-// rest notes that an agent that is to end has no work. a.mu is held.
+// rest notes that an agent that is to end is idle. The caller holds a.mu.
 func (a *Agent) rest() {
 	if a.closing && a.flight == nil && !a.resting.Swap(true) {
 		close(a.idle)
 	}
 }
 
-// Interrupt stops the turn of a message, or returns [agent.ErrNotInFlight].
+// Interrupt stops the turn of a message. It fails with [agent.ErrNotInFlight] if the message has none.
 func (a *Agent) Interrupt(_ context.Context, uuid string) error {
 	a.mu.Lock()
 	f := a.flight
@@ -304,7 +308,7 @@ func (a *Agent) Interrupt(_ context.Context, uuid string) error {
 	if f == nil || f.uuid != uuid {
 		return fmt.Errorf("acp: interrupt: %w", agent.ErrNotInFlight)
 	}
-	// No replay tells that it was stopped.
+	// A replay does not show an interrupt.
 	if err := a.record.add(entry{Stopping: uuid}); err != nil {
 		return err
 	}
@@ -328,7 +332,7 @@ func (a *Agent) Interrupt(_ context.Context, uuid string) error {
 	return nil
 }
 
-// CloseInput lets it end once it has nothing more to do.
+// CloseInput lets the agent exit once it is idle.
 func (a *Agent) CloseInput() {
 	a.mu.Lock()
 	first := !a.closing
@@ -356,7 +360,7 @@ func (a *Agent) closeStdin() {
 	_ = a.child.Stdin.Close()
 }
 
-// End closes its input and ends it, by force after the times of grace.
+// End closes its input and ends it, using force after the grace periods.
 func (a *Agent) End(ctx context.Context, g agent.Grace) error {
 	a.CloseInput()
 	if !process.Within(ctx, a.idle, g.EOF) || !process.Within(ctx, a.life.Done(), 2*exitWithin) {
@@ -373,7 +377,7 @@ func (a *Agent) Kill() error {
 	return nil
 }
 
-// Wait returns how it ended, once everything that it told can be read.
+// Wait returns its exit error, once all its output can be read.
 func (a *Agent) Wait(ctx context.Context) error {
 	select {
 	case <-a.life.Done():
@@ -388,7 +392,7 @@ func (a *Agent) Wait(ctx context.Context) error {
 	return a.err
 }
 
-// ended is the error of an agent that has ended, with what it said.
+// ended returns the error of an agent that has exited, including its last output.
 func (a *Agent) ended(err error) error {
 	if err == nil {
 		err = errors.New("it exited with status 0")

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// lineLimit is the largest line that is read.
+	// lineLimit is the size of the longest line that is read.
 	lineLimit = 64 << 20
-	// writeTimeout is how long an agent may not read its input.
+	// writeTimeout limits how long an agent may leave its input unread.
 	writeTimeout = time.Minute
 )
 
-// errEnded says that the agent has ended.
+// errEnded means that the agent has ended.
 var errEnded = errors.New("the agent has ended")
 
 // conn is JSON-RPC with an agent, one message a line.
@@ -35,12 +35,12 @@ type conn struct {
 
 	mu    sync.Mutex
 	last  int
-	calls map[int]func(json.RawMessage, error) // what takes their answers; nil: the agent has ended
-	noise string                               // the first line that is not of the protocol
+	calls map[int]func(json.RawMessage, error) // handlers of the answers, by call; nil if the agent has ended
+	noise string                               // the first line that is not part of the protocol
 }
 
-// read reads until the agent has ended, and calls the functions of conn, and those that take answers, in the order of
-// the lines.
+// read reads until the agent has ended, and calls the handlers of notifications, requests and answers in the
+// order of the lines.
 func (c *conn) read() {
 	for lines := process.NewLines(c.child.Stdout, lineLimit); ; {
 		line, size, err := lines.Next()
@@ -69,7 +69,7 @@ func (c *conn) take(line []byte) {
 		if c.noise == "" {
 			c.noise = fmt.Sprintf("%.300s", line)
 		}
-		first := c.last == 1 // it was not initialized
+		first := c.last == 1 // it is not initialized yet
 		c.mu.Unlock()
 		if first && line[0] == '<' {
 			c.answer(1, nil, errors.New("no answer"))
@@ -101,7 +101,7 @@ func (c *conn) answer(id int, result json.RawMessage, err error) {
 	}
 }
 
-// start makes a call, whose answer goes to a function. If it returns an error, there is no answer.
+// start makes a call and passes its answer to a function. If start fails, there is no answer.
 func (c *conn) start(method string, params any, answer func(json.RawMessage, error)) error {
 	c.mu.Lock()
 	if c.calls == nil {
@@ -117,7 +117,7 @@ func (c *conn) start(method string, params any, answer func(json.RawMessage, err
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if _, waits := c.calls[id]; !waits {
-			return nil // it was answered
+			return nil // it was already answered
 		}
 		delete(c.calls, id)
 	}
@@ -178,10 +178,10 @@ func (c *conn) reply(id json.RawMessage, result any, refused *CallError) {
 			return
 		}
 	}
-	_ = c.write(m, "", nil) // an agent that does not read has ended, or will be
+	_ = c.write(m, "", nil) // an agent that does not read has ended, or will be ended
 }
 
-// said is what it printed that is not of the protocol, for an error; empty if it did not.
+// said returns output outside the protocol, for an error; empty if there was none.
 func (c *conn) said() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,15 +13,15 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// The functions of this file prove from an agent's own record, once nobody works on the session, that the turn of a message
-// came to its end, and tell what the agent said last. What a kill kept from the record is not proved.
+// The functions in this file prove, from an agent's own record of an idle session, that the turn of a message
+// ended, and return the agent's last text. A kill may have kept the proof from the record.
 
 func (o Options) lookup(name string) (string, bool) { return process.Lookup(o.env(), name) }
 
-// isPrompt reports whether a text that an agent was given is a message of ours.
+// isPrompt reports whether a text in the record is the prompt of a message.
 func isPrompt(text, message string) bool { return strings.HasPrefix(text, Envelope(message)) }
 
-// some reports whether is holds for a line of a record. It gets all before that, in order.
+// some reports whether is holds for a line of a record. It passes the lines in order, and stops there.
 func some(path string, is func(line []byte) bool) bool {
 	tail := transcript.Tail{Path: path}
 	for line, err := range tail.Lines() {
@@ -35,7 +35,7 @@ func some(path string, is func(line []byte) bool) bool {
 	return false
 }
 
-// finishedCodex: Codex notes that the turn is complete, and what it said last; of one that failed it said nothing last.
+// finishedCodex: Codex records that the turn is complete, with its last text; a failed turn has no last text.
 func finishedCodex(o Options, session, message string) (answer string, ok bool) {
 	path, _ := codex.Rollout(codex.Home(o.lookup), session)
 	turn, its := "", ""
@@ -65,7 +65,7 @@ func finishedCodex(o Options, session, message string) (answer string, ok bool) 
 	return answer, ok
 }
 
-// finishedQwen: Qwen Code makes a checkpoint that names the answer.
+// finishedQwen: Qwen Code writes a checkpoint that names the answer.
 func finishedQwen(o Options, session, message string) (answer string, ok bool) {
 	path, _ := qwen.Chat(qwen.Home(o.lookup), o.Dir, session)
 	its, last := false, "" // the record of the last answer
@@ -98,9 +98,9 @@ func finishedQwen(o Options, session, message string) (answer string, ok bool) {
 	return answer, ok
 }
 
-// finishedClaude: the last answer of Claude Code says that its turn ends.
+// finishedClaude: the stop reason of Claude Code's last answer ends the turn.
 func finishedClaude(o Options, session, message string) (answer string, ok bool) {
-	root, _ := teams.Find("", o.lookup) // nothing is found in an empty one
+	root, _ := teams.Find("", o.lookup) // an empty root has no transcripts
 	t := claude.Transcript{Root: root, Dir: o.Dir, Session: session}
 	path, _ := t.Path()
 	var r transcript.Record

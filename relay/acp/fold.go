@@ -15,21 +15,21 @@ import (
 	"teambridge/relay/wire"
 )
 
-// fold makes envelopes of the updates of one turn. Their ids depend on the message, the ids of tool calls and how many
-// texts came before: agents have no ids of texts that they keep. So a turn that is replayed has the same ones, as far as the
-// agent replays what it told.
+// fold makes envelopes from the updates of one turn. Their ids depend on the message, the ids of tool calls
+// and the number of earlier texts, since agents keep no ids of texts. So a replayed turn has the same ids, as
+// far as the agent replays it.
 type fold struct {
 	turn string // the id of the message
 	emit func(wire.Envelope)
 
-	kind  string // of the text that is coming
-	id    string // that the agent has for it; most have none
+	kind  string // the kind of the unfinished text
+	id    string // the agent's id of that text; most agents have none
 	buf   strings.Builder
 	count map[string]int // texts, by kind
 	calls map[string]*call
-	last  string // what the agent said last
+	last  string // the agent's last text
 
-	denied sync.Map // the ids of tool calls that were; of all goroutines
+	denied sync.Map // the ids of denied tool calls; used by several goroutines
 }
 
 // call is a tool call.
@@ -46,7 +46,7 @@ func (f *fold) envelope(id string, event wire.Event) wire.Envelope {
 	return wire.Envelope{ID: id, Time: float64(time.Now().UnixMilli()), Role: wire.RoleAgent, Turn: &f.turn, Event: event}
 }
 
-// begin tells that the turn begins, with the text that it was given.
+// begin starts the turn, with its prompt.
 func (f *fold) begin(text string) {
 	f.emit(f.envelope(wire.DerivedID("turn-start", f.turn), new(wire.TurnStart)))
 	if text = strings.TrimSpace(text); text != "" {
@@ -56,7 +56,7 @@ func (f *fold) begin(text string) {
 	}
 }
 
-// update takes an update, and reports whether it shows that the agent works on the message.
+// update adds an update, and reports whether it proves that the agent works on the message.
 func (f *fold) update(u *Update) bool {
 	switch u.Kind {
 	case agentChunk, thoughtChunk:
@@ -68,7 +68,7 @@ func (f *fold) update(u *Update) bool {
 	case toolBegins, toolChanges:
 		f.flush()
 		f.tool(u.toolCall)
-	case userChunk: // the message itself, or what an agent adds
+	case userChunk: // the message itself, or an addition by the agent
 		f.flush()
 		return false
 	default:
@@ -77,7 +77,7 @@ func (f *fold) update(u *Update) bool {
 	return true
 }
 
-// flush tells the text that came.
+// flush emits the text received so far.
 func (f *fold) flush() {
 	text := f.buf.String()
 	f.buf.Reset()
@@ -94,7 +94,7 @@ func (f *fold) flush() {
 	f.emit(f.envelope(wire.DerivedID("text", f.turn, n), &wire.Text{Text: toolcall.Cut(text)}))
 }
 
-// tool notes what is new of a tool call. It is told when it runs: before that, not all of its input may be known.
+// tool updates a tool call. Its envelope is emitted when it runs, since its input may be incomplete before.
 func (f *fold) tool(t toolCall) {
 	c := f.calls[t.ID]
 	if c == nil {
@@ -146,7 +146,7 @@ func (f *fold) end(c *call, outcome wire.Outcome) {
 	f.emit(f.envelope(callEnd(f.turn, c.ID), &wire.ToolCallEnd{Call: c.ID, Outcome: outcome}))
 }
 
-// denial is the outcome of a tool call that was denied, or else another one.
+// denial returns the outcome of a denied tool call, or else the other outcome.
 func (f *fold) denial(call string, other wire.Outcome) wire.Outcome {
 	if _, denied := f.denied.Load(call); denied {
 		return wire.OutcomeDenied
@@ -154,13 +154,13 @@ func (f *fold) denial(call string, other wire.Outcome) wire.Outcome {
 	return other
 }
 
-// callEnd is the id of the envelope that tells how a tool call ended.
+// callEnd is the id of the envelope for the end of a tool call.
 func callEnd(turn, call string) string { return wire.DerivedID("tool-call-end", turn, call) }
 
-// command is what a shell was to run; empty if the call does not say.
+// command returns the shell command of the call; empty if it names none.
 func (c *toolCall) command() string {
 	var input struct{ Command any }
-	_ = json.Unmarshal(c.Input, &input) // it may have another form
+	_ = json.Unmarshal(c.Input, &input) // the input may have another form
 	switch v := input.Command.(type) {
 	case string:
 		return v
@@ -170,7 +170,7 @@ func (c *toolCall) command() string {
 	return ""
 }
 
-// close tells that the turn has ended, and what was open in it was cut.
+// close ends the turn, and everything in it that is still open as cut.
 func (f *fold) close(r *record, status wire.TurnStatus, spent *usage) {
 	f.flush()
 	r.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"teambridge/relay/mode"
 )
 
-// SetMode changes its permission mode and its model, between two turns.
+// SetMode changes the permission mode and the model, between two turns.
 func (a *Agent) SetMode(ctx context.Context, from, to mode.Mode) (mode.Mode, error) {
 	if err := a.runtime.checkMode(to); err != nil {
 		return from, err
@@ -38,14 +38,14 @@ func (a *Agent) SetMode(ctx context.Context, from, to mode.Mode) (mode.Mode, err
 	return to, nil
 }
 
-// setPermission brings the agent into a permission mode: without one, into that in which it asks. It is done after each
-// start of a session: agents begin in the mode that they, or files of the project, choose. An agent that is not known stays in
-// its own mode unless it is asked for another.
+// setPermission sets a permission mode, by default the one in which the agent asks. It is called after each
+// start of a session, since agents choose an initial mode themselves or from project files. An unknown agent
+// keeps its own mode unless another is requested.
 func (a *Agent) setPermission(ctx context.Context, m mode.Mode) error {
 	asked := permissionOf(m)
 	own, ok := a.program.own(asked)
 	if !ok && a.program.modes == nil {
-		own = asked // of its own
+		own = asked // the agent's own name for a mode
 		if name, _ := m.PermissionMode.Value(); name == "" {
 			return nil
 		}
@@ -66,7 +66,7 @@ func (a *Agent) setPermission(ctx context.Context, m mode.Mode) error {
 	return a.set(ctx, modes, own)
 }
 
-// setModel has the agent use a model, by its id, the end of that behind a slash, or its name.
+// setModel sets the model, given by its id, the part of the id after a slash, or its name.
 func (a *Agent) setModel(ctx context.Context, name string) error {
 	models := a.opened.choice("model")
 	for _, matches := range []func(configValue) bool{
@@ -81,10 +81,11 @@ func (a *Agent) setModel(ctx context.Context, name string) error {
 	return fmt.Errorf("acp: the agent has no model %.80q; it has %.400q: %w", name, models.names(), agent.ErrRefused)
 }
 
-// choice is what can be set of a session, the mode or the model, and how. Agents tell it in three ways.
+// choice is a setting of a session, the mode or the model, and how to change it. Agents offer it in three
+// ways.
 type choice struct {
 	method  string
-	option  string // of methodSetOption, its id
+	option  string // its option id for methodSetOption
 	current string // empty if the agent does not say
 	values  []configValue
 }
@@ -106,7 +107,7 @@ func (o opened) choice(category string) (c choice) {
 			if len(v.Options) == 0 {
 				v.Options = []configValue{v}
 			}
-			c.values = append(c.values, v.Options...) // of a group, or itself
+			c.values = append(c.values, v.Options...) // of a group, or the value itself
 		}
 		return c
 	}
@@ -127,11 +128,11 @@ func (c choice) names() (list []string) {
 }
 
 func (o configOption) current() (value string) {
-	_ = json.Unmarshal(o.Current, &value) // of a switch it is no text
+	_ = json.Unmarshal(o.Current, &value) // a switch has a value that is no text
 	return value
 }
 
-// set sets one of the values. Of an option it looks whether it is set.
+// set chooses one of the values. For an option it verifies the result.
 func (a *Agent) set(ctx context.Context, c choice, value string) error {
 	p := sessionParams{SessionID: a.record.session}
 	switch c.method {

@@ -9,7 +9,7 @@ import (
 	"teambridge/relay/toolcall"
 )
 
-// request takes a request of the agent, and answers it.
+// request handles a request of the agent, and answers it.
 func (a *Agent) request(id json.RawMessage, method string, params json.RawMessage) {
 	var p permissionParams
 	if method != methodPermission || json.Unmarshal(params, &p) != nil {
@@ -21,7 +21,7 @@ func (a *Agent) request(id json.RawMessage, method string, params json.RawMessag
 	f, turn := a.flight, a.turn
 	a.mu.Unlock()
 	if f == nil || turn == nil {
-		go a.reply(id, cancelled, nil) // nobody waits for what it does
+		go a.reply(id, cancelled, nil) // a request outside a turn is cancelled
 		return
 	}
 	if p.SessionID == a.record.session {
@@ -53,7 +53,7 @@ func (a *Agent) request(id json.RawMessage, method string, params json.RawMessag
 	}()
 }
 
-// use is a request in the terms of a policy.
+// use converts a request to the form that policies decide on.
 func (a *Agent) use(p *permissionParams) agent.Use {
 	t := p.ToolCall
 	u := agent.Use{
@@ -73,11 +73,11 @@ func (a *Agent) use(p *permissionParams) agent.Use {
 	}
 	if u.Tool == "ExitPlanMode" {
 		var plan struct{ Plan string }
-		_ = json.Unmarshal(t.Input, &plan) // it may have none
+		_ = json.Unmarshal(t.Input, &plan) // the input may have no plan
 		u.Kind, u.ForPerson, u.Plan = agent.AsksPlan, true, cmp.Or(plan.Plan, t.Title)
 		return u
 	}
-	u.ForPerson = u.Mode == "plan" // nothing that changes something is allowed by a list
+	u.ForPerson = u.Mode == "plan" // in plan mode a list allows no tool that changes something
 	if t.Title != "" {
 		u.Session = []string{u.Tool + "(" + toolcall.Line(cmp.Or(t.command(), t.Title)) + ")"}
 	}

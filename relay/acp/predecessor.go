@@ -11,8 +11,8 @@ import (
 	"teambridge/relay/process"
 )
 
-// Predecessor is an agent that may have outlived its relay. Most end at once, since nobody writes to them any more; some
-// bring their turn to its end first.
+// Predecessor is an agent that may have outlived its relay. Most exit at once, since their input has ended;
+// some finish their turn first.
 type Predecessor struct {
 	process.Predecessor
 	options Options
@@ -23,9 +23,9 @@ func (r *Runtime) Predecessor(p agent.Process) agent.Predecessor {
 	return Predecessor{process.Predecessor(p), r.options}
 }
 
-// session finds the session that the process works on; empty if nobody knows.
+// session finds the session that the process works on; empty if unknown.
 func (d Predecessor) session() (session, mark string) {
-	files, _ := filepath.Glob(filepath.Join(d.options.State, "acp", "*", "process")) // the pattern is right
+	files, _ := filepath.Glob(filepath.Join(d.options.State, "acp", "*", "process")) // the pattern is valid
 	for _, file := range files {
 		var r running
 		data, err := os.ReadFile(file)
@@ -36,7 +36,7 @@ func (d Predecessor) session() (session, mark string) {
 	return "", ""
 }
 
-// Alive reports whether the process runs, or what it has started.
+// Alive reports whether the process or one of its descendants runs.
 func (d Predecessor) Alive() (bool, error) {
 	alive, err := d.Predecessor.Alive()
 	if alive || err != nil {
@@ -46,7 +46,7 @@ func (d Predecessor) Alive() (bool, error) {
 	return mark != "" && len(process.With(envMark+"="+mark)) > 0, nil
 }
 
-// Wait waits until it has ended: if it works on no message, it is ended.
+// Wait waits until it has ended. It ends it if no message is being worked on.
 func (d Predecessor) Wait(ctx context.Context) error {
 	session, mark := d.session()
 	works := true
@@ -65,10 +65,10 @@ func (d Predecessor) Wait(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return endMarked(mark) // they write to nobody
+	return endMarked(mark) // the descendants have nobody to write to
 }
 
-// End ends it, by force after grace, with what it has started.
+// End ends it and its descendants, using force after grace.
 func (d Predecessor) End(ctx context.Context, grace time.Duration) error {
 	_, mark := d.session()
 	if err := d.Predecessor.End(ctx, grace); err != nil {

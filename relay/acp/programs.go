@@ -9,20 +9,21 @@ import (
 	"teambridge/relay/agent"
 )
 
-// program is what is known of an agent beyond the protocol. All of it was measured; of an agent that is not in the table
-// nothing is known, and no mode is set that it was not asked to have.
+// program describes an agent beyond the protocol. All entries were measured. An agent that is not in the
+// table gets a mode only on request.
 type program struct {
 	name string
-	// modes are its own names of the permission modes, from the narrowest to the widest, with ours. In the mode "default" it
+	// modes maps its permission modes to ours, from the narrowest to the widest. In the mode "default" it
 	// asks before it changes anything or runs a command.
 	modes []permissionMode
 	// env is added to its environment.
 	env func(Options, string) ([]string, error)
-	// afterMinute says that a session that is loaded in the minute of its making is lost.
+	// afterMinute means that a session is lost if it is loaded within the minute of its creation.
 	afterMinute bool
-	// forgets says that it may have taken a message that it does not show when its session is loaded.
+	// forgets means that a loaded session may lack a message that the agent has taken.
 	forgets bool
-	// finished proves from the agent's own record that the turn of a message came to its end; nil: nothing proves it.
+	// finished proves from the agent's own record that the turn of a message has ended; nil if there is no
+	// proof.
 	finished func(o Options, session, message string) (answer string, ok bool)
 }
 
@@ -39,7 +40,7 @@ func programs() []program {
 	}
 }
 
-// programOf finds a program by its command line, or by the name that it gives itself.
+// programOf identifies a program by its command line, or by the name that it reports.
 func programOf(command []string, name string) program {
 	known := func(text string) (program, bool) {
 		for _, p := range programs() {
@@ -53,11 +54,12 @@ func programOf(command []string, name string) program {
 		return p
 	}
 	for _, word := range command {
-		// A folder of any name may hold any program: the script of a package is two or three below its name.
+		// Only the names next to the script are compared, since a directory of any name may hold any program:
+		// a package's script is two or three levels below the package's name.
 		parts := strings.Split(filepath.ToSlash(word), "/")
 		if i := slices.Index(parts, "node_modules"); i >= 0 {
 			parts = parts[i:]
-		} else if !strings.HasPrefix(word, "@") { // @SCOPE/PACKAGE, which npx gets
+		} else if !strings.HasPrefix(word, "@") { // @SCOPE/PACKAGE, an argument of npx
 			parts = parts[len(parts)-1:]
 		}
 		if p, ok := known(path.Join(parts...)); ok {
@@ -67,8 +69,8 @@ func programOf(command []string, name string) program {
 	return program{}
 }
 
-// absent is the turn of a message that was begun, and that the program does not show. It is given again only if the program
-// cannot have taken it.
+// absent returns the turn of a begun message that the program's replay lacks. The message is sent again only
+// if the program cannot have taken it.
 func (p program) absent() agent.Turn {
 	if p.forgets {
 		return agent.Turn{Stored: true, Failed: true, Failure: "nobody knows whether the agent has taken it: " + p.name + " forgets messages; send it again if it is still needed"}
@@ -76,7 +78,7 @@ func (p program) absent() agent.Turn {
 	return agent.Turn{}
 }
 
-// own is the program's name of a permission mode.
+// own returns the program's name of a permission mode.
 func (p program) own(ours string) (string, bool) {
 	i := slices.IndexFunc(p.modes, func(m permissionMode) bool { return m.ours == ours })
 	if i < 0 {
@@ -85,8 +87,8 @@ func (p program) own(ours string) (string, bool) {
 	return p.modes[i].theirs, true
 }
 
-// find returns our name of a mode of the program, empty if it has none, and how much the mode allows beside the others. One that
-// is not known may allow anything.
+// find returns our name of one of the program's modes, empty if there is none, and the mode's rank by
+// permissions. An unknown mode may allow anything.
 func (p program) find(theirs string) (ours string, width int) {
 	i := slices.IndexFunc(p.modes, func(m permissionMode) bool { return m.theirs == theirs })
 	if i < 0 {

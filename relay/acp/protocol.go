@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The methods of the protocol that are used. TestTypes compares all of this file with the published schema.
+// The methods in use. TestTypes compares this file with the published schema.
 const (
 	methodInitialize = "initialize"
 	methodNew        = "session/new"
@@ -16,7 +16,7 @@ const (
 	methodPermission = "session/request_permission"
 	methodSetMode    = "session/set_mode"
 	methodSetOption  = "session/set_config_option"
-	methodSetModel   = "session/set_model" // in no published version; Gemini has it in place of an option
+	methodSetModel   = "session/set_model" // unpublished; Gemini has it instead of an option
 )
 
 // version is the version of the protocol.
@@ -32,14 +32,14 @@ type message struct {
 	Error   *CallError      `json:"error,omitempty"`
 }
 
-// CallError is how an agent refuses a call.
+// CallError is an agent's refusal of a call.
 type CallError struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// The codes that are looked at.
+// The error codes in use.
 const (
 	codeNoMethod = -32601
 	codeNoAuth   = -32000
@@ -63,7 +63,7 @@ type initializeParams struct {
 	ClientInfo         implementation     `json:"clientInfo"`
 }
 
-// clientCapabilities are none: an agent works on files and runs commands by itself, by its own rules.
+// clientCapabilities are empty: an agent works on files and runs commands by itself, by its own rules.
 type clientCapabilities struct {
 	FS struct {
 		Read  bool `json:"readTextFile"`
@@ -171,11 +171,11 @@ type notification struct {
 	Update    json.RawMessage `json:"update"`
 }
 
-// Update is what an agent tells of its work.
+// Update is an agent's report on its work.
 type Update struct {
 	Kind string `json:"sessionUpdate"`
 
-	// Of the chunks, content is a block; of a tool call a list of what it made.
+	// The content of a chunk is a block; that of a tool call is a list of its results.
 	Content   json.RawMessage `json:"content"`
 	MessageID string          `json:"messageId"`
 
@@ -184,7 +184,7 @@ type Update struct {
 	CurrentMode string `json:"currentModeId"`
 }
 
-// The kinds of updates that are looked at.
+// The kinds of updates in use.
 const (
 	userChunk    = "user_message_chunk"
 	agentChunk   = "agent_message_chunk"
@@ -198,19 +198,19 @@ type toolCall struct {
 	ID     string          `json:"toolCallId"`
 	Title  string          `json:"title"`
 	Name   string          `json:"name"`
-	Tool   string          `json:"kind"` // what kind of tool it is
+	Tool   string          `json:"kind"` // the kind of the tool
 	Status string          `json:"status"`
 	Input  json.RawMessage `json:"rawInput"`
 }
 
-// How far a tool call is.
+// The states of a tool call.
 const (
 	statusRuns      = "in_progress"
 	statusCompleted = "completed"
 	statusFailed    = "failed"
 )
 
-// text returns the text of a chunk; empty if it is a picture or the like.
+// text returns the text of a chunk; empty if it is something else, such as a picture.
 func (u *Update) text() string {
 	var c contentBlock
 	if json.Unmarshal(u.Content, &c) != nil || c.Type != "text" {
@@ -241,7 +241,7 @@ type permissionOption struct {
 	Kind string `json:"kind"`
 }
 
-// The kinds of options that are chosen. What an agent is always allowed, it keeps for other sessions, too.
+// The kinds of options in use. "Always" is never chosen, since agents keep it for other sessions, too.
 const (
 	allowOnce  = "allow_once"
 	rejectOnce = "reject_once"

@@ -9,8 +9,9 @@ import (
 	"teambridge/teams/atomicfile"
 )
 
-// askOpenCode has OpenCode ask before it changes something or runs a command: its mode "build" does not. This is read after
-// the files of the user and the project, so that neither widens it.
+// askOpenCode makes OpenCode ask before it changes something or runs a command, which its mode "build" does
+// not. OpenCode reads this configuration after the files of the user and the project, so that they cannot
+// widen it.
 func askOpenCode(o Options, permission string) ([]string, error) {
 	const name = "OPENCODE_CONFIG_CONTENT"
 	config := map[string]any{}
@@ -34,12 +35,12 @@ func askOpenCode(o Options, permission string) ([]string, error) {
 	return []string{name + "=" + string(data)}, nil
 }
 
-// keepGemini keeps Gemini from deleting a session. Each time that it loads one it leaves a second, empty file of the same
-// id, for which its next start removes all files of the id.
+// keepGemini stops Gemini from deleting a session. Whenever Gemini loads a session it leaves a second, empty
+// file with the same id, and at its next start removes all files with that id.
 func keepGemini(o Options, _ string) ([]string, error) {
 	const name = "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
 	if _, ok := process.Lookup(o.env(), name); ok {
-		return nil, nil // an administrator's
+		return nil, nil // the administrator's settings win
 	}
 	path := filepath.Join(o.State, "acp", "gemini.json")
 	if err := atomicfile.Write(path, []byte(`{"general": {"sessionRetention": {"enabled": false}}}`+"\n")); err != nil {

@@ -16,46 +16,47 @@ import (
 	"teambridge/relay/wire"
 )
 
-// entry is a line of the record of a session. Of its fields but At one is set.
+// entry is a line in the record of a session. One field other than At is set.
 type entry struct {
 	At time.Time `json:"at"`
 
-	Session  string         `json:"session,omitempty"`  // of the agent: what follows is in it, and nothing before it counts
+	Session  string         `json:"session,omitempty"`  // the agent's session of all following entries; earlier entries no longer count
 	Begun    string         `json:"begun,omitempty"`    // the message whose prompt follows
-	Found    string         `json:"found,omitempty"`    // a message that is in the agent's own record
+	Found    string         `json:"found,omitempty"`    // a message that the agent's own record has
 	Stopping string         `json:"stopping,omitempty"` // a message whose turn is being stopped
 	Ended    *ending        `json:"ended,omitempty"`
-	Envelope *wire.Envelope `json:"envelope,omitempty"` // that was told
+	Envelope *wire.Envelope `json:"envelope,omitempty"` // a reported envelope
 }
 
 // ending is how the turn of a message ended.
 type ending struct {
 	Message string      `json:"message"`
 	State   agent.State `json:"state"`
-	Text    string      `json:"text,omitempty"`    // what the agent said last
-	Failure string      `json:"failure,omitempty"` // why it failed
+	Text    string      `json:"text,omitempty"`    // the agent's last text
+	Failure string      `json:"failure,omitempty"` // why the turn failed
 }
 
-// record is what we know of a session, in a file of the state directory. Whoever holds the lock of the session appends to it.
+// record is the relay's own record of a session, in a file of the state directory. The holder of the
+// session's lock appends to it.
 type record struct {
 	path string
 
 	mu       sync.Mutex
-	file     *os.File        // nil: it is only read
-	torn     bool            // its last line is, by a kill
-	session  string          // of the agent; empty: there is none
+	file     *os.File        // nil if only read
+	torn     bool            // a kill cut off its last line
+	session  string          // the agent's session; empty if there is none
 	created  time.Time       // when the agent made it
-	begun    []string        // messages whose prompts were begun in it, in order
-	found    map[string]bool // of these, those that the agent has for certain
+	begun    []string        // messages whose prompts were begun in the session, in order
+	found    map[string]bool // those of them that the agent certainly has
 	stopping map[string]bool
 	ended    map[string]ending
 
-	turn  string            // that was told and has not ended; empty: none
+	turn  string            // the reported turn that is still open; empty if none
 	told  map[string]bool   // the ids of envelopes in it
-	calls map[string]string // its tool calls that have not ended, with the ids of the envelopes that tell of their ends
+	calls map[string]string // its open tool calls, with the ids of the envelopes that will end them
 }
 
-// readRecord reads the record of a session. each, if it is not nil, gets the envelopes.
+// readRecord reads the record of a session. each, if not nil, is called with the envelopes.
 func readRecord(path string, each func(wire.Envelope) bool) (*record, error) {
 	r := &record{path: path, found: map[string]bool{}, stopping: map[string]bool{}, ended: map[string]ending{}}
 	data, err := os.ReadFile(path)
@@ -66,7 +67,7 @@ func readRecord(path string, each func(wire.Envelope) bool) (*record, error) {
 	for line := range bytes.Lines(data) {
 		var e entry
 		if json.Unmarshal(line, &e) != nil {
-			continue // torn by a kill: what it was to say before was not done then
+			continue // cut off by a kill, so the step that it precedes was not taken
 		}
 		r.take(e)
 		if e.Envelope != nil && each != nil && !each(*e.Envelope) {
@@ -88,7 +89,7 @@ func openRecord(path string) (*record, error) {
 	return r, syncDir(filepath.Dir(path))
 }
 
-// syncDir flushes that a file is there.
+// syncDir flushes a directory, so that a new file in it survives a crash.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -121,7 +122,7 @@ func (r *record) add(e entry) error {
 	}
 	if err == nil {
 		_, err = r.file.Write(append(line, '\n'))
-		r.torn = err != nil // the next one begins a line, too
+		r.torn = err != nil // the next entry must begin a new line
 	}
 	if err == nil && e.Envelope == nil {
 		err = r.file.Sync()
@@ -133,7 +134,7 @@ func (r *record) add(e entry) error {
 	return nil
 }
 
-// take notes an entry.
+// take applies an entry.
 func (r *record) take(e entry) {
 	switch {
 	case e.Session != "":
@@ -169,7 +170,7 @@ func (r *record) tell(e wire.Envelope) {
 	}
 }
 
-// open are the messages that the agent may or may not have: their prompts were begun and have not ended.
+// open returns the messages that the agent may have: their prompts were begun and have not ended.
 func (r *record) open() (list []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,14 +182,14 @@ func (r *record) open() (list []string) {
 	return list
 }
 
-// hasTold reports whether an envelope of the last turn was told.
+// hasTold reports whether an envelope of the last turn was already reported.
 func (r *record) hasTold(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.told[id]
 }
 
-// answer is what the record tells of a message; known is false if only the agent can tell.
+// answer returns the record's knowledge of a message; known is false if only the agent can decide.
 func (r *record) answer(id string) (t agent.Turn, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -205,7 +206,7 @@ func (r *record) answer(id string) (t agent.Turn, known bool) {
 		return t, true
 	}
 	switch {
-	case r.stopping[id]: // what a person stopped is not given again, even if the agent does not have it
+	case r.stopping[id]: // a stopped message is not sent again, even if the agent lacks it
 		return agent.Turn{Stored: true, Interrupted: true}, true
 	case r.found[id]:
 		return agent.Turn{Stored: true}, true

@@ -24,20 +24,20 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// maxText is the largest text of a message.
+// maxText is the size of the largest message text.
 const maxText = 1 << 20
 
-// Options say which agent is run, and how.
+// Options say which agent to run, and how.
 type Options struct {
 	Command []string // with all arguments
 	Dir     string   // absolute; the directory that the agent works in
 	Env     []string // nil means the environment of this process
 	State   string   // our state directory
 
-	// Instructions are put in front of the first message of a session.
+	// Instructions precede the first message of a session.
 	Instructions string
 
-	// Permission answers what the agent asks for; nil: nothing is allowed that it asks for.
+	// Permission answers the agent's permission requests; nil denies all.
 	Permission *agent.Permission
 
 	Stderr io.Writer // gets the standard error of the agent; may be nil
@@ -50,30 +50,30 @@ func (o Options) env() []string {
 	return o.Env
 }
 
-// dir is where everything of a session is.
+// dir is the directory of a session's files.
 func (o Options) dir(session string) string { return filepath.Join(o.State, "acp", session) }
 
 func (o Options) recordFile(session string) string { return filepath.Join(o.dir(session), "record") }
 
-// Runtime starts agents, and knows what became of what they were sent. Make it with [New].
+// Runtime starts agents, and finds out the fate of their messages. Make it with [New].
 type Runtime struct {
 	options Options
-	live    sync.Map // of *Agent, by session
+	live    sync.Map // *Agent by session
 }
 
 // New returns a runtime. It starts nothing.
 func New(o Options) *Runtime { return &Runtime{options: o} }
 
-// Command is what is started, for people.
+// Command returns the command line, for people.
 func (r *Runtime) Command() string { return strings.Join(r.options.Command, " ") }
 
-// Unnamed returns the mode: no argument of an agent is known to set any of it.
+// Unnamed returns the mode unchanged: no known argument of an agent fixes a setting.
 func (r *Runtime) Unnamed(m mode.Mode) mode.Mode { return m }
 
-// SendsMessages is false: an agent has no tool to write to the members of its team.
+// SendsMessages returns false: the agents have no tool to write to members of their team.
 func (r *Runtime) SendsMessages() bool { return false }
 
-// NeedsRestart reports whether only another process can work in another mode.
+// NeedsRestart reports whether the change of mode takes a new process.
 func (r *Runtime) NeedsRestart(from, to mode.Mode) bool {
 	p := programOf(r.options.Command, "")
 	if p.env == nil || from.PermissionMode == to.PermissionMode || r.checkMode(to) != nil {
@@ -84,7 +84,7 @@ func (r *Runtime) NeedsRestart(from, to mode.Mode) bool {
 	return err1 == nil && err2 == nil && !slices.Equal(before, after)
 }
 
-// permissionOf is the permission mode that is asked for: the one in which an agent asks, unless another is.
+// permissionOf returns the requested permission mode; by default the one in which an agent asks.
 func permissionOf(m mode.Mode) string {
 	name, _ := m.PermissionMode.Value()
 	if name == "" {
@@ -93,7 +93,7 @@ func permissionOf(m mode.Mode) string {
 	return name
 }
 
-// checkMode reports why no agent can work in a mode.
+// checkMode returns an error if no agent can work in a mode.
 func (r *Runtime) checkMode(m mode.Mode) error {
 	m.Model, m.PermissionMode = mode.Setting[string]{}, mode.Setting[string]{}
 	if m.WithoutDefaults() != (mode.Mode{}) {
@@ -102,20 +102,20 @@ func (r *Runtime) checkMode(m mode.Mode) error {
 	return nil
 }
 
-// Envelope is the first line of a prompt: by it a message is found again in what an agent has recorded.
+// Envelope returns the first line of a prompt. It identifies the message in the agent's own record.
 func Envelope(id string) string { return "[message " + id + "]\n" }
 
 var envelope = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^\[message ([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\]`)
 })
 
-// line is a message as it is kept until it is sent.
+// line is the stored form of a message.
 type line struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
 }
 
-// Encode returns the line that gives an agent a text under an id, a UUID.
+// Encode encodes a text under an id, a UUID.
 func (r *Runtime) Encode(id, text string) ([]byte, error) {
 	if u, err := uuid.Parse(id); err != nil || u.String() != id {
 		return nil, fmt.Errorf("acp: %.60q is no UUID", id)
@@ -141,13 +141,13 @@ func parseLine(data []byte) (l line, err error) {
 	return l, nil
 }
 
-// Frame reads a line that [Runtime.Encode] made.
+// Frame parses a line of [Runtime.Encode].
 func (r *Runtime) Frame(data []byte) (agent.Frame, error) {
 	l, err := parseLine(data)
 	return agent.Frame{UUID: l.ID, Line: data}, err
 }
 
-// Start starts an agent that begins a conversation, or continues it if there is one. The end of ctx kills it.
+// Start starts an agent that begins a conversation, or continues an existing one. The end of ctx kills it.
 func (r *Runtime) Start(ctx context.Context, session string, m mode.Mode) (agent.Agent, error) {
 	a, err := r.start(ctx, session, m, false)
 	if err != nil {
@@ -180,13 +180,13 @@ func (r *Runtime) start(ctx context.Context, session string, m mode.Mode, look b
 	}
 	r.live.Store(session, a)
 	context.AfterFunc(a.life, func() { r.live.CompareAndDelete(session, a) })
-	stop := context.AfterFunc(ctx, func() { _ = a.Kill() }) // Wait tells how it ended
+	stop := context.AfterFunc(ctx, func() { _ = a.Kill() }) // Wait returns its exit error
 	context.AfterFunc(a.life, func() { stop() })
 	return a, nil
 }
 
-// Turn tells what the conversation has of a message. If our own record does not tell, and no agent runs, one is started
-// that loads the session.
+// Turn returns what the conversation has of a message. If our record does not decide and no agent runs, Turn
+// starts one to load the session.
 func (r *Runtime) Turn(ctx context.Context, session, id string) (agent.Turn, error) {
 	rec, err := readRecord(r.options.recordFile(session), nil)
 	if err != nil {
@@ -199,7 +199,7 @@ func (r *Runtime) Turn(ctx context.Context, session, id string) (agent.Turn, err
 		a := v.(*Agent)
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		// It has loaded the session, and noted what was there.
+		// The running agent has loaded the session, and recorded its messages.
 		if a.flight != nil && a.flight.uuid == id {
 			return agent.Turn{Unknown: true}, nil
 		}
@@ -214,12 +214,12 @@ func (r *Runtime) Turn(ctx context.Context, session, id string) (agent.Turn, err
 		turn = a.program.absent()
 	}
 	a.CloseInput()
-	<-a.life.Done() // the end of ctx kills it; however it exits is no error
+	<-a.life.Done() // the end of ctx kills it; its exit status does not matter
 	return turn, nil
 }
 
-// Conversation gives what was told of a session since a time. It is the same as in the events of its agents: the record has
-// it. What an agent could not tell before it was killed is told by the next one, when it starts.
+// Conversation yields the envelopes of a session since a time, with the ids that its agents' events had, from
+// the record. If an agent is killed before it reports an envelope, the next one reports it when it starts.
 func (r *Runtime) Conversation(_ context.Context, session string, since time.Time, _ bool) iter.Seq2[wire.Envelope, error] {
 	return func(yield func(wire.Envelope, error) bool) {
 		_, err := readRecord(r.options.recordFile(session), func(e wire.Envelope) bool {

@@ -28,18 +28,18 @@ import (
 )
 
 const (
-	// startTimeout is how long an agent may take until it has loaded its session.
+	// startTimeout limits the start of an agent and the loading of its session.
 	startTimeout = 3 * time.Minute
-	// drain is how long the output of an agent that has ended is read.
+	// drain is how long the output of an exited agent is still read.
 	drain = time.Second
-	// keptStderr is how much of it an error quotes.
+	// keptStderr is the size of the end of stderr that an error quotes.
 	keptStderr = 4 << 10
 )
 
-// envMark is in the environment of an agent, and of what it starts.
+// envMark is an environment variable of an agent and all its descendants.
 const envMark = "TEAMBRIDGE_AGENT_MARK"
 
-// running is what a later process of ours has to know of an agent: the content of a file next to the record.
+// running identifies an agent to later processes: the content of a file next to the record.
 type running struct {
 	process.Predecessor
 	Mark string `json:"mark"`
@@ -47,8 +47,8 @@ type running struct {
 
 func (o Options) runningFile(session string) string { return filepath.Join(o.dir(session), "process") }
 
-// clear ends what an earlier agent of a session has left, and waits until nobody of it is there: what is not in the
-// agent's record then never will be.
+// clear ends the remains of a session's earlier agent, and waits until they are gone. Whatever the agent's
+// record lacks then, it will never have.
 func (o Options) clear(ctx context.Context, session string) error {
 	file := o.runningFile(session)
 	data, err := os.ReadFile(file)
@@ -75,7 +75,7 @@ func (o Options) clear(ctx context.Context, session string) error {
 	return nil
 }
 
-// endMarked kills what has a mark, and waits until it is gone.
+// endMarked kills all processes with a mark, and waits until they are gone.
 func endMarked(mark string) error {
 	if mark == "" {
 		return nil
@@ -86,7 +86,7 @@ func endMarked(mark string) error {
 	return nil
 }
 
-// spawn starts the process of an agent, once no other one has its session.
+// spawn starts the process of an agent, once no other has its session.
 func (r *Runtime) spawn(ctx context.Context, session string, m mode.Mode) (_ *Agent, err error) {
 	o := r.options
 	if o.State == "" || len(o.Command) == 0 {
@@ -129,7 +129,7 @@ func (r *Runtime) spawn(ctx context.Context, session string, m mode.Mode) (_ *Ag
 		cmd.Env = append(cmd.Env, more...)
 	}
 	process.OwnGroup(cmd)
-	// Before it is there: what it starts has the mark from its first instant on.
+	// Before the process exists, so that its descendants have the mark from the start.
 	if err := a.writeFile(running{Mark: a.mark}); err != nil {
 		return nil, err
 	}

@@ -15,27 +15,27 @@ import (
 )
 
 const (
-	// pollActive is how often a server is asked whether a turn still runs, which no event
-	// tells; pollEnding is how soon after an event that ends most turns.
+	// pollActive is how often the server is asked whether a turn still runs, since no event shows its end;
+	// pollEnding is the delay after an event that ends most turns.
 	pollActive = 500 * time.Millisecond
 	pollEnding = 10 * time.Millisecond
-	// pollRetry is how soon a question that failed is asked again.
+	// pollRetry is the delay before a failed request is repeated.
 	pollRetry = 100 * time.Millisecond
-	// deaf is how long a server may answer nothing before it is ended.
+	// deaf is how long a server may leave requests unanswered before it is ended.
 	deaf = 5 * time.Minute
 	// maxLine is the largest message.
 	maxLine = 1 << 20
 )
 
-// ErrEnded says that the agent has ended.
+// ErrEnded means that the agent has ended.
 var ErrEnded = errors.New("the agent has ended")
 
-// Agent is a session that a server works on. Make it with [Runtime.Start].
+// Agent is a session on a server. Make it with [Runtime.Start].
 type Agent struct {
 	runtime *Runtime
 	options Options
 	*client
-	server  *server // nil if it runs without us
+	server  *server // nil if it was already running
 	version string
 	session string // a UUID
 	id      string // the same, as OpenCode has it
@@ -45,13 +45,13 @@ type Agent struct {
 	reading sync.Mutex // held by the loop over events
 
 	mu      sync.Mutex
-	seen    int64 // the number of the last event that was told
+	seen    int64 // the number of the last reported event
 	flights []*flight
-	turn    turn          // of the message that runs
+	turn    turn          // of the running message
 	adapter adapter       // makes envelopes of the events
-	pending []agent.Event // to be told next
-	closing bool          // it is to end once it has nothing more to do
-	killed  bool          // Kill was called: a turn that stops now was cut
+	pending []agent.Event // events to report next
+	closing bool          // it must end once it is idle
+	killed  bool          // Kill was called: a turn that ends now was cut
 	idle    chan struct{} // closed when closing and nothing is in flight
 	heard   time.Time     // when the server last answered
 
@@ -64,7 +64,7 @@ type Agent struct {
 // Session is the id of its conversation, a UUID.
 func (a *Agent) Session() string { return a.session }
 
-// ID identifies the process of its server; it is zero if that runs without us.
+// ID identifies the process of its server; it is zero if the server was already running.
 func (a *Agent) ID() agent.Process {
 	if a.server == nil {
 		return agent.Process{}
@@ -72,16 +72,16 @@ func (a *Agent) ID() agent.Process {
 	return agent.Process(a.server.child.Predecessor)
 }
 
-// Mode is what it works with from the start.
+// Mode returns the mode that it started in.
 func (a *Agent) Mode() mode.Mode { return a.mode }
 
-// Send gives it a line of [Runtime.Encode].
+// Send sends a line of [Runtime.Encode].
 func (a *Agent) Send(ctx context.Context, data []byte) error {
 	frame, err := a.runtime.Frame(data)
 	if err != nil {
 		return err
 	}
-	// What was promoted before this is known to the conversation, and is not run again.
+	// Messages promoted before this are in the conversation, and are not run again.
 	a.mu.Lock()
 	head := a.seen
 	a.mu.Unlock()
@@ -115,8 +115,7 @@ func (a *Agent) Send(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// submit gives the server a message. It is not run twice, so a call whose answer did not
-// come is made again.
+// submit sends a message to the server. The server runs it once, so a call without an answer can be repeated.
 func (a *Agent) submit(ctx context.Context, data []byte) (promoted int64, err error) {
 	for range 5 {
 		promoted, err = a.prompt(ctx, a.id, data)
@@ -143,7 +142,7 @@ func (a *Agent) drop(f *flight) {
 	a.settle()
 }
 
-// settle notes that nothing is in flight. a.mu is held.
+// settle notes that nothing is in flight. The caller holds a.mu.
 func (a *Agent) settle() {
 	if a.closing && len(a.flights) == 0 {
 		select {
@@ -154,7 +153,7 @@ func (a *Agent) settle() {
 	}
 }
 
-// SetMode changes its model; everything else takes another server.
+// SetMode changes the model; all other changes need a new server.
 func (a *Agent) SetMode(ctx context.Context, from, to mode.Mode) (mode.Mode, error) {
 	if err := a.options.checkMode(to); err != nil {
 		return from, err
@@ -174,7 +173,7 @@ func (a *Agent) SetMode(ctx context.Context, from, to mode.Mode) (mode.Mode, err
 	return to, nil
 }
 
-// Interrupt stops the turn of a message, or returns [agent.ErrNotInFlight].
+// Interrupt stops the turn of a message. It fails with [agent.ErrNotInFlight] if the message has none.
 func (a *Agent) Interrupt(ctx context.Context, uuid string) error {
 	a.mu.Lock()
 	f := a.running()
@@ -182,7 +181,7 @@ func (a *Agent) Interrupt(ctx context.Context, uuid string) error {
 	if f == nil || f.uuid != uuid {
 		return fmt.Errorf("opencode: interrupt: %w", agent.ErrNotInFlight)
 	}
-	// Nothing in the conversation tells that it was stopped.
+	// The conversation does not show an interrupt.
 	if err := a.options.mark(a.session, uuid); err != nil {
 		return err
 	}
@@ -196,7 +195,7 @@ func (a *Agent) Interrupt(ctx context.Context, uuid string) error {
 	return nil
 }
 
-// CloseInput lets it end once it has nothing more to do.
+// CloseInput lets it end once it is idle.
 func (a *Agent) CloseInput() {
 	a.mu.Lock()
 	if !a.closing {
@@ -217,7 +216,7 @@ func (a *Agent) CloseInput() {
 	}()
 }
 
-// stop ends the server, or only our part in it.
+// stop ends the server, or only our connection to a shared one.
 func (a *Agent) stop(how func(int) error) {
 	if a.server != nil {
 		a.server.child.Signal(how)
@@ -226,7 +225,7 @@ func (a *Agent) stop(how func(int) error) {
 	}
 }
 
-// End ends it, by force after the times of grace.
+// End ends it, using force after the grace periods.
 func (a *Agent) End(ctx context.Context, g agent.Grace) error {
 	a.CloseInput()
 	process.Within(ctx, a.idle, g.EOF)
@@ -235,7 +234,7 @@ func (a *Agent) End(ctx context.Context, g agent.Grace) error {
 	return a.Kill()
 }
 
-// Kill ends it at once. If the server is not ours, it only stops the turn.
+// Kill ends it at once. If the server is shared, it only stops the turn.
 func (a *Agent) Kill() error {
 	if a.server == nil {
 		a.mu.Lock()
@@ -256,7 +255,7 @@ func (a *Agent) Kill() error {
 	return nil
 }
 
-// Wait returns how it ended, once everything that it told can be read.
+// Wait returns its exit error, once all its events can be read.
 func (a *Agent) Wait(ctx context.Context) error {
 	select {
 	case <-a.life.Done():

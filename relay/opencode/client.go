@@ -17,20 +17,20 @@ import (
 	"teambridge/relay/process"
 )
 
-// The largest answer and the largest event that are read.
+// The size limits of answers and events.
 const (
 	maxAnswer = 64 << 20
 	maxEvent  = 16 << 20
 )
 
-// callTimeout bounds a call. A request to a server that does not listen yet may hang.
-// A busy machine may take long to answer.
+// callTimeout limits a call. A request to a server that does not listen yet may hang, and a busy machine may
+// answer late.
 const callTimeout = time.Minute
 
-// errTooLarge says that an answer or an event is larger than what is read.
+// errTooLarge means that an answer or an event exceeds its size limit.
 var errTooLarge = errors.New("the answer is too large")
 
-// StatusError is an answer of OpenCode that is no success.
+// StatusError is an error response of OpenCode.
 type StatusError struct {
 	Call    string // such as "POST /api/session"
 	Status  int
@@ -57,7 +57,7 @@ func newClient(base, user, password string) *client {
 		user = "opencode" // OpenCode's own default
 	}
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.Proxy = nil // a password for this machine is for no proxy
+	t.Proxy = nil // never send the password through a proxy
 	return &client{base: strings.TrimRight(base, "/"), user: user, password: password, http: &http.Client{Transport: t}}
 }
 
@@ -88,7 +88,7 @@ func (c *client) request(ctx context.Context, method, path string, in any) (*htt
 		return response, nil
 	}
 	defer response.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(response.Body, 500)) // what can be read of the reason
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 500)) // as much of the reason as can be read
 	path, _, _ = strings.Cut(path, "?")
 	return nil, &StatusError{Call: method + " " + path, Status: response.StatusCode, Message: strings.ToValidUTF8(string(text), "\uFFFD")}
 }
@@ -117,7 +117,7 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 	return nil
 }
 
-// at is the query that names a directory.
+// at is the query parameter for a directory.
 func at(dir string) string { return "?location%5Bdirectory%5D=" + url.QueryEscape(dir) }
 
 func sessionPath(session, rest string) string {
@@ -131,7 +131,7 @@ func (c *client) health(ctx context.Context) (version string, err error) {
 		Version string
 	}
 	if err := c.call(ctx, http.MethodGet, "/global/health", nil, &h); err != nil {
-		// Version 2 answers with a page, and has other paths.
+		// Version 2 answers with a web page, and has other paths.
 		var info struct{ Version string }
 		_, page := errors.AsType[*json.SyntaxError](err)
 		if (page || hasStatus(err, http.StatusNotFound)) && c.call(ctx, http.MethodGet, "/api/info", nil, &info) == nil && info.Version != "" {
@@ -153,7 +153,7 @@ type modelRef struct {
 
 func (m modelRef) String() string { return m.Provider + "/" + m.ID }
 
-// agents returns how many agents a directory has; none while it is loaded.
+// agents returns the number of agents in a directory; 0 while the server loads it.
 func (c *client) agents(ctx context.Context, dir string) (int, error) {
 	var a struct{ Data []json.RawMessage }
 	err := c.call(ctx, http.MethodGet, "/api/agent"+at(dir), nil, &a)
@@ -166,14 +166,14 @@ func (c *client) models(ctx context.Context, dir string) ([]modelRef, error) {
 	return a.Data, err
 }
 
-// configModel returns the model that the configuration names, PROVIDER/MODEL, or "".
+// configModel returns the configured model as PROVIDER/MODEL, or "".
 func (c *client) configModel(ctx context.Context, dir string) (string, error) {
 	var a struct{ Model string }
 	err := c.call(ctx, http.MethodGet, "/config?directory="+url.QueryEscape(dir), nil, &a)
 	return a.Model, err
 }
 
-// info is what is known of a session.
+// info describes a session.
 type info struct {
 	Parent   string `json:"parentID"`
 	Agent    string
@@ -206,8 +206,8 @@ func (c *client) setAgent(ctx context.Context, session, agent string) error {
 	return c.call(ctx, http.MethodPost, sessionPath(session, "/agent"), map[string]any{"agent": agent}, nil)
 }
 
-// prompt gives a session a message. The same one again is not run again. promoted is the
-// number of the event that says that it was taken up; 0 if it was not.
+// prompt sends a message to a session. A repeated message does not run again. promoted is the number of the
+// event that started its turn; 0 if there is none yet.
 func (c *client) prompt(ctx context.Context, session string, line json.RawMessage) (promoted int64, err error) {
 	var a struct {
 		Data struct {
@@ -218,7 +218,7 @@ func (c *client) prompt(ctx context.Context, session string, line json.RawMessag
 	return a.Data.PromotedSeq, err
 }
 
-// active reports whether a session is being worked on.
+// active reports whether a turn of the session is running.
 func (c *client) active(ctx context.Context, session string) (bool, error) {
 	var a struct{ Data map[string]json.RawMessage }
 	if err := c.call(ctx, http.MethodGet, "/api/session/active", nil, &a); err != nil {
@@ -232,7 +232,7 @@ func (c *client) interrupt(ctx context.Context, session string) error {
 	return c.call(ctx, http.MethodPost, sessionPath(session, "/interrupt"), nil, nil)
 }
 
-// rest waits until nobody works on a session.
+// rest waits until no turn of a session runs.
 func (c *client) rest(ctx context.Context, session string) error {
 	for {
 		if active, err := c.active(ctx, session); err != nil || !active {
@@ -244,7 +244,7 @@ func (c *client) rest(ctx context.Context, session string) error {
 	}
 }
 
-// pause waits until a question is asked again. It fails if ctx ends, or the server.
+// pause waits before a request is repeated. It fails if ctx or the server ends.
 func pause(ctx context.Context, gone <-chan struct{}) error {
 	select {
 	case <-time.After(pollRetry):
@@ -256,11 +256,11 @@ func pause(ctx context.Context, gone <-chan struct{}) error {
 	}
 }
 
-// historyPage is how many events are asked for at once.
+// historyPage is the number of events per request.
 const historyPage = 100
 
-// history gives the durable events of a session after a number, without waiting. One that
-// is too large to read is left out, and the next one says that it missed something.
+// history yields the durable events of a session after a number, without waiting for new ones. An event that
+// is too large is left out, and the next one is marked as having missed something.
 func (c *client) history(ctx context.Context, session string, after int64) iter.Seq2[record, error] {
 	return func(yield func(record, error) bool) {
 		limit, missed := historyPage, false
@@ -302,8 +302,8 @@ func (c *client) history(ctx context.Context, session string, after int64) iter.
 	}
 }
 
-// follow gives the durable events of a session after a number, and goes on with those that
-// come, until the connection or ctx ends.
+// follow yields the durable events of a session after a number, and then new ones, until the connection or
+// ctx ends.
 func (c *client) follow(ctx context.Context, session string, after int64) iter.Seq2[record, error] {
 	return func(yield func(record, error) bool) {
 		response, err := c.request(ctx, http.MethodGet, sessionPath(session, "/event?after="+strconv.FormatInt(after, 10)), nil)
@@ -334,8 +334,8 @@ func (c *client) follow(ctx context.Context, session string, after int64) iter.S
 	}
 }
 
-// sse gives the data of the events of a stream. A longer one is errTooLarge, and the next
-// one is read.
+// sse yields the data of the events of a stream. Data over the limit yields errTooLarge, and the stream
+// continues.
 func sse(in io.Reader, limit int) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		var data []byte

@@ -21,7 +21,7 @@ import (
 	"teambridge/teams/atomicfile"
 )
 
-// The permission modes, by the names that Claude Code has for them.
+// The permission modes, by Claude Code's names.
 const (
 	modeDefault = "default"
 	modeEdits   = "acceptEdits"
@@ -29,17 +29,16 @@ const (
 	modeBypass  = "bypassPermissions"
 )
 
-// The agents that work in a session: two of OpenCode's, and one of ours, whose prompt and
-// rules nothing in the user's configuration changes.
+// The agents for our sessions: two of OpenCode's, and one of ours, whose prompt and rules the user's
+// configuration cannot change.
 const (
 	agentBuild = "build"
 	agentPlan  = "plan"
 	agentOurs  = "teambridge"
 )
 
-// config is what we add to the user's configuration of OpenCode. Of its rules the last one
-// that matches wins. They are used in this order: OpenCode's own, these, the user's, those
-// of our agent. In each object "*" sorts first.
+// config is our addition to the user's OpenCode configuration. The last matching rule wins. The order is:
+// OpenCode's rules, these, the user's, those of our agent. In each object "*" sorts first.
 type config struct {
 	Permission map[string]any      `json:"permission"`
 	Agent      map[string]ourAgent `json:"agent,omitempty"`
@@ -51,7 +50,7 @@ type ourAgent struct {
 	Permission map[string]any `json:"permission,omitempty"`
 }
 
-// checkMode reports why no agent can work in a mode.
+// checkMode returns an error if no agent can work in a mode.
 func (o Options) checkMode(m mode.Mode) error {
 	m.Model = mode.Setting[string]{}
 	if o.URL != "" && o.Profile.Name != "" {
@@ -72,8 +71,7 @@ func (o Options) checkMode(m mode.Mode) error {
 	}
 }
 
-// harmless are the actions that need no permission: they change nothing, and nothing of
-// theirs leaves the machine.
+// harmless lists the actions that need no permission: they change nothing, and send nothing off the machine.
 func harmless() map[string]any {
 	rules := map[string]any{"*": "ask", "read": map[string]string{"*": "allow", "*.env": "ask", "*.env.*": "ask", "*.env.example": "allow"}}
 	for _, action := range []string{"glob", "grep", "list", "lsp", "skill", "todoread", "todowrite", "question", "plan_enter", "plan_exit"} {
@@ -82,9 +80,9 @@ func harmless() map[string]any {
 	return rules
 }
 
-// configOf is the configuration for a mode, and the agent that works in it. OpenCode
-// itself allows everything; here whatever changes something or leaves the machine is asked
-// for, unless the mode or the user's own configuration allows it.
+// configOf returns the configuration for a mode, and the agent to use. OpenCode by itself allows everything;
+// this configuration requires permission for everything that changes something or leaves the machine, unless
+// the mode or the user's own configuration allows it.
 func (o Options) configOf(m mode.Mode) (config, string) {
 	c := config{Permission: harmless()}
 	name, ours := agentBuild, ourAgent{Mode: "primary"}
@@ -144,13 +142,13 @@ func setRule(rules map[string]any, name, pattern, effect string) {
 	}
 }
 
-// tools are OpenCode's names of what Claude Code's tools ask for.
+// tools maps Claude Code's tools to OpenCode's names.
 var tools = map[string]string{
 	"Write": "edit", "MultiEdit": "edit", "NotebookEdit": "edit", "Agent": "task", "AskUserQuestion": "question", "LS": "list",
 }
 
-// toolOf reads the name of a tool as OpenCode or Claude Code writes it, with a pattern in
-// parentheses or without.
+// toolOf parses the name of a tool as OpenCode or Claude Code writes it, with or without a pattern in
+// parentheses.
 func toolOf(t string) (name, pattern string) {
 	name, pattern, _ = strings.Cut(strings.TrimSuffix(t, ")"), "(")
 	if pattern == "" {
@@ -165,9 +163,9 @@ func toolOf(t string) (name, pattern string) {
 	return strings.ToLower(name), pattern
 }
 
-// configDir makes the directory that holds the configuration for a mode, and links what
-// else the user has in the one that it takes the place of. One of the same content is used
-// again: OpenCode installs packages in it.
+// configDir makes the configuration directory for a mode, and links everything else from the user's
+// directory, which it replaces. A directory with the same content is reused, since OpenCode installs packages
+// in it.
 func (o Options) configDir(m mode.Mode) (string, error) {
 	user := o.userConfig()
 	c, _ := o.configOf(m)
@@ -199,7 +197,7 @@ func (o Options) configDir(m mode.Mode) (string, error) {
 			return "", fmt.Errorf("opencode: %w", err)
 		}
 	}
-	files := map[string][]byte{"opencode.json": ours} // read before opencode.jsonc
+	files := map[string][]byte{"opencode.json": ours} // OpenCode reads it before opencode.jsonc
 	if len(rules) > 0 {
 		files["AGENTS.md"] = rules
 	}
@@ -215,10 +213,10 @@ func (o Options) configDir(m mode.Mode) (string, error) {
 	return dir, nil
 }
 
-// keepUnused is how long what is in our state directory is kept after it was last used.
+// keepUnused is how long files in the state directory are kept after their last use.
 const keepUnused = 90 * 24 * time.Hour
 
-// removeUnused removes what was last used before a time.
+// removeUnused removes files that were last used before a time.
 func removeUnused(parent string, before time.Time) error {
 	entries, err := os.ReadDir(parent)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -227,7 +225,7 @@ func removeUnused(parent string, before time.Time) error {
 	for _, e := range entries {
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // another process removes them, too
+			continue // another process may have removed it
 		} else if err != nil {
 			return err
 		}
@@ -240,7 +238,7 @@ func removeUnused(parent string, before time.Time) error {
 	return nil
 }
 
-// linkAll links what is in the user's directory from ours, but for the files we write.
+// linkAll links the user's files into our directory, except those that we write.
 func linkAll(user, dir string) error {
 	entries, err := os.ReadDir(user)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -273,7 +271,7 @@ func linkAll(user, dir string) error {
 	return nil
 }
 
-// userConfig is the directory that OpenCode reads its configuration from by itself.
+// userConfig is OpenCode's default configuration directory.
 func (o Options) userConfig() string {
 	env := func(name string) string {
 		value, _ := process.Lookup(o.env(), name)

@@ -12,18 +12,16 @@ import (
 	"teambridge/relay/wire"
 )
 
-// adapter makes envelopes of the events of a session, in their order. The ids of the
-// envelopes depend on the ids of messages, tool calls and texts alone, so that events that
-// are read again give the same ones.
+// adapter makes envelopes from the events of a session, in order. Their ids depend only on the ids of
+// messages, tool calls and texts, so that events that are read again yield the same envelopes.
 //
-// A turn begins with a prompt that was taken up, and has its id, as the relay knows it. No
-// event says that it has ended: either the session is no longer active, which the caller
-// reports with end, or the next turn begins.
+// A turn begins when a prompt is promoted, and has the prompt's UUID. No event reports its end: either the
+// session is no longer active, which the caller reports with end, or the next turn begins.
 type adapter struct {
 	dir string // of the session; files have paths relative to it
-	// marked reports whether somebody interrupted a turn: if the model had not said anything, no
-	// event shows it. And whether a tool call was denied, by its [deniedCall]: no event tells
-	// that from a failure.
+	// marked reports whether a turn was interrupted, which no event shows if the model had not answered yet,
+	// or whether a tool call was denied, given its [deniedCall], which events do not distinguish from a
+	// failure.
 	marked func(what string) bool
 
 	at  time.Time
@@ -31,10 +29,10 @@ type adapter struct {
 
 	turn    string // the id of the open turn; empty between turns
 	over    string // the last turn that ended
-	last    ending // of the last answer in the open turn
-	cutTool bool   // a tool that this answer uses was interrupted
+	last    ending // how the last answer in the open turn ended
+	cutTool bool   // a tool of this answer was interrupted
 	spent   Tokens // by the answers in the open turn
-	calls   []call // that are open, in the order of their starts
+	calls   []call // open calls, in the order of their starts
 }
 
 // ending is how an answer of the model ended.
@@ -42,8 +40,8 @@ type ending int
 
 const (
 	endsNot     ending = iota // it has not ended, or there is none
-	endsInTools               // the model is to be asked again
-	endsStopped               // somebody stopped it
+	endsInTools               // the model will be called again
+	endsStopped               // a person stopped it
 	endsFailed
 	endsComplete
 )
@@ -56,7 +54,7 @@ type call struct {
 	size        float64
 }
 
-// What OpenCode records of a turn that was interrupted.
+// How OpenCode records an interrupted turn.
 const (
 	stepInterrupted = "Provider turn interrupted"
 	toolInterrupted = "Tool execution interrupted"
@@ -70,9 +68,9 @@ func (o Options) adapter(session string) adapter {
 	}}
 }
 
-// event returns what an event tells.
+// event returns the envelopes of an event.
 func (a *adapter) event(e Event) []wire.Envelope {
-	// The time of a prompt may be earlier than that of what was said before it was taken up.
+	// A prompt's time may be earlier than that of events before its promotion.
 	if e.At.After(a.at) {
 		a.at = e.At
 	}
@@ -120,7 +118,7 @@ func (a *adapter) event(e Event) []wire.Envelope {
 	case *ToolSuccess:
 		a.ended(func(c call) bool { return c.message == d.MessageID && c.id == d.CallID }, wire.OutcomeDone)
 	case *ToolFailed:
-		// The same is recorded, but no end of the answer, after a server was killed.
+		// A killed server records the same, but no end of the answer.
 		a.cutTool = a.cutTool || d.Error.Message == toolInterrupted
 		outcome := wire.OutcomeFailed
 		switch {
@@ -138,8 +136,8 @@ func (a *adapter) event(e Event) []wire.Envelope {
 	return a.take()
 }
 
-// end returns what follows when the session is no longer active, or its server is gone. It
-// is called after all events before that.
+// end returns the final envelopes when the session is no longer active or its server is gone. It must be
+// called after all earlier events.
 func (a *adapter) end(at time.Time) []wire.Envelope {
 	if at.After(a.at) {
 		a.at = at
@@ -169,7 +167,7 @@ func (a *adapter) begin(p *Prompted) {
 		id = p.MessageID
 	}
 	if id == "" || id == a.over {
-		return // not an event of OpenCode, or one that is repeated
+		return // not a prompt of OpenCode's, or a repeated one
 	}
 	a.turn, a.last, a.cutTool, a.spent = id, endsNot, false, Tokens{}
 	a.envelope(id, wire.DerivedID("turn-start", id), new(wire.TurnStart))
@@ -178,14 +176,14 @@ func (a *adapter) begin(p *Prompted) {
 	}
 }
 
-// resume goes on with a turn whose end was told already.
+// resume reopens a turn whose end was already reported.
 func (a *adapter) resume() {
 	if a.turn == "" {
 		a.turn = a.over
 	}
 }
 
-// close ends the open turn, and what is open besides: a person can run commands between turns.
+// close ends the open turn, and all other open calls: a person can run commands between turns.
 func (a *adapter) close() {
 	for len(a.calls) > 0 {
 		a.ended(func(call) bool { return true }, wire.OutcomeCut)
@@ -212,7 +210,7 @@ func (a *adapter) said(message, part, text string, thinking *bool) {
 	}
 }
 
-// note tells a text of the program.
+// note emits a text of the program.
 func (a *adapter) note(id, text string) {
 	if text = strings.TrimSpace(text); text != "" {
 		a.envelope(a.turn, wire.DerivedID("service", id), &wire.Service{Text: toolcall.Cut(text)})
@@ -248,7 +246,7 @@ func (a *adapter) ended(match func(call) bool, outcome wire.Outcome) {
 	a.envelope(c.turn, wire.DerivedID("file", c.message, c.id), &wire.File{Ref: path, Name: toolcall.Base(path), Size: c.size})
 }
 
-// usage is what the answers of the open turn cost; nil if there was none.
+// usage returns the cost of the open turn's answers; nil if there was none.
 func (a *adapter) usage() *wire.Usage {
 	const limit = 1 << 50
 	tokens := func(n float64) int64 { return int64(min(max(n, 0), limit)) }
@@ -265,12 +263,11 @@ func (a *adapter) usage() *wire.Usage {
 // late is how much earlier than its envelope an event may be.
 const late = time.Minute
 
-// conversation gives what all events of a session tell, without the turns that ended before
-// since. ended says that nobody works on the session. Otherwise the last turn stays open
-// unless the model has answered to the end.
+// conversation yields the envelopes of all events of a session, except turns that ended before since. ended
+// means that no agent runs; otherwise the last turn stays open unless the model has finished its answer.
 func (a *adapter) conversation(events iter.Seq2[record, error], since time.Time, ended bool) iter.Seq2[wire.Envelope, error] {
 	return func(yield func(wire.Envelope, error) bool) {
-		var held []wire.Envelope // of a turn that may have ended before since
+		var held []wire.Envelope // of a turn that may turn out to end before since
 		tell := func(list []wire.Envelope) bool {
 			for _, e := range list {
 				if _, begins := e.Event.(*wire.TurnStart); begins {
@@ -298,7 +295,7 @@ func (a *adapter) conversation(events iter.Seq2[record, error], since time.Time,
 			}
 		}
 		if ended || a.last == endsComplete || a.last == endsFailed || a.last == endsStopped {
-			// Nothing may have told when a turn was cut.
+			// There may be no event for the moment when a turn was cut.
 			tell(a.end(since))
 		}
 	}

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Event is a durable event of a session. What a session keeps of it has the same id.
+// Event is a durable event of a session. The part of the session that it created has the same id.
 type Event struct {
 	ID   string
 	Type string    // such as "session.next.prompted"
 	Seq  int64     // its number in the session
-	At   time.Time // UTC; that of a prompt is when it was admitted, however late it was taken up
+	At   time.Time // UTC; for a prompt, when it was admitted, which may be long before its promotion
 	Data any       // such as a *[Prompted]; nil for a type that is not used
 }
 
-// The data of the events that are used, with what is used of it. TestRealEvents holds them
-// to the description that OpenCode gives of itself.
+// The data of the events in use, with only the fields in use. TestRealEvents compares them with OpenCode's
+// own API description.
 type (
-	// Prompted says that a prompt was taken up: a turn begins.
+	// Prompted means that a prompt was promoted: a turn begins.
 	Prompted struct {
 		MessageID string `json:"messageID"`
 		Prompt    struct {
@@ -44,12 +44,12 @@ type (
 		CallID string `json:"callID"`
 	}
 
-	// StepStarted is the first thing of an answer of the model.
+	// StepStarted begins an answer of the model.
 	StepStarted struct{}
 
-	// StepEnded is an answer of the model that is complete, with the results of its tools.
+	// StepEnded is a complete answer of the model, with the results of its tools.
 	StepEnded struct {
-		Finish string `json:"finish"` // "tool-calls" if the model is asked again; "stop", "length", …
+		Finish string `json:"finish"` // "tool-calls" if the model is called again; "stop", "length", …
 		Tokens Tokens `json:"tokens"`
 	}
 
@@ -66,7 +66,7 @@ type (
 		Text      string `json:"text"`
 	}
 
-	// ReasoningEnded is a text of the agent that is not for its reader.
+	// ReasoningEnded is a reasoning text of the agent.
 	ReasoningEnded struct {
 		MessageID   string `json:"assistantMessageID"`
 		ReasoningID string `json:"reasoningID"`
@@ -94,19 +94,18 @@ type (
 		Error     Problem `json:"error"`
 	}
 
-	// Retried is a call of the model that failed and is made again.
+	// Retried is a call of the model that failed and is repeated.
 	Retried struct {
 		Error Problem `json:"error"`
 	}
 
-	// CompactionEnded says that a summary stands for what was said before.
+	// CompactionEnded means that a summary has replaced the earlier conversation.
 	CompactionEnded struct {
 		MessageID string `json:"messageID"`
 	}
 )
 
-// Tokens are what an answer cost. Input is without what came from the cache, Output without
-// the reasoning.
+// Tokens are the cost of an answer. Input excludes tokens from the cache, and Output excludes reasoning.
 type Tokens struct {
 	Input     float64 `json:"input"`
 	Output    float64 `json:"output"`
@@ -117,12 +116,12 @@ type Tokens struct {
 	} `json:"cache"`
 }
 
-// Problem is why something failed.
+// Problem is the cause of a failure.
 type Problem struct {
 	Message string `json:"message"`
 }
 
-// newData returns the data to read for a type of event, or nil.
+// newData returns an empty value for the data of a type of event, or nil.
 func newData(kind string) any {
 	switch kind {
 	case "session.next.prompted":
@@ -157,7 +156,7 @@ func newData(kind string) any {
 	return nil
 }
 
-// rawEvent is an event as it is written.
+// rawEvent is the JSON form of an event.
 type rawEvent struct {
 	ID      string `json:"id"`
 	Type    string `json:"type"`
@@ -167,7 +166,7 @@ type rawEvent struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// ParseEvent reads an event. With an error, it has what could be read, and no data.
+// ParseEvent parses an event. With an error it returns the fields that could be read, and no data.
 func ParseEvent(line []byte) (Event, error) {
 	var raw rawEvent
 	if err := json.Unmarshal(line, &raw); err != nil {
@@ -192,5 +191,5 @@ func ParseEvent(line []byte) (Event, error) {
 	return e, nil
 }
 
-// maxTime is the year 9999, in ms. Later ones are no time that can be written.
+// maxTime is the year 9999, in ms. Later times cannot be formatted.
 const maxTime = 253370764800000

@@ -9,7 +9,7 @@ import (
 	"teambridge/relay/agent"
 )
 
-// line is a message as it is sent, and kept until it is.
+// line is a message in the form that is stored and sent.
 type line struct {
 	ID       string `json:"id"` // of OpenCode
 	Prompt   prompt `json:"prompt"`
@@ -20,7 +20,7 @@ type prompt struct {
 	Text string `json:"text"`
 }
 
-// Encode returns the line that gives an agent a text under an id, a UUID.
+// Encode encodes a text under an id, a UUID.
 func (r *Runtime) Encode(uuid, text string) ([]byte, error) {
 	l := line{ID: MessageID(uuid), Prompt: prompt{text}, Delivery: "queue"}
 	if id, ok := UUID(l.ID); !ok || id != uuid {
@@ -38,7 +38,7 @@ func (r *Runtime) Encode(uuid, text string) ([]byte, error) {
 	return data, nil
 }
 
-// Frame reads a line that [Runtime.Encode] made.
+// Frame parses a line of [Runtime.Encode].
 func (r *Runtime) Frame(data []byte) (agent.Frame, error) {
 	var l line
 	if err := json.Unmarshal(data, &l); err != nil {

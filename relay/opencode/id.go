@@ -6,8 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// SessionID is the id that OpenCode knows a conversation by. One of OpenCode's own stays as
-// it is.
+// SessionID returns OpenCode's id of a conversation. An id that OpenCode chose stays as it is.
 func SessionID(id string) string {
 	if strings.HasPrefix(id, "ses_") {
 		return id
@@ -15,11 +14,10 @@ func SessionID(id string) string {
 	return "ses_" + strings.ReplaceAll(id, "-", "")
 }
 
-// MessageID is the id that OpenCode knows a message by.
+// MessageID returns OpenCode's id of a message.
 func MessageID(id string) string { return "msg_" + strings.ReplaceAll(id, "-", "") }
 
-// UUID is the id that [SessionID] or [MessageID] made id of. ok is false for an id that
-// OpenCode chose.
+// UUID is the inverse of [SessionID] and [MessageID]. ok is false for an id that OpenCode chose.
 func UUID(id string) (string, bool) {
 	_, hex, _ := strings.Cut(id, "_")
 	if len(hex) != 32 {
@@ -29,7 +27,7 @@ func UUID(id string) (string, bool) {
 	return u.String(), err == nil
 }
 
-// isID reports whether id can be one of OpenCode's.
+// isID reports whether id has the form of OpenCode's ids.
 func isID(id string) bool {
 	return strings.Trim(id, "_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" && len(id) < 100
 }

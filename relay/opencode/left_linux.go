@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// dieWithUs has the kernel kill a command that is started when this process is killed.
+// dieWithUs makes the kernel kill a command when this process dies.
 func dieWithUs(cmd *exec.Cmd) { cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL }

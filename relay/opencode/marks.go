@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// marksFile holds what we did to a session and its events do not tell, one a line: the messages whose turns
-// were stopped, and the tool calls that were denied, as deniedCall names them.
+// marksFile records, one per line, our actions on a session that its events do not show: messages whose turns
+// were stopped, and tool calls that were denied, as named by deniedCall.
 func (o Options) marksFile(session string) string {
 	return filepath.Join(o.marksDir(), SessionID(session))
 }
 
 func (o Options) marksDir() string { return filepath.Join(o.State, "opencode", "interrupted") }
 
-// deniedCall names a tool call that was denied. The ids of calls are the model's, and may come again.
+// deniedCall names a denied tool call. The model chooses call ids, and may repeat them.
 func deniedCall(message, call string) string {
 	return url.PathEscape(message) + "/" + url.PathEscape(call)
 }

@@ -14,23 +14,22 @@ import (
 	"teambridge/relay/agent"
 )
 
-// pollPermissions is how often a server is asked what it wants to be allowed, while a
-// turn runs.
+// pollPermissions is how often a server is asked for open permission requests while a turn runs.
 const pollPermissions = 300 * time.Millisecond
 
-// request is what a session asks for: a permission, or answers.
+// request is a request of a session, for a permission or for answers.
 type request struct {
 	ID        string
 	SessionID string
 
-	// Of a permission.
+	// For a permission.
 	Action    string
 	Resources []string
 	Save      []string
 	Metadata  json.RawMessage
 	Source    struct{ MessageID, CallID string }
 
-	// Of answers.
+	// For answers.
 	Questions []question
 	Tool      struct{ MessageID, CallID string }
 }
@@ -42,8 +41,7 @@ type question struct {
 	Multiple bool     `json:"multiSelect"`
 }
 
-// UnmarshalJSON reads what OpenCode writes; the field names of question are what people's
-// front ends expect.
+// UnmarshalJSON decodes OpenCode's form; question's field names are those that front ends expect.
 func (q *question) UnmarshalJSON(data []byte) error {
 	type plain question
 	var in struct {
@@ -73,11 +71,11 @@ func (c *client) requests(ctx context.Context, dir string) ([]request, error) {
 	return all, nil
 }
 
-// watchPermissions answers what is asked for while turns run, until ctx ends.
+// watchPermissions answers permission requests while turns run, until ctx ends.
 func (a *Agent) watchPermissions(ctx context.Context) {
 	var answering sync.WaitGroup
 	defer answering.Wait()
-	asked := map[string]context.CancelFunc{} // nil for one that is another's
+	asked := map[string]context.CancelFunc{} // nil for a request of another session
 	defer func() {
 		for _, withdraw := range asked {
 			if withdraw != nil {
@@ -129,7 +127,7 @@ func (a *Agent) watchPermissions(ctx context.Context) {
 	}
 }
 
-// ours reports whether a session belongs to the agent or to a subagent.
+// ours reports whether a session is the agent's or one of its subagents'.
 func (a *Agent) ours(ctx context.Context, session string) (bool, error) {
 	for range 10 {
 		if session == a.id {
@@ -144,8 +142,8 @@ func (a *Agent) ours(ctx context.Context, session string) (bool, error) {
 	return false, nil
 }
 
-// answer answers one request, unless it is withdrawn. If the answer does not arrive, the
-// request is still there, and only a person or the end of the turn ends it.
+// answer answers one request, unless it is withdrawn. If the answer does not arrive, the request stays open
+// until a person answers it or the turn ends.
 func (a *Agent) answer(ctx context.Context, r request) {
 	u := a.use(ctx, r)
 	d := a.grants.Decide(ctx, a.options.Permission, u)
@@ -153,7 +151,8 @@ func (a *Agent) answer(ctx context.Context, r request) {
 		return
 	}
 	if !d.Allow {
-		// Without it the events say that the call has failed. The answer does not wait for that.
+		// Without the mark, the events show only that the call has failed. An error must not delay the
+		// answer.
 		_ = a.options.mark(a.session, deniedCall(cmp.Or(r.Source.MessageID, r.Tool.MessageID), u.ID))
 	}
 	path, body := r.reply(a.options.Permission, d)
@@ -165,12 +164,12 @@ func (a *Agent) answer(ctx context.Context, r request) {
 	}
 }
 
-// reply is the call that answers a request.
+// reply returns the call that answers a request.
 func (r request) reply(p *agent.Permission, d agent.Decision) (path string, body any) {
 	if r.Questions == nil {
 		path = sessionPath(r.SessionID, "/permission/"+url.PathEscape(r.ID)+"/reply")
 		if d.Allow {
-			// Not "always": OpenCode would keep that for every session of the project.
+			// Not "always", which OpenCode would remember for every session of the project.
 			return path, map[string]string{"reply": "once"}
 		}
 		return path, map[string]string{"reply": "reject", "message": p.Denial(d)}
@@ -186,7 +185,7 @@ func (r request) reply(p *agent.Permission, d agent.Decision) (path string, body
 	return path + "/reply", map[string]any{"answers": answers}
 }
 
-// use is a request in the terms of a policy.
+// use converts a request to the form that policies decide on.
 func (a *Agent) use(ctx context.Context, r request) agent.Use {
 	mode, _ := a.mode.PermissionMode.Value()
 	u := agent.Use{Kind: agent.AsksPermission, Tool: toolName(r.Action), ID: cmp.Or(r.Source.CallID, r.Tool.CallID), Mode: mode}
@@ -201,7 +200,7 @@ func (a *Agent) use(ctx context.Context, r request) agent.Use {
 		u.Input, _ = json.Marshal(map[string]any{"questions": r.Questions}) // strings: it cannot fail
 		return u
 	}
-	u.ForPerson = mode == modePlan // nothing that changes something is allowed by a list
+	u.ForPerson = mode == modePlan // in plan mode a list allows no tool that changes something
 	u.Description = strings.Join(r.Resources, "\n")
 	tool, input := a.toolCall(ctx, r)
 	if own := tool == r.Action || r.Action == "edit"; input != nil && own {
@@ -221,9 +220,8 @@ func (a *Agent) use(ctx context.Context, r request) agent.Use {
 	return u
 }
 
-// toolCall returns the tool that a permission is asked for, and what it was called with: a
-// request only says which file or command it is about. A person who is to decide needs
-// both. Without an answer, tool is empty and input nil.
+// toolCall returns the tool that a request is about, and its input. The request itself only names a file or
+// command, and a person who decides needs both. If the server does not answer, tool is empty and input nil.
 func (a *Agent) toolCall(ctx context.Context, r request) (tool string, input map[string]json.RawMessage) {
 	var m struct {
 		Data struct {
@@ -248,10 +246,10 @@ func (a *Agent) toolCall(ctx context.Context, r request) (tool string, input map
 	return "", nil
 }
 
-// fieldNames are Claude Code's names of fields, which front ends know.
+// fieldNames maps fields to Claude Code's names, which front ends know.
 var fieldNames = map[string]string{"path": "file_path", "filePath": "file_path", "oldString": "old_string", "newString": "new_string"}
 
-// PolicyNames returns the names by which an [agent.Permission] knows tools of OpenCode.
+// PolicyNames returns the names of OpenCode's tools for an [agent.Permission].
 func PolicyNames(tools []string) (names []string) {
 	for _, t := range tools {
 		names = append(names, toolName(t))
@@ -259,8 +257,8 @@ func PolicyNames(tools []string) (names []string) {
 	return names
 }
 
-// toolName is Claude Code's name of what an action of OpenCode does, so that one policy
-// serves both; the action itself where there is none.
+// toolName returns Claude Code's name of an OpenCode action, so that one policy serves both; the action
+// itself if there is none.
 func toolName(action string) string {
 	names := map[string]string{
 		"bash": "Bash", "edit": "Edit", "write": "Write", "read": "Read", "glob": "Glob", "grep": "Grep", "webfetch": "WebFetch",

@@ -6,11 +6,11 @@ import (
 	"teambridge/relay/profile"
 )
 
-// guards are rules that are not about a tool, but about what a tool does.
+// guards are rules about the effects of tools, rather than about single tools.
 var guards = []string{"external_directory", "doom_loop"}
 
-// limitTools denies all tools that a profile does not have. OpenCode does not offer a model
-// what is denied. The tools that it has are asked about, or allowed, as without a profile.
+// limitTools denies all tools that a profile does not list. OpenCode hides denied tools from the model. The
+// listed tools are allowed, or ask, as without a profile.
 func limitTools(rules map[string]any, p profile.Profile) {
 	if p.Tools != nil {
 		other := rules["*"]

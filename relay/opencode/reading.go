@@ -11,11 +11,10 @@ import (
 	"teambridge/relay/wire"
 )
 
-// keepReader is how long a server that only reads is kept for the next question.
+// keepReader is how long an idle read-only server is kept.
 const keepReader = 15 * time.Second
 
-// read calls do with a client that can read conversations, of an agent that runs or else
-// of a server of its own.
+// read calls do with a client for reading conversations, of the running agent or else of a read-only server.
 func (r *Runtime) read(ctx context.Context, do func(*client) error) error {
 	if r.options.URL != "" {
 		c := newClient(r.options.URL, r.options.User, r.options.Password)
@@ -42,7 +41,7 @@ func (r *Runtime) read(ctx context.Context, do func(*client) error) error {
 	return do(s.client)
 }
 
-// borrow returns the server that only reads.
+// borrow returns the read-only server.
 func (r *Runtime) borrow(ctx context.Context) (*server, error) {
 	r.starting.Lock()
 	defer r.starting.Unlock()
@@ -93,7 +92,7 @@ func (r *Runtime) expire() {
 	s.kill()
 }
 
-// Close ends the server that only reads, if there is one. Agents go on.
+// Close ends the read-only server, if there is one. Agents continue.
 func (r *Runtime) Close() error {
 	r.mu.Lock()
 	s := r.reader
@@ -105,7 +104,7 @@ func (r *Runtime) Close() error {
 	return nil
 }
 
-// Turn tells what the conversation has of a message, even if no agent runs.
+// Turn returns what the conversation has of a message, even if no agent runs.
 func (r *Runtime) Turn(ctx context.Context, session, uuid string) (agent.Turn, error) {
 	var found agent.Turn
 	err := r.read(ctx, func(c *client) error {
@@ -114,7 +113,7 @@ func (r *Runtime) Turn(ctx context.Context, session, uuid string) (agent.Turn, e
 		found = agent.Turn{}
 		for rec, err := range c.history(ctx, SessionID(session), 0) {
 			if hasStatus(err, http.StatusNotFound) {
-				return nil // nothing was said
+				return nil // the conversation does not exist yet
 			} else if err != nil {
 				return err
 			}
@@ -145,9 +144,8 @@ func (r *Runtime) Turn(ctx context.Context, session, uuid string) (agent.Turn, e
 	return found, nil
 }
 
-// Conversation gives what a conversation has of what its agent said and did since a time,
-// or somewhat before. What the agent told in its events has the same ids. ended says that no
-// agent works on it.
+// Conversation yields the envelopes of a conversation since a time, or somewhat earlier, with the ids that
+// the agent's events had. ended means that no agent runs.
 func (r *Runtime) Conversation(ctx context.Context, session string, since time.Time, ended bool) iter.Seq2[wire.Envelope, error] {
 	return func(yield func(wire.Envelope, error) bool) {
 		if id := SessionID(session); !isID(id) {
@@ -162,7 +160,7 @@ func (r *Runtime) Conversation(ctx context.Context, session string, since time.T
 		}
 		err := r.read(ctx, func(c *client) error {
 			if r.options.URL != "" && ended {
-				// A server that runs without us goes on when its relay is killed.
+				// A shared server may still work on a session whose relay was killed.
 				active, err := c.active(ctx, SessionID(session))
 				if err != nil {
 					return err
@@ -172,10 +170,10 @@ func (r *Runtime) Conversation(ctx context.Context, session string, since time.T
 				}
 			}
 			a := r.options.adapter(session)
-			known := told // a server that ended may have given a part
+			known := told // a server that ended may have yielded some of them
 			for e, err := range a.conversation(c.history(ctx, SessionID(session), 0), since, ended) {
 				if hasStatus(err, http.StatusNotFound) {
-					return nil // nothing was said
+					return nil // the conversation does not exist yet
 				} else if err != nil {
 					return err
 				}

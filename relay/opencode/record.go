@@ -7,17 +7,17 @@ import (
 	"teambridge/relay/agent"
 )
 
-// finishTools is how a step ends that goes on with the results of tools.
+// finishTools is the finish reason of a step after which the model gets the results of its tools.
 const finishTools = "tool-calls"
 
-// record is an event of a session, as it was read.
+// record is an event of a session, as read.
 type record struct {
 	Event
 	raw    json.RawMessage
-	missed bool // it, or one before it, could not be read
+	missed bool // this event or an earlier one could not be read
 }
 
-// parseRecord reads an event. One that is not as expected tells nothing.
+// parseRecord parses an event. An event of unknown form becomes an empty one.
 func parseRecord(raw []byte) (record, error) {
 	e, err := ParseEvent(raw)
 	if err != nil && e.Seq == 0 {
@@ -26,7 +26,7 @@ func parseRecord(raw []byte) (record, error) {
 	return record{e, raw, err != nil}, nil
 }
 
-// turn is what the events tell of the turn of one message.
+// turn is the state of a message's turn, from the events.
 type turn struct {
 	finish  string // of its last step; "" while one runs
 	failure string // of its last step
@@ -53,10 +53,10 @@ func (t *turn) add(r record) {
 	}
 }
 
-// over reports whether the last step is one that ends a turn.
+// over reports whether the last step ends the turn.
 func (t *turn) over() bool { return t.failure != "" || t.finish != "" && t.finish != finishTools }
 
-// cut is the turn after the server has ended in the middle of it.
+// after returns the turn as it is once the server has ended in the middle of it.
 func (t *turn) after() agent.Turn {
 	a := agent.Turn{Stored: true}
 	switch {

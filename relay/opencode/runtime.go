@@ -18,16 +18,16 @@ import (
 	"teambridge/relay/wire"
 )
 
-// Runtime starts agents, and knows what became of what they were sent. Make it with [New].
+// Runtime starts agents, and finds out the fate of their messages. Make it with [New].
 type Runtime struct {
 	options Options
 
 	mu     sync.Mutex
 	live   []*Agent
-	reader *server // reads conversations while no agent runs; nil if there is none
-	using  int     // how many read with it
+	reader *server // the read-only server, for when no agent runs; nil if there is none
+	using  int     // number of current users of reader
 	expiry *time.Timer
-	owed   map[string]bool // the conversations that were asked for and could not be read in time
+	owed   map[string]bool // conversations that could not be read in time
 
 	starting sync.Mutex // held while the reader is started
 }
@@ -35,7 +35,7 @@ type Runtime struct {
 // New returns a runtime. It starts nothing.
 func New(o Options) *Runtime { return &Runtime{options: o, owed: map[string]bool{}} }
 
-// Command is what is started, or the URL of the server that is used, for people.
+// Command returns the command line, or the URL of the shared server, for people.
 func (r *Runtime) Command() string {
 	if r.options.URL != "" {
 		return r.options.URL
@@ -43,20 +43,19 @@ func (r *Runtime) Command() string {
 	return strings.Join(r.options.command(), " ")
 }
 
-// Unnamed returns the mode: no flag of OpenCode's sets any of it.
+// Unnamed returns the mode unchanged: no flag of OpenCode fixes a setting.
 func (r *Runtime) Unnamed(m mode.Mode) mode.Mode { return m }
 
-// SendsMessages is false: an agent has no tool to write to the members of its team.
+// SendsMessages returns false: the agents have no tool to write to members of their team.
 func (r *Runtime) SendsMessages() bool { return false }
 
-// NeedsRestart reports whether only another server can work in another mode.
+// NeedsRestart reports whether the change of mode takes a new server.
 func (r *Runtime) NeedsRestart(from, to mode.Mode) bool {
 	from.Model, to.Model = mode.Setting[string]{}, mode.Setting[string]{}
 	return from.WithoutDefaults() != to.WithoutDefaults() && r.options.checkMode(to) == nil
 }
 
-// Start starts an agent that begins a conversation, or goes on with it if there is one.
-// The end of ctx kills it.
+// Start starts an agent that begins a conversation, or continues an existing one. The end of ctx kills it.
 func (r *Runtime) Start(ctx context.Context, session string, m mode.Mode) (agent.Agent, error) {
 	a, err := r.start(ctx, session, m)
 	if err != nil {
@@ -110,12 +109,12 @@ func (r *Runtime) start(ctx context.Context, session string, m mode.Mode) (*Agen
 		defer r.mu.Unlock()
 		r.live = slices.DeleteFunc(r.live, func(o *Agent) bool { return o == a })
 	})
-	stop := context.AfterFunc(ctx, func() { _ = a.Kill() }) // Wait tells how it ended
+	stop := context.AfterFunc(ctx, func() { _ = a.Kill() }) // Wait returns its exit error
 	context.AfterFunc(a.life, func() { stop() })
 	return a, nil
 }
 
-// connect starts a server, or uses the one that runs.
+// connect starts a server, or connects to the running one.
 func (a *Agent) connect(ctx context.Context) error {
 	o := a.options
 	if o.URL != "" {
@@ -144,8 +143,8 @@ func (a *Agent) connect(ctx context.Context) error {
 	return nil
 }
 
-// open makes the session ready: the directory is loaded, and the session is there with the
-// model and the agent of the mode.
+// open prepares the session: the directory is loaded, and the session exists with the model and the agent of
+// the mode.
 func (a *Agent) open(ctx context.Context) error {
 	if err := a.loaded(ctx); err != nil {
 		return err
@@ -157,7 +156,7 @@ func (a *Agent) open(ctx context.Context) error {
 	now, err := a.client.session(ctx, a.id)
 	_, wanted := a.options.configOf(a.mode)
 	if a.server == nil {
-		wanted = "" // that of the server's user
+		wanted = "" // the server's own configuration decides
 	}
 	if hasStatus(err, http.StatusNotFound) {
 		if err := a.create(ctx, a.id, a.options.Dir, model, wanted); err != nil {
@@ -186,12 +185,11 @@ func (a *Agent) open(ctx context.Context) error {
 	return a.past(ctx)
 }
 
-// maxOwed is how many turns an agent tells again that nobody could read before it was started.
+// maxOwed is how many unread turns an agent reports again after its start.
 const maxOwed = 3
 
-// past reads what was told before. That is the conversation's to tell, unless it was asked
-// and took too long: then this tells the last turns first, so that their envelopes come
-// before those that follow.
+// past reads the earlier events. Their envelopes are normally read by Conversation. If that failed for lack
+// of time, past reports the last turns itself, so that their envelopes precede later ones.
 func (a *Agent) past(ctx context.Context) error {
 	a.runtime.mu.Lock()
 	owed := a.runtime.owed[a.session]
@@ -222,8 +220,8 @@ func (a *Agent) past(ctx context.Context) error {
 	return nil
 }
 
-// loaded waits until the server has loaded the directory. A prompt before that would run
-// without its model and its system prompt.
+// loaded waits until the server has loaded the directory. An earlier prompt would run without its model and
+// system prompt.
 func (a *Agent) loaded(ctx context.Context) error {
 	ask := func(ctx context.Context) error {
 		agents, err := a.agents(ctx, a.options.Dir)
@@ -254,7 +252,7 @@ func (r *Runtime) Predecessor(p agent.Process) agent.Predecessor {
 	return Predecessor{process.Predecessor(p), r.options}
 }
 
-// serving is what is known of the server; ok is false if nobody knows how to ask it.
+// serving returns the recorded access to the server; ok is false if there is none.
 func (d Predecessor) serving() (s serving, ok bool, err error) {
 	list, err := running(d.options.State)
 	i := slices.IndexFunc(list, func(s serving) bool { return s.Predecessor == d.Predecessor })
@@ -264,8 +262,8 @@ func (d Predecessor) serving() (s serving, ok bool, err error) {
 	return list[i], true, nil
 }
 
-// Wait waits until its session is not worked on any more, ends it, and returns nil, or the
-// error of ctx. A server does not end by itself.
+// Wait waits until the session is idle, and then ends the server, which does not exit by itself. It returns
+// nil, or the error of ctx.
 func (d Predecessor) Wait(ctx context.Context) error {
 	s, ok, err := d.serving()
 	if err != nil {
@@ -278,7 +276,7 @@ func (d Predecessor) Wait(ctx context.Context) error {
 	for {
 		active, err := c.active(ctx, SessionID(s.Session))
 		if err == nil && !active {
-			// What its tools left running may stay.
+			// Processes that its tools left running may stay.
 			if err := d.Predecessor.End(ctx, endGrace); err != nil {
 				return err
 			}
@@ -296,7 +294,7 @@ func (d Predecessor) Wait(ctx context.Context) error {
 	}
 }
 
-// End ends it, by force after grace, with what its tools run.
+// End ends it and the processes of its tools, using force after grace.
 func (d Predecessor) End(ctx context.Context, grace time.Duration) error {
 	s, known, err := d.serving()
 	if err != nil {

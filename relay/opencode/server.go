@@ -25,38 +25,36 @@ import (
 )
 
 const (
-	// startTimeout is how long a server may take until it answers, and until it has
-	// loaded the directory.
+	// startTimeout limits both the wait for a server's first answer and for the loading of the directory.
 	startTimeout = 2 * time.Minute
-	// tryTimeout bounds one question whether a server is ready: one that was asked before
-	// it listened may never answer.
+	// tryTimeout limits one readiness check: a request from before the server listened may never be answered.
 	tryTimeout = time.Second
-	// drain is how long the output of a server that has ended is read.
+	// drain is how long the output of an exited server is still read.
 	drain = time.Second
-	// endGrace is how long a server that nobody needs any more has to end by itself.
+	// endGrace is how long an unneeded server may take to exit.
 	endGrace = 5 * time.Second
-	// keptStderr is how much of it an error quotes.
+	// keptStderr is the size of the end of its output that an error quotes.
 	keptStderr = 4 << 10
 )
 
-// server is an `opencode serve` that runs.
+// server is a running `opencode serve`.
 type server struct {
 	*client
 	version string
 	child   *process.Child
-	file    string // says how to reach it, for a later process of ours
+	file    string // the file that tells later processes how to reach it
 	out     process.Tail
-	resting atomic.Bool   // it was told to end between two turns: what its tools left running may stay
-	done    chan struct{} // closed when everything it printed was read, and err set
+	resting atomic.Bool   // it was told to end between two turns: processes that its tools left running may stay
+	done    chan struct{} // closed when all its output is read and err is set
 	err     error
 }
 
-// serving is what a later process of ours has to know of a server: the content of its
-// file in [Options.State], which nobody else can read.
+// serving tells later processes how to reach a server: the content of its file in [Options.State], which only
+// the user can read.
 type serving struct {
 	process.Predecessor
-	Session  string              `json:"session"` // that it works for; empty if it only reads
-	Owner    process.Predecessor `json:"owner"`   // who started it
+	Session  string              `json:"session"` // the session that it works on; empty for a read-only server
+	Owner    process.Predecessor `json:"owner"`   // the process that started it
 	URL      string              `json:"url"`
 	User     string              `json:"user"`
 	Password string              `json:"password"`
@@ -68,7 +66,7 @@ func serverFile(state string, pid int) string {
 
 func serversDir(state string) string { return filepath.Join(state, "opencode", "servers") }
 
-// startServer starts a server for a session, or one that only reads if session is empty.
+// startServer starts a server for a session, or a read-only one if session is empty.
 func (o Options) startServer(ctx context.Context, session, configDir string) (*server, error) {
 	if o.State == "" {
 		return nil, errors.New("opencode: a server needs a state directory")
@@ -89,7 +87,7 @@ func (o Options) startServer(ctx context.Context, session, configDir string) (*s
 	return nil, err
 }
 
-// envPassword gives a server its password. Its tools have it, too.
+// envPassword passes the password to a server. Its tools inherit it, too.
 const envPassword = "OPENCODE_SERVER_PASSWORD"
 
 var errPortTaken = errors.New("it may be taken")
@@ -132,7 +130,7 @@ func (o Options) startOn(ctx context.Context, session, configDir string) (*serve
 		case <-s.child.Gone():
 			<-s.done
 			if text := s.said(); strings.Contains(text, "ServeError") || strings.Contains(text, "EADDRINUSE") {
-				// That is all that it says.
+				// The server prints nothing more specific.
 				return nil, fmt.Errorf("opencode: %s cannot listen on port %d: %w; it said: %.1000q", argv[0], port, errPortTaken, text)
 			}
 			return nil, fmt.Errorf("opencode: %s exited before it was ready: %w; it said: %.1000q", argv[0], s.err, s.said())
@@ -153,7 +151,7 @@ func (s *server) write(session string) error {
 	return atomicfile.Write(s.file, data)
 }
 
-// run waits for the exit. stderr may be nil.
+// run waits for the server's exit. stderr may be nil.
 func (s *server) run(stderr io.Writer) {
 	var reading sync.WaitGroup
 	reading.Go(func() { _, _ = io.Copy(&s.out, s.child.Stdout) })
@@ -168,11 +166,11 @@ func (s *server) run(stderr io.Writer) {
 	close(s.done)
 }
 
-// said is the end of what it printed.
+// said returns the end of the server's output.
 func (s *server) said() string { return strings.TrimSpace(s.out.String()) }
 
-// poll asks until there is no error, for at most startTimeout. Who asks again gives the
-// first try so long: a question that is given up may have to be worked out again.
+// poll calls ask until it succeeds, for at most startTimeout. try is the timeout of the first call and grows,
+// since an abandoned request may have to be computed again.
 func (s *server) poll(ctx context.Context, try time.Duration, what string, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -199,7 +197,7 @@ func (s *server) poll(ctx context.Context, try time.Duration, what string, ask f
 	}
 }
 
-// gone is closed when the server has ended; nil if it runs without us.
+// gone is closed when the server has ended; nil for a shared server.
 func (s *server) gone() <-chan struct{} {
 	if s == nil || s.child == nil {
 		return nil
@@ -212,7 +210,7 @@ func (s *server) kill() {
 	<-s.done
 }
 
-// freePort returns a port of this machine that nobody listens on now.
+// freePort returns a port of this machine that is free now.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -222,8 +220,8 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// running returns what the files in a state directory say of servers that run, and
-// removes those of servers that have ended.
+// running returns the running servers that have files in a state directory, and removes the files of ended
+// ones.
 func running(state string) ([]serving, error) {
 	dir := serversDir(state)
 	entries, err := os.ReadDir(dir)
@@ -264,18 +262,17 @@ func running(state string) ([]serving, error) {
 	return list, nil
 }
 
-// killTools kills what the tools of a server run that was killed itself. OpenCode starts each
-// in a session of its own, so that they are not in the server's group; but they have its
-// password in their environment, which nobody else has.
+// killTools kills the tools of a server that was itself killed. OpenCode starts each tool in a session of its
+// own, outside the server's group; but they have the server's password in their environment, which no other
+// process has.
 func killTools(password string) {
 	if password != "" {
 		process.KillWith(envPassword + "=" + password)
 	}
 }
 
-// sweep ends servers that nobody else will: those of this session, and those that only
-// read, whose process is gone. If a process that runs has one of this session, that is an
-// error: two agents would work on it.
+// sweep ends servers that nobody else will: those of this session, and read-only ones whose owner is gone. If
+// the owner of a server of this session is alive, sweep fails: two agents would work on the session.
 func (o Options) sweep(ctx context.Context, session string) error {
 	list, err := running(o.State)
 	if err != nil {
@@ -299,7 +296,7 @@ func (o Options) sweep(ctx context.Context, session string) error {
 	return nil
 }
 
-// needed are the calls without which nothing works, and what their answers have to hold.
+// needed lists the required calls, and what their answers must contain.
 var needed = map[string]string{
 	"/api/session":                                          http.MethodPost,
 	"/api/session/active":                                   http.MethodGet,
@@ -319,10 +316,10 @@ var needed = map[string]string{
 	"/api/model": http.MethodGet,
 }
 
-// VersionError says that a version of OpenCode lacks what is needed.
+// VersionError means that a version of OpenCode lacks a required call.
 type VersionError struct {
 	Version string
-	Missing []string // empty: it is a later version, and works in another way
+	Missing []string // empty for a later version, which works differently
 }
 
 func (e *VersionError) Error() string {
@@ -332,14 +329,13 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("opencode: OpenCode %.40q has no %s; install 1.18 or newer", e.Version, strings.Join(e.Missing, ", "))
 }
 
-// Passed reports whether a version was found to have what is needed, with this state
-// directory.
+// Passed reports whether a version has passed the check, with this state directory.
 func Passed(state, version string) bool {
 	_, err := os.Stat(passedPath(state, version))
 	return err == nil
 }
 
-// passedPath is the file that says that a version has passed; empty if there can be none.
+// passedPath is the file that records that a version has passed; empty if the version cannot be a file name.
 func passedPath(state, version string) string {
 	if state == "" || strings.ContainsAny(version, `/\:`) || len(version) >= 60 {
 		return ""
@@ -347,8 +343,8 @@ func passedPath(state, version string) string {
 	return filepath.Join(state, "opencode", "checked-1-"+version)
 }
 
-// checkVersion asks a server for its description, which takes it a second. A version that
-// has passed is not asked again with the same state directory.
+// checkVersion checks the API description of a server, which takes the server a second. A version that has
+// passed is not checked again with the same state directory.
 func (o Options) checkVersion(ctx context.Context, c *client, version string) error {
 	passed := passedPath(o.State, version)
 	if Passed(o.State, version) {

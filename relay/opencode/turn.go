@@ -21,8 +21,8 @@ type flight struct {
 	interrupted bool
 }
 
-// Events gives what it tells, in order, until it has ended, from where the last loop over
-// it stopped. There is one loop at a time.
+// Events yields its events, in order, until it has ended, continuing where the last loop stopped. Only one
+// loop may run at a time.
 func (a *Agent) Events(ctx context.Context) iter.Seq2[agent.Event, error] {
 	return func(yield func(agent.Event, error) bool) {
 		tell := func() bool {
@@ -74,8 +74,8 @@ func (a *Agent) Events(ctx context.Context) iter.Seq2[agent.Event, error] {
 	}
 }
 
-// cut notes that the conversation has more than was told of the turn that runs. What the
-// server recorded last may not have come.
+// cut notes that the conversation may have more of the running turn than was reported, since the server's
+// last events may not have arrived.
 func (a *Agent) cut() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,7 +85,7 @@ func (a *Agent) cut() {
 	}
 }
 
-// next takes an event that is to be told.
+// next takes the next pending event.
 func (a *Agent) next() (agent.Event, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -97,7 +97,7 @@ func (a *Agent) next() (agent.Event, bool) {
 	return e, true
 }
 
-// stream hands on what the server tells, and connects again when it has to.
+// stream passes on the server's events, and reconnects when necessary.
 func (a *Agent) stream(ctx context.Context, records chan<- record) {
 	a.mu.Lock()
 	after := a.seen
@@ -120,7 +120,7 @@ func (a *Agent) stream(ctx context.Context, records chan<- record) {
 	}
 }
 
-// take notes an event, and reports whether the turn may have ended with it.
+// take processes an event, and reports whether it may have ended the turn.
 func (a *Agent) take(r record) (ending bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -130,7 +130,7 @@ func (a *Agent) take(r record) (ending bool) {
 	a.seen = r.Seq
 	e := agent.Event{At: time.Now().UTC(), Line: r.raw, Payload: r.Event, Missed: r.missed, Envelopes: a.adapter.event(r.Event)}
 	if p, ok := r.Data.(*Prompted); ok {
-		a.finish(&e) // a message is taken up when the one before it has ended
+		a.finish(&e) // a message is promoted when the one before it has ended
 		a.turn = turn{}
 		uuid, _ := UUID(p.MessageID)
 		for _, f := range a.flights {
@@ -146,7 +146,7 @@ func (a *Agent) take(r record) (ending bool) {
 	return a.turn.over()
 }
 
-// finish ends the message whose turn runs, if one does. a.mu is held.
+// finish ends the running turn's message, if there is one. The caller holds a.mu.
 func (a *Agent) finish(e *agent.Event) {
 	f := a.running()
 	if f == nil {
@@ -172,7 +172,7 @@ func (a *Agent) finish(e *agent.Event) {
 	a.settle()
 }
 
-// running is the message whose turn runs, or nil. a.mu is held.
+// running returns the message whose turn runs, or nil. The caller holds a.mu.
 func (a *Agent) running() *flight {
 	for _, f := range a.flights {
 		if f.promoted {
@@ -182,8 +182,8 @@ func (a *Agent) running() *flight {
 	return nil
 }
 
-// check asks whether the turn that runs has ended: no event tells. A server that answers
-// nothing for too long is ended.
+// check asks the server whether the running turn has ended, since no event reports it. It ends a server that
+// has not answered for too long.
 func (a *Agent) check(ctx context.Context) error {
 	a.mu.Lock()
 	running := a.running()
@@ -198,7 +198,7 @@ func (a *Agent) check(ctx context.Context) error {
 	}
 	active, err := a.active(ctx, a.id)
 	if err == nil && !active && running != nil && !over && !running.interrupted {
-		// It may be between two steps.
+		// The turn may be between two steps.
 		if pause(ctx, a.server.gone()) != nil {
 			return nil
 		}
@@ -233,13 +233,13 @@ func (a *Agent) check(ctx context.Context) error {
 	}
 	a.mu.Unlock()
 	if again {
-		// The server was just going to rest when the message came. The same again wakes it.
+		// The server was about to go idle when the message arrived. Sending it again wakes the server.
 		_, err = a.prompt(ctx, a.id, unpromoted.line)
 	}
 	return err
 }
 
-// unheard ends a server that has answered nothing for too long.
+// unheard ends a server that has not answered for too long.
 func (a *Agent) unheard(ctx context.Context, err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
