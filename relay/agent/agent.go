@@ -1,5 +1,5 @@
-// Package agent says what a relay needs of a [Runtime], a program whose agents can be relayed
-// to, such as Claude Code, and of an [Agent] that runs.
+// Package agent defines the interfaces between a relay and the agents that it runs: a [Runtime] is a kind of
+// agent, such as Claude Code, and an [Agent] is a running one.
 package agent
 
 import (
@@ -11,23 +11,23 @@ import (
 	"teambridge/relay/wire"
 )
 
-// ErrNotInFlight means that the agent does not work on the frame to interrupt, so that
-// an interrupt could only stop another one.
+// ErrNotInFlight means that the agent is not working on the frame to interrupt, so that an interrupt could
+// only hit another one.
 var ErrNotInFlight = errors.New("frame is not in flight")
 
-// ErrUnusable means that a conversation can neither be resumed nor begun again under its
-// id, and holds nothing: its agent was killed before it recorded the first message.
+// ErrUnusable means that a conversation is empty and can neither be resumed nor begun under its id: its agent
+// was killed before it recorded the first message.
 var ErrUnusable = errors.New("conversation is empty and its id is taken")
 
 // ErrRefused means that the agent refused a change of its mode.
 var ErrRefused = errors.New("refused by the agent")
 
-// WidenedError reports that an agent was killed because it had more permissions than it
-// was given: it left plan mode by itself, or did not do what its flags asked for.
+// WidenedError reports that an agent was killed because it had more permissions than it was given: it left
+// plan mode by itself, or ignored its flags.
 type WidenedError struct {
-	Given   string // the permission mode that was asked for, or in which its first turn began
-	Got     string // the one that it reported
-	Profile string // the profile that it did not load, with whose tools alone it was to work; else empty
+	Given   string // the requested permission mode, or that of its first turn
+	Got     string // the reported permission mode
+	Profile string // the profile that it should have been limited to and did not load; else empty
 }
 
 func (e *WidenedError) Error() string {
@@ -37,89 +37,89 @@ func (e *WidenedError) Error() string {
 	return fmt.Sprintf("the agent works in permission mode %.40q, wider than %.40q, which it was given", e.Got, e.Given)
 }
 
-// Process identifies a process of ours, also after a restart of this one.
+// Process identifies an agent's process, even after a restart of this one.
 type Process struct {
 	PID   int    `json:"pid"`
 	Group int    `json:"group"` // its process group; 0 where there are none
-	Start string `json:"start"` // when it started, in a form of the system's own; empty where that is not known
+	Start string `json:"start"` // when it started, in a system-specific form; empty if unknown
 }
 
-// Grace is how long an agent that is to end gets for each step. The zero value skips the waiting.
+// Grace is how long a stopping agent gets for each step. The zero value skips the waiting.
 type Grace struct {
-	EOF  time.Duration // after its input was closed, before SIGTERM: a turn that runs ends within it
-	Term time.Duration // after SIGTERM, before SIGKILL
+	EOF  time.Duration // from closing its input to SIGTERM: time to end its turn
+	Term time.Duration // from SIGTERM to SIGKILL
 }
 
-// Event is one thing that an agent told, in the order it told them.
+// Event is one event of an agent. Events come in the order in which the agent sent them.
 type Event struct {
 	At       time.Time       // when it was read, UTC
-	Line     json.RawMessage // as it was printed; nil if there is no line, or it was too large to keep
-	Payload  any             // what the line says, in a type of the runtime's package; nil if there is no line
-	Progress []Progress      // what it changed for frames that were sent; nil for most events
+	Line     json.RawMessage // the raw line; nil if there is none, or it was too large to keep
+	Payload  any             // the decoded line, in a type of the runtime's package; nil if there is no line
+	Progress []Progress      // state changes of frames that were sent; nil for most events
 
 	Start          *Start      // a turn begins; else nil
 	Result         *Result     // a turn has ended; else nil
 	PermissionMode string      // the permission mode changed to this; empty if it did not change
-	Recipients     []string    // members to whom the agent writes; "*" is all of them
-	Background     *Background // what the agent does besides turns, if that has changed; else nil
+	Recipients     []string    // members that the agent writes to; "*" is all of them
+	Background     *Background // the agent's work outside turns, if it has changed; else nil
 
-	// Lost says, for people, what the agent could not write to disk, with [LostWrites] first; empty for all but a last event.
-	// What it told before stands, but the conversation may lack it.
+	// Lost describes, for people, what the agent could not write to disk, beginning with [LostWrites]; empty
+	// except in a last event. Earlier events remain valid, but the conversation may lack them.
 	Lost string
 
-	// Missed says that something that the agent told before has no event, or has one without
-	// a line: it was too large, or too much was not read.
+	// Missed means that earlier output has no event, or one without a line: it was too large, or too much was
+	// unread.
 	Missed bool
 
-	// Envelopes are what it tells front ends. What the conversation tells again after a
-	// crash has the same ids.
+	// Envelopes are the event's envelopes for front ends. Envelopes read from the conversation after a crash
+	// have the same ids.
 	Envelopes []wire.Envelope
 }
 
-// LostWrites is how each [Event.Lost] begins.
+// LostWrites begins each [Event.Lost].
 const LostWrites = "not all could be written to disk: "
 
 // Start is the beginning of a turn.
 type Start struct {
-	Session    string // of the conversation from here on; empty if the agent did not tell
-	ClaudeCode string // its version; empty if the agent is another program, or did not tell
-	Mode       string // the permission mode that it works in; empty if it did not tell
+	Session    string // the conversation from here on; empty if not reported
+	ClaudeCode string // its version; empty for other programs, or if not reported
+	Mode       string // its permission mode; empty if not reported
 }
 
 // Result is the end of a turn.
 type Result struct {
-	Text    string // what the agent said last
+	Text    string // the agent's last text
 	Failure string // why the turn failed, if it did
 }
 
-// Background is work of an agent that would be lost if it was ended between two turns.
+// Background is work of an agent that would be lost if the agent was ended between two turns.
 type Background struct {
-	Tasks     int  // that run
-	Scheduled bool // it has scheduled turns of its own
+	Tasks     int  // running tasks
+	Scheduled bool // it has scheduled its own turns
 }
 
 // Frame is a message, encoded for one runtime.
 type Frame struct {
-	UUID    string // what it is known by
+	UUID    string // identifies it
 	Line    []byte // without a newline; it must not be changed
-	Command bool   // the runtime keeps no record of it, so that the conversation does not tell of it
+	Command bool   // it is a command, which the conversation may not record
 }
 
-// State is how far a frame has come. The zero value means that nobody has sent it.
+// State is the progress of a frame. The zero value means that it was never sent.
 type State int
 
 const (
-	Written   State = iota + 1 // it was written; whether it was taken is not known
-	Accepted                   // it is in the conversation, or will be before anything else is run
+	Written   State = iota + 1 // it was written; whether the agent took it is unknown
+	Accepted                   // it is in the conversation, or will be before anything else runs
 	Done                       // its turn has ended
-	Failed                     // its turn has ended with an error, of the model API or by a limit, and is not run again
-	Cancelled                  // its turn was interrupted, or it was taken out of the queue; it is not run again by itself
+	Failed                     // its turn ended with an error of the model API or by a limit; it does not run again
+	Cancelled                  // its turn was interrupted, or it was taken out of the queue; it does not run again by itself
 
-	// Known: its uuid was taken before in the same conversation, and it was not run now.
-	// The conversation tells whether its turn finished then; see [Turn].
+	// Known: its uuid was taken before in the same conversation, so it was not run now. The conversation
+	// shows whether its turn finished; see [Turn].
 	Known
-	// Unproven: a turn ended after it was written, and this program acknowledges nothing.
-	// To such a program messages are sent at least once, not exactly once.
+	// Unproven: a turn ended after it was written, but this program acknowledges nothing. Such a program gets
+	// messages at least once, not exactly once.
 	Unproven
 )
 
@@ -134,21 +134,21 @@ func (s State) String() string {
 // InFlight reports whether the frame may still be worked on: it is Written or Accepted.
 func (s State) InFlight() bool { return s == Written || s == Accepted }
 
-// Progress is a frame that has come to another state.
+// Progress is a frame's change of state.
 type Progress struct {
 	UUID   string
 	State  State
 	Result *Result // of its turn, once that has ended; nil for a frame that was cancelled before its turn
 }
 
-// Turn is what a conversation tells about a frame after the agent that got it is gone.
+// Turn is the conversation's knowledge of a frame, for when the agent that got it is gone.
 type Turn struct {
-	Stored      bool   // its uuid is known; of frames that were joined only that of the last is
-	Finished    bool   // the agent said something last
-	Interrupted bool   // somebody stopped it; it is not Finished
+	Stored      bool   // its uuid is in the conversation; of joined frames only the last one's is
+	Finished    bool   // the agent gave a final answer
+	Interrupted bool   // a person stopped it; it is not Finished
 	Failed      bool   // the model API stopped it; it is not Finished
-	Failure     string // why it Failed, if that is known
-	Stop        string // why the model last stopped, as it says itself: "tool_use" if cut while a tool ran; empty if it said nothing
-	Text        string // what the agent said last, if its turn is Finished
-	Unknown     bool   // there is no record of the conversation, and the agent may have taken the frame even so
+	Failure     string // why it Failed, if known
+	Stop        string // the model's last stop reason: "tool_use" if cut while a tool ran; empty if it did not answer
+	Text        string // the final answer, if its turn is Finished
+	Unknown     bool   // the conversation has no record, and the agent may nevertheless have taken the frame
 }

@@ -11,18 +11,16 @@ import (
 	"sync"
 )
 
-// Permission answers an agent that asks whether it may use a tool. It asks only about what
-// its permission mode and its own rules leave open. A tool in Allow may be used; about
-// others Ask is asked; without Ask they may not.
+// Permission answers an agent's requests to use tools. An agent requests only what its permission mode and
+// own rules leave open. Tools in Allow may be used; Ask decides on others; without Ask they are denied.
 type Permission struct {
-	// Allow are the names of tools, such as "Read", or "*" for all. It does not look at
-	// what they are used for, and does not cover uses that only a person can decide on.
+	// Allow lists names of tools, such as "Read", or "*" for all. It allows every use of a tool, except uses
+	// that only a person can decide on.
 	Allow []string
-	// Reason tells the agent why a tool may not be used; if it is empty, a general
-	// sentence does.
+	// Reason is the reason of denials, for the agent; if empty, a general sentence is used.
 	Reason string
-	// Ask decides on one use, in a goroutine of its own, while only the turn waits. It must
-	// return when ctx ends: the agent has withdrawn the question or has ended.
+	// Ask decides on one use, in its own goroutine, while only the turn waits. It must return when ctx ends:
+	// the agent has withdrawn the request or has ended.
 	Ask func(ctx context.Context, use Use) Decision
 }
 
@@ -33,39 +31,38 @@ const (
 	AsksPerson     = "question"   // something that the person answers
 )
 
-// Use is one use of a tool that an agent asks for. All but Kind, Mode and ForPerson is the
-// agent's text.
+// Use is a request of an agent to use a tool. All fields but Kind, Mode and ForPerson are the agent's text.
 type Use struct {
-	Kind  string          // [AsksPermission] and its like
+	Kind  string          // [AsksPermission] and so on
 	Tool  string          // such as "Bash"
 	ID    string          // of the tool call
 	Input json.RawMessage // of the tool
-	Mode  string          // the permission mode in force, as the agent reported it; empty if it did not
+	Mode  string          // the permission mode that the agent last reported; empty if none
 
-	// ForPerson says that only a person can decide on it, whatever list the tool is in.
+	// ForPerson means that only a person can decide, even if Allow lists the tool.
 	ForPerson bool
 
 	// What a person needs to decide; each may be empty.
 	Display     string            // the tool's name for people
 	Description string            // of this use
-	Reason      string            // why it asks
+	Reason      string            // why the agent asks
 	BlockedPath string            // the path that the rules do not cover
 	Subagent    string            // the id of the subagent that asks; empty for the agent itself
-	Plan        string            // to approve
-	Asked       []string          // of [AsksPerson]: each needs an answer
+	Plan        string            // the plan to approve
+	Asked       []string          // the questions of [AsksPerson]: each needs an answer
 	Session     []string          // rules that can be allowed until the agent ends
-	Suggestions []json.RawMessage // permission updates that the runtime suggests, in a form of its own
+	Suggestions []json.RawMessage // permission updates that the runtime suggests, in its own form
 }
 
 // Decision is the answer to a [Use]. The zero value denies.
 type Decision struct {
 	Allow   bool
 	Reason  string            // the reason of a denial; empty means the Permission's
-	Answers map[string]string // if allowed: to [AsksPerson], by question
-	Session string            // if allowed: one of its Session rules, to allow as well; empty is none
+	Answers map[string]string // if allowed: answers to [AsksPerson], by question
+	Session string            // if allowed: one of the Use's Session rules to allow as well; empty for none
 }
 
-// Check reports why a decision does not fit a use.
+// Check returns an error if a decision does not fit a use.
 func (u Use) Check(d Decision) error {
 	switch {
 	case !d.Allow && (d.Session != "" || len(d.Answers) > 0):
@@ -94,7 +91,7 @@ func (u Use) Check(d Decision) error {
 	return nil
 }
 
-// Decide answers at once, if that needs no person. A nil Permission denies.
+// Decide decides at once if no person is needed. A nil Permission denies.
 func (p *Permission) Decide(u Use) (d Decision, decided bool) {
 	switch {
 	case p == nil:
@@ -105,11 +102,12 @@ func (p *Permission) Decide(u Use) (d Decision, decided bool) {
 	return Decision{}, p.Ask == nil
 }
 
-// Grants are what a person has allowed one agent until it ends. An agent itself would keep that for longer, and for more.
+// Grants are the rules that a person has allowed one agent until it ends. An agent itself would keep them
+// longer, and apply them more widely.
 type Grants struct{ rules sync.Map }
 
-// Decide decides on a use, and asks if nothing else decides. An answer that does not fit the use denies it. What it returns after the end of
-// ctx does not count.
+// Decide decides on a use, and asks if nothing else decides. An answer that does not fit the use denies it. A
+// result after the end of ctx does not count.
 func (g *Grants) Decide(ctx context.Context, p *Permission, u Use) Decision {
 	for _, rule := range u.Session {
 		if _, granted := g.rules.Load(rule); granted {
@@ -139,15 +137,15 @@ func (p *Permission) Denial(d Decision) string {
 	return cmp.Or(reason, Nobody)
 }
 
-// The text for an agent of a denial without a reason. Versions of Claude Code that do
-// not mark denials in their transcripts keep only this text of them.
+// The text of a denial without a reason. Versions of Claude Code that do not mark denials in their
+// transcripts keep only this text.
 const (
 	Nobody     = "Nobody is there to allow this."
 	Unattended = "This agent runs without a person who could allow it, and its permissions do not. Go on without it, or say what you would need."
 	NotAllowed = "The person who was asked did not allow it."
 )
 
-// IsDenial reports whether an agent was told so of a denial. With [Nobody], what is allowed may follow.
+// IsDenial reports whether a text denies a tool use to an agent. After [Nobody], a later use may be allowed.
 func IsDenial(text string) bool {
 	return strings.HasPrefix(text, Nobody) || text == Unattended || text == NotAllowed
 }

@@ -21,7 +21,7 @@ func Files(claudeDir, dir string) []string {
 	return files
 }
 
-// Plugin is the name of our plugin in settings files, which has all our hooks.
+// Plugin is the name of our plugin in settings files. The plugin contains all our hooks.
 const Plugin = "teambridge@teambridge"
 
 // Installed reports whether one of the settings files that apply in a directory has our Stop hook, or our plugin.
@@ -39,7 +39,8 @@ func installed(claudeDir, dir string, h hook) bool {
 	return PluginEnabled(claudeDir, dir)
 }
 
-// PluginEnabled reports whether our plugin is on by the settings files that apply in a directory, where the last one that names it decides.
+// PluginEnabled reports whether our plugin is enabled in a directory. The last settings file that names it
+// decides.
 func PluginEnabled(claudeDir, dir string) (on bool) {
 	for _, path := range Files(claudeDir, dir) {
 		var s struct {
@@ -55,7 +56,7 @@ func PluginEnabled(claudeDir, dir string) (on bool) {
 	return on
 }
 
-// DoneFile is the file in the state directory in which setup records what it has done.
+// DoneFile is the file in the state directory that records the changes made by setup.
 func DoneFile(state string) string { return filepath.Join(state, "setup", "done.json") }
 
 // Recorded returns the settings files to which setup has added our hooks.
@@ -77,11 +78,10 @@ func Recorded(state string) (files []string) {
 	return files
 }
 
-// Step is the step of setup that adds the hooks.
+// Step is the setup step that adds the hooks.
 const Step = "hooks"
 
-// Programs returns the program of each of our hooks in a settings file. One that cannot be
-// read has none.
+// Programs returns the programs of our hooks in a settings file; none if it cannot be read.
 func Programs(path string) []string { return programs(path, all...) }
 
 func programs(path string, of ...hook) (programs []string) {
@@ -89,7 +89,7 @@ func programs(path string, of ...hook) (programs []string) {
 	if err != nil {
 		return nil
 	}
-	own, _ := os.Executable() // else the hook is known by its name
+	own, _ := os.Executable() // without it, the hook is recognized by name only
 	for _, h := range of {
 		found, err := h.in(data, own)
 		if err != nil {
@@ -111,17 +111,17 @@ const (
 	commandKey = "command"
 )
 
-// foundHook is one hook of ours.
+// foundHook is one of our hooks in a settings file.
 type foundHook struct {
-	entry, at int          // its entry in the array, and its place in that
+	entry, at int          // the index of its entry, and its index in the entry
 	list      rawjson.Span // the hooks of the entry
 	others    int          // other hooks in the list
-	bare      bool         // the entry has nothing but the list
+	bare      bool         // the entry contains only the list
 	command   string
 	value     rawjson.Span // of the command
 }
 
-// in returns the hooks of ours in the content of a settings file. What has another form belongs to others.
+// in returns our hooks in the content of a settings file. Entries of any other form belong to others.
 func (h hook) in(data []byte, own string) (found []foundHook, err error) {
 	path := h.path()
 	spans, err := rawjson.FollowToArray(data, path...)

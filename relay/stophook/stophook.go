@@ -3,8 +3,8 @@
 // over messages (see package wake), and the one that lets dialogs be answered from elsewhere (see package dialog). "teambridge setup"
 // reads and writes the files.
 //
-// A settings file belongs to the user. All that is in it stays as it is, byte for byte, and one
-// that is not as expected is an error.
+// A settings file belongs to the user. Everything else in it stays the same, byte for byte, and a file of
+// unexpected form is an error.
 package stophook
 
 import (
@@ -19,25 +19,25 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// hook is one of ours in the settings: for one event, and with one of our commands.
+// hook is one of our hooks in the settings: one command for one event.
 type hook struct {
 	event string
 	verb  string // of "teambridge hook VERB"
-	guard string // the end of the command
+	guard string // the end of the command, which maps its exit status
 	async bool
 	// timeout is after how many seconds Claude Code ends the hook.
 	timeout int
 }
 
-// stop takes a second at most. A Stop hook that exits with 2 keeps the agent from stopping, and an older teambridge
-// would, as it knows no hooks.
+// stop takes a second at most. A Stop hook that exits with 2 keeps the agent from stopping, and that is how
+// an older teambridge, which knows no hooks, exits.
 var stop = hook{event: "Stop", verb: "stop", guard: " || exit 1", timeout: 5}
 
-// waiting are the events that begin to wait: those after which a session is idle, and UserPromptSubmit, without which a
-// second message would wait for the end of the turn with the first.
+// waiting are the hooks that wait for messages. They run after the events that leave a session idle, and at
+// UserPromptSubmit, without which a second message would wait for the end of the first one's turn.
 //
-// The model is woken up by the status 2, which the shell alone returns: an older teambridge would end with it
-// at each event, and wake the model again and again.
+// Exit status 2 wakes the model. Only the shell returns it: an older teambridge exits with 2 at every event,
+// and would wake the model again and again.
 var waiting = func() (list []hook) {
 	const most = 20 * 24 * 60 * 60 // in milliseconds it must fit 31 bits
 	for _, event := range []string{"SessionStart", "UserPromptSubmit", "Stop"} {
@@ -55,10 +55,11 @@ var permit = hook{event: "PermissionRequest", verb: "permit", guard: ` --pid "$P
 // all are our hooks, in the order in which they are installed.
 var all = append(append([]hook{stop}, waiting...), permit)
 
-// Unasked is the flag of the waiting hook for sessions that have a socket, too.
+// Unasked is the flag of the waiting hook for sessions that also have a socket.
 const Unasked = "--unasked"
 
-// command is the command of a hook that runs program with flags: --state-dir with its value, and [Unasked], which is for the waiting hook.
+// command returns the command of a hook that runs program with flags: --state-dir with its value, and
+// [Unasked], which only the waiting hook gets.
 func (h hook) command(program string, flags []string) string {
 	words := []string{shell.Quote(program), "hook", h.verb}
 	for _, f := range flags {
@@ -70,8 +71,8 @@ func (h hook) command(program string, flags []string) string {
 	return strings.Join(words, " ") + h.guard
 }
 
-// ours matches our commands, and in them the program. Words are quoted by [shell.Quote]. A
-// command that does more is somebody else's.
+// ours matches our commands and captures the program. Words are quoted by [shell.Quote]. A command with
+// anything more is somebody else's.
 var ours = sync.OnceValue(func() map[string]*regexp.Regexp {
 	byVerb := map[string]*regexp.Regexp{}
 	for _, h := range []hook{stop, waiting[0], permit} {
@@ -81,8 +82,7 @@ var ours = sync.OnceValue(func() map[string]*regexp.Regexp {
 	return byVerb
 })
 
-// programOf returns the program of a command of ours: teambridge, wherever it is, or the
-// program own.
+// programOf returns the program of a command of ours: a teambridge in any directory, or the program own.
 func (h hook) programOf(command, own string) (program string, known bool) {
 	m := ours()[h.verb].FindStringSubmatch(command)
 	if m == nil {
@@ -99,8 +99,9 @@ func (h hook) programOf(command, own string) (program string, known bool) {
 // path is where the hooks of this event are in a settings file.
 func (h hook) path() []string { return []string{hooksKey, h.event} }
 
-// Add returns the content of a settings file with our hooks, which run program with flags, and what was made for each. was is what an
-// earlier call has made. With wait, those that wait are among them. A hook that runs own is one of ours, whatever its name.
+// Add returns the content of a settings file with our hooks, which run program with flags, and a record of
+// what was added for each. was is the record of an earlier call. wait includes the waiting hooks. A hook that
+// runs own is one of ours, whatever its name.
 func Add(data []byte, own, program string, flags []string, wait bool, was []rawjson.Made) (_ []byte, made []rawjson.Made, err error) {
 	for i, h := range all {
 		if h.verb != stop.verb && !wait {
@@ -129,7 +130,7 @@ func Add(data []byte, own, program string, flags []string, wait bool, was []rawj
 	return data, made, nil
 }
 
-// Remove returns the content without our hooks and what was made for them.
+// Remove returns the content without our hooks and the structure that was added for them.
 func Remove(data []byte, own string, made []rawjson.Made) ([]byte, error) {
 	for i, h := range slices.Backward(all) {
 		for {
@@ -153,8 +154,8 @@ func Remove(data []byte, own string, made []rawjson.Made) ([]byte, error) {
 	return data, nil
 }
 
-// made is what was made for the i-th hook, or what usually is if that is not known: somebody has copied it here, or the state directory
-// is another.
+// made returns the record of the i-th hook. If it is missing, because the hook was copied here or the state
+// directory is another, made returns what Add usually adds.
 func (h hook) made(i int, made []rawjson.Made) rawjson.Made {
 	switch {
 	case i < len(made):
@@ -165,7 +166,7 @@ func (h hook) made(i int, made []rawjson.Made) rawjson.Made {
 	return rawjson.Made{Members: 1}
 }
 
-// object is a hook as Claude Code reads it.
+// object is a hook in Claude Code's format.
 type object struct {
 	Type    string `json:"type"`
 	Command string `json:"command"`
@@ -173,12 +174,13 @@ type object struct {
 	Timeout int    `json:"timeout"`
 }
 
-// entry is an element of the list of an event, with the hook alone.
+// entry returns an element of an event's list that contains only the hook.
 func (h hook) entry(command string) map[string][]object {
 	return map[string][]object{hooksKey: {{"command", command, h.async, h.timeout}}}
 }
 
-// InPlugin is what is in the hooks/hooks.json of a plugin whose hooks run program with flags, and do nothing if it is gone.
+// InPlugin returns the content of a plugin's hooks/hooks.json. The hooks run program with flags, and do
+// nothing if it is gone.
 func InPlugin(program string, flags ...string) map[string]any {
 	events := map[string][]map[string][]object{}
 	for _, h := range all {
