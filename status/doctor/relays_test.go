@@ -1,6 +1,47 @@
 package doctor
 
-import "testing"
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
+	"teambridge/teams/teamstest"
+)
+
+// An agent that could not write its transcript is a problem that names the disk, whether its relay goes on or not.
+func TestLostWrites(t *testing.T) {
+	t.Parallel()
+	f := teamstest.Captured(t)
+	l, err := ledger.Open(t.Context(), filepath.Join(f.State, "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	f.Make("crew", 1_700_000_000_000, "worker")
+	team := f.Team("crew")
+	c, err := team.Config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &examination{Checkup: Checkup{Root: f.Root, State: f.State}}
+	s := ledger.Session{
+		InboxKey: inbox.KeyOf(team, c, "worker"), ID: "s", Command: "claude", At: time.Now(), State: ledger.RelayBackOff,
+		Reason: "status 0; " + agent.LostWrites + "the disk is full (ENOSPC): make room on the disk of /home/me/.claude",
+	}
+	if err := x.relay(t.Context(), l, s); err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range x.findings {
+		if found.Code == "lost_writes" && strings.Contains(found.Message, "ENOSPC") && strings.HasSuffix(found.Message, "the disk of /home/me/.claude") && found.Advice != "" {
+			return
+		}
+	}
+	t.Errorf("found %+v, want what was lost on which disk", x.findings)
+}
 
 func TestRuntimeArgs(t *testing.T) {
 	for command, want := range map[string]string{
