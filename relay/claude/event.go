@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -29,8 +30,7 @@ type Status struct {
 
 // Echo is a user's frame that the process prints back. [Tracker] decides whether its turn has begun.
 type Echo struct {
-	UUID    string
-	Session string
+	UUID string
 	// Stamped means that it has a timestamp. An echo without one is of a uuid that was taken before, or of a
 	// frame that was joined with the next.
 	Stamped bool
@@ -43,19 +43,17 @@ type Lifecycle struct {
 	State string
 }
 
-// Assistant is a part of the agent's output; the line has its content blocks in full.
+// Assistant is a part of the output of the agent, or of a subagent. Package session makes envelopes of it.
 type Assistant struct {
-	Text    string // its text blocks, joined; empty if it has only tool calls
-	Session string
-	Parent  string // the tool call whose subagent wrote it; empty for the agent itself
+	Tools      []string // that it calls
+	Recipients []string // of its messages, by SendMessage; "*" for all members
 }
 
 // Result ends a turn.
 type Result struct {
-	Subtype string // success, error_during_execution, error_max_turns, …
-	IsError bool   // the model API failed; can be true even with success
-	Text    string // the agent's last text
-	Session string
+	Subtype string   // success, error_during_execution, error_max_turns, …
+	IsError bool     // the model API failed; can be true even with success
+	Text    string   // the agent's last text
 	Reason  string   // why the turn ended: completed, aborted_streaming (an interrupt), api_error, …
 	UUIDs   []string // the frames of the turn
 	Errors  []string // descriptions of what went wrong
@@ -119,7 +117,6 @@ func Parse(line []byte) (Payload, error) {
 		Session        string          `json:"session_id"`
 		Timestamp      string          `json:"timestamp"`
 		IsReplay       bool            `json:"isReplay"`
-		Parent         string          `json:"parent_tool_use_id"`
 		Model          string          `json:"model"`
 		PermissionMode string          `json:"permissionMode"`
 		Version        string          `json:"claude_code_version"`
@@ -175,16 +172,27 @@ func Parse(line []byte) (Payload, error) {
 		}
 	case "user":
 		if l.IsReplay && l.UUID != "" {
-			return Echo{UUID: l.UUID, Session: l.Session, Stamped: l.Timestamp != ""}, nil
+			return Echo{UUID: l.UUID, Stamped: l.Timestamp != ""}, nil
 		}
 	case "command_lifecycle":
 		return Lifecycle{UUID: l.CommandUUID, State: l.State}, nil
 	case "assistant":
-		return Assistant{Text: transcript.Texts(l.Message.Content, "\n"), Session: l.Session, Parent: l.Parent}, nil
+		var a Assistant
+		if bytes.Contains(line, []byte(`"tool_use"`)) {
+			for _, b := range transcript.Blocks(l.Message.Content) {
+				if b.Type != "tool_use" {
+					continue
+				}
+				a.Tools = append(a.Tools, b.Name)
+				if to := recipient(b); to != "" {
+					a.Recipients = append(a.Recipients, to)
+				}
+			}
+		}
+		return a, nil
 	case "result":
 		return Result{
-			Subtype: l.Subtype, IsError: l.IsError, Text: l.Result, Session: l.Session,
-			Reason: l.Reason, UUIDs: l.UUIDs, Errors: l.Errors,
+			Subtype: l.Subtype, IsError: l.IsError, Text: l.Result, Reason: l.Reason, UUIDs: l.UUIDs, Errors: l.Errors,
 		}, nil
 	case "control_request":
 		var request struct {

@@ -28,11 +28,9 @@ func (s *signals) add(e *agent.Event) {
 	case Result:
 		e.Result = p.outcome()
 	case Assistant:
-		for _, use := range toolUses(e.Line) {
-			s.schedule(use.Name)
-			if to := recipient(use); to != "" {
-				e.Recipients = append(e.Recipients, to)
-			}
+		e.Recipients = p.Recipients
+		for _, tool := range p.Tools {
+			s.schedule(tool)
 		}
 	case Lifecycle:
 		if bytes.Contains(e.Line, []byte(`"wakeup_source":"loop_wakeup"`)) {
@@ -73,15 +71,6 @@ func (s *signals) lost(line []byte) string {
 		what = "a part of its transcript, which it does not remember"
 	}
 	return fmt.Sprintf("%s%s: the agent lost %s; make room on the disk of %s", agent.LostWrites, why, what, s.root)
-}
-
-// toolUses returns the tool uses in a line of output.
-func toolUses(line []byte) []transcript.Block {
-	var r transcript.Record
-	if !bytes.Contains(line, []byte(`"tool_use"`)) || !transcript.Decode(line, &r) {
-		return nil
-	}
-	return slices.DeleteFunc(transcript.Blocks(r.Message.Content), func(b transcript.Block) bool { return b.Type != "tool_use" })
 }
 
 // recipient returns the recipient of a SendMessage use, "*" for all members, or "" for any other tool.

@@ -269,7 +269,7 @@ func TestTrackerTellsEveryFrameApart(t *testing.T) {
 				case 2:
 					say(claude.Other{Type: "system", Subtype: "task_started"})
 				case 3:
-					say(claude.Assistant{Text: "hm"})
+					say(claude.Assistant{})
 				case 4:
 					say(claude.Gap{Events: 1})
 				case 5:
