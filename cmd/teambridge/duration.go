@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// duration is the value of a flag. It cannot be negative.
+// duration is the value of a flag, zero or positive.
 type duration time.Duration
 
 // durationFlag adds a flag whose value is a duration.
@@ -21,7 +21,7 @@ func durationFlag(cmd *cobra.Command, d *time.Duration, name string, value time.
 
 func (d *duration) Type() string { return "duration" }
 
-// String returns "0" for none, which help leaves out.
+// String returns "0" for zero, a default that help leaves out.
 func (d *duration) String() string {
 	const day = 24 * time.Hour
 	switch v := time.Duration(*d); {
@@ -45,7 +45,7 @@ func (d *duration) Set(s string) error {
 	return err
 }
 
-// parseDuration parses what [time.ParseDuration] does, and days (30d) and weeks (2w).
+// parseDuration is [time.ParseDuration] with days (30d) and weeks (2w).
 func parseDuration(s string) (time.Duration, error) {
 	if strings.Trim(s, "0123456789.") == "" && strings.Trim(s, "0.") != "" {
 		return 0, fmt.Errorf("a unit is missing; write %ss, %[1]sm, %[1]sh or %[1]sd", s)

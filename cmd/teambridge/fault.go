@@ -13,22 +13,22 @@ import (
 	"teambridge/status/view"
 )
 
-// usage is a mistake in the command line.
+// usage returns the error for a mistake in the command line.
 func usage(hint, format string, args ...any) error {
 	return api.Decide(api.CodeUsage, hint, format, args...)
 }
 
-// refuse is something that could be done and will not be.
+// refuse returns the error for a request that teambridge could carry out, but does not.
 func refuse(hint, format string, args ...any) error {
 	return api.Decide(api.CodeRefused, hint, format, args...)
 }
 
-// notFound is something that does not exist.
+// notFound returns the error for something that does not exist.
 func notFound(hint, format string, args ...any) error {
 	return api.Decide(api.CodeNotFound, hint, format, args...)
 }
 
-// flagOf is the name of the flag for an option of a request, such as save-draft for saveDraft.
+// flagOf returns the flag for an option of a request, such as save-draft for saveDraft.
 func flagOf(option string) string {
 	var b strings.Builder
 	for _, r := range option {
@@ -40,19 +40,19 @@ func flagOf(option string) string {
 	return b.String()
 }
 
-// exitStatus ends the command with a status, and prints nothing more.
+// exitStatus is an error that ends the command with a status and prints nothing.
 type exitStatus int
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-// explain classifies an error and returns the exit status. An error without a code has
-// been printed.
+// explain returns the code, message and hint of an error, and its exit status. The code is empty if nothing is to
+// be printed.
 func explain(ctx context.Context, err error) (api.Error, int) {
 	if s, ok := errors.AsType[exitStatus](err); ok {
 		return api.Error{}, int(s)
 	}
 	f := view.Explain(err)
-	if option := api.Option(err); option != "" { // its flag
+	if option := api.Option(err); option != "" { // name the flag, not the option of the API
 		f.Message = strings.Replace(f.Message, option, "--"+flagOf(option), 1)
 	}
 	switch {

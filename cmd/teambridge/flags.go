@@ -7,20 +7,20 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A flag that several commands have is defined here, so that it has one name, one type and one completion in all of them.
+// Flags that several commands share are defined here, so that each has one name, one type and one completion.
 
-// timeoutFlag adds --timeout, how long a command waits.
+// timeoutFlag adds --timeout, which limits how long a command waits.
 func timeoutFlag(cmd *cobra.Command, d *time.Duration, value time.Duration, usage string) {
 	durationFlag(cmd, d, "timeout", value, usage+"; 0 is forever")
 }
 
-// sinceFlag adds --since. shown is what begins there.
+// sinceFlag adds --since. shown names what the command shows, and others are further forms of the value.
 func sinceFlag(cmd *cobra.Command, since *string, shown string, others ...string) {
 	from := append([]string{"only " + shown + " since a duration ago (1h, 2d)", "a time"}, others...)
 	cmd.Flags().StringVar(since, "since", "", strings.Join(from, ", or "))
 }
 
-// messagesSinceFlag adds a --since that may also be a message.
+// messagesSinceFlag adds a --since that also accepts the id of a message.
 func messagesSinceFlag(cmd *cobra.Command, since *string) {
 	sinceFlag(cmd, since, "messages", "the message with this id")
 }
@@ -48,12 +48,12 @@ func allFlag(cmd *cobra.Command, all *bool, usage string) {
 	cmd.Flags().BoolVar(all, "all", false, usage)
 }
 
-// watchFlag adds --watch, of commands that print a state again when it changes.
+// watchFlag adds --watch, for commands that print a state again when it changes.
 func watchFlag(cmd *cobra.Command, watch *bool) {
 	cmd.Flags().BoolVar(watch, "watch", false, "keep running, and print each change")
 }
 
-// followFlag adds --follow, of commands that print a text that grows.
+// followFlag adds --follow, for commands that print a growing text.
 func followFlag(cmd *cobra.Command, follow *bool) {
 	cmd.Flags().BoolVarP(follow, "follow", "f", false, "keep running, and print what is added")
 }

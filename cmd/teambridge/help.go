@@ -11,23 +11,23 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func init() { cobra.EnableCommandSorting = false } // help has the commands in the order of newRoot
+func init() { cobra.EnableCommandSorting = false } // help lists the commands in the order of newRoot
 
-// The help of a command, its Long, can have two parts. --help shows the text before rest, the
-// last paragraph, which is about exit statuses, and the flags that the command marks with
-// often, if it marks any. --help-all shows everything.
+// rest separates the two parts that the help of a command, its Long, can have. --help shows the first part, the
+// last paragraph (the exit statuses), and the flags that the command marks with often, or all flags if it marks
+// none. --help-all shows everything.
 const rest = "\f"
 
 const oftenUsed = "often"
 
-// often marks the flags of a command that --help shows.
+// often marks the flags that --help shows.
 func often(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {
 		must(cmd.Flags().SetAnnotation(name, oftenUsed, nil))
 	}
 }
 
-// helpOnly makes --help of --help-all.
+// helpOnly replaces --help-all with --help, and sets a.helpAll.
 func (a *app) helpOnly(args []string) []string {
 	end := slices.Index(args, "--")
 	if end < 0 {
@@ -63,9 +63,8 @@ away, as head does.`
 
 const rootFlags = `About a command: teambridge COMMAND --help. About all: teambridge --help-all.`
 
-// printHelp prints the help of a command, with flags wrapped at 80 columns. A template could
-// do it, but text/template keeps the linker from dropping unused methods: it makes the program
-// 3 MB larger.
+// printHelp prints the help of a command, with flags wrapped at 80 columns. It uses no template, since with
+// text/template the linker cannot drop unused methods, which makes the program 3 MB larger.
 func (a *app) printHelp(c *cobra.Command) error {
 	first, others, cut := strings.Cut(c.Long, rest)
 	text := first + others
@@ -120,7 +119,7 @@ func (a *app) printHelp(c *cobra.Command) error {
 	return err
 }
 
-// seldom are the commands that --help-all alone lists.
+// seldom lists the commands that only --help-all shows.
 var seldom = []string{"hook", "profile", "switch"}
 
 func writeCommands(b *strings.Builder, c *cobra.Command, all bool, group, title string) {
@@ -132,8 +131,8 @@ func writeCommands(b *strings.Builder, c *cobra.Command, all bool, group, title 
 	}
 }
 
-// setDefaults makes cmd and its subcommands take no arguments, and complete no file
-// names, by default. It puts examples after the first paragraph of the help.
+// setDefaults makes cmd and its subcommands by default take no arguments and complete no file names. It moves
+// their examples to after the first paragraph of the help.
 func setDefaults(cmd *cobra.Command) {
 	if cmd.Args == nil {
 		cmd.Args = none
@@ -149,7 +148,7 @@ func setDefaults(cmd *cobra.Command) {
 	}
 }
 
-// newHelp is cobra's help command, but an unknown topic is an error.
+// newHelp replaces cobra's help command: an unknown topic is an error.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",

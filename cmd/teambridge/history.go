@@ -26,7 +26,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// historyOptions are the flags of history and search.
+// historyOptions holds the flags of history and search.
 type historyOptions struct {
 	api.SearchQuery
 	since string
@@ -36,7 +36,7 @@ type historyOptions struct {
 
 // flags adds the flags of history and search.
 func (o *historyOptions) flags(a *app, cmd *cobra.Command, limit int) {
-	o.which(a, cmd)
+	o.selectionFlags(a, cmd)
 	cmd.Flags().StringVar(&o.With, "with", "", "only messages from this member and to it")
 	must(cmd.RegisterFlagCompletionFunc("with", completer{a}.completeMembers(-1)))
 	limitFlag(cmd, &o.Limit, limit)
@@ -44,8 +44,8 @@ func (o *historyOptions) flags(a *app, cmd *cobra.Command, limit int) {
 	o.work.flags(cmd)
 }
 
-// which adds the flags that select messages.
-func (o *historyOptions) which(a *app, cmd *cobra.Command) {
+// selectionFlags adds the flags that select messages.
+func (o *historyOptions) selectionFlags(a *app, cmd *cobra.Command) {
 	f := cmd.Flags()
 	fromFlag(cmd, a, &o.From)
 	f.StringVar(&o.Inbox, "inbox", "", "only messages to this inbox")
@@ -63,7 +63,7 @@ func parseSince(since string) (limit time.Time, ok bool) {
 	return at, err == nil
 }
 
-// parseFrom is [parseSince] for a --since that can be nothing else; "" is the zero time.
+// parseFrom is [parseSince] for a --since that accepts no other form. "" is the zero time.
 func parseFrom(since string) (time.Time, error) {
 	if at, ok := parseSince(since); ok || since == "" {
 		return at, nil
@@ -107,7 +107,7 @@ Exit status: 0, even if there is nothing; 3 no message with the id of --since.`,
 	return cmd
 }
 
-// query is what the flags select.
+// query returns the search query of the flags.
 func (o *historyOptions) query(a *app) (api.SearchQuery, error) {
 	q := o.SearchQuery
 	q.MessagesOnly, q.Thinking = o.work.messagesOnly, o.work.thinking
@@ -133,7 +133,8 @@ func (o *historyOptions) query(a *app) (api.SearchQuery, error) {
 	return q, err
 }
 
-// noSuchSince is the error for --since with an id that no message has; other errors stay.
+// noSuchSince explains a not_found error of a --since that is no duration, time or message id. It returns other
+// errors unchanged.
 func (o *historyOptions) noSuchSince(err error) error {
 	if !errors.Is(err, api.CodeNotFound) || o.since == "" {
 		return err
@@ -141,7 +142,7 @@ func (o *historyOptions) noSuchSince(err error) error {
 	return notFound(view.Explain(err).Hint, "--since %s is not a duration, a time, or the id of a message", o.since)
 }
 
-// printRecorded prints messages of the journal: all, or those that contain the words.
+// printRecorded prints the messages of the journal that o selects, or those of them that contain the words.
 func printRecorded(ctx context.Context, a *app, words []string, o historyOptions) error {
 	done := a.working("searching")
 	defer done()
@@ -169,7 +170,7 @@ func printRecorded(ctx context.Context, a *app, words []string, o historyOptions
 	case len(found)+hidden == 0:
 		a.note("the journal is empty; \"teambridge watch\" records messages")
 	default:
-		// A message that was sent without a service is recorded a little later.
+		// A message that was sent without a service enters the journal a little later than its time.
 		slices.SortStableFunc(found, func(a, b api.Record) int { return a.FirstSeen.Compare(b.FirstSeen) })
 		defer a.hiddenNote(hidden)
 	}
@@ -180,11 +181,11 @@ func printRecorded(ctx context.Context, a *app, words []string, o historyOptions
 	return printHistory(a, found, fold)
 }
 
-// recorded returns the last records that q selects, oldest first: at most limit, if that is not
-// 0; with fold, a run of noise counts as one. hidden is the number of confirmations that were left out.
+// recorded returns the last records that q selects, oldest first, and the number of confirmations that were left
+// out. limit is the most records to return; 0 is all. With fold, a run of noise counts as one record.
 func (a *access) recorded(ctx context.Context, q api.SearchQuery, limit int, fold bool) (found []api.Record, hidden int, err error) {
 	found = []api.Record{}
-	n, folded := 0, false // how many were found, and whether the next one may be of the same run
+	n, folded := 0, false // the count so far, and whether the last record was noise
 	for more := true; more; {
 		if q.Limit = api.MaxMessages; limit > 0 && !fold {
 			q.Limit = min(q.Limit, limit-n)
@@ -216,8 +217,7 @@ func (a *access) recorded(ctx context.Context, q api.SearchQuery, limit int, fol
 	return found, hidden, nil
 }
 
-// printHistory prints messages of any team, with a line where the team changes. With fold, a run
-// of noise is a line.
+// printHistory prints records, with a heading where the team changes. With fold, a run of noise is one line.
 func printHistory(a *app, found []api.Record, fold bool) error {
 	var last teams.Instance
 	run := noise{app: a}
@@ -228,7 +228,7 @@ func printHistory(a *app, found []api.Record, fold bool) error {
 				return err
 			}
 		}
-		if fold && run.takes(r) {
+		if fold && run.add(r) {
 			continue
 		}
 		if err := run.print(); err != nil {
@@ -251,7 +251,7 @@ func printHistory(a *app, found []api.Record, fold bool) error {
 	return run.print()
 }
 
-// teamLine prints the team of the messages below.
+// teamLine prints a team as the heading of the messages below.
 func (c *console) teamLine(i teams.Instance) error {
 	made := ""
 	if i.CreatedAt > ledger.SessionTeamCreated {
@@ -302,7 +302,7 @@ a regular file.`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return export(cmd.Context(), a, o, output) },
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this file instead of stdout")
-	o.which(a, cmd)
+	o.selectionFlags(a, cmd)
 	return cmd
 }
 
@@ -314,7 +314,7 @@ func export(ctx context.Context, a *app, o historyOptions, output string) error 
 	export := func(w io.Writer) error { return o.noSuchSince(a.local().Export(ctx, w, q)) }
 	if output == "" {
 		if file, ok := a.out.W.(*os.File); ok {
-			if info, err := file.Stat(); err == nil && info.Mode().IsRegular() { // else the line would be in the middle of a pager
+			if info, err := file.Stat(); err == nil && info.Mode().IsRegular() { // on a pager, the progress line would appear in the middle of the text
 				defer a.working("exporting")()
 			}
 		}
@@ -324,7 +324,7 @@ func export(ctx context.Context, a *app, o historyOptions, output string) error 
 	return exportTo(output, export)
 }
 
-// exportTo replaces the file at path, or the one that a symbolic link there names.
+// exportTo replaces the file at path, or the file that a symbolic link there points to.
 func exportTo(path string, write func(io.Writer) error) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -427,7 +427,7 @@ func collectGarbage(ctx context.Context, a *app, o gcOptions) error {
 		return err
 	}
 	if most, both := o.maxMiB<<20, c.Bytes+c.Ledger; most > 0 && both > most {
-		// Each becomes smaller by the same part.
+		// Both shrink by the same factor.
 		share := float64(most) / float64(both)
 		more, err := j.Prune(ctx, before, max(int64(float64(c.Bytes)*share), 1))
 		if err != nil {
@@ -450,7 +450,7 @@ func collectGarbage(ctx context.Context, a *app, o gcOptions) error {
 	if err == nil {
 		err = root.Sweep()
 	}
-	if err != nil && !errors.As(err, new(*teams.NoRootError)) { // there may be no Claude directory
+	if err != nil && !errors.As(err, new(*teams.NoRootError)) { // without a Claude directory there is nothing to sweep
 		return err
 	}
 	const mib = 1 << 20

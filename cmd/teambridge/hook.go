@@ -52,10 +52,11 @@ Exit status: 0; 1 it could not wait: the dialog stays.`,
 	return cmd
 }
 
-// noDialog is after how long a hook ends whose session shows no dialog.
-const noDialog = time.Minute
+// dialogWithin is how long a session may take to show its dialog. After that, the hook ends.
+const dialogWithin = time.Minute
 
-// waitForPermit decides on what the session asks in which it is a hook, once a person has answered it elsewhere.
+// waitForPermit is the PermissionRequest hook. It waits until a person answers the dialog of its session with
+// "teambridge permit" or on the page, and prints that decision. It ends without one if the dialog is gone.
 func waitForPermit(ctx context.Context, a *app, pid int) error {
 	if entry, _ := a.lookup("CLAUDE_CODE_ENTRYPOINT"); entry != "cli" || pid <= 1 || !dialog.IsOn(a.state) {
 		return nil
@@ -66,7 +67,7 @@ func waitForPermit(ctx context.Context, a *app, pid int) error {
 	}
 	use, session, err := claude.HookUse(data)
 	if err != nil || use.Subagent != "" || use.Tool == "" {
-		return err // while a hook of a subagent runs, there is no dialog
+		return err // a subagent shows no dialog while its hook runs
 	}
 	root, err := a.root()
 	if err != nil {
@@ -74,7 +75,7 @@ func waitForPermit(ctx context.Context, a *app, pid int) error {
 	}
 	q := dialog.NewQuestion(use)
 	q.PID, q.Claude, q.Conversation = pid, root.Path(), session
-	var shown time.Time // the dialog
+	var shown time.Time // when the dialog appeared
 	over := func() bool {
 		p, _ := transcript.ProcessWith(root.Path(), pid)
 		q.Start = cmp.Or(q.Start, p.ProcStart)
@@ -86,7 +87,7 @@ func waitForPermit(ctx context.Context, a *app, pid int) error {
 		case p.Status == transcript.ProcessWaiting:
 			return !p.Changed.Equal(shown)
 		}
-		return p.Status != transcript.ProcessWaiting && (!shown.IsZero() || time.Since(q.At) > noDialog)
+		return p.Status != transcript.ProcessWaiting && (!shown.IsZero() || time.Since(q.At) > dialogWithin)
 	}
 	if over() {
 		return nil
@@ -136,10 +137,10 @@ Exit status: 0 there was no message; 1 it could not wait; 42 there is a message.
 	return cmd
 }
 
-// waitForMessage hands a message to the session in which it is a hook.
+// waitForMessage is the waiting hook. It waits for a message to its session, and prints it for the agent.
 func waitForMessage(ctx context.Context, a *app, pid int, unasked bool) error {
 	if entry, _ := a.lookup("CLAUDE_CODE_ENTRYPOINT"); entry != "cli" || pid <= 1 || !wake.Supported {
-		return nil // "claude -p" would not end
+		return nil // a headless "claude -p" would wait for the hook, and never end
 	}
 	if _, err := readHook(ctx, a); err != nil {
 		return err
@@ -174,7 +175,7 @@ func waitForMessage(ctx context.Context, a *app, pid int, unasked bool) error {
 	return exitStatus(stophook.WakeStatus)
 }
 
-// hookInput is what Claude Code gives a hook.
+// hookInput is the JSON that Claude Code gives a hook, as far as it is used.
 type hookInput struct {
 	Session    string `json:"session_id"`
 	Transcript string `json:"transcript_path"`
@@ -182,7 +183,7 @@ type hookInput struct {
 	Answer     string `json:"last_assistant_message"`
 }
 
-// pidFlag adds the flag that says in which process a hook was started.
+// pidFlag adds --pid, the process of Claude Code that started the hook.
 func pidFlag(cmd *cobra.Command, pid *int) {
 	cmd.Flags().IntVar(pid, "pid", 0, "the process of Claude Code")
 }
@@ -206,19 +207,19 @@ func readHook(ctx context.Context, a *app) (in hookInput, err error) {
 }
 
 const (
-	stopWithin  = time.Second // for the whole hook
+	stopWithin  = time.Second // limits the whole Stop hook
 	maxHookJSON = 4 << 20
 )
 
-// reportStop reports the end of a turn. Claude Code takes other exit statuses than 0 and 1 as
-// an order to go on.
+// reportStop reports the end of a turn. It exits with 0 or 1, since Claude Code treats any other status as an order
+// to continue the turn.
 func reportStop(ctx context.Context, a *app) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, stopWithin))
 	defer cancel()
 	a.leaveOpen = true
 	err := func() (err error) {
 		defer func() {
-			if r := recover(); r != nil { // which would end it with status 2
+			if r := recover(); r != nil { // a panic exits with status 2
 				err = fmt.Errorf("panic: %v", r)
 			}
 		}()
@@ -237,7 +238,7 @@ func recordStop(ctx context.Context, a *app) error {
 		return err
 	}
 	if l, err := a.local().Ledger(ctx); err != nil || l == nil {
-		return err // without a ledger nobody has sent anything
+		return err // without a ledger, nothing was ever sent
 	}
 	panes, err := a.local().OpenPanes(ctx)
 	if err != nil {

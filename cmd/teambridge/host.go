@@ -18,27 +18,26 @@ import (
 	"teambridge/status/view"
 )
 
-// With --host or $TEAMBRIDGE_HOST, operations are done by the service there, and by nothing else:
-// no file of this machine is read, and if that service does not answer, the command fails.
+// With --host or $TEAMBRIDGE_HOST, the service on that host does all operations. No file of this machine is read,
+// and if the service does not answer, the command fails.
 
-// elsewhere is a service that --host names.
-type elsewhere struct {
-	name   string      // as it was given
-	socket string      // of unix:PATH
-	host   ssh.Host    // else
-	remote string      // the program there
+// remoteHost is the service that --host names.
+type remoteHost struct {
+	name   string      // the value of --host
+	socket string      // the path of unix:PATH; empty: use host
+	host   ssh.Host    // where ssh connects to
+	remote string      // the teambridge program on that host; empty: the one in its $PATH
 	dialer *ssh.Dialer // nil for a socket
 }
 
-// bare are the commands that need neither files nor a service: --host means nothing to them.
-var bare = []string{"help", "completion", "version", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
+// hostless lists the commands that need neither files nor a service, and ignore --host.
+var hostless = []string{"help", "completion", "version", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
 
-// byPrograms are the commands that other programs run, which are about this machine whatever the
-// environment says.
-var byPrograms = []string{"mcp", "hook stop", "hook wait", "dial-stdio"}
+// runByPrograms lists the commands that other programs run. They ignore $TEAMBRIDGE_HOST.
+var runByPrograms = []string{"mcp", "hook stop", "hook wait", "dial-stdio"}
 
-// onlyOnes says of the other commands that cannot run with --host why that is.
-var onlyOnes = []struct{ command, why string }{
+// localCommands lists the other commands that cannot run with --host, and why.
+var localCommands = []struct{ command, why string }{
 	{"run", "it runs an agent in this terminal"},
 	{"query", "it runs an agent here"},
 	{"switch", "it waits at the files of the session"},
@@ -57,14 +56,14 @@ var onlyOnes = []struct{ command, why string }{
 	{"demo", "it runs here"},
 }
 
-// chooseHost finds out whether a command is for a service elsewhere, and connects to it.
+// chooseHost connects to the service of --host or $TEAMBRIDGE_HOST, if the command is for one.
 func (a *access) chooseHost(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed("host")
 	if a.hostName == "" && !given {
 		a.hostName, _ = a.lookup("TEAMBRIDGE_HOST")
 	}
 	command := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()), " ")
-	if a.hostName == "" || slices.Contains(bare, command) || !given && slices.Contains(byPrograms, command) {
+	if a.hostName == "" || slices.Contains(hostless, command) || !given && slices.Contains(runByPrograms, command) {
 		return nil
 	}
 	there, err := parseHost(a.hostName)
@@ -73,7 +72,7 @@ func (a *access) chooseHost(cmd *cobra.Command) error {
 	}
 	there.remote, _ = a.lookup("TEAMBRIDGE_REMOTE")
 	a.there = &there
-	if err := a.onlyHere(command); err != nil {
+	if err := a.localOnly(command); err != nil {
 		if !given {
 			f := view.Explain(err)
 			return usage(f.Hint+`; here: teambridge --host "" `+command, "%s", f.Message)
@@ -86,12 +85,12 @@ func (a *access) chooseHost(cmd *cobra.Command) error {
 	return a.connect(cmd.Context())
 }
 
-// onlyHere is the error of a command that cannot run with --host; nil if it can.
-func (a *access) onlyHere(command string) error {
+// localOnly returns the error for a command that cannot run with --host, or nil.
+func (a *access) localOnly(command string) error {
 	if a.there == nil {
 		return nil
 	}
-	for _, c := range onlyOnes {
+	for _, c := range localCommands {
 		if command == c.command || strings.HasPrefix(command, c.command+" ") {
 			return usage(a.there.line(command), "%s does not work with --host: %s", command, c.why)
 		}
@@ -99,20 +98,20 @@ func (a *access) onlyHere(command string) error {
 	return nil
 }
 
-func parseHost(name string) (elsewhere, error) {
+func parseHost(name string) (remoteHost, error) {
 	if path, ok := strings.CutPrefix(name, "unix:"); ok {
 		if path == "" {
-			return elsewhere{}, usage("as in: unix:/run/user/1000/tb.sock", "invalid host %q: the path is missing", name)
+			return remoteHost{}, usage("as in: unix:/run/user/1000/tb.sock", "invalid host %q: the path is missing", name)
 		}
 		path, err := filepath.Abs(path)
-		return elsewhere{name: name, socket: path}, err
+		return remoteHost{name: name, socket: path}, err
 	}
 	host, err := ssh.Parse(name)
-	return elsewhere{name: name, host: host}, err
+	return remoteHost{name: name, host: host}, err
 }
 
-// line says what to type to run a command there.
-func (e *elsewhere) line(command string) string {
+// line returns what to type to run a command on that host.
+func (e *remoteHost) line(command string) string {
 	line := "teambridge " + command
 	if e.socket != "" {
 		return "on the machine of the service: " + line
@@ -121,7 +120,7 @@ func (e *elsewhere) line(command string) string {
 	return "on that machine: " + e.host.Line(cmp.Or(e.remote, "teambridge")+" "+command, terminal)
 }
 
-// connect connects to the service there, which then does all operations.
+// connect connects to the service of --host, and makes it the backend.
 func (a *access) connect(ctx context.Context) error {
 	c, err := a.dial(ctx, false)
 	if err == nil {
@@ -130,14 +129,13 @@ func (a *access) connect(ctx context.Context) error {
 	return err
 }
 
-// dial connects to the service there. With batch, nobody is asked anything, and signals of the
-// terminal are not for ssh.
+// dial connects to the service of --host. With batch, ssh prompts for nothing, and ignores signals of the terminal.
 func (a *access) dial(ctx context.Context, batch bool) (*client.Client, error) {
 	opts := client.Options{Agent: a.agent, Broken: a.connectionBroke}
 	if e := a.there; e.socket != "" {
 		opts.Socket, opts.Patience = e.socket, cmp.Or(a.wait, answerWait)
 	} else {
-		var later io.Writer // none: what the attempts to connect again say would come for ever
+		var later io.Writer // by default, the errors of attempts to reconnect are not shown: they would never end
 		if a.verbose {
 			later = a.stderr
 		}
@@ -153,7 +151,7 @@ func (a *access) dial(ctx context.Context, batch bool) (*client.Client, error) {
 	a.debug("connecting to %s", a.there.name)
 	v, err := c.Version(ctx)
 	if failed, ok := errors.AsType[*ssh.Error](err); ok {
-		return nil, failed // it says all
+		return nil, failed // its text is complete
 	}
 	if err = cmp.Or(err, outdated(c, v)); err != nil {
 		return nil, err
@@ -187,8 +185,8 @@ func sshFault(e *ssh.Error) (api.Code, string) {
 	return api.CodeError, "see that this works: " + e.Host.Line(e.Remote+" version", false)
 }
 
-// unsure says of an error of sending a message under an id to a service elsewhere what is known of
-// the message. Other errors stay.
+// unsure adds to the error of a send through --host whether the message may have been sent. It returns other
+// errors unchanged.
 func (a *access) unsure(err error, id string) error {
 	u, ok := errors.AsType[*client.UnreachableError](err)
 	switch {
@@ -201,7 +199,7 @@ func (a *access) unsure(err error, id string) error {
 	return api.Decide(api.CodeUnknown, "send it again under the same id, which sends it once: teambridge send --id "+id, "it is not known whether the message %s was sent: %w", id, err)
 }
 
-// connectionBroke warns once that a stream broke and is connected again.
+// connectionBroke warns that the event stream broke and is being reconnected, once for each break.
 func (a *access) connectionBroke(err error) {
 	why := view.Describe(err)
 	if errors.Is(err, io.EOF) {
@@ -214,7 +212,7 @@ func (a *access) connectionBroke(err error) {
 	a.broken = true
 }
 
-// personDir is the directory of the person, "" on another machine.
+// personDir returns the current directory, or "" with --host.
 func (f *files) personDir() (string, error) {
 	if f.there != nil {
 		return "", nil
@@ -222,12 +220,12 @@ func (f *files) personDir() (string, error) {
 	return f.cwd()
 }
 
-// errNoFiles is the error of what would use files of this machine for a service elsewhere.
+// errNoFiles returns the internal error for a use of this machine's files with --host.
 func (f *files) errNoFiles() error {
 	return fmt.Errorf("internal error: files of this machine were asked for with --host %s", f.there.name)
 }
 
-// dirThere checks a directory or a file that a flag names, for a service elsewhere.
+// dirThere checks that a path in a flag is absolute, since with --host it is a path on that host.
 func dirThere(flag string, path *string) error {
 	if *path == "" || strings.HasPrefix(*path, "/") {
 		return nil

@@ -106,16 +106,16 @@ func TestEachCommandWithHost(t *testing.T) {
 		a.out = &stdio.Output{W: io.Discard}
 		command := strings.TrimPrefix(cmd.CommandPath(), "teambridge ")
 		err := a.chooseHost(cmd)
-		bare := slices.Contains(bare, command) || slices.Contains(byPrograms, command)
+		bare := slices.Contains(hostless, command) || slices.Contains(runByPrograms, command)
 		if (err == nil) != bare || err != nil && !errors.Is(err, api.CodeUsage) {
 			t.Errorf("%s: with an invalid host, the error is %v", command, err)
 		}
 	}
 	check(newRoot(newApp(host{}, nil), ""))
-	for _, c := range onlyOnes {
+	for _, c := range localCommands {
 		a := newApp(host{}, nil)
-		a.there = &elsewhere{name: "ssh://box", host: ssh.Host{Name: "box"}}
-		err := a.onlyHere(c.command)
+		a.there = &remoteHost{name: "ssh://box", host: ssh.Host{Name: "box"}}
+		err := a.localOnly(c.command)
 		f, status := explain(t.Context(), err)
 		if status != api.ExitUsage || !strings.Contains(f.Hint, "ssh ") || !strings.HasSuffix(f.Hint, " box teambridge "+c.command) {
 			t.Errorf("%s: %v, status %d", c.command, f, status)
@@ -127,7 +127,7 @@ func TestEachCommandWithHost(t *testing.T) {
 func TestUnsure(t *testing.T) {
 	t.Parallel()
 	a := newApp(host{}, nil)
-	a.there = &elsewhere{name: "ssh://box"}
+	a.there = &remoteHost{name: "ssh://box"}
 	lost := &ssh.Error{Host: ssh.Host{Name: "box"}, Why: ssh.Lost, Status: 255}
 	refused := &ssh.Error{Host: ssh.Host{Name: "box"}, Why: ssh.Failed, Status: 255}
 	for _, c := range []struct {

@@ -6,8 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// shortID is the id as tables show it: the beginning of one that was made at random or from
-// a digest. Others are shown whole.
+// shortID returns an id as tables show it: the beginning of a random id or a digest, and any other id in full.
 func shortID(id string) string {
 	const digits = 8
 	if u, err := uuid.Parse(id); err == nil && len(id) == 36 && (u.Version() == 4 || u.Version() == 5) {

@@ -20,12 +20,13 @@ import (
 	"teambridge/teams/rawjson"
 )
 
+// line is a line of standard input: a prompt, or the answer to a question.
 type line struct {
 	Text     string    `json:"text"`
 	Mode     mode.Mode `json:"mode"`
 	Isolated bool      `json:"isolated"`
 
-	// The answer to a question of the agent.
+	// The answer to a question of the agent, if Permit is set.
 	Permit  string            `json:"permit"`
 	Digest  string            `json:"digest"`
 	Allow   bool              `json:"allow"`
@@ -38,8 +39,7 @@ func (l line) answer() fleet.Answer {
 	return fleet.Answer{Question: l.Permit, Digest: l.Digest, Allow: l.Allow, Session: l.Session, Answers: l.Answers, Reason: l.Reason}
 }
 
-// input gives the lines of standard input to the agent, and refuses invalid ones with a
-// warning.
+// input passes the lines of standard input to the agent. It refuses invalid lines with a warning.
 func (r *agentRun) input(ctx context.Context) {
 	lines, take := stdio.NewLines(r.app.stdin, stdio.MaxLine), r.line
 	if r.opts.input == inWire {
@@ -70,7 +70,7 @@ func (r *agentRun) input(ctx context.Context) {
 	r.over()
 }
 
-// line gives one line of standard input to the agent, or answers its question.
+// line passes one line of standard input to the agent, as a prompt or as the answer to its question.
 func (r *agentRun) line(ctx context.Context, text []byte) error {
 	if a, ok := r.keyboardAnswer(string(text)); ok {
 		return r.prompter.Answer(a)
@@ -88,8 +88,7 @@ func (r *agentRun) line(ctx context.Context, text []byte) error {
 	return err
 }
 
-// payload gives one line of standard input, with --input wire, to the agent, or answers
-// its question.
+// payload is line for --input wire: the line is a payload of the session protocol, or the answer to a question.
 func (r *agentRun) payload(ctx context.Context, text []byte) error {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil
@@ -122,14 +121,14 @@ func (r *agentRun) payload(ctx context.Context, text []byte) error {
 	return nil
 }
 
-// isAnswer tells the answer to a question from a payload, which has a role.
+// isAnswer reports whether a line answers a question. A payload has a role instead.
 func isAnswer(text []byte) bool {
 	var keys map[string]json.RawMessage
-	_ = json.Unmarshal(text, &keys) // a value that is not an object has no keys
+	_ = json.Unmarshal(text, &keys) // without an object, there are no keys
 	return keys["permit"] != nil && keys["role"] == nil
 }
 
-// noteDropped says how many payloads were dropped.
+// noteDropped notes how many payloads were dropped.
 func (r *agentRun) noteDropped() {
 	r.mu.Lock()
 	n := r.dropped
@@ -144,13 +143,13 @@ func (r *agentRun) noteDropped() {
 	r.app.note("%s in the %s form dropped, since %s is %s", plural(n, "payload"), r.payloads.Dropped(), relay.ModernVariable, state)
 }
 
-// modeMapFlag adds the flag that run and serve share.
+// modeMapFlag adds --permission-mode-map, which run and serve share.
 func modeMapFlag(cmd *cobra.Command, list *string) {
 	cmd.Flags().StringVar(list, "permission-mode-map", "", "permission modes of session protocol payloads, as NAME=MODE,NAME=MODE; such as yolo=bypassPermissions,read-only=plan")
 	must(cmd.RegisterFlagCompletionFunc("permission-mode-map", cobra.FixedCompletions([]string{"read-only=", "safe-yolo=", "yolo="}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)))
 }
 
-// payloads says how payloads of the session protocol are taken.
+// payloads returns the settings for payloads of the session protocol.
 func payloads(a *app, modes string) (p relay.Payloads, err error) {
 	if p.PermissionModes, err = relay.ParsePermissionModes(modes); err != nil {
 		return p, usage("such as yolo=bypassPermissions,read-only=plan", "--permission-mode-map: %w", err)

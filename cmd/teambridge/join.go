@@ -30,7 +30,7 @@ could not be locked.`,
 		Example: `  teambridge join --team myteam --as alice`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("as") && remote != "" {
-				as = "" // it follows from the member
+				as = "" // the default is derived from the member
 			}
 			to, err := a.target(cmd.Context())
 			if err != nil {

@@ -23,5 +23,5 @@ func (f *files) journal(ctx context.Context) (*journal.Journal, error) {
 	return j, err
 }
 
-// journalWait is how long a command that can do without the journal waits for its lock.
+// journalWait limits the wait for the journal's lock in a command that works without the journal.
 const journalWait = 2 * time.Second

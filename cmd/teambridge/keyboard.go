@@ -15,8 +15,8 @@ func (r *agentRun) atKeyboard() bool {
 	return r.app.keyboard && r.opts.input == inLines && r.opts.output == outText
 }
 
-// askAtKeyboard returns what to print when a question is asked, or is no longer open.
-func (r *agentRun) askAtKeyboard(q fleet.Question, open bool) []byte {
+// changeOpen returns what to print when a question is asked, or is no longer open.
+func (r *agentRun) changeOpen(q fleet.Question, open bool) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if open {
@@ -32,11 +32,11 @@ func (r *agentRun) askAtKeyboard(q fleet.Question, open bool) []byte {
 			return nil
 		}
 	}
-	return sayLine("question", keyboardText(r.open[0]))
+	return stderrLine("question", questionPrompt(r.open[0]))
 }
 
-// keyboardText asks a person a question.
-func keyboardText(q fleet.Question) string {
+// questionPrompt asks a person a question.
+func questionPrompt(q fleet.Question) string {
 	shown := api.Question(q)
 	var b strings.Builder
 	switch q.Kind {

@@ -379,7 +379,7 @@ func (v *remoteView) event(e agent.Event) {
 
 // askedLocal prints a question of the agent.
 func (l *localRun) askedLocal(q fleet.Question, open bool) {
-	if line := l.askAtKeyboard(q, open); line != nil {
+	if line := l.changeOpen(q, open); line != nil {
 		_, _ = l.screen.Write(line)
 	}
 }

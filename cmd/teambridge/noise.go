@@ -15,7 +15,7 @@ type noise struct {
 }
 
 // takes adds a message if it is one of those, and reports whether it is.
-func (n *noise) takes(r api.Record) bool {
+func (n *noise) add(r api.Record) bool {
 	if isNoise(r) {
 		n.list = append(n.list, r)
 		return true
@@ -32,11 +32,12 @@ func (n *noise) print() error {
 	}
 	list := n.list
 	n.list = nil
-	return n.app.printf("%s\n", n.paint(dim, clock(list[0].FirstSeen)+"  "+escape(noiseWords(list), false)))
+	return n.app.printf("%s\n", n.paint(dim, clock(list[0].FirstSeen)+"  "+escape(noiseSummary(list), false)))
 }
 
-// noiseWords says what messages that nobody needs to read are about, such as "worker, tester: idle · 14 times, the last at 15:04:05".
-func noiseWords(list []api.Record) string {
+// noiseSummary sums up messages that nobody needs to read, such as "worker, tester: idle · 14 times, the last at
+// 15:04:05".
+func noiseSummary(list []api.Record) string {
 	var words []string
 	names := map[string][]string{} // by word
 	for _, r := range list {

@@ -16,8 +16,8 @@ import (
 	"teambridge/status/view"
 )
 
-// warnOf warns of err. That a database is damaged is said once and in short: doctor says what to do.
-func (f *files) warnOf(err error) {
+// warnError warns of err. That a database is damaged is said once and in short: doctor says what to do.
+func (f *files) warnError(err error) {
 	text := view.Describe(err)
 	if e, ok := errors.AsType[*ledger.Error](err); ok && errors.Is(err, ledger.ErrCorrupt) {
 		if _, again := f.damaged.LoadOrStore(e.Path, true); again {
@@ -70,7 +70,7 @@ func (a *access) local() *bridge.Local {
 		a.onFiles = bridge.New(bridge.Options{
 			Root: a.root, Ledger: a.ledger, Journal: a.journal, State: a.state, Locker: a.locks(), Tmux: tmux, RecordWithin: cmp.Or(a.wait, journalWait),
 			LookupEnv: a.lookup, Dir: dir, AnswerWithin: a.wait, Version: build(),
-			Warn: a.warnOf, Debug: a.debug,
+			Warn: a.warnError, Debug: a.debug,
 			Idle: func() string {
 				a.choosing.Lock()
 				defer a.choosing.Unlock()

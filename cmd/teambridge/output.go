@@ -78,7 +78,7 @@ func (c *console) note(format string, args ...any) {
 }
 
 func (c *console) warn(format string, args ...any) {
-	c.tell(c.warning(fmt.Sprintf(format, args...)))
+	c.writeStderr(c.warning(fmt.Sprintf(format, args...)))
 }
 
 // warning is the line that warns of text.
@@ -88,7 +88,7 @@ func (c *console) warning(text string) []byte {
 			return line
 		}
 	}
-	return sayLine("warning", text)
+	return stderrLine("warning", text)
 }
 
 func (c *console) debug(format string, args ...any) {
@@ -98,11 +98,11 @@ func (c *console) debug(format string, args ...any) {
 }
 
 func (c *console) say(what, text string) {
-	c.tell(sayLine(what, text))
+	c.writeStderr(stderrLine(what, text))
 }
 
 // tell writes a line to stderr. An error could not be reported anywhere.
-func (c *console) tell(line []byte) {
+func (c *console) writeStderr(line []byte) {
 	c.progress.Aside(func() { c.stderr.Write(line) })
 }
 
@@ -137,8 +137,8 @@ func (c *console) queueOutput(leftOut func(stdio.Missing) []byte, failed func(er
 	}
 }
 
-// sayLine is a line on stderr for a person.
-func sayLine(what, text string) []byte {
+// stderrLine is a line on stderr for a person.
+func stderrLine(what, text string) []byte {
 	return fmt.Appendf(nil, "%s: %s\n", what, escape(text, true))
 }
 
@@ -161,7 +161,7 @@ func (a *app) fail(ctx context.Context, err error) int {
 	}
 	if a.json {
 		if line, err := jsonLine(map[string]api.Error{"error": f}); err == nil {
-			a.tell(line)
+			a.writeStderr(line)
 			return status
 		}
 	}

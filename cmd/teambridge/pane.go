@@ -222,7 +222,7 @@ func testPane(ctx context.Context, a *app, args []string, n api.NewPane, policy 
 	var t api.PaneTest
 	if len(args) > 0 {
 		t, err = a.bridge(ctx).TestPane(ctx, args[0], policy)
-	} else if err = a.onlyHere("pane test --pane"); err == nil {
+	} else if err = a.localOnly("pane test --pane"); err == nil {
 		if n.Socket, err = a.socket(n.Socket); err != nil {
 			return err
 		}

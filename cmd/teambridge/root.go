@@ -92,8 +92,8 @@ type access struct {
 type files struct {
 	console
 	claudeDir string
-	state     string     // the directory of our own files
-	there     *elsewhere // what --host names; nil: the service, or the files, of this machine
+	state     string      // the directory of our own files
+	there     *remoteHost // what --host names; nil: the service, or the files, of this machine
 	locker    *lockedfile.Locker
 	lazy      sync.Mutex // of dir and sends
 	dir       *teams.Root
@@ -102,7 +102,7 @@ type files struct {
 	opening   sync.Mutex // of opened
 	opened    []func() error
 	leaveOpen bool     // closing the ledger would wait for the disk; see [ledger.Ledger.Close]
-	damaged   sync.Map // by path; see warnOf
+	damaged   sync.Map // by path; see warnError
 }
 
 // console is where a command prints.

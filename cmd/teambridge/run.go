@@ -520,10 +520,10 @@ func (r *agentRun) over() {
 // nobody can see is denied, since the agent would wait forever.
 func (r *agentRun) asked(q fleet.Question, open bool) {
 	// Even with --json, since somebody has to answer.
-	line := sayLine("question", fmt.Sprintf(`the agent wants to use %s %s; answer with {"permit": %q, "digest": %q, "allow": true}, or false`, q.Tool, q.Input, q.ID, q.Digest))
+	line := stderrLine("question", fmt.Sprintf(`the agent wants to use %s %s; answer with {"permit": %q, "digest": %q, "allow": true}, or false`, q.Tool, q.Input, q.ID, q.Digest))
 	to := r.errors
 	if r.atKeyboard() {
-		if line = r.askAtKeyboard(q, open); line == nil {
+		if line = r.changeOpen(q, open); line == nil {
 			return
 		}
 	} else if r.opts.output == outEvents {

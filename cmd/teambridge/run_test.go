@@ -213,7 +213,7 @@ func TestRunAsksAtTheTerminal(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			go func() { decided <- ask(t.Context(), test.use) }()
 			synctest.Wait()
-			if line := r.askAtKeyboard(fleet.Question{ID: "x", Tool: "Later"}, true); line != nil {
+			if line := r.changeOpen(fleet.Question{ID: "x", Tool: "Later"}, true); line != nil {
 				t.Errorf("two questions at once: %s", line)
 			}
 			a, ok := r.keyboardAnswer(test.typed)

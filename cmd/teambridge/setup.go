@@ -235,14 +235,14 @@ func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions, names
 
 // agrees asks the person at the terminal a question. The error is io.EOF if there is no answer.
 func (c *console) agrees(ctx context.Context, answers *bufio.Reader, question string) (bool, error) {
-	c.tell([]byte(escape(question, false) + "? [y/N] "))
+	c.writeStderr([]byte(escape(question, false) + "? [y/N] "))
 	var answer string
 	var err error
 	if err := interruptibly(ctx, func() { answer, err = answers.ReadString('\n') }); err != nil {
 		return false, err
 	}
 	if err != nil {
-		c.tell([]byte("\n"))
+		c.writeStderr([]byte("\n"))
 		return false, err
 	}
 	answer = strings.ToLower(strings.TrimSpace(answer))

@@ -44,7 +44,7 @@ Exit status: 0, even if there are none; 3 there is no Claude directory.`,
 func allTeams(ctx context.Context, a *app) ([]api.Team, error) {
 	list, err := a.bridge(ctx).Teams(ctx)
 	if err != nil && list != nil {
-		a.warnOf(fmt.Errorf("%w; panes are not known", err))
+		a.warnError(fmt.Errorf("%w; panes are not known", err))
 		err = nil
 	}
 	return list, err
@@ -127,7 +127,7 @@ func listMembers(ctx context.Context, a *app) error {
 	}
 	infos, err := a.bridge(ctx).Members(ctx, to.Team)
 	if err != nil && infos != nil {
-		a.warnOf(fmt.Errorf("%w; relays are not shown", err))
+		a.warnError(fmt.Errorf("%w; relays are not shown", err))
 	} else if err != nil {
 		return err
 	}

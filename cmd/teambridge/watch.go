@@ -266,7 +266,7 @@ func (v *viewer) show(r api.Record) error {
 			return err
 		}
 	}
-	if !v.opts.protocol && v.run.takes(r) {
+	if !v.opts.protocol && v.run.add(r) {
 		return nil // told with the next message: it says nothing that cannot wait
 	}
 	if err := v.run.print(); err != nil {
