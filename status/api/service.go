@@ -262,6 +262,7 @@ const (
 	EventRelay    = "relay"    // RelayEvent
 	EventEnvelope = "envelope" // Envelope
 	EventReset    = "reset"    // Reset
+	EventQuestion = "question" // QuestionEvent
 )
 
 // Event is one event of a stream. One of the pointers is set, or none if this package
@@ -277,6 +278,7 @@ type Event struct {
 	Relay    *RelayEvent
 	Envelope *Envelope
 	Reset    *Reset
+	Question *QuestionEvent
 
 	Data json.RawMessage // as it came
 }
@@ -300,6 +302,19 @@ type MessageEvent struct {
 	Seq     int64  `json:"seq"` // of the change; the message has its own
 	Change  string `json:"change" enum:"appeared,read,gone"`
 	Message Record `json:"message"`
+}
+
+// The changes of questions.
+const (
+	QuestionAsked    = "asked"
+	QuestionAnswered = "answered"
+)
+
+// QuestionEvent says that an agent asks something, or no longer does. What was open when the stream began is in its first
+// snapshot, which is not news.
+type QuestionEvent struct {
+	Change   string    `json:"change" enum:"asked,answered"` // answered: here or elsewhere; or the agent no longer waits
+	Question Attention `json:"question"`                     // as in the snapshot
 }
 
 // Envelope says that an agent said or did something.

@@ -145,7 +145,7 @@ func (c *conn) stream(ctx context.Context, r *op.Route, q any, after string) ite
 				fail(err)
 				return
 			}
-			if e.Seq <= last && e.Snapshot == nil && e.Reset == nil {
+			if e.Seq <= last && e.Snapshot == nil && e.Reset == nil && e.Question == nil {
 				continue // the service repeats it
 			}
 			last = e.Seq
@@ -244,6 +244,8 @@ func decode(e *Event) error {
 		v = &e.Envelope
 	case api.EventReset:
 		v = &e.Reset
+	case api.EventQuestion:
+		v = &e.Question
 	default:
 		return nil
 	}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -38,9 +40,10 @@ type Stream struct {
 	shown   <-chan struct{} // a snapshot shows something else; nil: nothing tells
 	done    func()
 	root    string
-	at      journal.Position // of the last change that was sent or skipped
-	known   bool             // the position to begin after is one of this journal
-	shot    []byte           // the last snapshot
+	at      journal.Position         // of the last change that was sent or skipped
+	known   bool                     // the position to begin after is one of this journal
+	shot    []byte                   // the last snapshot
+	asked   map[string]api.Attention // the questions in it, by id
 	sink    Sink
 	checked time.Time // when the state was last read
 }
@@ -300,10 +303,45 @@ func (s *Stream) show(shot api.Snapshot) error {
 	if err != nil || bytes.Equal(data, s.shot) {
 		return err
 	}
+	first := s.shot == nil
 	s.shot = data
 	e := s.event(api.EventSnapshot)
 	e.Snapshot, e.Data = &shot, data
-	return s.sink.Event(e)
+	if err := s.sink.Event(e); err != nil {
+		return err
+	}
+	return s.questions(shot.Attention, first)
+}
+
+// questions sends which questions are new since the last snapshot, and which are no longer open.
+func (s *Stream) questions(open []api.Attention, first bool) error {
+	var news []api.QuestionEvent
+	asked := map[string]api.Attention{}
+	for _, a := range open {
+		if a.Question == nil {
+			continue
+		}
+		asked[a.ID] = a
+		if _, known := s.asked[a.ID]; !known {
+			news = append(news, api.QuestionEvent{Change: api.QuestionAsked, Question: a})
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.asked)) {
+		if _, still := asked[id]; !still {
+			news = append(news, api.QuestionEvent{Change: api.QuestionAnswered, Question: s.asked[id]})
+		}
+	}
+	if s.asked = asked; first {
+		return nil
+	}
+	for i := range news {
+		e := s.event(api.EventQuestion)
+		e.Question = &news[i]
+		if err := s.sink.Event(e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reset tells the client to read everything again, and continues at the end of the journal.

@@ -112,6 +112,8 @@ func eventData(v api.Event) any {
 		return v.Relay
 	case api.EventEnvelope:
 		return v.Envelope
+	case api.EventQuestion:
+		return v.Question
 	}
 	return v.Reset
 }

@@ -173,7 +173,7 @@ func TestDocumentHasTheFields(t *testing.T) {
 		api.Receipt{}, api.Page{}, api.Found{}, api.Hit{}, api.Answer{}, api.Piece{}, api.Work{}, api.Envelope{}, api.Envelopes{},
 		api.NewMessage{}, api.Scope{}, api.NewBroadcast{}, api.Report{}, api.Finding{}, api.Sent{}, api.SentPayloads{}, api.PayloadResult{},
 		api.RelayEntry{}, api.Place{}, api.NewPlace{}, api.Placed{}, api.Question{}, api.Asked{}, api.Hold{}, api.NewRelay{}, api.Permit{}, api.Delivery{}, api.RelayEvent{},
-		api.Pane{}, api.PaneLook{}, api.PaneTest{}, api.NewPane{}, api.Error{}, api.MarkRead{}, api.Marked{}, api.Rows{}, api.NewQuestion{}, api.NewReply{}, api.Replied{}, api.Answered{}, api.Message{}, api.Happened{}, api.LineError{}, api.NewJoin{}, api.Links{}, api.Machine{}, api.NewLink{}, api.NewMachine{}, api.NewShare{}, api.Leave{}, api.Membership{}, api.Snapshot{}, api.Attention{}, api.Dismiss{}, api.MessageEvent{}, api.Reset{}, api.Problem{},
+		api.Pane{}, api.PaneLook{}, api.PaneTest{}, api.NewPane{}, api.Error{}, api.MarkRead{}, api.Marked{}, api.Rows{}, api.NewQuestion{}, api.NewReply{}, api.Replied{}, api.Answered{}, api.Message{}, api.Happened{}, api.LineError{}, api.NewJoin{}, api.Links{}, api.Machine{}, api.NewLink{}, api.NewMachine{}, api.NewShare{}, api.Leave{}, api.Membership{}, api.Snapshot{}, api.Attention{}, api.Dismiss{}, api.MessageEvent{}, api.Reset{}, api.QuestionEvent{}, api.Problem{},
 		api.Tasks{}, api.Task{}, api.TaskHistory{}, api.TaskChange{}, api.FileChanges{}, api.Patch{}, api.Usage{}, api.UsageRow{},
 	}
 	named := map[string]bool{}

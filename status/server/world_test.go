@@ -252,7 +252,7 @@ func (e *events) next() (event, error) {
 			}
 			name := map[string]string{
 				api.EventSnapshot: "Snapshot", api.EventMessage: "MessageEvent", api.EventReceipt: "Receipt", api.EventRelay: "RelayEvent", api.EventReset: "Reset",
-				api.EventEnvelope: "Envelope",
+				api.EventEnvelope: "Envelope", api.EventQuestion: "QuestionEvent",
 			}[ev.name]
 			if err := e.doc.check(ev.data, "components", "schemas", name); err != nil {
 				e.t.Errorf("%s: %v in %s", ev.name, err, ev.data)

@@ -87,7 +87,8 @@ var Usage = Op[api.UsageQuery, api.Usage]{
 
 // Get a stream of server-sent events.
 //
-// Events: snapshot (Snapshot), first and after each change; message (MessageEvent), receipt (Receipt), relay (RelayEvent)
+// Events: snapshot (Snapshot), first and after each change, and question (QuestionEvent) after it, for each that an agent asks
+// since, or that is no longer open; message (MessageEvent), receipt (Receipt), relay (RelayEvent)
 // and envelope (Envelope), in the order of the journal; reset (Reset), if events were pruned before they were sent, or the
 // client's id is from another journal: the client must read everything again. Each event has an id: the name of an epoch of
 // the journal, "-" and a seq. A client that sends it as Last-Event-ID, as browsers do, or as after, continues after it

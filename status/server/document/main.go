@@ -133,7 +133,7 @@ func document() ([]byte, error) {
 // streamed are the types of events and of lines.
 var streamed = []reflect.Type{
 	reflect.TypeFor[api.Snapshot](), reflect.TypeFor[api.MessageEvent](), reflect.TypeFor[api.Receipt](), reflect.TypeFor[api.RelayEvent](),
-	reflect.TypeFor[api.Envelope](), reflect.TypeFor[api.Reset](), reflect.TypeFor[api.LineError](),
+	reflect.TypeFor[api.Envelope](), reflect.TypeFor[api.Reset](), reflect.TypeFor[api.QuestionEvent](), reflect.TypeFor[api.LineError](),
 }
 
 // lines breaks JSON into lines: one for each path and method, and one for each property of a schema.

@@ -24,6 +24,7 @@ export type Event =
   | EventOf<"receipt", Schemas["Receipt"]>
   | EventOf<"relay", Schemas["RelayEvent"]>
   | EventOf<"envelope", Schemas["Envelope"]>
+  | EventOf<"question", Schemas["QuestionEvent"]>
   | EventOf<"reset", Schemas["Reset"]>;
 
 export interface StreamOptions {
@@ -99,7 +100,7 @@ async function* stream(transport: Transport, silence: number, path: string, quer
       if (tooLarge[0]) throw new SkewError(transport.where, "an event is too large", { cause: tooLarge[0] });
       for (const message of messages.splice(0)) {
         const event = decode(transport, message);
-        if (event.seq <= last && event.name !== "snapshot" && event.name !== "reset") continue; // the service repeats it
+        if (event.seq <= last && !["snapshot", "question", "reset"].includes(event.name)) continue; // the service repeats it
         last = event.seq;
         yield event;
       }

@@ -1586,7 +1586,7 @@ export interface paths {
         };
         /**
          * Get a stream of server-sent events.
-         * @description Events: snapshot (Snapshot), first and after each change; message (MessageEvent), receipt (Receipt), relay (RelayEvent) and envelope (Envelope), in the order of the journal; reset (Reset), if events were pruned before they were sent, or the client's id is from another journal: the client must read everything again. Each event has an id: the name of an epoch of the journal, "-" and a seq. A client that sends it as Last-Event-ID, as browsers do, or as after, continues after it without a gap or a repeat. Every 15 s there is a comment. Browsers connect again 1 s after a stream broke. A client that reads nothing for 10 s is dropped, and may connect again.
+         * @description Events: snapshot (Snapshot), first and after each change, and question (QuestionEvent) after it, for each that an agent asks since, or that is no longer open; message (MessageEvent), receipt (Receipt), relay (RelayEvent) and envelope (Envelope), in the order of the journal; reset (Reset), if events were pruned before they were sent, or the client's id is from another journal: the client must read everything again. Each event has an id: the name of an epoch of the journal, "-" and a seq. A client that sends it as Last-Event-ID, as browsers do, or as after, continues after it without a gap or a repeat. Every 15 s there is a comment. Browsers connect again 1 s after a stream broke. A client that reads nothing for 10 s is dropped, and may connect again.
          */
         get: {
             parameters: {
@@ -4127,6 +4127,16 @@ export interface components {
             }[];
             /** @description rules that can be allowed for the session, such as Bash(go test *) */
             session?: string[];
+        };
+        /** @description QuestionEvent says that an agent asks something, or no longer does. What was open when the stream began is in its first snapshot, which is not news. */
+        QuestionEvent: {
+            /**
+             * @description answered: here or elsewhere; or the agent no longer waits
+             * @enum {string}
+             */
+            change: "asked" | "answered";
+            /** @description as in the snapshot */
+            question: components["schemas"]["Attention"];
         };
         /** @description Receipt says what happened to a sent message. */
         Receipt: {
