@@ -356,7 +356,8 @@ type Problem struct {
 	Status  int      `json:"status"`
 	Detail  string   `json:"detail"` // what went wrong
 	Code    Code     `json:"code"`
-	Hint    string   `json:"hint"`              // what to do about it; may be empty
+	Hint    string   `json:"hint"`              // what to do about it, with operations as method and path; may be empty
+	Command string   `json:"command,omitempty"` // the same for a person at the command line, if that is another text
 	Nearest []string `json:"nearest,omitempty"` // names similar to one that was not found, or of teams that could be meant
 	Option  string   `json:"option,omitempty"`  // of the request, which cannot have it
 }

@@ -49,6 +49,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if problem.Status >= http.StatusInternalServerError {
 		s.log.Warn("a request failed", "method", r.Method, "path", r.URL.Path, "code", problem.Code, "err", err)
 	}
+	if hint := operations(problem.Hint); hint != problem.Hint {
+		problem.Hint, problem.Command = hint, problem.Hint
+	}
 	if err := writeAs(w, api.ProblemType, problem.Status, problem); err != nil {
 		s.log.Error("an answer cannot be written as JSON", "err", err)
 	}

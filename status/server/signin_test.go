@@ -272,8 +272,8 @@ func TestCodes(t *testing.T) {
 func TestSignInWithoutAddress(t *testing.T) {
 	t.Parallel()
 	r := newWorld(t).start(t, paged)
-	if p := problem(t, r.ask(t, "POST", "/v1/sign-in", ""), api.CodeRefused); !strings.Contains(p.Hint, "--listen") {
-		t.Errorf("hint %q", p.Hint)
+	if p := problem(t, r.ask(t, "POST", "/v1/sign-in", ""), api.CodeRefused); !strings.Contains(p.Command, "--listen") || p.Hint != "" {
+		t.Errorf("hint %q, command %q", p.Hint, p.Command)
 	}
 	// The socket needs no cookie, and no token to make one of.
 	res, err := r.client.Get("http://teambridge/?code=x")

@@ -182,6 +182,9 @@ func problem(t testing.TB, a answer, code api.Code) api.Problem {
 	if p.Code != code || p.Status != a.status {
 		t.Errorf("%s %d, want %s: %s", p.Code, p.Status, code, a.body)
 	}
+	if strings.Contains(p.Hint, "teambridge ") {
+		t.Errorf("the hint is a command: %s", p.Hint)
+	}
 	return p
 }
 

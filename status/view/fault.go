@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ func classify(err error) (api.Code, string) {
 	case errors.As(err, &decided):
 		return decided.Code, decided.Hint
 	case errors.As(err, &problem):
-		return problem.Code, problem.Hint
+		return problem.Code, cmp.Or(problem.Command, problem.Hint)
 	case errors.Is(err, lockedfile.ErrReplaced) && !errors.Is(err, lockedfile.ErrClobbered):
 		return api.CodeUnknown, "look for the message with: teambridge read; then send it again under the same id"
 	case errors.Is(err, lockedfile.ErrCompromised):

@@ -4090,8 +4090,10 @@ export interface components {
             detail: string;
             /** @enum {string} */
             code: "ambiguous_team" | "body" | "body_too_large" | "busy" | "compromised" | "conflict" | "corrupt" | "error" | "forbidden" | "foreign_lock" | "gone" | "id_taken" | "interrupted" | "invalid" | "locked" | "lost" | "method" | "no_answer" | "no_ledger" | "no_route" | "not_found" | "not_in_flight" | "output" | "permission" | "read_only" | "refused" | "timeout" | "too_large" | "too_many" | "unauthorized" | "unavailable" | "unknown" | "usage";
-            /** @description what to do about it; may be empty */
+            /** @description what to do about it, with operations as method and path; may be empty */
             hint: string;
+            /** @description the same for a person at the command line, if that is another text */
+            command?: string;
             /** @description names similar to one that was not found, or of teams that could be meant */
             nearest?: string[];
             /** @description of the request, which cannot have it */
