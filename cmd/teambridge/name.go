@@ -13,7 +13,8 @@ func newName(a *app) *cobra.Command {
 		Long: `Give a session in no team a name of your own.
 
 All commands and the page take it and show it, in what was said before, too. An
-empty name ('') takes it away.
+empty name ('') takes it away. A name has no spaces, and nothing else for which
+a shell needs quotes, so that it can be typed anywhere.
 
 The session keeps it when it is moved to the background, after /clear, and when
 it is resumed: Claude Code resumes it with the same id. A fork (--fork-session)

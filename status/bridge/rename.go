@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
@@ -62,6 +63,10 @@ func (c *Control) free(ctx context.Context, of pane.Pane, name string) error {
 	switch _, err := strconv.Atoi(name); {
 	case err == nil:
 		return no("a number is that of a process")
+	case strings.ContainsFunc(name, unicode.IsSpace), strings.ContainsAny(name, "'\"`$&|;<>()[]{}*?!#~"):
+		return no("a shell takes it only in quotes")
+	case name[0] == '-':
+		return no("it begins as a flag does")
 	case strings.Contains(name, "@"):
 		return no("what follows @ is a team")
 	case name == mail.User, name == pane.Stranger, name == "operator", strings.EqualFold(name, "lead"):
