@@ -75,6 +75,14 @@ type Remote interface {
 	Key(terminal.Key)                // handles a key that is not for the switch
 }
 
+// StoreOf returns the part of a ledger that a handoff needs.
+func StoreOf(l *ledger.Ledger) Store {
+	return struct {
+		ledger.Sessions
+		ledger.Deliveries
+	}{l.Sessions, l.Deliveries}
+}
+
 // Store is the part of a [ledger.Ledger] that a handoff needs.
 type Store interface {
 	Session(context.Context, inbox.InboxKey) (ledger.Session, bool, error)
