@@ -10,12 +10,13 @@ import (
 	"teambridge/status/api"
 )
 
-// atKeyboard reports whether a person answers questions at the terminal.
+// atKeyboard reports whether a person can answer questions at the terminal.
 func (r *agentRun) atKeyboard() bool {
 	return r.app.keyboard && r.opts.input == inLines && r.opts.output == outText
 }
 
-// changeOpen returns what to print when a question is asked, or is no longer open.
+// changeOpen adds a question to the open ones, or removes it, and returns the question to print next, if any. Only
+// one is printed at a time.
 func (r *agentRun) changeOpen(q fleet.Question, open bool) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,7 +36,7 @@ func (r *agentRun) changeOpen(q fleet.Question, open bool) []byte {
 	return stderrLine("question", questionPrompt(r.open[0]))
 }
 
-// questionPrompt asks a person a question.
+// questionPrompt returns the text that asks a person a question, with the possible answers.
 func questionPrompt(q fleet.Question) string {
 	shown := api.Question(q)
 	var b strings.Builder
@@ -45,7 +46,7 @@ func questionPrompt(q fleet.Question) string {
 	case agent.AsksPerson:
 		fmt.Fprintf(&b, "the agent asks: %s\n", q.Input)
 	default:
-		fmt.Fprintf(&b, "the agent wants to use %s\n", escape(questionText(shown), false)) // its lines are not ours
+		fmt.Fprintf(&b, "the agent wants to use %s\n", escape(questionText(shown), false)) // the agent must not print lines of its own
 	}
 	switch asked := shown.Asked(); {
 	case len(asked) == 1:
@@ -60,7 +61,7 @@ func questionPrompt(q fleet.Question) string {
 	return b.String()
 }
 
-// keyboardAnswer returns the answer that a line gives to the question that was asked.
+// keyboardAnswer parses a line as the answer to the question that was printed last.
 func (r *agentRun) keyboardAnswer(text string) (a fleet.Answer, ok bool) {
 	if !r.atKeyboard() {
 		return a, false

@@ -215,7 +215,7 @@ func listLinks(ctx context.Context, a *app) error {
 	})
 }
 
-// linksNote says which machines are away, or have not confirmed messages.
+// linksNote notes which machines are away, or have not confirmed messages for a minute.
 func (a *access) linksNote(ctx context.Context) {
 	if a.json {
 		return
@@ -236,7 +236,7 @@ func (a *access) linksNote(ctx context.Context) {
 		case m.State == api.MachineNew:
 			where = m.Machine + " was never heard from"
 		case m.Oldest == nil || time.Since(*m.Oldest) < time.Minute:
-			continue // it is under way
+			continue // the messages are probably on their way
 		default:
 			where = m.Machine + " is there"
 		}
@@ -277,7 +277,7 @@ Exit status: 0; 3 there is no link with it.`,
 	}
 }
 
-// machineNames are those that there are links with.
+// machineNames lists the machines that this one has links with.
 func (c completer) machineNames(ctx context.Context) (names []string) {
 	links, err := c.bridge(ctx).Links(ctx)
 	if err != nil {
@@ -333,7 +333,7 @@ func runLinks(ctx context.Context, a *app, drain time.Duration) error {
 	return err
 }
 
-// dialHub returns what connects to a hub by ssh.
+// dialHub returns the function that connects to a hub through ssh.
 func dialHub(a *app) func(context.Context, string) (net.Conn, error) {
 	remote, _ := a.lookup("TEAMBRIDGE_HUB_REMOTE")
 	return func(ctx context.Context, address string) (net.Conn, error) {

@@ -36,13 +36,13 @@ import (
 	"teambridge/teams"
 )
 
-// localRun is a run whose agent is at the terminal, until messages for it come: see package handoff.
+// localRun is a run whose session moves between the terminal and the relay; see package handoff.
 type localRun struct {
 	*agentRun
 	hot     terminal.HotKey
 	in, out *os.File
 	screen  *screen
-	goesOn  bool // the next run has to go on with the session: its team is kept
+	goesOn  bool // the next run continues the session, so its team is kept
 }
 
 // checkLocal refuses options that contradict --local, and chooses the team.
@@ -84,7 +84,7 @@ func checkLocal(a *app, o *runOptions) error {
 	return nil
 }
 
-// localTeam is the name of the team of a directory's local sessions.
+// localTeam returns the name of the team for the local sessions of a directory.
 func localTeam(dir string) string {
 	name := strings.Trim(strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && (r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z') {
@@ -96,7 +96,7 @@ func localTeam(dir string) string {
 	return fmt.Sprintf("%.40s-%s", cmp.Or(name, "session"), hex.EncodeToString(sum[:2]))
 }
 
-// prepareLocal finds out what the terminal is.
+// prepareLocal checks that stdin and stdout can be a terminal, and reads the switch key.
 func (r *agentRun) prepareLocal() (*localRun, error) {
 	l := &localRun{agentRun: r, hot: terminal.DefaultHotKey}
 	var err error
@@ -118,7 +118,7 @@ func noTerminal(err error) error {
 	return refuse("run it in a terminal, without a pipe; without --local the agent is headless", "--local needs a terminal: %v", err)
 }
 
-// serveLocal runs the session at the terminal and at the relay, until it is to end.
+// serveLocal runs the session, at the terminal or at the relay in turn, until it ends.
 func (l *localRun) serveLocal(ctx context.Context, opts relay.Options) (err error) {
 	a := l.app
 	held, err := relay.Hold(ctx, opts.State, opts.Team, opts.Member, opts.Timing.Handover)
@@ -141,7 +141,7 @@ func (l *localRun) serveLocal(ctx context.Context, opts relay.Options) (err erro
 	} else if err != nil {
 		return err
 	}
-	// What is written meanwhile must not come between what the program draws.
+	// While the program draws, messages on stderr wait.
 	stderr := a.stderr
 	l.screen = &screen{console: c}
 	a.stderr = l.screen
@@ -189,7 +189,7 @@ func (l *localRun) serveLocal(ctx context.Context, opts relay.Options) (err erro
 	return err
 }
 
-// localTerminal is a console as package handoff wants it.
+// localTerminal adapts a console to package handoff.
 type localTerminal struct{ *terminal.Console }
 
 func (t localTerminal) Start(cmd *exec.Cmd) (handoff.Program, error) {
@@ -200,7 +200,7 @@ func (t localTerminal) Start(cmd *exec.Cmd) (handoff.Program, error) {
 	return p, nil
 }
 
-// localAgent is Claude Code at the terminal.
+// localAgent starts Claude Code at the terminal for package handoff, and examines its sessions.
 type localAgent struct {
 	*localRun
 	root *teams.Root
@@ -213,7 +213,7 @@ func (g *localAgent) Launch(s handoff.Start) (handoff.Launch, error) {
 	}
 	if o.Session != "" {
 		var err error
-		o.Session, _, _ = teams.Moved(g.root.Path(), o.Session) // nobody has it: see Elsewhere
+		o.Session, _, _ = teams.Moved(g.root.Path(), o.Session) // no other process runs it: handoff checks with Elsewhere first
 		t := claude.Transcript{Root: o.Root, Dir: o.Dir, Session: o.Session}
 		if o.Resume, err = t.Resumable(); errors.Is(err, agent.ErrUnusable) {
 			o.Session = ""
@@ -230,8 +230,8 @@ func (g *localAgent) Launch(s handoff.Start) (handoff.Launch, error) {
 	return l, nil
 }
 
-// environment is ours. The Claude directory is named only if the person has named it: Claude Code keeps some of its
-// files elsewhere if it is not.
+// environment returns the environment of this process. It sets CLAUDE_CONFIG_DIR only if the person has chosen a
+// directory, since Claude Code places some files differently when the variable is set.
 func (g *localAgent) environment() []string {
 	env := os.Environ()
 	if _, named := g.app.lookup("CLAUDE_CONFIG_DIR"); named || g.app.claudeDir != "" {
@@ -260,7 +260,7 @@ func (g *localAgent) PermissionMode(session string) (string, error) {
 	return interactive.PermissionMode(g.root.Path(), g.opts.Dir, session)
 }
 
-// screen writes to the terminal while no program has it, and keeps what comes meanwhile.
+// screen writes to the terminal. While a program uses the terminal, it buffers.
 type screen struct {
 	console interface{ Print(string) error }
 
@@ -268,7 +268,7 @@ type screen struct {
 	kept bytes.Buffer
 }
 
-// maxKept bounds what is kept for the time after a program.
+// maxKept limits the buffer of a screen.
 const maxKept = 64 << 10
 
 func (s *screen) Write(b []byte) (int, error) {
@@ -287,24 +287,24 @@ func (s *screen) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// rest returns what is kept.
+// rest returns the buffered text.
 func (s *screen) rest() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.kept.Bytes())
 }
 
-// remoteView is the session at the relay, as the person sees it.
+// remoteView prints what the session does while it is at the relay.
 type remoteView struct {
 	*localRun
 	ctx   context.Context
 	relay *reply.Relay
-	shown string            // the frame whose messages were printed last
+	shown string            // the last frame whose messages were printed
 	calls map[string]string // titles of the open tool calls, by id
-	line  []rune            // what the person types as an answer
+	line  []rune            // the answer that the person is typing
 }
 
-// open makes the relay of one phase.
+// open creates the relay for one stay of the session there.
 func (v *remoteView) open(ctx context.Context, opts relay.Options) (err error) {
 	opts.Events, opts.Report = v.event, v.report
 	v.relay, err = reply.New(ctx, opts)
@@ -321,7 +321,7 @@ func (v *remoteView) Interrupt(ctx context.Context) error { return v.relay.Inter
 func (v *remoteView) print(style, text string)            { v.show(v.app.paint(style, text)) }
 func (v *remoteView) show(text string)                    { _, _ = v.screen.Write([]byte(text + "\n")) }
 
-// report prints the messages that the agent is given.
+// report prints the messages of each frame that the agent gets.
 func (v *remoteView) report(s relay.Status) {
 	if s.State == relay.Waiting || s.State == relay.BackOff {
 		v.print(dim, escape(s.Reason, false))
@@ -349,7 +349,7 @@ func (v *remoteView) report(s relay.Status) {
 	}
 }
 
-// event prints what the agent says, and the tools that it uses.
+// event prints the agent's texts and tool calls.
 func (v *remoteView) event(e agent.Event) {
 	for _, envelope := range e.Envelopes {
 		if envelope.Role != wire.RoleAgent || envelope.Subagent != nil {
@@ -384,7 +384,7 @@ func (l *localRun) askedLocal(q fleet.Question, open bool) {
 	}
 }
 
-// Key is part of an answer to the question that was asked, which ends with Enter.
+// Key handles a key of the person's answer to the open question. Enter sends the answer.
 func (v *remoteView) Key(k terminal.Key) {
 	v.mu.Lock()
 	asks := len(v.agentRun.open) > 0
@@ -408,12 +408,12 @@ func (v *remoteView) Key(k terminal.Key) {
 	}
 }
 
-// maxAnswer is how many characters an answer may have.
+// maxAnswer limits the characters of an answer.
 const maxAnswer = 1 << 10
 
 func (v *remoteView) echo(text string) { _, _ = v.screen.Write([]byte(text)) }
 
-// permit answers the question that was asked.
+// permit answers the open question.
 func (v *remoteView) permit(line string) error {
 	a, ok := v.keyboardAnswer(line)
 	if !ok {

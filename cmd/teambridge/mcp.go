@@ -48,10 +48,10 @@ func serveMCP(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	ctx = bridge.WithAgent(ctx)
-	a.local() // which calls share, that can come at the same time
+	a.local() // before concurrent calls, which share it
 	parents := ancestors(os.Getppid())
 	forget, err := qwen.KeepToken(a.state, a.lookup, parents)
-	if err != nil { // it can be used even so
+	if err != nil { // the tools work anyway
 		a.warn("the token of the session of Qwen Code is not kept: %v; messages to it are held for its person", err)
 	} else {
 		defer func() { err = errors.Join(err, forget()) }()
@@ -61,7 +61,8 @@ func serveMCP(ctx context.Context, a *app) (err error) {
 	})
 }
 
-// onceForAgent is once for a command that runs for long: a service may have begun or ended since the last call.
+// onceForAgent is [once] for a long-running command: it chooses the backend again for each call, since a service
+// may have started or ended.
 func (a *app) onceForAgent(ctx context.Context, id string, do func(b mcp.Bridge) error) error {
 	c := a.choose(ctx)
 	if c.service != nil {
@@ -71,7 +72,7 @@ func (a *app) onceForAgent(ctx context.Context, id string, do func(b mcp.Bridge)
 	return err
 }
 
-// ancestors returns a process and those above it, the nearest first.
+// ancestors returns a process and its ancestors, the nearest first.
 func ancestors(pid int) (all []int) {
 	for pid > 1 && len(all) < 32 {
 		all = append(all, pid)

@@ -8,13 +8,13 @@ import (
 	"teambridge/status/api"
 )
 
-// noise is a run of messages that nobody needs to read, which people see as one line.
+// noise collects a run of messages that nobody needs to read, and prints it as one line.
 type noise struct {
 	*app
 	list []api.Record
 }
 
-// takes adds a message if it is one of those, and reports whether it is.
+// add adds a message if nobody needs to read it, and reports whether that is so.
 func (n *noise) add(r api.Record) bool {
 	if isNoise(r) {
 		n.list = append(n.list, r)
@@ -25,7 +25,7 @@ func (n *noise) add(r api.Record) bool {
 
 func isNoise(r api.Record) bool { return r.Noise && r.Work == nil }
 
-// print ends a run.
+// print prints the run, and starts a new one.
 func (n *noise) print() error {
 	if len(n.list) == 0 {
 		return nil

@@ -16,33 +16,34 @@ import (
 	"teambridge/status/view"
 )
 
-// warnError warns of err. That a database is damaged is said once and in short: doctor says what to do.
+// warnError warns of err. For a damaged database, it gives one short warning, which refers to doctor.
 func (f *files) warnError(err error) {
 	text := view.Describe(err)
 	if e, ok := errors.AsType[*ledger.Error](err); ok && errors.Is(err, ledger.ErrCorrupt) {
 		if _, again := f.damaged.LoadOrStore(e.Path, true); again {
 			return
 		}
-		_, follows, _ := strings.Cut(err.Error(), e.Error()) // what does not work because of it
+		_, follows, _ := strings.Cut(err.Error(), e.Error()) // the consequence, such as "; relays are not shown"
 		text = fmt.Sprintf("the %s cannot be used: %s is %v (teambridge doctor says what to do)%s", e.Name, e.Path, ledger.ErrCorrupt, follows)
 	}
 	f.warn("%s", text)
 }
 
-// scope is what the flags, the environment and the directory say.
+// scope returns the team and directory that the flags and the environment select, for resolving names.
 func (a *access) scope() api.Scope {
 	s := api.Scope{Team: a.teamName}
 	s.Default, _ = a.lookup("TEAMBRIDGE_TEAM")
-	s.Dir, _ = a.personDir() // without it, teams are not told apart by it
+	s.Dir, _ = a.personDir() // without it, it does not help to choose a team
 	return s
 }
 
-// target returns what names such as MEMBER[@TEAM] mean.
+// target resolves names such as MEMBER[@TEAM].
 func (a *access) target(ctx context.Context, names ...string) (api.Target, error) {
 	return a.targetIn(ctx, a.scope(), names...)
 }
 
-// targetToRead is target for commands that change nothing: where no team lives, and nobody is named, the sessions are meant.
+// targetToRead is target for commands that change nothing. If no team is alive and none is named, it returns the
+// sessions.
 func (a *access) targetToRead(ctx context.Context, names ...string) (api.Target, error) {
 	s := a.scope()
 	s.ToRead = true
@@ -61,7 +62,7 @@ func (a *access) targetIn(ctx context.Context, s api.Scope, names ...string) (ap
 	return to, err
 }
 
-// local does operations on the files.
+// local returns the core that works on the files.
 func (a *access) local() *bridge.Local {
 	if a.onFiles == nil {
 		a.completesState()
@@ -84,7 +85,7 @@ func (a *access) local() *bridge.Local {
 	return a.onFiles
 }
 
-// where is the Claude directory, for messages.
+// where returns the Claude directory, or the value of --host, for messages to the person.
 func (f *files) where() string {
 	if f.there != nil {
 		return f.there.name
@@ -95,8 +96,8 @@ func (f *files) where() string {
 	return "-"
 }
 
-// events yields the events of a team, or of all teams if the name is empty, from now on: those of the service, to which it connects
-// again when that is lost, or else what the files tell. The iterator may be used by another goroutine than the rest of a.
+// events yields the events of a team from now on, or of all teams if the name is empty. They come from the service,
+// with a new connection if one breaks, or else from the files. The iterator may be used in another goroutine than a.
 func (a *access) events(ctx context.Context, team string) iter.Seq2[api.Event, error] {
 	served, events := a.bridge(ctx).service, a.local().Events
 	if served != nil {

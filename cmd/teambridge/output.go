@@ -81,7 +81,7 @@ func (c *console) warn(format string, args ...any) {
 	c.writeStderr(c.warning(fmt.Sprintf(format, args...)))
 }
 
-// warning is the line that warns of text.
+// warning returns the line for a warning.
 func (c *console) warning(text string) []byte {
 	if c.json {
 		if line, err := jsonLine(map[string]any{"warning": map[string]string{"message": text}}); err == nil {
@@ -106,8 +106,8 @@ func (c *console) writeStderr(line []byte) {
 	c.progress.Aside(func() { c.stderr.Write(line) })
 }
 
-// working shows that the command does what text says, until done is called. That has to be
-// before anything long is printed, which may be read in a pager on the same terminal.
+// working shows what the command is doing until done is called. Call done before printing anything long, which may
+// go to a pager on the same terminal.
 func (c *console) working(format string, args ...any) (done func()) {
 	return c.progress.Start(escape(fmt.Sprintf(format, args...), false))
 }
@@ -137,7 +137,7 @@ func (c *console) queueOutput(leftOut func(stdio.Missing) []byte, failed func(er
 	}
 }
 
-// stderrLine is a line on stderr for a person.
+// stderrLine returns a line for a person.
 func stderrLine(what, text string) []byte {
 	return fmt.Appendf(nil, "%s: %s\n", what, escape(text, true))
 }
@@ -155,7 +155,7 @@ func (a *app) fail(ctx context.Context, err error) int {
 	if f.Code == "" {
 		return status
 	}
-	// Who waits for a team that ends meanwhile has named no team that does not exist.
+	// The team existed when the command began, and has ended since.
 	if errors.Is(err, teams.ErrTeamGone) && !errors.As(err, new(*teams.NotFoundError)) && a.chosen != "" {
 		f.Hint = "the team has ended and its files are gone; " + view.HistoryHint(a.chosen)
 	}
@@ -172,7 +172,7 @@ func (a *app) fail(ctx context.Context, err error) int {
 	return status
 }
 
-// interruptWithin is how long the signal may take that has ended ssh.
+// interruptWithin is how long to wait for the signal that may have ended ssh.
 const interruptWithin = 200 * time.Millisecond
 
 // Colours, as SGR parameters.
@@ -235,7 +235,7 @@ func orUnchanged(word string, changed bool) string {
 	return word
 }
 
-// width is how many columns the terminal that stdout is has now; 0 if it is none.
+// width returns the current width of the terminal on stdout, or 0 if stdout is no terminal.
 func (c *console) width() int {
 	if c.columns == nil {
 		return 0
@@ -250,7 +250,7 @@ func (c *console) indent(b *strings.Builder, text string) {
 
 func relayText(r *api.Relay) string { return view.RelayText(r) }
 
-// permissionMode is what the agent of a relay reported of its permissions, "-" if it did not.
+// permissionMode returns the permission mode that the agent of a relay reported, or "-".
 func permissionMode(i *api.Relay) string {
 	if i == nil {
 		return "-"

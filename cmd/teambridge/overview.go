@@ -15,8 +15,7 @@ import (
 // mostAgents is how many agents the overview shows.
 const mostAgents = 20
 
-// overview shows the agents on this machine and how to write to one: what teambridge prints without
-// arguments.
+// overview prints the agents on this machine and how to write to one. It is teambridge without arguments.
 func overview(ctx context.Context, a *app) error {
 	machine := "this machine"
 	if a.there != nil {
@@ -47,7 +46,7 @@ func overview(ctx context.Context, a *app) error {
 	list := all.Agents
 	if named, err := a.namedTeam(""); err != nil {
 		return err
-	} else if named != "" { // which a name without a team belongs to
+	} else if named != "" { // names without a team would mean that team
 		for i := range list {
 			list[i].Name = list[i].Member + "@" + list[i].Team
 		}

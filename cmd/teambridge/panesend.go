@@ -31,10 +31,10 @@ func (o *paneOptions) flags(cmd *cobra.Command, notify bool) {
 	}
 }
 
-// paneTimeout is how long a message to a pane may wait, where nobody says.
+// paneTimeout is the default wait for a message to a pane.
 const paneTimeout = 30 * time.Second
 
-// noteHeld notes why a message in a queue waits, whenever that changes, until stop is called.
+// noteHeld notes why a queued message waits, each time the reason changes, until stop is called.
 func (a *access) noteHeld(ctx context.Context, id string) (stop func()) {
 	b := a.bridge(ctx)
 	ctx, cancel := context.WithCancel(ctx)
@@ -49,7 +49,7 @@ func (a *access) noteHeld(ctx context.Context, id string) (stop func()) {
 				return
 			case <-tick.C:
 			}
-			all, _ := b.Deliveries(ctx, "", api.DeliveryQuery{State: string(ledger.Claimed)}) // who waits for the outcome says it
+			all, _ := b.Deliveries(ctx, "", api.DeliveryQuery{State: string(ledger.Claimed)}) // an error shows in the command's own wait
 			for _, d := range all {
 				if d.ID == id && d.Reason != said && d.Reason != "" {
 					a.note("the message to %s waits: %s", d.Member, d.Reason)
@@ -61,7 +61,7 @@ func (a *access) noteHeld(ctx context.Context, id string) (stop func()) {
 	return func() { cancel(); <-ended }
 }
 
-// notifyNote says what is missing for the sender to be told.
+// notifyNote notes if nothing can report the end of the task: there is no service, and no Stop hook in the pane.
 func (a *access) notifyNote(ctx context.Context, sent api.Sent) {
 	root, err := a.root()
 	if err != nil || a.bridge(ctx).service != nil {

@@ -121,7 +121,7 @@ func parseAnswers(q api.Question, values []string) (map[string]string, error) {
 	return answers, nil
 }
 
-// answerQuestion answers the question that id means.
+// answerQuestion answers the open question whose id begins with id.
 func answerQuestion(ctx context.Context, a *app, id string, answer func(api.Question) (api.Permit, error)) error {
 	if inside, _ := a.lookup("CLAUDECODE"); inside != "" {
 		return refuse("run it in a terminal of your own", "this is the shell of an agent, and only a person may answer")
@@ -182,7 +182,7 @@ func listQuestions(ctx context.Context, a *app) error {
 	return a.print([]byte(plain.Table(rows, a.width(), 0))) // the person has to see all of it
 }
 
-// questionText says on one line what an agent asks.
+// questionText returns the question of an agent in one line.
 func questionText(q api.Question) string {
 	switch {
 	case q.Kind == api.AsksPerson:
@@ -193,8 +193,7 @@ func questionText(q api.Question) string {
 	return toolText(q.Tool, q.Input)
 }
 
-// toolText shows a use of a tool on one line: what it is about, its description, and all
-// else that is in its input.
+// toolText shows a tool call in one line: its main argument, its description, and the rest of its input.
 func toolText(tool string, input []byte) string {
 	var fields map[string]any
 	dec := json.NewDecoder(bytes.NewReader(input))

@@ -15,7 +15,7 @@ import (
 // probeProgram measures Claude Code; see cmd/teambridge-probe.
 const probeProgram = "teambridge-probe"
 
-// newProbe says where the probe is, for who looks for it here.
+// newProbe returns the command that says where the probe is. The probe was a command of this program once.
 func newProbe(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "probe",
@@ -45,8 +45,8 @@ Exit status: 0 it is there; 3 it is not.`,
 	}
 }
 
-// versionNote warns, once for each version on this machine, of members whose version is newer than those that teambridge was
-// measured with, and which nobody has measured here.
+// versionNote warns of members whose Claude Code is newer than the versions that teambridge was measured with, and
+// was not measured on this machine. It warns once per version.
 func (f *files) versionNote(sent ...api.Sent) {
 	for _, s := range sent {
 		v, err := teams.ParseVersion(s.Unlisted)
@@ -58,11 +58,11 @@ func (f *files) versionNote(sent ...api.Sent) {
 			continue
 		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			continue // it is said again next time
+			continue // the next send tries again
 		}
 		told, err := os.OpenFile(filepath.Join(dir, v.String()+".told"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
-			continue // it was said
+			continue // it has warned before
 		}
 		_ = told.Close()
 		f.warn("%s; measure it with: teambridge-probe", v.NewerNote(s.Member))

@@ -62,7 +62,7 @@ Exit status: 0; 2 the file cannot be used; 3 no such profile.`,
 	return cmd
 }
 
-// profilesFor returns the files of profiles for a directory, and where they were looked for.
+// profilesFor returns the profiles for a directory, and the directories that it searched.
 func profilesFor(a *app, dir string) ([]profile.Entry, []string, error) {
 	root, err := a.root()
 	if err != nil {

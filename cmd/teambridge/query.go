@@ -114,7 +114,7 @@ nobody reads the output.`,
 	return cmd
 }
 
-// queryFlags are the flags of a query by the keys of its JSON object.
+// queryFlags maps the keys of a query's JSON object to flags.
 var queryFlags = [...]struct{ key, flag string }{
 	{"architecture", "runtime"}, {"model", "model"}, {"sessionId", "session"}, {"cwd", "cwd"}, {"mcpServers", "mcp-config"}, {"tools", "tools"}, {"profile", "profile"},
 	{"permissionMode", "permission-mode"},
@@ -169,7 +169,7 @@ func runQuery(ctx context.Context, a *app, flags *pflag.FlagSet, o queryOptions)
 	return r.run(reading, o, in, more)
 }
 
-// input returns what to ask: from flags, or from standard input.
+// input returns the query, from flags or from standard input.
 func (r *queryRun) input(ctx context.Context, flags *pflag.FlagSet, o queryOptions) (in query.Input, more iter.Seq[query.Message], err error) {
 	if !flags.Changed("prompt") {
 		return r.readInput(ctx)
@@ -177,7 +177,7 @@ func (r *queryRun) input(ctx context.Context, flags *pflag.FlagSet, o queryOptio
 	if o.Prompt, err = r.app.text(ctx, o.Prompt); err != nil {
 		return in, nil, err
 	}
-	// The flags become JSON, which would change them.
+	// The flags are encoded as JSON, which would replace invalid UTF-8.
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !utf8.ValidString(f.Value.String()) {
 			err = usage("", "--%s is not valid UTF-8", f.Name)
@@ -224,7 +224,7 @@ func withServers(object []byte, path string) ([]byte, error) {
 	return json.Marshal(keys)
 }
 
-// lineError is what is wrong with a line of standard input.
+// lineError is an error in a line of standard input.
 type lineError struct {
 	number int
 	err    error
@@ -235,7 +235,7 @@ func (e *lineError) Error() string {
 }
 func (e *lineError) Unwrap() error { return e.err }
 
-// readInput reads a query from standard input, and its messages as they are asked for.
+// readInput reads the query from standard input. more reads its further messages.
 func (r *queryRun) readInput(ctx context.Context) (in query.Input, more iter.Seq[query.Message], err error) {
 	lines := stdio.NewLines(r.app.stdin, stdio.MaxLine)
 	late := interruptibly(ctx, func() {
@@ -263,7 +263,7 @@ func readObject(lines *stdio.Lines) (object []byte, number int, err error) {
 		switch {
 		case err == nil:
 		case errors.Is(err, io.EOF) && number > 0:
-			return object, number, nil // it is cut off, which the parser tells
+			return object, number, nil // it is cut off: the parser reports that
 		case errors.Is(err, io.EOF):
 			return nil, lines.Number, errors.New("there is no JSON object")
 		default:
@@ -297,7 +297,7 @@ func readObject(lines *stdio.Lines) (object []byte, number int, err error) {
 	}
 }
 
-// messages yields those of the lines that are left. One that is invalid is refused.
+// messages yields the messages in the remaining lines, and refuses invalid lines.
 func (r *queryRun) messages(ctx context.Context, lines *stdio.Lines, yield func(query.Message) bool) {
 	for {
 		line, err := lines.Next()
@@ -359,7 +359,7 @@ func (r *queryRun) run(ctx context.Context, o queryOptions, in query.Input, more
 	return queryFault(err)
 }
 
-// refuse is the end of a query that could not be begun.
+// refuse prints the result of a query that could not be started.
 func (r *queryRun) refuse(ctx context.Context, err error) error {
 	result := query.Result{Status: query.Failed, Failure: err.Error()}
 	if ctx.Err() != nil {
@@ -398,7 +398,7 @@ func (r *queryRun) tell(e query.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {
-		return // a line of standard input that nobody waits for any more
+		return // an error in a line after the result
 	}
 	r.over = e.Result != nil
 	var err error
@@ -443,7 +443,7 @@ func (r *queryRun) fail(err error) {
 	r.stop(err)
 }
 
-// leftOut is the line in the place of output that nobody read.
+// leftOut returns the line that replaces output that nobody read.
 func (r *queryRun) leftOut(m stdio.Missing) []byte {
 	text := fmt.Sprintf("%s of output were left out, since nobody read them", m)
 	if r.format == formatJSONL {

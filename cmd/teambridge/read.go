@@ -108,7 +108,7 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	return errors.Join(faults...)
 }
 
-// problems are the errors with inboxes that could not be read.
+// problems returns the errors of the inboxes that could not be read.
 func problems(all []api.Error) (list []error) {
 	for _, p := range all {
 		list = append(list, api.Decide(p.Code, p.Hint, "%s", p.Message))
@@ -116,7 +116,7 @@ func problems(all []api.Error) (list []error) {
 	return list
 }
 
-// hiddenNote says how many confirmations were left out.
+// hiddenNote notes how many confirmations were left out.
 func (c *console) hiddenNote(n int) {
 	if n == 1 {
 		c.note("1 confirmation is hidden; --protocol shows it")
@@ -137,7 +137,7 @@ func (c *console) printRows(list []api.Message) error {
 	return nil
 }
 
-// entry is a message for a person: a line about it, and its text indented.
+// entry formats a message for a person: a heading, and its text indented.
 func (c *console) entry(m api.Message) string {
 	at := dash(m.Timestamp)
 	if t, ok := (&inbox.Row{Timestamp: m.Timestamp}).Time(); ok {
@@ -162,7 +162,7 @@ func (c *console) entry(m api.Message) string {
 	return b.String()
 }
 
-// readable is the text of a message, or the fields of a known structured text.
+// readable returns the text of a message or, of a known structured message, its fields.
 func readable(m api.Message) string {
 	var s struct{ Type, IdleReason, Summary, Result, FailureReason, Reason, Message string }
 	if m.Kind == "message" || json.Unmarshal([]byte(m.Text), &s) != nil {

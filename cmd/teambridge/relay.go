@@ -143,7 +143,7 @@ func retryRelay(ctx context.Context, a *app, query string) error {
 	return nil
 }
 
-// relayMeant returns the relay that an argument means.
+// relayMeant returns the relay that an id or MEMBER[@TEAM] names.
 func relayMeant(ctx context.Context, a *app, query string) (api.RelayEntry, error) {
 	team, err := a.namedTeam("")
 	if err != nil {

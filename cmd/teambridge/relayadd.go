@@ -116,7 +116,7 @@ func addRelay(ctx context.Context, a *app, address string, r ledger.Relay) (err 
 	}
 	if a.there == nil {
 		profileNote(a, ledger.Relay{Root: a.where(), Runtime: e.Runtime, Profile: e.Profile, Dir: e.Dir})
-		nobodyAskedNote(a, a.where(), ledger.Relay{Runtime: e.Runtime, Dir: e.Dir, Command: e.Command, Permissions: e.Permissions})
+		warnNeverAsked(a, a.where(), ledger.Relay{Runtime: e.Runtime, Dir: e.Dir, Command: e.Command, Permissions: e.Permissions})
 	}
 	switch {
 	case b.unused != nil:
@@ -195,13 +195,13 @@ func removeRelay(ctx context.Context, a *app, query string, deleteTeam bool) err
 	return err
 }
 
-// owner makes and removes the teams that agents own.
+// owner returns the [fleet.TeamOwner], which makes and removes teams of headless agents.
 func owner(a *app, root *teams.Root, l *ledger.Ledger) fleet.TeamOwner {
 	return fleet.TeamOwner{Root: root, Ledger: l, Locker: a.locks(), State: a.state}
 }
 
-// hasRelays reports whether relays were added to the service, for one team or any. Only then
-// there is something that the service alone knows.
+// hasRelays reports whether relays were added to the service, for one team or any. Without relays, the service knows
+// no more than the files.
 func hasRelays(ctx context.Context, l *ledger.Ledger, root *teams.Root, team string) bool {
 	added, err := l.Relays.List(ctx, root.Path())
 	return err != nil || slices.ContainsFunc(added, func(r ledger.Relay) bool { return team == "" || r.Team == team })

@@ -51,7 +51,7 @@ delivers to either of them: each reads its own inbox, or is typed its messages.`
 	}
 }
 
-// changeHolds holds or releases what a sender, or everybody, writes to a member, and prints it.
+// changeHolds holds or releases the messages to a member, from one sender or all, and prints the changed holds.
 func changeHolds(ctx context.Context, a *app, args []string, release bool) error {
 	to, err := a.target(ctx, args[0])
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// host is the process as a command sees it. Tests replace it.
+// host is the process that a command runs in: its streams, environment and timings. Tests replace it.
 type host struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -68,18 +68,17 @@ func ownProcess() host {
 	return h
 }
 
-// app is one run of the program. Each layer knows nothing of the next: the console, the files of this machine, and what does
-// the operations.
+// app is one run of the program. It is built in layers: console, files, access. None uses the layers above it.
 type app struct {
 	access
 	helpAll bool // --help-all
 }
 
-// access is who does the operations of a command, and what its flags and the environment say of whom they are about.
+// access has the backend of a command, and the team and host that its flags and the environment select.
 type access struct {
 	files
 	hostName string // --host, else $TEAMBRIDGE_HOST
-	broken   bool   // the connection there broke, and a person was told
+	broken   bool   // the connection to hostName broke, and a warning was printed
 	teamName string
 	chosen   string        // the team that was opened last
 	agent    bool          // an agent asks, and no person: see newMCP
@@ -88,12 +87,12 @@ type access struct {
 	backend  *backend      // see [access.bridge]
 }
 
-// files are the files of this machine: what was opened of them for the command, once, is closed by close.
+// files opens the files of this machine on demand, each once. close closes them all.
 type files struct {
 	console
 	claudeDir string
 	state     string      // the directory of our own files
-	there     *remoteHost // what --host names; nil: the service, or the files, of this machine
+	there     *remoteHost // the service of --host; nil: this machine's service or files
 	locker    *lockedfile.Locker
 	lazy      sync.Mutex // of dir and sends
 	dir       *teams.Root
@@ -118,7 +117,7 @@ func newApp(h host, out *stdio.Output) *app {
 	return &app{access: access{files: files{console: console{host: h, out: out}}}}
 }
 
-// notifyHangUp has c told when the terminal is closed, unless the command is to go on then, as with nohup.
+// notifyHangUp relays SIGHUP to c, unless it is ignored, as with nohup.
 func notifyHangUp(c chan<- os.Signal) {
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(c, syscall.SIGHUP)
@@ -130,7 +129,7 @@ func run(args []string, h host) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt kills
-	// A terminal that is closed can say so several times, and must not kill what cleans up.
+	// A closed terminal can send SIGHUP several times, which must not kill the process while it cleans up.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	hangUp := make(chan os.Signal, 1)
@@ -180,10 +179,10 @@ func run(args []string, h host) int {
 	return a.fail(ctx, err)
 }
 
-// stateless names the commands that can do without a state directory.
+// stateless lists the commands that work without a state directory.
 var stateless = []string{"teambridge", "help", "version", "completion", "teams", "doctor"}
 
-// commands are all commands, by groups, those first that people use first.
+// commands lists all commands by group, the most used first.
 var commands = []commandGroup{
 	{"write", "Write", []lazyCommand{
 		{"send", newSend}, {"ask", newAsk}, {"broadcast", newBroadcast}, {"reply", newReply}, {"permit", newPermit}, {"deny", newDeny}, {"join", newJoin}, {"leave", newLeave},
@@ -207,14 +206,13 @@ type commandGroup struct {
 	all       []lazyCommand
 }
 
-// lazyCommand is a command that is made when it is needed: all of them are 65 page faults of 970.
+// lazyCommand is a command that is made only when needed: making all of them costs 65 of 970 page faults.
 type lazyCommand struct {
 	name string
 	make func(*app) *cobra.Command
 }
 
-// newRoot returns the command line: with the command only, if there is one of that name, else
-// with all.
+// newRoot returns the root command. It has all subcommands, or just the one named only, if there is one.
 func newRoot(a *app, only string) *cobra.Command {
 	version := false
 	root := &cobra.Command{
@@ -235,7 +233,7 @@ func newRoot(a *app, only string) *cobra.Command {
 			switch {
 			case version:
 				return a.version()
-			case a.teamName != "": // for which command is not said
+			case a.teamName != "": // --team without a command is a mistake
 				return cmd.Help()
 			}
 			return overview(cmd.Context(), a)
@@ -278,7 +276,7 @@ func newRoot(a *app, only string) *cobra.Command {
 	return root
 }
 
-// group is a command that only has subcommands.
+// group returns a command that only has subcommands.
 func group(use, short, long string, subcommands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Args: unknownCommand,
@@ -398,7 +396,7 @@ func (f *files) close() (err error) {
 	return err
 }
 
-// atEnd lets something be closed at the end, after what is opened later.
+// atEnd has close call c. Later ones are called first.
 func (f *files) atEnd(c func() error) {
 	f.opening.Lock()
 	defer f.opening.Unlock()
@@ -435,8 +433,9 @@ func (f *files) root() (*teams.Root, error) {
 	return root, err
 }
 
-// withoutClaude reports whether somebody has Codex or Qwen Code, and Claude Code's directory would be dir, as it is if nothing else is said: then
-// there are agents without it, and its path may be given as --claude-dir, as to the service under systemd.
+// withoutClaude reports whether dir, which does not exist, is the default Claude directory of a person who has Codex
+// or Qwen Code. Their agents can be reached without it. dir may also come from --claude-dir, as in the unit of the
+// service.
 func (f *files) withoutClaude(dir string) bool {
 	home, err := f.home()
 	if err != nil || filepath.Base(dir) != ".claude" {

@@ -227,9 +227,9 @@ type agentRun struct {
 	status  relay.Status
 	eof     bool
 	dropped int  // payloads of standard input
-	told    bool // the person that it runs
+	told    bool // announceRunning was called
 
-	open []fleet.Question // asks the person at the terminal: one at a time, so that it is clear what y and n answer
+	open []fleet.Question // questions at the terminal; only the first is shown, so that y and n are unambiguous
 	stop context.CancelFunc
 }
 
@@ -286,7 +286,7 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 			err = errors.Join(err, run.failed)
 		}()
 	}
-	// Before there is a team, which goes if nothing comes of the run, with the messages that wait in it.
+	// Check this before making the team: a failed run removes it, with the messages that wait in it.
 	root, err := a.root()
 	if err != nil {
 		return err
@@ -350,7 +350,7 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 		defer func() { err = errors.Join(err, rec.Close()) }()
 	}
 	profileNote(a, o.Relay)
-	nobodyAskedNote(a, root.Path(), o.Relay)
+	warnNeverAsked(a, root.Path(), o.Relay)
 	if run.key, err = fleet.Key(ctx, t, opts.Member); err != nil {
 		return err
 	}
@@ -378,8 +378,8 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 	return errors.Join(err, more)
 }
 
-// nobodyAskedNote warns that --permissions decides nothing, since the agent's settings keep it from asking.
-func nobodyAskedNote(a *app, root string, r ledger.Relay) {
+// warnNeverAsked warns if --permissions has no effect, since the agent's settings deny instead of asking.
+func warnNeverAsked(a *app, root string, r ledger.Relay) {
 	kind, _ := runtimes.Find(r.Runtime)
 	if r.Permissions == "" || r.Permissions == "deny" || kind.Name != runtimes.Claude {
 		return
@@ -431,7 +431,7 @@ func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfi
 	return n, nil
 }
 
-// serve relays until it is told to end.
+// serve runs the relay until a signal, the end of the input, or a failed output ends it.
 func (r *agentRun) serve(ctx context.Context) error {
 	// An interrupt stops the agent's turn, so it must not end this context.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -459,7 +459,7 @@ func (r *agentRun) serve(ctx context.Context) error {
 }
 
 func (r *agentRun) signals(ctx context.Context, signals <-chan os.Signal) {
-	const interruptSlow = 300 * time.Millisecond // then the user is told why
+	const interruptSlow = 300 * time.Millisecond // after this, a note explains the delay
 	interrupted := ""                            // the frame that was interrupted
 	done := make(chan error, 1)
 	var slow <-chan time.Time // fires if an interrupt waits for the turn to begin
@@ -502,7 +502,7 @@ func (r *agentRun) signals(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
-// over ends the run if nothing is left to do.
+// over ends the run if --exit-on-eof is set, standard input has ended, and nothing waits.
 func (r *agentRun) over() {
 	r.mu.Lock()
 	s, eof := r.status, r.eof
@@ -516,8 +516,8 @@ func (r *agentRun) over() {
 	}
 }
 
-// asked prints a question of the agent, or that it is no longer open. A question that
-// nobody can see is denied, since the agent would wait forever.
+// asked prints a question of the agent, or that it is no longer open. It denies a question that nobody can see,
+// since the agent would wait forever.
 func (r *agentRun) asked(q fleet.Question, open bool) {
 	// Even with --json, since somebody has to answer.
 	line := stderrLine("question", fmt.Sprintf(`the agent wants to use %s %s; answer with {"permit": %q, "digest": %q, "allow": true}, or false`, q.Tool, q.Input, q.ID, q.Digest))
@@ -609,7 +609,7 @@ func (r *agentRun) report(s relay.Status) {
 	r.told = r.told || tell
 	r.mu.Unlock()
 	if tell {
-		r.tellRunning()
+		r.announceRunning()
 	}
 	if r.opts.output == outEvents {
 		r.printJSON(map[string]any{"status": s.State, "queue": s.Queue, "inFlight": s.InFlight, "pid": s.PID, "session": s.Session, "reason": s.Reason})
@@ -620,9 +620,9 @@ func (r *agentRun) report(s relay.Status) {
 	r.over()
 }
 
-// tellRunning tells a person that the agent runs, and how to write to it: nothing else is printed until it says
-// something. Who reads the other forms of output, or gives all messages on standard input, need not be told.
-func (r *agentRun) tellRunning() {
+// announceRunning notes that the agent runs, and how to write to it, since nothing else is printed before its first
+// answer. Programs, which use other forms of output or --exit-on-eof, do not need the note.
+func (r *agentRun) announceRunning() {
 	if r.opts.output != outText || r.opts.exitOnEOF {
 		return
 	}
@@ -633,8 +633,8 @@ func (r *agentRun) tellRunning() {
 	r.app.note("%s runs; write to it %s: teambridge send %s \"…\"", member, how, member)
 }
 
-// ownTeam makes the team --team with the agent as its lead, or takes it back from a run
-// that was killed. remove removes it, unless it has other members or is somebody else's.
+// ownTeam makes the team of --team with the agent as its lead, or takes it over from a run that was killed. remove
+// removes the team, unless it has other members or belongs to somebody else.
 func ownTeam(ctx context.Context, a *app, l *ledger.Ledger, o runOptions) (remove func() error, err error) {
 	if err := errors.Join(teams.CheckName("team", a.teamName), teams.CheckName("member", o.Member)); err != nil {
 		return nil, err

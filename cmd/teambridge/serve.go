@@ -92,7 +92,7 @@ with another state directory.`,
 	return cmd
 }
 
-// serveFlags are those that serve and service install share.
+// serveFlags adds the flags that serve and service install share.
 func serveFlags(cmd *cobra.Command, o *serveOptions) {
 	cmd.Flags().StringArrayVar(&o.listen, "listen", nil, "unix:PATH or a loopback HOST:PORT; may be repeated")
 	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "only answer questions: change nothing, run no agents")
@@ -142,7 +142,7 @@ func runService(ctx context.Context, a *app, o serveOptions) error {
 		}
 		a.stderr = log // to the end of the process: its last lines are written later than here
 	}
-	usual := debug.SetGCPercent(50) // until it has settled, so that its start takes no more memory than what follows
+	usual := debug.SetGCPercent(50) // until it has settled, so that starting takes no more memory than running
 	defer debug.SetGCPercent(usual)
 	a.queueErrors() // neither relays nor requests wait for whoever reads the log
 	root, err := a.root()
@@ -173,7 +173,7 @@ func runService(ctx context.Context, a *app, o serveOptions) error {
 	defer stop()
 	told := make(chan error, 1)
 	go func() {
-		told <- tellServing(running, a, s, func() {
+		told <- announceReady(running, a, s, func() {
 			debug.SetGCPercent(usual)
 			process.GiveBack() // what only the start needed
 		})
@@ -193,10 +193,10 @@ func runService(ctx context.Context, a *app, o serveOptions) error {
 	return &api.Decided{Err: there, Code: api.CodeRefused, Hint: hint}
 }
 
-// maxLog is how large a log may be that is appended to. A larger one is moved away first.
+// maxLog is the size at which a log is renamed before it is opened.
 const maxLog = 8 << 20
 
-// openLog opens a log to append to. One that has become too large is kept under another name, until the next is.
+// openLog opens a log to append to. It first renames a log over maxLog, and keeps one such old log.
 func openLog(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
 		if err := os.Rename(path, path+".1"); err != nil {
@@ -210,8 +210,8 @@ func openLog(path string) (*os.File, error) {
 	return f, nil
 }
 
-// agentEnvironment is the environment of agents, which must not notify systemd, and do not get the
-// addresses of alerts.
+// agentEnvironment returns the environment of agents: without NOTIFY_SOCKET, so that they cannot notify systemd, and
+// without the addresses of alerts.
 func agentEnvironment(all []string, alerts []alert.Destination) []string {
 	return slices.DeleteFunc(all, func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -219,12 +219,12 @@ func agentEnvironment(all []string, alerts []alert.Destination) []string {
 	})
 }
 
-// settles is how long a service has been running when it has settled.
+// settles is how long a service runs before it counts as settled.
 const settles = 5 * time.Second
 
-// tellServing prints where the service listens, calls settled a while later, and notifies systemd when it is ready and
-// when ctx ends.
-func tellServing(ctx context.Context, a *app, s *server.Server, settled func()) error {
+// announceReady prints where the service listens, and calls settled a while later. It notifies systemd of the start
+// and, when ctx ends, of the stop.
+func announceReady(ctx context.Context, a *app, s *server.Server, settled func()) error {
 	select {
 	case <-ctx.Done():
 		return nil

@@ -142,7 +142,7 @@ func installService(ctx context.Context, a *app, o installOptions) error {
 	return nil
 }
 
-// installWith has u run the service, and waits until it answers.
+// installWith installs the service with u, and waits until it answers.
 func installWith(ctx context.Context, a *app, u supervisor.Job, o installOptions) (answer api.Installed, err error) {
 	text, err := unitText(a, u, o.serveOptions)
 	if err == nil && !o.noStart {
@@ -157,16 +157,16 @@ func installWith(ctx context.Context, a *app, u supervisor.Job, o installOptions
 	return answer, awaitService(ctx, a, u, answer.Started)
 }
 
-// atLogin is the step of setup that does what "service install" does without flags.
+// atLogin is the step service of setup. It does the same as "service install" without flags.
 type atLogin struct {
 	supervisor.Job
 	app *app
 }
 
-// File is what describes the service to the system.
+// File returns the path of the unit.
 func (l atLogin) File() string { return l.Path }
 
-// Installed reports whether there is a file of ours.
+// Installed reports whether the unit exists and was written by teambridge.
 func (l atLogin) Installed() (bool, error) {
 	_, err := l.Read()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -175,7 +175,7 @@ func (l atLogin) Installed() (bool, error) {
 	return err == nil, err
 }
 
-// Install has the system run the service.
+// Install installs and starts the service.
 func (l atLogin) Install(ctx context.Context) (changed bool, err error) {
 	answer, err := installWith(ctx, l.app, l.Job, installOptions{serveOptions: serveOptions{keepWork: server.KeepWork, as: api.Guest}})
 	return answer.Changed, err
@@ -190,8 +190,7 @@ func (l atLogin) Uninstall(ctx context.Context) (removed bool, err error) {
 	return answer.Removed, err
 }
 
-// unitText returns the description of the service that the system gets, for the flags and the
-// environment of this call.
+// unitText returns the unit of the service, with the flags and the environment of this call.
 func unitText(a *app, u supervisor.Job, o serveOptions) (string, error) {
 	if err := o.check(); err != nil {
 		return "", err
@@ -259,7 +258,7 @@ func unitText(a *app, u supervisor.Job, o serveOptions) (string, error) {
 	return u.Text(args, env)
 }
 
-// installError is err, with what to do if the system could not start the service because one runs.
+// installError adds a hint to err if the system could not start the service because another one runs.
 func installError(a *app, err error) error {
 	d, ok := errors.AsType[*api.Decided](err)
 	if root, rerr := a.root(); rerr == nil && ok && d.Code == api.CodeError && !errors.Is(err, exec.ErrNotFound) {
@@ -353,7 +352,7 @@ func serviceStatus(ctx context.Context, a *app) error {
 	return nil
 }
 
-// askVersion asks the service of a Claude directory, and completes s.
+// askVersion asks the service of a Claude directory for its version, and fills in s.
 func askVersion(ctx context.Context, a *app, root string, s *serviceState) error {
 	c, err := client.FindWith(a.state, root, client.Options{Patience: cmp.Or(a.wait, answerWait)})
 	if err != nil {

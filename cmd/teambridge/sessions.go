@@ -69,7 +69,7 @@ func listSessions(ctx context.Context, a *app, watch bool) error {
 		if err := printList(&a.console, now, none, head, sessionRow); err != nil || a.json {
 			return err
 		}
-		return a.noteElsewhere()
+		return a.noteOtherDirs()
 	}
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
@@ -90,10 +90,10 @@ func listSessions(ctx context.Context, a *app, watch bool) error {
 	}
 }
 
-// noteElsewhere notes where else sessions live.
-func (a *app) noteElsewhere() error {
+// noteOtherDirs notes other Claude directories with living sessions.
+func (a *app) noteOtherDirs() error {
 	if a.there != nil {
-		return nil // it is for the person there to know
+		return nil // directories on that host are no concern of this person
 	}
 	root, err := a.root()
 	if err != nil {
@@ -109,10 +109,10 @@ func (a *app) noteElsewhere() error {
 	return nil
 }
 
-// sessionInterval is how often "sessions --watch" looks.
+// sessionInterval is how often "sessions --watch" lists the sessions again.
 const sessionInterval = time.Second
 
-// printSessions prints sessions as they change: a line each.
+// printSessions prints one line per session.
 func printSessions(a *app, list []api.Session) error {
 	var rows [][]string
 	for _, s := range list {
@@ -127,8 +127,7 @@ func printSessions(a *app, list []api.Session) error {
 	return a.table(rows)
 }
 
-// changedSessions returns the sessions that are new or do something else than before, and those that
-// have ended.
+// changedSessions returns the sessions that are new or changed, and those that have ended.
 func changedSessions(before, now []api.Session) (list []api.Session) {
 	for _, s := range now {
 		i := slices.IndexFunc(before, func(b api.Session) bool { return b.PID == s.PID && b.Session == s.Session })

@@ -129,7 +129,7 @@ such a step in another way.`,
 	return cmd
 }
 
-// setHooks says in s which hooks are meant.
+// setHooks sets in s which settings file gets the hooks, and how they wait.
 func (a *app) setHooks(s *setup.Setup, o setupOptions, names []string) (err error) {
 	if (o.project || o.unasked || o.file != "") && !slices.Contains(names, setup.Hooks) {
 		return usage("teambridge setup hooks", "--project, --file and --unasked are for the step hooks")
@@ -233,7 +233,7 @@ func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions, names
 	return failed
 }
 
-// agrees asks the person at the terminal a question. The error is io.EOF if there is no answer.
+// agrees asks the person at the terminal a yes-or-no question. The error is io.EOF if there is no answer.
 func (c *console) agrees(ctx context.Context, answers *bufio.Reader, question string) (bool, error) {
 	c.writeStderr([]byte(escape(question, false) + "? [y/N] "))
 	var answer string
@@ -249,7 +249,8 @@ func (c *console) agrees(ctx context.Context, answers *bufio.Reader, question st
 	return answer == "y" || answer == "yes", nil
 }
 
-// setup is this machine, for the user of this call. dry says that nothing will be done.
+// setup returns the setup of this user on this machine. With dry, nothing will be changed, so this program need not
+// be installed.
 func (a *app) setup(dry bool) (*setup.Setup, error) {
 	own, err := ownBinary()
 	if err != nil && dry {
@@ -283,8 +284,8 @@ func (a *app) setup(dry bool) (*setup.Setup, error) {
 	return s, nil
 }
 
-// ownFlags returns the flag for the state directory, unless it is the default. There is none for the Claude directory: hooks and tools
-// inherit the environment of their session, and so use the same directory.
+// ownFlags returns the flag for the state directory, unless it is the default. The Claude directory needs no flag:
+// hooks and tools inherit the environment of their session, and so use the same directory.
 func (a *app) ownFlags() []string {
 	if home, err := a.home(); err != nil || a.state != filepath.Join(home, ".local", "state", "teambridge") {
 		return []string{"--state-dir", a.state}
@@ -292,7 +293,7 @@ func (a *app) ownFlags() []string {
 	return nil
 }
 
-// ownBinary is the path of this program, for what runs it later.
+// ownBinary returns the path of this program, for hooks, tools and units that run it later.
 func ownBinary() (string, error) {
 	binary, err := shell.Program()
 	if err != nil {

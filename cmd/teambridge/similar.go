@@ -2,8 +2,8 @@ package main
 
 import "github.com/spf13/cobra"
 
-// similar returns the names that typed may be a slip of, by Cobra's rules: those that begin with it, and those with 1 wrong letter,
-// or 2 if it has at least 4.
+// similar returns the names that typed may be a typo of, by Cobra's rules: names that begin with it, and names that
+// differ in 1 letter, or in 2 if typed has at least 4.
 func similar(typed string, names []string) []string {
 	if len(typed) < 2 {
 		return nil // too much is similar to one letter

@@ -84,7 +84,7 @@ func (a *app) status(ctx context.Context, args []string, watch bool, output stri
 	return a.followStatus(ctx, to, now, wide)
 }
 
-// printStatus prints statuses; the head of the table is left out if they belong to a stream.
+// printStatus prints statuses as a table. In a stream, it leaves out the head of the table.
 func (c *console) printStatus(infos []api.Status, stream, wide bool) error {
 	if c.json && !stream {
 		return c.printJSON(infos)
@@ -121,7 +121,7 @@ func (c *console) printStatus(infos []api.Status, stream, wide bool) error {
 	return c.table(rows)
 }
 
-// statusText says what an agent does, and why if it is in trouble.
+// statusText returns what an agent is doing and, if it is stuck or waits, why.
 func statusText(s api.Status) string {
 	switch {
 	case s.SectionKind == api.WaitsSilent, s.SectionKind == api.WaitsLoop:
@@ -132,7 +132,7 @@ func statusText(s api.Status) string {
 	return s.Word
 }
 
-// basisText says what the word of a status rests on.
+// basisText returns what a status was decided by.
 func basisText(s api.Status) string {
 	switch s.Basis {
 	case api.BasisMessage:
@@ -143,7 +143,7 @@ func basisText(s api.Status) string {
 	return s.Basis
 }
 
-// heardAgo shows when an agent was heard; "-" if it is not known.
+// heardAgo formats when an agent was last heard, or "-".
 func heardAgo(at time.Time) string {
 	if at.IsZero() {
 		return "-"
@@ -151,7 +151,7 @@ func heardAgo(at time.Time) string {
 	return ago(time.Since(at))
 }
 
-// ago shows how long ago something was.
+// ago formats a duration before now.
 func ago(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -190,7 +190,7 @@ func (a *app) followStatus(ctx context.Context, to api.Target, before []api.Stat
 	return nil
 }
 
-// changedStatuses returns those of now that say something else than before.
+// changedStatuses returns the statuses of now that differ from before in more than times and evidence.
 func changedStatuses(before, now []api.Status) []api.Status {
 	return slices.DeleteFunc(slices.Clone(now), func(i api.Status) bool {
 		return slices.ContainsFunc(before, func(b api.Status) bool {
@@ -210,7 +210,7 @@ func changedStatuses(before, now []api.Status) []api.Status {
 	})
 }
 
-// lasting is what is printed of an overview when it changes.
+// lasting returns the part of an overview whose change is printed: being stuck.
 func lasting(o api.Overview) api.Overview {
 	if o.Section != api.SectionStuck {
 		return api.Overview{}

@@ -12,22 +12,21 @@ import (
 	"teambridge/teams"
 )
 
-// overAllTeams makes the status command show all teams that could be meant, if none is named
-// and several could be.
+// overAllTeams makes the status command show all candidate teams, if no team is named and there are several.
 func (a *app) overAllTeams(status *cobra.Command) *cobra.Command {
 	one := status.RunE
 	status.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if watch := cmd.Flags().Lookup("watch"); len(args) > 0 || watch.Changed {
 			return one(cmd, args)
 		}
-		list, err := undecided(cmd.Context(), a)
+		list, err := candidateTeams(cmd.Context(), a)
 		defer func() {
 			switch {
 			case err != nil:
 			case len(list) > 0:
 				a.linksNote(cmd.Context())
 				a.waitsNote(cmd.Context(), "")
-			default: // not of the others, which would take time
+			default: // not for the other teams, which would take time
 				a.linksNote(cmd.Context())
 				a.waitsNote(cmd.Context(), a.chosen)
 			}
@@ -61,12 +60,12 @@ func (a *app) overAllTeams(status *cobra.Command) *cobra.Command {
 	return status
 }
 
-// isGone reports whether err says that a team has ended, here in between.
+// isGone reports whether err says that a team has ended, as it may while the command runs.
 func isGone(err error) bool { return errors.Is(err, teams.ErrTeamGone) || errors.Is(err, api.CodeGone) }
 
-// undecided returns the teams that could be meant, if none is named and there are several.
-// Registered panes and sessions each count as one more team.
-func undecided(ctx context.Context, a *app) (list []string, err error) {
+// candidateTeams returns the teams that the command could mean, if none is named and there are several. Registered
+// panes count as one team, and so do sessions.
+func candidateTeams(ctx context.Context, a *app) (list []string, err error) {
 	if named, err := a.namedTeam(""); err != nil || named != "" {
 		return nil, err
 	}
@@ -87,7 +86,7 @@ func undecided(ctx context.Context, a *app) (list []string, err error) {
 	case err == nil && len(others) > 0:
 		list = []string{to.Team}
 	}
-	return append(list, others...), nil // another error is one of the command, too
+	return append(list, others...), nil // the command itself returns any other error
 }
 
 // statusesOf prints the statuses in several teams as one list.

@@ -14,7 +14,7 @@ import (
 	"teambridge/status/supervisor"
 )
 
-// job is the service, as this system runs it.
+// job returns the service as a job of this system's supervisor.
 func (a *app) job() (supervisor.Job, error) {
 	of := ownJob
 	if a.supervised != nil {
@@ -28,8 +28,8 @@ func (a *app) job() (supervisor.Job, error) {
 // serviceLog is the file that the service logs to where the system keeps no log.
 func serviceLog(a *app) string { return filepath.Join(a.state, "service.log") }
 
-// refuseSecond refuses to install what a service that runs would keep from running, where nobody would say so: a
-// supervisor that waits until the service is ready says it.
+// refuseSecond refuses to install the service while another one runs, which would keep it from starting. It leaves
+// that to supervisors that wait until the service is ready, since they report the failure themselves.
 func refuseSecond(a *app, u supervisor.Job) error {
 	root, err := a.root()
 	if err != nil || u.Notifies {
@@ -44,10 +44,10 @@ func refuseSecond(a *app, u supervisor.Job) error {
 	return nil
 }
 
-// startWait is how long a service is waited for that the system has started.
+// startWait limits the wait for a service that the system has started.
 const startWait = 20 * time.Second
 
-// awaitService waits until the service answers that a supervisor has started which does not wait for that.
+// awaitService waits until a started service answers, if its supervisor does not wait itself.
 func awaitService(ctx context.Context, a *app, u supervisor.Job, started bool) error {
 	root, err := a.root()
 	if err != nil || !started || u.Notifies {

@@ -115,7 +115,7 @@ func (a *app) tasks(ctx context.Context, who string, o tasksOptions) error {
 	return context.Cause(ctx)
 }
 
-// printTaskHistory prints changes of tasks, the last one at the end, with their lists if there are several.
+// printTaskHistory prints changes of tasks, the newest last, with a column for the list if there are several.
 func (c *console) printTaskHistory(h api.TaskHistory, lists bool) error {
 	head := []string{"AT", "ID", "CHANGE", "SUBJECT"}
 	if lists {
@@ -142,7 +142,7 @@ func (c *console) printTaskHistory(h api.TaskHistory, lists bool) error {
 	})
 }
 
-// taskChange says what was changed.
+// taskChange describes a change.
 func taskChange(c api.TaskChange) string {
 	switch c.What {
 	case api.TaskCreated:
@@ -155,7 +155,7 @@ func taskChange(c api.TaskChange) string {
 	return c.What + ": " + cmp.Or(c.Was, "-") + " → " + cmp.Or(c.Now, "-")
 }
 
-// tasksOf returns the tasks that are meant: of the team, or of the sessions if who is one of them or there is no team.
+// tasksOf returns the query for the tasks of the team, or of the sessions if who is one or there is no team.
 func (a *access) tasksOf(ctx context.Context, who string) (q api.TaskQuery, err error) {
 	q.Who = who
 	if q.Team, err = a.namedTeam(""); err != nil || q.Team != "" {
@@ -173,7 +173,8 @@ func (a *access) tasksOf(ctx context.Context, who string) (q api.TaskQuery, err 
 	return q, err
 }
 
-// printTasks prints tasks, with their lists if there are several. What is wrong with a list is an error, after the tasks.
+// printTasks prints tasks, with a column for the list if there are several. It returns the problems of the lists as
+// an error, after printing.
 func (c *console) printTasks(found api.Tasks, lists bool) error {
 	head := []string{"ID", "STATUS", "OWNER", "SUBJECT", "WAITS FOR", "SINCE"}
 	if lists {

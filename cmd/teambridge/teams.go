@@ -40,7 +40,7 @@ Exit status: 0, even if there are none; 3 there is no Claude directory.`,
 	return cmd
 }
 
-// allTeams asks for the teams, and warns if the panes are not known.
+// allTeams returns the teams. It warns if the panes could not be listed.
 func allTeams(ctx context.Context, a *app) ([]api.Team, error) {
 	list, err := a.bridge(ctx).Teams(ctx)
 	if err != nil && list != nil {
@@ -92,7 +92,7 @@ func (t listedTeam) row() []string {
 	case t.Ended:
 		return []string{name, "-", "ended", "-", clock(t.CreatedAt), "last heard " + clock(*t.LastHeard)}
 	case t.Problem != "":
-		return []string{name, "-", "-", "-", "-", t.Problem} // in the last column, where its length moves nothing
+		return []string{name, "-", "-", "-", "-", t.Problem} // the last column, since the text is long
 	case t.Panes:
 		return []string{name, "-", "-", members, clock(t.CreatedAt), "tmux panes"}
 	case t.Sessions:

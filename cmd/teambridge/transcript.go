@@ -52,7 +52,7 @@ interrupted.`,
 	return cmd
 }
 
-// conversation returns whose conversation a name means: a member of a team or, without one, a session.
+// conversation resolves the name of a member, or the id of a session, for which team is empty.
 func (a *access) conversation(ctx context.Context, name string) (team, member string, err error) {
 	if _, err := uuid.Parse(name); err == nil || strings.HasPrefix(name, "ses_") {
 		return "", name, nil
@@ -93,24 +93,24 @@ type conversationPrinter struct {
 	*console
 	agents map[string]string // titles of subagents
 
-	// whole says that the conversation is printed to its end at once, so that the line of a tool
-	// call can wait for what became of it. Else an end that is not as expected has a line of its own.
+	// whole means that the conversation is printed from beginning to end, so that the line of a tool call can wait
+	// for its outcome. Otherwise an outcome other than done gets a line of its own.
 	whole bool
-	held  []heldEnvelope    // what waits, oldest first: begins with an open tool call
-	calls map[string]string // titles of the open tool calls, by id, if not whole
+	held  []heldEnvelope    // an open tool call and the envelopes after it
+	calls map[string]string // titles of the open tool calls, by id
 }
 
-// heldEnvelope is one that waits to be printed.
+// heldEnvelope is an envelope that waits to be printed.
 type heldEnvelope struct {
 	wire.Envelope
-	became wire.Outcome // of a tool call
+	became wire.Outcome // of a tool call; Running if it is open
 }
 
 func (c *console) conversationPrinter() *conversationPrinter {
 	return &conversationPrinter{console: c, agents: map[string]string{}, calls: map[string]string{}}
 }
 
-// raw prints the envelope of a line of JSON.
+// raw prints an envelope in JSON.
 func (p *conversationPrinter) raw(line json.RawMessage) error {
 	if p.json {
 		return p.printJSON(line)
@@ -155,7 +155,7 @@ func (p *conversationPrinter) one(e wire.Envelope) error {
 	return p.release(!p.whole)
 }
 
-// release prints what waits up to the first tool call that is open, or all of it.
+// release prints the held envelopes up to the first open tool call, or all of them.
 func (p *conversationPrinter) release(all bool) error {
 	for len(p.held) > 0 {
 		h := p.held[0]
@@ -191,7 +191,7 @@ func (p *conversationPrinter) show(h heldEnvelope) error {
 	return nil
 }
 
-// line prints who says or does something, what that is, and a text.
+// line prints a heading with time, author and description, and a text below it.
 func (p *conversationPrinter) line(e wire.Envelope, line, text string) error {
 	who := string(e.Role)
 	if e.Subagent != nil {

@@ -58,7 +58,7 @@ func openPage(ctx context.Context, a *app, only bool) error {
 	return openAddress(ctx, a, in, only)
 }
 
-// openPageThere offers the page of a service elsewhere here, until ctx ends.
+// openPageThere serves the page of --host on this machine, until ctx ends.
 func openPageThere(ctx context.Context, a *app, only bool) error {
 	c, err := a.dial(ctx, true)
 	if err != nil {
@@ -78,7 +78,7 @@ func openPageThere(ctx context.Context, a *app, only bool) error {
 	})
 }
 
-// openAddress prints an address that signs in or, without only, opens it.
+// openAddress opens an address that signs in or, with only, prints it.
 func openAddress(ctx context.Context, a *app, in api.SignIn, only bool) error {
 	if a.json {
 		return a.printJSON(in)
@@ -98,8 +98,7 @@ func openAddress(ctx context.Context, a *app, in api.SignIn, only bool) error {
 	return a.printf("%s\n", in.URL)
 }
 
-// signIn asks the service for an address that opens its page and, if it is to be given to
-// another program, for a file that forwards to it.
+// signIn asks the service for an address that signs in to its page and, with file, for a file that forwards to it.
 func signIn(ctx context.Context, a *app, file bool) (in api.SignIn, err error) {
 	root, err := a.root()
 	if err != nil {
@@ -127,9 +126,9 @@ func fileURL(path string) string {
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
-// settle is how long the program that opens a browser may take to fail. Without a desktop
-// it may be the browser itself, and go on.
-const settle = 2 * time.Second
+// browserWait is how long the program that opens a browser has to fail. Without a desktop, it may be the browser
+// itself, which keeps running.
+const browserWait = 2 * time.Second
 
 // browse opens an address in the person's browser, which stays open after ctx.
 func browse(ctx context.Context, lookup func(string) (string, bool), address string) error {
@@ -145,7 +144,7 @@ func browse(ctx context.Context, lookup func(string) (string, bool), address str
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(settle):
+	case <-time.After(browserWait):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

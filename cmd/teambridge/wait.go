@@ -77,7 +77,7 @@ func (a *app) waitFor(ctx context.Context, o api.Occasion) error {
 	}
 	o.Member = to.Member()
 	a.warnServiceError(ctx, to.Team)
-	done := a.working("waiting for %s", awaited(o))
+	done := a.working("waiting for %s", occasionText(o))
 	h, err := a.bridge(ctx).Wait(ctx, to.Team, o)
 	done()
 	switch {
@@ -89,8 +89,8 @@ func (a *app) waitFor(ctx context.Context, o api.Occasion) error {
 	return a.printStatus(h.Status, false, false)
 }
 
-// awaited says what has to happen.
-func awaited(o api.Occasion) string {
+// occasionText describes what the command waits for.
+func occasionText(o api.Occasion) string {
 	switch {
 	case o.For == api.ForIdle:
 		return o.Member + " to be idle"

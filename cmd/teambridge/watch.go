@@ -145,7 +145,7 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) (err er
 	return a.follow(ctx, to, o, p)
 }
 
-// follow prints what comes to a target, or to all teams, and runs p for it.
+// follow prints new messages to a target, or to all teams, and runs p for each.
 func (a *app) follow(ctx context.Context, to api.Target, o watchOptions, p *program) (err error) {
 	v := &viewer{app: a, opts: o, to: to, said: map[inbox.InboxKey]string{}, run: noise{app: a}}
 	defer func() {
@@ -173,7 +173,7 @@ func (a *app) follow(ctx context.Context, to api.Target, o watchOptions, p *prog
 	}()
 	defer func() {
 		stop()
-		for range events { // it uses what a closes
+		for range events { // wait for the goroutine, which uses files that a closes
 		}
 	}()
 	began := false
@@ -201,7 +201,7 @@ func (a *app) follow(ctx context.Context, to api.Target, o watchOptions, p *prog
 					return err
 				}
 			}
-			v.program = p // not for that
+			v.program = p // not for replayed messages
 			a.debug("watching")
 		case e.Reset != nil:
 			a.warn("\"teambridge gc\" removed some messages before they were shown")
@@ -210,16 +210,16 @@ func (a *app) follow(ctx context.Context, to api.Target, o watchOptions, p *prog
 			return err
 		}
 		if over != nil || to.Team != "" && e.Snapshot != nil && len(e.Snapshot.Teams) == 0 {
-			over = time.After(lastWords)
+			over = time.After(endGrace)
 		}
 	}
 }
 
-// lastWords is how long nothing may come from a team that has ended. The last messages may
-// still be on their way.
-const lastWords = 250 * time.Millisecond
+// endGrace is how long a team must be silent after its end before watch ends: its last messages may still be on
+// their way.
+const endGrace = 250 * time.Millisecond
 
-// viewer prints the messages, and the work of agents, that watch was asked for.
+// viewer prints the messages, and the work of agents, that the flags of watch select.
 type viewer struct {
 	*app
 	opts    watchOptions
@@ -232,7 +232,7 @@ type viewer struct {
 	said    map[inbox.InboxKey]string // the turn and the last text of each agent that was shown
 }
 
-// event prints what an event is about, if it is wanted.
+// event prints the message or the work of an event, if the flags select it.
 func (v *viewer) event(e api.Event) error {
 	switch {
 	case e.Message != nil && e.Message.Change == api.Appeared:
@@ -267,7 +267,7 @@ func (v *viewer) show(r api.Record) error {
 		}
 	}
 	if !v.opts.protocol && v.run.add(r) {
-		return nil // told with the next message: it says nothing that cannot wait
+		return nil // printed before the next message
 	}
 	if err := v.run.print(); err != nil {
 		return err
@@ -282,7 +282,7 @@ func (v *viewer) show(r api.Record) error {
 	return v.printRecord(r)
 }
 
-// replay shows what the journal had before, up to a number.
+// replay prints the journal's earlier records, up to and including the number last.
 func (v *viewer) replay(ctx context.Context, last int64) error {
 	o := historyOptions{SearchQuery: api.SearchQuery{Protocol: true}, since: v.opts.since, work: v.opts.work}
 	q, err := o.query(v.app)
@@ -302,7 +302,7 @@ func (v *viewer) replay(ctx context.Context, last int64) error {
 	return nil
 }
 
-// answerEntry is the answer of a headless agent, for a person.
+// answerEntry formats the answer of a headless agent for a person.
 func (c *console) answerEntry(r api.Record) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s answers  %s\n", c.paint(dim, clock(r.FirstSeen)), c.paint(bold, escape(r.From, false)), c.paint(dim, escape(shortID(r.ID), false)))
@@ -314,7 +314,7 @@ func (c *console) answerEntry(r api.Record) string {
 	return b.String()
 }
 
-// endedNote says that a team has ended while it was watched.
+// endedNote notes that the watched team has ended.
 func (c *console) endedNote(team string) {
 	c.note("the team %s has ended; %s", team, view.HistoryHint(team))
 }

@@ -10,9 +10,9 @@ import (
 	"teambridge/teams"
 )
 
-// What agents say and do while they work stands between the messages: a line for a tool call.
+// The work of agents, that is what they say and do between messages, is printed with one line per tool call.
 
-// workOptions are the flags about it of history, search and watch.
+// workOptions holds the flags about work, of history, search and watch.
 type workOptions struct {
 	messagesOnly bool
 	thinking     bool
@@ -28,8 +28,7 @@ func instanceOf(r api.Record) teams.Instance {
 	return teams.Instance{Team: r.Team, CreatedAt: r.CreatedAt}
 }
 
-// printRecord prints a message or what an agent said or did. As JSON, a message has the fields
-// that every row has.
+// printRecord prints a message or a piece of work. As JSON, a message has the same fields as in "read".
 func (c *console) printRecord(r api.Record) error {
 	switch {
 	case c.json && r.Work != nil:
@@ -46,7 +45,7 @@ func (c *console) printRecord(r api.Record) error {
 	return c.print([]byte(c.entry(m)))
 }
 
-// workEntry is what an agent said or did, for a person.
+// workEntry formats a piece of work for a person.
 func workEntry(c *console, r api.Record) string {
 	who := c.paint(dim, clock(r.FirstSeen)) + "  " + c.paint(bold, escape(r.From, false))
 	if r.Work.Subagent != "" {
