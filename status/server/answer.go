@@ -16,10 +16,10 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// seeDocument is the hint of requests that are not as openapi.json describes them.
+// seeDocument is the hint for requests that do not match openapi.json.
 const seeDocument = "see /openapi.json"
 
-// write answers with v.
+// write answers with v as JSON.
 func write(w http.ResponseWriter, status int, v any) error {
 	return writeAs(w, "application/json", status, v)
 }
@@ -39,7 +39,7 @@ func writeAs(w http.ResponseWriter, media string, status int, v any) error {
 	return nil
 }
 
-// fail answers with err, as a problem.
+// fail answers with err as a problem.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	problem := view.Problem(err)
 	if r.Context().Err() != nil && problem.Code == api.CodeInterrupted {
@@ -86,8 +86,8 @@ func body(r *http.Request, v any) error {
 	return nil
 }
 
-// exact refuses what decoding would change without a word, such as the Latin-1 of a program
-// that does not encode its texts: as the command line does, where it has the same field.
+// exact refuses JSON that decoding would change silently, such as text in Latin-1. Its errors are those of the command
+// line for the same field.
 func exact(data []byte) error {
 	inexact, ok := errors.AsType[*rawjson.InexactError](rawjson.Exact(data))
 	switch {

@@ -14,11 +14,11 @@ import (
 	"teambridge/status/api/op"
 )
 
-// A decoder makes what an operation takes of a request.
+// A decoder decodes requests into the query type of an operation.
 type decoder struct {
 	typ    reflect.Type
 	fields []op.Field
-	known  []string // the parameters of its query; those that may be repeated have "…" after the name
+	known  []string // its query parameters; those that may be repeated have "…" after the name
 }
 
 func newDecoder(typ reflect.Type) *decoder {
@@ -40,7 +40,7 @@ func (d *decoder) body() bool {
 	return slices.ContainsFunc(d.fields, func(f op.Field) bool { return f.In == "body" })
 }
 
-// decode returns a pointer to what r says.
+// decode returns a pointer to a new value of d.typ, decoded from r.
 func (d *decoder) decode(r *http.Request) (any, error) {
 	q := reflect.New(d.typ)
 	params, err := d.query(r)
@@ -78,7 +78,7 @@ func (d *decoder) decode(r *http.Request) (any, error) {
 	return q.Interface(), nil
 }
 
-// query returns the parameters of r. One that is unknown is a mistake, and one that is repeated too, if it may not be.
+// query returns the query parameters of r. It refuses unknown parameters, and repeated ones that may not be repeated.
 func (d *decoder) query(r *http.Request) (url.Values, error) {
 	params, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -100,7 +100,7 @@ func (d *decoder) query(r *http.Request) (url.Values, error) {
 	return params, nil
 }
 
-// parse sets v to the value of a parameter, or to what it is without one.
+// parse sets v to the value of a parameter, or to its default.
 func parse(v reflect.Value, f op.Field, params url.Values) error {
 	text := params.Get(f.Name)
 	switch at := v.Addr().Interface().(type) {
@@ -154,7 +154,7 @@ func parse(v reflect.Value, f op.Field, params url.Values) error {
 	return nil
 }
 
-// bound returns the number in a tag.
+// bound parses the number in a tag.
 func bound(tag string) int64 {
 	n, _ := strconv.ParseInt(tag, 10, 64)
 	return n

@@ -46,9 +46,10 @@ func wantsStream(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), op.EventStream)
 }
 
-// stream answers with the events that q is for, after those that it or last names.
+// stream answers with the events that q selects. If last is set, it is the id of the last event that the client has
+// seen, and replaces q.After.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, q history.EventQuery, last string) (any, error) {
-	if last != "" { // a browser that connects again
+	if last != "" { // a browser reconnects
 		q.After, q.IsID = last, true
 	}
 	if err := q.Check(); err != nil {
@@ -77,11 +78,11 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, q history.EventQ
 type eventWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	write   time.Duration // for the client to take what is written
-	buf     bytes.Buffer  // sent by flush
+	write   time.Duration // limits each write
+	buf     bytes.Buffer  // events that flush sends
 }
 
-// maxBuffer is how much is kept before it is sent, in bytes.
+// maxBuffer is the number of buffered bytes at which events are sent.
 const maxBuffer = 64 << 10
 
 func (e *eventWriter) event(v api.Event) error {
@@ -99,7 +100,7 @@ func (e *eventWriter) event(v api.Event) error {
 	return nil
 }
 
-// eventData is what an event has.
+// eventData returns the data of an event.
 func eventData(v api.Event) any {
 	switch v.Name {
 	case api.EventSnapshot:
@@ -123,7 +124,7 @@ func (e *eventWriter) alive() error {
 	return e.flush()
 }
 
-// flush sends the buffer. It fails if the client does not take it in time.
+// flush sends the buffer. It fails if the client does not read it in time.
 func (e *eventWriter) flush() error {
 	if e.buf.Len() == 0 {
 		return nil

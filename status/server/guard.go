@@ -21,9 +21,9 @@ import (
 // Keys of the context of a request.
 type (
 	unixKey   struct{} // bool: it came through the unix socket
-	visitKey  struct{} // *visitor: its connection, over TCP
-	cookieKey struct{} // bool: a person, authenticated by the cookie of a page
-	endedKey  struct{} // <-chan struct{}: closed once the person is none any more
+	visitKey  struct{} // *visitor: its TCP connection
+	cookieKey struct{} // bool: it was authenticated by the cookie of a page
+	endedKey  struct{} // <-chan struct{}: closed once its token is no longer valid
 )
 
 func connContext(ctx context.Context, c net.Conn) context.Context {
@@ -33,9 +33,9 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, unixKey{}, c.LocalAddr().Network() == "unix")
 }
 
-// guard refuses requests of other sites, authenticates the others, and recovers from panics. A
-// request is a person's ([bridge.Person]) through the unix socket, or with the token or the
-// cookie of a browser that is signed in.
+// guard refuses requests from pages of other sites, authenticates all others, and recovers from panics. A request is a
+// person's ([bridge.Person]) if it comes through the unix socket, or has the token or the cookie of a browser that is
+// signed in.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
@@ -59,7 +59,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			return
 		}
 		ctx := r.Context()
-		person, _ := ctx.Value(unixKey{}).(bool) // only the user can open it
+		person, _ := ctx.Value(unixKey{}).(bool) // only the user can open the socket
 		if !person {
 			token, ended := s.tokens.now()
 			cookie := false
@@ -72,7 +72,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			if v, ok := ctx.Value(visitKey{}).(*visitor); ok && person {
 				v.admit()
 			} else {
-				answer.Header().Set("Connection", "close") // it costs something as long as it is open
+				answer.Header().Set("Connection", "close") // an open connection of a stranger costs resources
 			}
 		}
 		switch {
@@ -97,8 +97,8 @@ func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// foreign refuses requests of pages of other sites. They use host names that are not ours
-// (DNS rebinding), or the browser says where they come from.
+// foreign returns an error for requests from pages of other sites. They have a host name that is not ours (DNS
+// rebinding), or headers in which the browser names their origin.
 func foreign(r *http.Request) error {
 	const hint = "use a loopback address or localhost"
 	if unix, _ := r.Context().Value(unixKey{}).(bool); !unix && !loopback(r.Host) {
@@ -118,8 +118,8 @@ func foreign(r *http.Request) error {
 	}
 }
 
-// visit reports whether somebody follows a link to the page, such as one that a terminal
-// in a browser shows. Opening the page has no effect, and it contains nothing secret.
+// visit reports whether a person follows a link to the page, such as a link in a terminal that runs in a browser. That
+// is allowed: opening the page has no effect, and it contains nothing secret.
 func visit(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Path == "/" &&
 		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
@@ -142,12 +142,12 @@ func hasToken(r *http.Request, token string) bool {
 	if token == "" || !strings.EqualFold(scheme, "Bearer") {
 		return false
 	}
-	// Digests have equal lengths, so that the time reveals nothing about the token.
+	// Compare digests, which have equal lengths, so that the time reveals nothing about the token.
 	want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(strings.TrimSpace(given)))
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
-// statusWriter remembers the status of an answer; 0 before it has begun.
+// statusWriter records the status of an answer; 0 before it has begun.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -163,5 +163,5 @@ func (t *statusWriter) Write(b []byte) (int, error) {
 	return t.ResponseWriter.Write(b)
 }
 
-// Unwrap is for [http.ResponseController].
+// Unwrap lets [http.ResponseController] find the original writer.
 func (t *statusWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }

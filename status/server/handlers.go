@@ -8,10 +8,10 @@ import (
 	"teambridge/status/api/op"
 )
 
-// handler makes the answer to a request; nil if it has answered.
+// handler returns the answer to a request, or nil if it has already written one.
 type handler func(w http.ResponseWriter, r *http.Request) (answer any, err error)
 
-// handlers returns the handlers of operations that are more than a question to the bridge.
+// handlers returns the handlers of operations that do more than call the bridge.
 func (s *Server) handlers() map[op.Operation]handler {
 	return map[op.Operation]handler{
 		&op.Health:            s.health,
@@ -29,7 +29,7 @@ func (s *Server) handlers() map[op.Operation]handler {
 	}
 }
 
-// asking is the handler of an operation that is asked of the bridge.
+// asking returns the handler of an operation that just calls the bridge.
 func (s *Server) asking(o op.Operation) handler {
 	d, hint := newDecoder(o.Asks()), o.Info().Lasts
 	return func(w http.ResponseWriter, r *http.Request) (any, error) {
@@ -60,7 +60,7 @@ func (s *Server) asking(o op.Operation) handler {
 	}
 }
 
-// typed is a handler that is given what an operation takes.
+// typed returns a handler that decodes the query of an operation and calls do with it.
 func typed[Q, A any](o *op.Op[Q, A], do func(http.ResponseWriter, *http.Request, *Q) (any, error)) handler {
 	d := newDecoder(o.Asks())
 	return func(w http.ResponseWriter, r *http.Request) (any, error) {
@@ -91,7 +91,7 @@ func openapi(w http.ResponseWriter, _ *http.Request) (any, error) {
 	return nil, nil
 }
 
-// receipt answers with the receipt of a message that was sent through a service.
+// receipt answers with the receipt of a sent message.
 func (s *Server) receipt(_ http.ResponseWriter, r *http.Request, q *op.ReceiptQuery) (any, error) {
 	if q.ID == "" {
 		return nil, invalid("the id of the message is missing")

@@ -14,9 +14,8 @@ import (
 	"teambridge/status/view"
 )
 
-// lasting lets a request last: the deadlines of the server are meant for answers that come soon.
-// ctx ends with the service, and with the rights of the client; hint is that of the error then. The
-// request counts as a stream until over is called.
+// lasting removes the deadlines of a request that may take long, and counts it as a stream until over is called. The
+// returned context ends, with an error that has hint, when the service ends or the client's token becomes invalid.
 func (s *Server) lasting(w http.ResponseWriter, r *http.Request, hint string) (_ context.Context, over func(), err error) {
 	select {
 	case s.streams <- struct{}{}:
@@ -50,12 +49,12 @@ func (s *Server) lasting(w http.ResponseWriter, r *http.Request, hint string) (_
 	}()
 	return ctx, func() {
 		cancel(nil)
-		_ = control.SetWriteDeadline(time.Now().Add(s.limits.write)) // for the answer, which is not begun
+		_ = control.SetWriteDeadline(time.Now().Add(s.limits.write)) // for an answer that has not begun
 		free()
 	}, nil
 }
 
-// outcome waits until a message has come to a state. What it came to instead is part of the answer.
+// outcome waits until a message reaches a state. If it comes to another end, the answer says so.
 func (s *Server) outcome(w http.ResponseWriter, r *http.Request, q *op.AwaitQuery) (any, error) {
 	sent := api.Sent{Team: q.Team, Member: q.Member, ID: q.ID, Delivery: q.Delivery, State: api.Verified}
 	if q.Until == api.Confirmed {
@@ -82,7 +81,7 @@ func (s *Server) outcome(w http.ResponseWriter, r *http.Request, q *op.AwaitQuer
 	return sent, nil
 }
 
-// transcript answers with a transcript, a line of JSON for each envelope.
+// transcript answers with the transcript of a member, one line of JSON per envelope.
 func (s *Server) transcript(w http.ResponseWriter, r *http.Request, q *op.TranscriptQuery) (any, error) {
 	return s.envelopes(w, r, q.Team, q.Member, q.TranscriptQuery)
 }
@@ -97,10 +96,10 @@ func (s *Server) envelopes(w http.ResponseWriter, r *http.Request, team, who str
 	})
 }
 
-// followsTasks reports whether a request is for tasks as they change.
+// followsTasks reports whether a request follows the changes of tasks.
 func followsTasks(r *http.Request) bool { return r.URL.Query().Get("follow") == "true" }
 
-// tasks answers with tasks, or with a line of JSON for each time that they have changed.
+// tasks answers with tasks or, with follow, with one line of JSON after each change.
 func (s *Server) tasks(w http.ResponseWriter, r *http.Request, q *op.TasksQuery) (any, error) {
 	if !q.Follow {
 		return s.local.Tasks(r.Context(), q.TaskQuery)
@@ -120,8 +119,8 @@ func (s *Server) tasks(w http.ResponseWriter, r *http.Request, q *op.TasksQuery)
 	})
 }
 
-// lines answers with lines of JSON, each at once with follow. If it fails after the answer has begun, the last line is an
-// object with the error.
+// lines answers with lines of JSON. With follow, it sends each at once. If lines fails after the answer has begun, the
+// last line is an object with the error.
 func (s *Server) lines(w http.ResponseWriter, r *http.Request, follow bool, lines func(context.Context) iter.Seq2[json.RawMessage, error]) (any, error) {
 	ctx, over, err := s.lasting(w, r, "read it again")
 	if err != nil {
@@ -157,7 +156,7 @@ func (s *Server) lines(w http.ResponseWriter, r *http.Request, follow bool, line
 			}
 		}
 		if err != nil {
-			return nil, nil // its end is missing, so nobody takes it for the whole
+			return nil, nil // the client sees that the end of the answer is missing
 		}
 	}
 	if !begun {

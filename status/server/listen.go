@@ -22,8 +22,8 @@ import (
 
 const unixPrefix = "unix:"
 
-// ListensAt returns where the service for root listens by default: at [api.SocketPath], or on Windows, where not every
-// program can use such a socket, at a port of loopback that the system chooses.
+// ListensAt returns the default address of the service for root: [api.SocketPath] or, on Windows, where not every
+// program can use such a socket, a free port of loopback.
 func ListensAt(state, root string) string {
 	if runtime.GOOS == "windows" {
 		return "127.0.0.1:0"
@@ -88,8 +88,8 @@ func closeListeners(listeners []net.Listener) (err error) {
 	return err
 }
 
-// listenUnix listens at path, with a socket that only this user can open. It replaces a
-// socket at which nobody listens, and removes nothing else.
+// listenUnix listens at path, with a socket that only this user can open. It replaces a socket at which no program
+// listens, and no other file.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if err := socket.Check(path); err != nil {
 		return nil, &api.Decided{Err: err, Code: api.CodeUsage, Hint: "choose a shorter one with --listen unix:PATH"}
@@ -124,16 +124,15 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// admission is a listener to which others than the user can connect. So that they cannot keep
-// the user out, a connection that nobody has authenticated on yet never makes others wait:
-// beyond the limit, the oldest of them is closed.
+// admission is a listener to which other users of the machine can connect, too. So that they cannot lock the user out,
+// unauthenticated connections never make others wait: beyond the limit, the oldest of them is closed.
 type admission struct {
 	net.Listener
-	limit int // of connections that are admitted, and of those that are not
+	limit int // of admitted connections, and of others
 	log   *slog.Logger
 
 	mu        sync.Mutex
-	strangers []*visitor // in the order in which they came
+	strangers []*visitor // unauthenticated connections, the oldest first
 	admitted  int
 	warned    time.Time
 }
@@ -166,7 +165,7 @@ type visitor struct {
 	admitted bool
 }
 
-// admit says that the user is on the other side.
+// admit marks the connection as the user's, so that it is not closed to make room.
 func (v *visitor) admit() {
 	v.at.mu.Lock()
 	defer v.at.mu.Unlock()
@@ -190,7 +189,7 @@ func (v *visitor) Close() error {
 	return v.Conn.Close()
 }
 
-// limited is a listener with a limit on open connections; further ones wait.
+// limited is a listener with a limit on open connections. Further connections wait.
 type limited struct {
 	net.Listener
 	slots chan struct{}

@@ -13,8 +13,8 @@ import (
 	"teambridge/status/bridge"
 )
 
-// isPayloads reports whether the body of a request is payloads of the session protocol:
-// [api.PayloadsType]. The error is about the parameters of its type.
+// isPayloads reports whether the body of a request has payloads of the session protocol, [api.PayloadsType]. It fails
+// if the parameters of its content type are wrong.
 func isPayloads(r *http.Request) (bool, error) {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "application/x-ndjson" {
@@ -31,7 +31,7 @@ func isPayloads(r *http.Request) (bool, error) {
 	return true, nil
 }
 
-// payloads reads the body of a request.
+// payloads parses the payloads in the body of a request.
 func (s *Server) payloads(r *http.Request) ([]bridge.Payload, error) {
 	data, err := io.ReadAll(r.Body)
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {

@@ -2,8 +2,8 @@ package server
 
 import "syscall"
 
-// private makes a socket that only this user can open, before it has a name: on
-// Linux the name takes over the mode. Until a chmod others could open it.
+// private sets the mode of a socket before it gets its name, which takes over the mode on Linux. With a chmod of the
+// name, others could open the socket until then.
 func private(network, _ string, c syscall.RawConn) error {
 	if network != "unix" {
 		return nil

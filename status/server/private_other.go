@@ -4,6 +4,6 @@ package server
 
 import "syscall"
 
-// private does nothing: there the socket gets its mode when it has its name. The
-// state directory, which is the place by default, is closed to others all the time.
+// private does nothing on these systems: the socket gets its mode after its name. Its default place, the state
+// directory, is closed to others anyway.
 func private(string, string, syscall.RawConn) error { return nil }

@@ -16,14 +16,14 @@ import (
 	"teambridge/status/view"
 )
 
-// Proxy offers the page of a service on another machine, where its user is a person, on a loopback
-// port of this one. To is needed.
+// Proxy serves the page of a service on another machine, with the rights of a person there, on a loopback port of this
+// machine. To is needed.
 //
-// A one-time code signs one browser in, as with a service. Its cookie is valid for as long as the
-// proxy runs. Without it, nothing is passed on, and nobody else can get a code.
+// A one-time code signs one browser in. Its cookie is valid as long as the proxy runs. Requests without the cookie are
+// refused, and no other code is issued.
 type Proxy struct {
-	To   http.RoundTripper // to the service; the host of a URL means nothing to it
-	Dirs []string          // where a file for a browser is made: the first one that works; none: no file
+	To   http.RoundTripper // sends requests to the service; it ignores the host of their URLs
+	Dirs []string          // directories for a file that opens the page; the first that works is used; none: no file
 
 	cookie string // its name
 	secret string // its value
@@ -121,7 +121,7 @@ func (p *Proxy) signedIn(r *http.Request) bool {
 	return false
 }
 
-// failed answers with err, as a problem.
+// failed answers with err as a problem.
 func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // the browser has gone away

@@ -16,7 +16,7 @@ import (
 type route struct {
 	*op.Route
 	handle handler
-	bare   bool                     // its requests have no body
+	bare   bool                     // its requests must not have a body
 	stream func(*http.Request) bool // whether the answer ends with the client or the service
 }
 
@@ -57,7 +57,7 @@ func (s *Server) handler() http.Handler {
 			mux.ServeHTTP(w, r)
 			return
 		}
-		// The answer of the mux, as a problem.
+		// Turn the answer of the mux into a problem.
 		answer := &header{h: http.Header{}}
 		h.ServeHTTP(answer, r)
 		if allow := answer.h.Get("Allow"); answer.status == http.StatusMethodNotAllowed {
@@ -69,7 +69,7 @@ func (s *Server) handler() http.Handler {
 	}))
 }
 
-// header is an http.ResponseWriter that keeps the status and the header.
+// header is an http.ResponseWriter that keeps only the status and the header.
 type header struct {
 	h      http.Header
 	status int
@@ -121,8 +121,8 @@ func (s *Server) answer(route route) http.Handler {
 	})
 }
 
-// make returns the answer of a route. A large one is made while few others are, and is then
-// already encoded: what it was made of takes several times its size.
+// make returns the answer of a route. It limits how many large answers are made at once, and encodes them while they
+// count, since the values take several times the memory of the encoded answer.
 func (s *Server) make(route route, w http.ResponseWriter, r *http.Request) (any, error) {
 	if !route.Large || route.stream(r) {
 		return route.handle(w, r)
@@ -141,5 +141,5 @@ func (s *Server) make(route route, w http.ResponseWriter, r *http.Request) (any,
 	return encoded(body), err
 }
 
-// encoded is an answer that is encoded already.
+// encoded is an encoded answer.
 type encoded []byte

@@ -10,8 +10,8 @@ import (
 	"teambridge/status/api/op"
 )
 
-// idempotencyKey returns the id under which to send a message, or "" for a new one. The
-// header may be in quotes, as the draft standard has it.
+// idempotencyKey returns the message id in the header Idempotency-Key, or "" without the header. The value may be in
+// quotes, as in the draft standard.
 func idempotencyKey(r *http.Request) (string, error) {
 	keys := r.Header.Values("Idempotency-Key")
 	switch {

@@ -1,9 +1,7 @@
-// Package server is the service over HTTP. What the service does, in requests and all the
-// time, is in package service ([service.Service]). While it runs, it records what passes through
-// the inboxes of one Claude directory, answers requests about teams, sends messages and follows
-// them until an agent has taken them, runs the relays of headless agents that were added to it
-// (package relay/fleet), and reports events as a stream. This package listens, finds out who
-// asks, decodes requests, and encodes answers.
+// Package server is the HTTP API of the service. It listens, authenticates clients, decodes requests, calls
+// [service.Service], and encodes answers. All else that a service does is in package service: it records what passes
+// through the inboxes of one Claude directory, sends messages and tracks them until an agent has taken them, and runs
+// the relays of headless agents that were added to it (package relay/fleet).
 //
 //	s, err := server.New(server.Options{Root: root, State: stateDir, Log: log})
 //	err = s.Run(ctx) // until ctx ends
@@ -17,50 +15,47 @@
 // loopback addresses. There, each request needs the token in the file api.token of the
 // state directory, or the cookie that a browser gets for a one-time code, which is valid
 // for a minute. If the file is removed or replaced, all cookies, codes and streams of that
-// token end within a second. Whoever passes is a person, with a person's authority: see [bridge.Person].
-// Requests from pages of other sites are refused on every listener.
+// token end within a second. An authenticated client has a person's authority: see [bridge.Person]. Requests from
+// pages of other sites are refused on every listener.
 //
-// The socket also takes HTTP/2 without TLS, for clients on other machines that have a single
-// connection, which "teambridge dial-stdio" passes on.
+// The socket also accepts HTTP/2 without TLS, for clients on other machines: "teambridge dial-stdio" gives them a
+// single connection.
 //
-// A browser sends cookies to all ports of an address. If pages of other users of the
-// machine are opened there too, give this service its own, such as 127.7.4.2.
+// A browser sends cookies to all ports of an address. If you also open pages of other users of the machine there,
+// give this service an address of its own, such as 127.7.4.2.
 //
 // A relay runs a command as the user of the service, so whoever may write to the service
 // can run programs as that user.
 //
 // # Prompts
 //
-// A message is a user prompt if it goes to a member that a relay of this service serves,
-// from one of the person's own names. It reaches the agent as plain text or as a command,
-// and may change the agent's mode. It goes through the ledger into the relay's queue, not
-// into the inbox, where anybody could write it; the journal has it as a message to that
-// inbox. Its receipt is verified once it is committed, consumed once the agent began a
-// turn with it, and lost if it failed before. Every other message is a row, even to a
-// member that another process relays to: the agent learns that a teammate sent it.
+// A message is a user prompt if it goes from one of the person's own names to a member that a relay of this service
+// serves. It reaches the agent as plain text or as a command, and may change the agent's mode. It goes through the
+// ledger into the relay's queue, and not into the inbox, where any program could write; the journal has it as a
+// message to that inbox. Its receipt is verified once it is committed, consumed once the agent has begun a turn with
+// it, and lost if it failed before. Every other message is a row of the inbox, which the agent gets as a teammate's
+// message, even if another process relays to the member.
 //
 // # Panes
 //
 // The registered tmux panes are the members of the team [pane.Team], which has no directory.
-// What a person sends to one is a user prompt, too: it goes through the ledger into the queue
-// of the pane (package relay/pane), which the service runs. A request never waits until it is
-// typed, and never looks at a pane, except for GET /v1/panes/{pane}, the checkup of /v1/doctor,
-// and those that last, ask and wait: the service looks at all of them every 2 s. While none is
-// registered, it runs no tmux. A receipt is consumed once the agent has taken the message, seen
-// once its model was given it, lost if it was not sent, and unknown if nobody knows.
+// A person's message to a pane is a user prompt, too: it goes through the ledger into the queue of the pane (package
+// relay/pane), which the service runs. The service examines all panes every 2 s, and runs no tmux while none is
+// registered. Requests do not wait until a message is typed, and do not run tmux themselves, except for GET
+// /v1/panes/{pane}, /v1/doctor, ask and wait. A receipt is consumed once the agent has taken the message, seen once
+// its model has got it, lost if it was not sent, and unknown if that cannot be found out.
 //
 // # Guarantees
 //
-//   - One service for each Claude directory. A second one fails with the address of the
-//     first, even with another state directory (but there not on Windows).
+//   - Each Claude directory has one service. A second one fails with the address of the first, even if it has
+//     another state directory (except on Windows).
 //   - Events have the order and the numbers of the journal. A client that sends the
 //     last number it has seen continues after it, without a gap or a repeat, or is told
 //     to start again.
-//   - A client that does not read is dropped, and may connect again. It does not delay
-//     others and costs no memory: each stream reads the journal by itself.
-//   - When its context ends, requests in progress are answered, and streams and requests
-//     that wait end, within 10 s. Its agents may finish their turns, for 30 s. The next service continues
-//     their sessions, even after a kill.
+//   - A client that does not read is disconnected, and may connect again. It neither delays other clients nor
+//     takes memory, since each stream reads the journal itself.
+//   - When its context ends, requests in progress are answered, and streams and waiting requests end, within 10 s.
+//     Its agents have 30 s to finish their turns. The next service continues their sessions, even after a kill.
 //   - It changes teams only by sending messages on request, through its agents, and by
 //     joining again if the person joined, did not leave, and is missing from config.json.
 package server
@@ -95,7 +90,7 @@ import (
 type Options struct {
 	Root  *teams.Root
 	State string // the directory of journal, ledger, locks and token
-	Home  string // where files for browsers are made, if it is not empty; else in State
+	Home  string // the directory for files that open the page in a browser; empty: State
 
 	// Listen has "unix:PATH" or HOST:PORT, where HOST is a loopback address. If it is
 	// empty, the service listens at [ListensAt].
@@ -103,7 +98,7 @@ type Options struct {
 
 	ReadOnly bool        // refuse all changes, and run no relays
 	Env      []string    // of the agents, as "NAME=value"; nil: that of this process
-	Version  api.Version // in answers
+	Version  api.Version // of this program
 	Log      *slog.Logger
 	Lock     lockedfile.Options // all but Dir
 	Payloads relay.Payloads     // how payloads of the session protocol are taken
@@ -115,12 +110,12 @@ type Options struct {
 	// person first; "": they do not.
 	As string
 
-	Alerts service.Alerts // what waits for the person is told there; nothing waits for that
+	Alerts service.Alerts // about things that need the person
 
 	// DialHub connects to a hub for other machines at an ssh:// address; nil: there is no such hub.
 	DialHub func(ctx context.Context, address string) (net.Conn, error)
 
-	KeepWork time.Duration // how long what agents said and did while they worked is kept; 0: [KeepWork]
+	KeepWork time.Duration // how long the work of agents is kept; 0: [KeepWork]
 
 	// Page, if not nil, answers GET / and everything below /ui/, for anybody who can
 	// connect: it must not contain secrets. See package page.
@@ -137,9 +132,9 @@ type Server struct {
 	listen []address
 	limits limits
 	ready  chan struct{}
-	ending chan struct{} // closed when no stream shall go on
+	ending chan struct{} // closed when streams must end
 
-	core service.Options // what opts does not have, for tests
+	core service.Options // options that opts lacks, for tests
 
 	// While Run runs.
 	addrs   []string
@@ -150,20 +145,20 @@ type Server struct {
 	making  chan struct{} // one item for each large answer that is being made
 }
 
-// limits bound what the service spends on its clients.
+// limits bounds the resources that clients can use.
 type limits struct {
-	connections int           // at once, on each listener; over TCP, as many again of nobody in particular
+	connections int           // at once, on each listener; over TCP, as many again that are not authenticated
 	streams     int           // of events, at once
 	making      int           // large answers, at once; others wait
 	body        int64         // of a request, in bytes
 	request     time.Duration // to read, handle and answer one
-	write       time.Duration // for a client of a stream to take what was written
+	write       time.Duration // for a client to read what was written to its stream
 	heartbeat   time.Duration // between two signs of life on a stream
-	drain       time.Duration // for what is under way when the service ends
+	drain       time.Duration // for requests in progress when the service ends
 	handover    time.Duration // for a service that was killed to let go of its lock
 }
 
-// New returns a service. It starts nothing. The error is about Listen.
+// New returns a service. It starts nothing. It fails if opts.Listen is invalid.
 func New(opts Options) (*Server, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -188,7 +183,7 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// RunningError says that another service runs for the Claude directory.
+// RunningError means that another service runs for the Claude directory.
 type RunningError struct {
 	Root       string
 	PID        int      // 0 if unknown
@@ -215,9 +210,9 @@ func (s *Server) Ready() <-chan struct{} { return s.ready }
 // that the system chose in place of 0. Call it once Ready is closed.
 func (s *Server) Addrs() []string { return s.addrs }
 
-// Run serves until ctx ends, and then returns nil. It can be called once. Before Ready,
-// the errors are *[RunningError] after 2 s, and those of the journal, the ledger and the
-// listeners. After Ready, the error is that recording or a listener failed.
+// Run serves until ctx ends, and then returns nil. It can be called once. Before Ready, it fails with a *[RunningError]
+// after 2 s, or if the journal, the ledger or a listener cannot be opened. After Ready, it fails if recording or a
+// listener fails.
 func (s *Server) Run(ctx context.Context) (err error) {
 	release, err := s.lock(ctx)
 	defer func() { err = errors.Join(err, release()) }()
@@ -244,8 +239,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	return opened.Run(ctx, func(running context.Context, part service.Part) error { return s.serve(ctx, running, part) })
 }
 
-// lock takes the locks of the service, and removes the card of one that was killed.
-// Call release in any case.
+// lock takes the locks of the service, and removes the card of a killed one. Call release even after an error.
 func (s *Server) lock(ctx context.Context) (release func() error, err error) {
 	root := s.opts.Root.Path()
 	release = func() error { return nil }
@@ -295,8 +289,8 @@ func (s *Server) serve(ctx, running context.Context, part service.Part) (err err
 	if err != nil {
 		return err
 	}
-	// A pipe from another machine is one connection, so HTTP/2 is needed on the socket. Over TCP, it
-	// would let a stranger have many requests on each connection.
+	// A client on another machine has only one connection, so the socket needs HTTP/2. Over TCP, HTTP/2 would let a
+	// stranger send many requests on each connection.
 	handler := s.handler()
 	tcp, unix := s.http(running, handler), s.http(running, handler)
 	unix.Protocols.SetUnencryptedHTTP2(true)
@@ -359,7 +353,7 @@ func (s *Server) http(running context.Context, h http.Handler) *http.Server {
 	return server
 }
 
-// announce writes the card by which clients find the service.
+// announce writes the service's card, by which clients find it.
 func (s *Server) announce() error {
 	card, err := json.Marshal(api.Card{PID: os.Getpid(), Listen: s.addrs, API: api.Level, Version: s.opts.Version.Version})
 	if err == nil {

@@ -20,13 +20,13 @@ import (
 	"teambridge/status/bridge"
 )
 
-// So that nobody has to type the token into a browser, whoever is signed in without a
-// cookie can request a one-time code, which a browser exchanges for a cookie.
+// A client that is authenticated without a cookie can request a one-time code, which a browser exchanges for a cookie.
+// So nobody has to type the token into a browser.
 
 const (
 	codeLife   = time.Minute
 	cookieLife = 7 * 24 * time.Hour // after that the page asks to sign in again
-	maxCodes   = 16                 // unused ones; beyond that the oldest are forgotten
+	maxCodes   = 16                 // unused codes; beyond that, the oldest are dropped
 )
 
 // codes has the digests of unused codes.
@@ -38,16 +38,16 @@ type codes struct {
 type oneTime struct {
 	digest [sha256.Size]byte
 	until  time.Time
-	file   string // that forwards to it, and goes with it; "": none
+	file   string // the file that forwards to the URL with the code, removed with it; "": none
 }
 
 func (o oneTime) remove() {
 	if o.file != "" {
-		_ = os.Remove(o.file) // it is of no use any more; the next service tries again
+		_ = os.Remove(o.file) // it is useless now; the next service tries again
 	}
 }
 
-// issue returns a new code that is valid with a token, and when it expires.
+// issue returns a new code that is valid together with a token, and when it expires.
 func (c *codes) issue(token string, now time.Time) (code string, until time.Time) {
 	code, until = secret(), now.Add(codeLife)
 	c.mu.Lock()
@@ -91,7 +91,7 @@ func (c *codes) drop(from, to int) {
 	c.list = slices.Delete(c.list, from, to)
 }
 
-// use reports whether a code is valid with a token. It is not valid again.
+// use reports whether a code is valid together with a token, and makes it invalid.
 func (c *codes) use(code, token string, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,8 +111,8 @@ func (s *Server) cookieName() string {
 	return "teambridge-" + hex.EncodeToString(sum[:6])
 }
 
-// cookie returns a value that is valid until then or until the token is removed, also for
-// the next service.
+// cookie returns the value of a cookie that is valid until a time, or until the token is removed. It stays valid if
+// the service is restarted.
 func (s *Server) cookie(token string, until time.Time) string {
 	claim := strconv.FormatInt(until.Unix(), 10) + "." + secret()
 	return claim + "." + s.sign(token, claim)

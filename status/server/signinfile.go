@@ -11,14 +11,14 @@ import (
 	"teambridge/status/view"
 )
 
-// The arguments of a program can be read by every user of the machine, so a browser is not
-// given the URL with the code, but a file that only the user can read, which forwards to it.
+// Every user of the machine can read the arguments of a program. So a browser gets not the URL with the code, but a
+// file that forwards to it, which only the user can read.
 
-// signInFiles matches the names of these files. They are not hidden, since browsers that run
-// in a sandbox, such as those of Ubuntu, may read no hidden files of the home directory.
+// signInFiles matches the names of these files. They are not hidden, since browsers in a sandbox, as on Ubuntu, cannot
+// read hidden files of the home directory.
 const signInFiles = "teambridge-sign-in-*.html"
 
-// forward makes a file that sends a browser to a URL, in the first directory that it can be in.
+// forward creates a file that sends a browser to a URL, in the first directory where that works.
 func forward(to string, dirs ...string) (path string, err error) {
 	var f *os.File
 	for _, dir := range dirs {
@@ -49,7 +49,7 @@ func forward(to string, dirs ...string) (path string, err error) {
 	return f.Name(), nil
 }
 
-// sweepForwards removes the files of services that were killed, and at the end those of this one.
+// sweepForwards removes the files of killed services and, when ctx ends, the files of this service.
 func (s *Server) sweepForwards(ctx context.Context) error {
 	for _, dir := range []string{s.opts.Home, s.opts.State} {
 		if dir == "" {

@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	tokenBytes = 32               // random ones in a token
+	tokenBytes = 32               // random bytes in a token
 	tokenWait  = 10 * time.Second // for another service that is creating the token
-	tokenLook  = time.Second      // how often the file is looked at
+	tokenLook  = time.Second      // how often the file is checked
 )
 
-// tokens has the token as it is in its file. One that was removed or replaced is not valid any
-// more, nor are the cookies and codes that were made with it.
+// tokens has the token in its file. If the file is removed or replaced, the old token becomes invalid, with the cookies
+// and codes that were made with it.
 type tokens struct {
 	state  string
 	report func(error) // is called once for each file that has no valid token
 
 	mu    sync.Mutex
-	file  fs.FileInfo // that was read; nil: none
-	token string      // "": there is no valid one
+	file  fs.FileInfo // the file that was read; nil: none
+	token string      // "": there is no valid token
 	ended chan struct{}
 }
 
@@ -43,8 +43,8 @@ func newTokens(state string, report func(error)) (*tokens, error) {
 	return t, err
 }
 
-// now returns the token, and a channel that is closed once it is not valid any more. If the
-// file is gone, another token is created. Without tokens, and without a valid one, it is "".
+// now returns the token, and a channel that is closed once the token is invalid. If the file is gone, it creates a new
+// token. The token is "" if t is nil, or if the file has no valid one.
 func (t *tokens) now() (current string, ended <-chan struct{}) {
 	if t == nil {
 		return "", nil
@@ -67,7 +67,7 @@ func (t *tokens) now() (current string, ended <-chan struct{}) {
 	return t.token, t.ended
 }
 
-// watch looks at the file until ctx ends, for clients that ask for nothing, such as streams.
+// watch checks the file until ctx ends, since streams must end without a further request.
 func (t *tokens) watch(ctx context.Context) error {
 	ticker := time.NewTicker(tokenLook)
 	defer ticker.Stop()
@@ -81,8 +81,8 @@ func (t *tokens) watch(ctx context.Context) error {
 	}
 }
 
-// token reads the token, or creates it, and returns the file too, even if it has no valid one. A file that others can read, or that is shorter
-// than a token, is refused, because somebody else may know its content.
+// token reads the token, or creates it. It also returns the file, even if that has no valid token. It refuses a file
+// that others can read, and one that is shorter than a token, because others may know the content.
 func token(state string) (string, fs.FileInfo, error) {
 	path := api.TokenPath(state)
 	if err := makeToken(state); err != nil {
@@ -107,8 +107,7 @@ func token(state string) (string, fs.FileInfo, error) {
 	return t, info, nil
 }
 
-// makeToken creates the file if it is missing. Services of several Claude directories
-// share it, hence the lock.
+// makeToken creates the file if it is missing. It takes a lock, since services of several Claude directories share it.
 func makeToken(state string) (err error) {
 	path := api.TokenPath(state)
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
