@@ -21,13 +21,13 @@ import (
 	"teambridge/status/api/op"
 )
 
-// call asks the service for what an operation takes, and returns its answer.
+// call sends the query of an operation to the service, and returns the answer.
 func call[Q, A any](ctx context.Context, c *conn, o *op.Op[Q, A], q Q) (a A, err error) {
 	_, err = c.call(ctx, &o.Route, q, &a)
 	return a, err
 }
 
-// added is call for an operation that adds something. It also reports whether that was not there already.
+// added is call for an operation that adds something. It also reports whether that is new.
 func added[Q, A any](ctx context.Context, c *conn, o *op.Op[Q, A], q Q) (a A, added bool, err error) {
 	status, err := c.call(ctx, &o.Route, q, &a)
 	return a, status == http.StatusCreated, err
@@ -41,7 +41,7 @@ func (c *conn) call(ctx context.Context, r *op.Route, q, a any) (status int, err
 	return c.ask(ctx, r.Method, path, header, body, a)
 }
 
-// request returns where the fields of q belong in a request. Those that are zero are left out.
+// request returns the parts of a request that the fields of q make. It leaves out zero fields.
 func request(r *op.Route, q any) (path string, header http.Header, body any, err error) {
 	path = r.Path
 	v, query := reflect.ValueOf(q), url.Values{}
@@ -64,7 +64,7 @@ func request(r *op.Route, q any) (path string, header http.Header, body any, err
 	return withQuery(path, query), header, body, err
 }
 
-// texts returns the values of a parameter.
+// texts encodes the values of a parameter.
 func texts(v reflect.Value, not bool) []string {
 	switch v := v.Interface().(type) {
 	case string:
@@ -93,7 +93,7 @@ func withQuery(path string, q url.Values) string {
 	return path
 }
 
-// segment returns a name as a part of a path. It is always one segment.
+// segment escapes a name as exactly one segment of a path.
 func segment(name string) string {
 	switch name {
 	case ".":
@@ -106,7 +106,7 @@ func segment(name string) string {
 	return url.PathEscape(name)
 }
 
-// idHeader returns the header of a message with an id.
+// idHeader returns the header with the id of a message.
 func idHeader(id string) (http.Header, error) {
 	switch {
 	case id == "":

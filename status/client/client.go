@@ -16,12 +16,12 @@
 //   - *[api.Problem]: the service refused or failed. Its code is a sentinel:
 //     errors.Is(err, api.CodeNotFound).
 //   - *[UnreachableError], which is [ErrUnreachable]: there was no answer. If Sent is
-//     set, the service may have done it anyway. A message that is sent again under the
-//     same id is sent once.
-//   - *[SkewError]: what answered is another version, or not teambridge.
+//     set, the service may have carried out the request. A message that is sent again
+//     under the same id is sent once.
+//   - *[SkewError]: the answer comes from another version, or from another program.
 //   - the cause of ctx, if ctx ended.
 //
-// # What is promised
+// # Guarantees
 //
 // A message without an id is sent at most once. Other requests may be repeated if a
 // kept connection turns out to be closed. No proxy is used and no redirect followed. A
@@ -52,36 +52,34 @@ import (
 	"teambridge/teams/flock"
 )
 
-// Options says where the service is. Socket, Address or Dial is needed.
+// Options configures a client. Socket, Address or Dial is needed.
 type Options struct {
 	Socket  string // path of its unix socket
 	Address string // HOST:PORT of a loopback address
 	Token   string // needed with Address
 
-	// Dial connects to the service, whatever is in between. Where says what that is, for
-	// messages.
+	// Dial connects to the service in another way. Where names that way in error messages.
 	Dial  func(context.Context) (net.Conn, error)
 	Where string
 
-	// Pipe says that a connection is expensive, such as one to another machine: there is one at a
-	// time, with all requests and streams on it (HTTP/2 without TLS, which the socket of a service
-	// takes). If it is silent, it is asked for a sign of life after 15 s, and is broken 15 s later.
+	// Pipe means that a connection is expensive, such as one to another machine. All requests and streams then
+	// share one connection (HTTP/2 without TLS, which the socket of a service accepts). After 15 s of silence it is
+	// pinged, and 15 s later it counts as broken.
 	Pipe bool
 
-	// Broken, if it is not nil, is called when a stream of [Client.Events] broke, or could not be
-	// connected again, and another attempt follows. It is called by who iterates.
+	// Broken, if not nil, is called before each attempt to reconnect a stream of [Client.Events], with the reason.
+	// It is called in the goroutine that iterates.
 	Broken func(error)
 
-	// Patience is how long an answer may take before the service is asked whether it is there,
-	// and how long that may take: a request can wait for the lock of an inbox, but not for a
-	// service that was stopped. 0: for ever.
+	// Patience is how long an answer may take before the client sends health checks, and how long each of these may
+	// take. So a request can wait for the lock of an inbox, but not for a stopped service. 0: no limit.
 	Patience time.Duration
 
 	// Silence is how long a stream of events may be silent before it counts as broken;
 	// 0: 45 s, three times the heartbeat of the service.
 	Silence time.Duration
 
-	// Agent says that requests are an agent's, which may do less: see [api.AgentHeader].
+	// Agent means that the requests come from an agent, which has fewer rights: see [api.AgentHeader].
 	Agent bool
 }
 
@@ -114,10 +112,10 @@ var _ api.Bridge = (*Client)(nil)
 // ErrUnreachable means that the service did not answer.
 var ErrUnreachable = errors.New("the service does not answer")
 
-// UnreachableError says why there was no answer. It is [ErrUnreachable].
+// UnreachableError is the reason why there was no answer. It is [ErrUnreachable].
 type UnreachableError struct {
 	Where string // unix:PATH or HOST:PORT
-	Sent  bool   // it was connected to, and may have done what it was asked
+	Sent  bool   // the request may have reached the service, which may have carried it out
 	Err   error
 }
 
@@ -128,7 +126,7 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns ErrUnreachable and e.Err.
 func (e *UnreachableError) Unwrap() []error { return []error{ErrUnreachable, e.Err} }
 
-// SkewError says that the service has another version, or is another program.
+// SkewError means that the service has another version, or is another program.
 type SkewError struct {
 	Where  string
 	Reason string
@@ -142,7 +140,7 @@ func (e *SkewError) Error() string {
 // Unwrap returns e.Err.
 func (e *SkewError) Unwrap() error { return e.Err }
 
-// New returns a client. It does not connect. The error is about the options.
+// New returns a client. It does not connect. It fails if opts are invalid.
 func New(opts Options) (*Client, error) {
 	dialer := &net.Dialer{Timeout: 2 * time.Second}
 	c := &conn{
@@ -187,8 +185,7 @@ func New(opts Options) (*Client, error) {
 	return &Client{c, teams{c}, messages{c}, history{c}, relays{c}, panes{c}, machines{c}}, nil
 }
 
-// signOfLife is how long a pipe may be silent before it is asked for a sign of life, and how long
-// that may take.
+// signOfLife is the silence of a pipe after which it is pinged, and the time that the answer may take.
 const signOfLife = 15 * time.Second
 
 // Find returns a client of the service for the Claude directory with the real path root,
@@ -196,14 +193,14 @@ const signOfLife = 15 * time.Second
 // and a *[SkewError] if this package does not know its API. Find does not connect.
 func Find(state, root string) (*Client, error) { return FindWith(state, root, Options{}) }
 
-// FindWith is Find with options that do not say where the service is.
+// FindWith is Find with further options.
 func FindWith(state, root string, opts Options) (*Client, error) {
-	// First, because it is cheap if there is no service.
+	// Read the card first: that is cheap if there is no service.
 	card, err := api.ReadCard(state, root)
 	if err != nil {
 		return nil, fmt.Errorf("find the service for %s: %w", root, err)
 	}
-	// A service that was killed leaves its card, and another program may listen there now.
+	// A killed service leaves its card, and another program may listen at its address now.
 	held, err := flock.Held(api.LockPath(state, root))
 	if err != nil {
 		return nil, fmt.Errorf("find the service for %s: %w", root, err)
@@ -259,8 +256,7 @@ func (c *Client) SignIn(ctx context.Context, file bool) (api.SignIn, error) {
 // Where returns where the service is: unix:PATH or HOST:PORT.
 func (c *Client) Where() string { return c.where }
 
-// RoundTrip passes a request on to the service as it is, for a proxy. Its URL is that of the
-// service in path and query alone.
+// RoundTrip forwards a request of a proxy to the service. It ignores scheme and host of the request's URL.
 func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 	base, err := url.Parse(c.base)
 	if err != nil {
@@ -305,7 +301,7 @@ func (c *conn) ask(ctx context.Context, method, path string, header http.Header,
 	return res.StatusCode, nil
 }
 
-// whileThere bounds ctx by health checks of the service.
+// whileThere returns a context that ends when the service fails a health check. The checks begin after c.patient.
 func (c *conn) whileThere(ctx context.Context) (context.Context, func()) {
 	bound, end := context.WithCancelCause(ctx)
 	late := time.AfterFunc(c.patient, func() {
@@ -339,7 +335,7 @@ func (c *conn) open(ctx context.Context, method, path string, header http.Header
 		}
 		data, err := json.Marshal(in)
 		if err != nil {
-			return nil, api.Decide(api.CodeInvalid, "nothing was sent", "the request: %w", err) // a field that is JSON, and is not
+			return nil, api.Decide(api.CodeInvalid, "nothing was sent", "the request: %w", err) // a field of raw JSON is invalid
 		}
 		body = bytes.NewReader(data)
 	}
@@ -371,8 +367,7 @@ func (c *conn) open(ctx context.Context, method, path string, header http.Header
 	return nil, c.problem(ctx, req, res)
 }
 
-// invalidText returns a text in v that is not valid UTF-8, if there is one. JSON encoding would
-// change it without an error.
+// invalidText returns a text in v that is not valid UTF-8, if there is one. JSON encoding would change it silently.
 func invalidText(v reflect.Value) (text string, found bool) {
 	switch v.Kind() {
 	case reflect.String:
@@ -430,7 +425,7 @@ func (c *conn) skewed(err error, format string, args ...any) error {
 	return &SkewError{Where: c.where, Reason: fmt.Sprintf(format, args...), Err: err}
 }
 
-// unreachable says why there was no answer: because ctx ended, or because of the service.
+// unreachable returns the error for a missing answer: the cause of ctx if that has ended, else an UnreachableError.
 func (c *conn) unreachable(ctx context.Context, sent bool, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -19,11 +19,11 @@ import (
 	"teambridge/status/api/op"
 )
 
-// Now makes a stream begin with the next event.
+// Now starts a stream with the next event.
 const Now = ""
 
-// After makes a stream begin after a number of the journal, such as the Seq of an
-// [api.Page]. With the ID of an event, the service notices a lost or restored journal.
+// After starts a stream after a number of the journal, such as the Seq of an [api.Page]. If you have the ID of an
+// event, use that instead: with it, the service notices that the journal was lost or restored.
 func After(seq int64) string { return strconv.FormatInt(seq, 10) }
 
 // Event is one event of a stream.
@@ -43,15 +43,14 @@ func (c *Client) Events(ctx context.Context, team, after string) iter.Seq2[Event
 	return c.lasting(ctx, after, func(after string) iter.Seq2[Event, error] { return c.Stream(ctx, team, after) })
 }
 
-// EnvelopeEvents yields what the agent of a relay says and does, as Events yields the events of
-// a team: envelopes, and no others but an api.EventReset.
+// EnvelopeEvents is Events for the agent of a relay. It yields envelopes, and perhaps an api.EventReset.
 func (c *Client) EnvelopeEvents(ctx context.Context, id, after string) iter.Seq2[Event, error] {
 	return c.lasting(ctx, after, func(after string) iter.Seq2[Event, error] {
 		return c.stream(ctx, &op.EnvelopeEvents.Route, op.EnvelopeEventsQuery{OfRelay: op.OfRelay{Relay: id}, After: after}, after)
 	})
 }
 
-// lasting yields the events of one connection after another.
+// lasting yields the events of stream, and connects again when that breaks.
 func (c *conn) lasting(ctx context.Context, after string, stream func(after string) iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		wait := c.back.first
@@ -89,7 +88,7 @@ type backOff struct{ first, most time.Duration }
 // final reports whether another attempt would fail in the same way.
 func final(err error) bool {
 	if p, ok := errors.AsType[*api.Problem](err); ok {
-		return p.Status < 500 // a service that is ending, or has too many streams, comes back
+		return p.Status < 500 // a service that is ending, or has too many streams, may answer later
 	}
 	return errors.As(err, new(*SkewError))
 }
@@ -146,7 +145,7 @@ func (c *conn) stream(ctx context.Context, r *op.Route, q any, after string) ite
 				return
 			}
 			if e.Seq <= last && e.Snapshot == nil && e.Reset == nil && e.Question == nil {
-				continue // the service repeats it
+				continue // a repeated event
 			}
 			last = e.Seq
 			if !yield(e, nil) {
@@ -158,7 +157,7 @@ func (c *conn) stream(ctx context.Context, r *op.Route, q any, after string) ite
 
 var errUndecodable = errors.New("an event cannot be read")
 
-// maxEvent is the largest size of an event in bytes: that of an inbox of 32 MiB, as JSON.
+// maxEvent limits the bytes of an event. An inbox of 32 MiB, as JSON, fits.
 const maxEvent = 256 << 20
 
 // reader reads server-sent events with the fields event, id and data, one line each.

@@ -9,7 +9,7 @@ import (
 	"teambridge/status/api/op"
 )
 
-// history are the operations of what was recorded, and of what agents do.
+// history has the operations on recorded messages and on the work of agents.
 type history struct{ *conn }
 
 // The queries of [Client.Messages] and [Client.History].

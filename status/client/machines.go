@@ -7,15 +7,15 @@ import (
 	"teambridge/status/api/op"
 )
 
-// machines are the operations of links with other machines.
+// machines has the operations on links with other machines.
 type machines struct{ *conn }
 
-// Links returns the links of the machine of the service with others, and how they are.
+// Links returns the links of the service's machine with others, and their states.
 func (c machines) Links(ctx context.Context) (api.Links, error) {
 	return call(ctx, c.conn, &op.Links, op.None{})
 }
 
-// SetLink says what the machine of the service is for others; see [api.Bridge].
+// SetLink sets the name, the hub or the keys of the service's machine; see [api.Bridge].
 func (c machines) SetLink(ctx context.Context, n api.NewLink) (api.Links, error) {
 	return call(ctx, c.conn, &op.SetLink, op.With[api.NewLink]{Body: n})
 }
@@ -30,7 +30,7 @@ func (c machines) RemoveMachine(ctx context.Context, machine string) (api.Machin
 	return call(ctx, c.conn, &op.RemoveMachine, op.OfMachine{Machine: machine})
 }
 
-// ShareTeam lets a machine write to a team, or lets it no longer.
+// ShareTeam allows a machine to write to a team, or withdraws that.
 func (c machines) ShareTeam(ctx context.Context, machine string, n api.NewShare) (api.Machine, error) {
 	return call(ctx, c.conn, &op.ShareTeam, op.ShareTeamRequest{OfMachine: op.OfMachine{Machine: machine}, With: op.With[api.NewShare]{Body: n}})
 }

@@ -8,7 +8,7 @@ import (
 	"teambridge/status/api/op"
 )
 
-// messages are the operations that send and read messages.
+// messages has the operations that send and read messages.
 type messages struct{ *conn }
 
 // Send sends a message to a member; see [api.Bridge].
@@ -28,7 +28,7 @@ func (c messages) Broadcast(ctx context.Context, team, id string, m api.NewBroad
 	return call(ctx, c.conn, &op.Broadcast, op.BroadcastRequest{OfTeam: op.OfTeam{Team: team}, Key: op.Key{ID: id}, With: op.With[api.NewBroadcast]{Body: m}})
 }
 
-// Await waits until a message has come to a state; see [api.Bridge].
+// Await waits until a message reaches a state; see [api.Bridge].
 func (c messages) Await(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
 	now, err := call(ctx, c.conn, &op.Await, op.AwaitQuery{OfTeam: op.OfTeam{Team: s.Team}, Member: s.Member, ID: s.ID, Delivery: s.Delivery, Until: until, Timeout: timeout})
 	if err != nil {
@@ -42,7 +42,7 @@ func (c messages) Await(ctx context.Context, s api.Sent, until string, timeout t
 	return s, err
 }
 
-// Receipt says what happened to a message that Send sent to member under id.
+// Receipt returns what happened to a message that was sent to member under id.
 func (c messages) Receipt(ctx context.Context, team, member, id string) (api.Receipt, error) {
 	return call(ctx, c.conn, &op.Receipt, op.ReceiptQuery{OfTeam: op.OfTeam{Team: team}, Member: member, ID: id})
 }

@@ -7,7 +7,7 @@ import (
 	"teambridge/status/api/op"
 )
 
-// panes are the operations of registered panes.
+// panes has the operations on registered panes.
 type panes struct{ *conn }
 
 // Panes returns the registered tmux panes, sorted by name.
@@ -15,12 +15,12 @@ func (c panes) Panes(ctx context.Context) ([]api.Pane, error) {
 	return call(ctx, c.conn, &op.Panes, op.None{})
 }
 
-// Pane looks at a registered pane now. Nothing is sent to it.
+// Pane examines a registered pane now. It sends nothing to the pane.
 func (c panes) Pane(ctx context.Context, name string) (api.Pane, error) {
 	return call(ctx, c.conn, &op.Pane, op.OfPane{Pane: name})
 }
 
-// TestPane says what a message to a pane would do now; see [api.Bridge].
+// TestPane returns what would happen to a message to a pane now; see [api.Bridge].
 func (c panes) TestPane(ctx context.Context, name, policy string) (api.PaneTest, error) {
 	return call(ctx, c.conn, &op.TestPane, op.TestPaneQuery{OfPane: op.OfPane{Pane: name}, Policy: policy})
 }

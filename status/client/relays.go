@@ -7,7 +7,7 @@ import (
 	"teambridge/status/api/op"
 )
 
-// relays are the operations of what relays messages to agents.
+// relays has the operations on relays, deliveries and questions.
 type relays struct{ *conn }
 
 // Relays returns the relays that were added or run; see [api.Bridge].
@@ -15,18 +15,18 @@ func (c relays) Relays(ctx context.Context, team string) ([]api.RelayEntry, erro
 	return call(ctx, c.conn, &op.Relays, op.RelaysQuery{Team: team})
 }
 
-// Relay returns the relay that a name means; see [api.Bridge].
+// Relay resolves the name or id of a relay; see [api.Bridge].
 func (c relays) Relay(ctx context.Context, team, name string) (api.RelayEntry, error) {
 	return call(ctx, c.conn, &op.Relay, op.RelayQuery{OfRelay: op.OfRelay{Relay: name}, Team: team})
 }
 
-// AddRelay makes the service run an agent; see [api.Bridge].
+// AddRelay has the service run an agent; see [api.Bridge].
 func (c relays) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry, err error) {
 	e, e.Added, err = added(ctx, c.conn, &op.AddRelay, op.With[api.NewRelay]{Body: n})
 	return e, err
 }
 
-// RemoveRelay makes the service stop running an agent, after the agent's current turn; see [api.Bridge].
+// RemoveRelay stops having the service run an agent, after the agent's current turn; see [api.Bridge].
 func (c relays) RemoveRelay(ctx context.Context, id string, deleteTeam bool) (api.RelayEntry, error) {
 	return call(ctx, c.conn, &op.RemoveRelay, op.RemoveRelayRequest{OfRelay: op.OfRelay{Relay: id}, DeleteTeam: deleteTeam})
 }
@@ -41,17 +41,17 @@ func (c relays) RetryRelay(ctx context.Context, id string) (api.RelayEntry, erro
 	return call(ctx, c.conn, &op.RetryRelay, op.OfRelay{Relay: id})
 }
 
-// Hold holds back what two members write each other; see [api.Bridge].
+// Hold holds back the messages between two members; see [api.Bridge].
 func (c relays) Hold(ctx context.Context, team, member, sender string) ([]api.Hold, error) {
 	return call(ctx, c.conn, &op.Hold, op.HoldRequest{OfMember: op.Of(team, member), Sender: sender})
 }
 
-// Release releases what is held back from a member; see [api.Bridge].
+// Release releases the held messages to a member; see [api.Bridge].
 func (c relays) Release(ctx context.Context, team, member, sender string) ([]api.Hold, error) {
 	return call(ctx, c.conn, &op.Release, op.ReleaseRequest{OfMember: op.Of(team, member), FromSender: op.FromSender{Sender: sender}})
 }
 
-// Questions returns what agents ask, in one team or, if it is "", in all; see [api.Bridge].
+// Questions returns the open questions of agents, in one team or, if team is "", in all; see [api.Bridge].
 func (c relays) Questions(ctx context.Context, team string) ([]api.Asked, error) {
 	return call(ctx, c.conn, &op.Questions, op.InTeam{Team: team})
 }
@@ -79,8 +79,8 @@ func (c relays) Deliveries(ctx context.Context, id string, q api.DeliveryQuery) 
 	return call(ctx, c.conn, &op.RelayDeliveries, op.RelayDeliveriesQuery{OfRelay: op.OfRelay{Relay: id}, State: q.State, Limit: q.Limit})
 }
 
-// Envelopes returns what the agent of a relay said and did, oldest first: of q, only the numbers count. See also
-// [Client.EnvelopeEvents].
+// Envelopes returns what the agent of a relay said and did, oldest first. It uses only the numbers in q: After,
+// Before and Limit. See also [Client.EnvelopeEvents].
 func (c relays) Envelopes(ctx context.Context, id string, q MessageQuery) (api.Envelopes, error) {
 	return call(ctx, c.conn, &op.Envelopes, op.EnvelopesQuery{OfRelay: op.OfRelay{Relay: id}, After: q.After, Forward: q.Forward, Before: q.Before, Limit: q.Limit})
 }
@@ -90,7 +90,7 @@ func (c relays) RetryDelivery(ctx context.Context, id string) (api.Delivery, err
 	return call(ctx, c.conn, &op.RetryDelivery, op.OfDelivery{Delivery: id})
 }
 
-// DropDelivery gives up a waiting or failed delivery: the agent never gets it.
+// DropDelivery drops a waiting or failed delivery: the agent never gets it.
 func (c relays) DropDelivery(ctx context.Context, id string) (api.Delivery, error) {
 	return call(ctx, c.conn, &op.DropDelivery, op.OfDelivery{Delivery: id})
 }

@@ -7,10 +7,10 @@ import (
 	"teambridge/status/api/op"
 )
 
-// teams are the operations of teams, and of what needs the person in them.
+// teams has the operations on teams, members and sessions, and on things that need the person.
 type teams struct{ *conn }
 
-// Target returns what a scope and names mean; see [api.Bridge].
+// Target resolves names in a scope; see [api.Bridge].
 func (c teams) Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
 	return call(ctx, c.conn, &op.Target, op.TargetQuery{Scope: s, Names: names})
 }
@@ -35,7 +35,7 @@ func (c teams) Members(ctx context.Context, team string) ([]api.Member, error) {
 	return call(ctx, c.conn, &op.Members, op.OfTeam{Team: team})
 }
 
-// Status says what each agent of a team is doing, or each of those with these names.
+// Status returns the status of each agent of a team, or of the named members.
 func (c teams) Status(ctx context.Context, team string, members ...string) ([]api.Status, error) {
 	return call(ctx, c.conn, &op.Status, op.StatusQuery{OfTeam: op.OfTeam{Team: team}, Members: members})
 }
@@ -65,17 +65,17 @@ func (c teams) Agents(ctx context.Context) (api.Agents, error) {
 	return call(ctx, c.conn, &op.AllAgents, op.None{})
 }
 
-// Attention returns everything that waits for the person; see [api.Bridge].
+// Attention returns the things that need the person; see [api.Bridge].
 func (c teams) Attention(ctx context.Context, team string) ([]api.Attention, error) {
 	return call(ctx, c.conn, &op.Attention, op.InTeam{Team: team})
 }
 
-// Inbox returns what needs the person; see [api.Bridge].
+// Inbox returns the things that need the person, with the unread messages; see [api.Bridge].
 func (c teams) Inbox(ctx context.Context, q api.InboxQuery) (api.Inbox, error) {
 	return call(ctx, c.conn, &op.Inbox, q)
 }
 
-// Dismiss hides what waits under an id; see [api.Bridge].
+// Dismiss hides the thing with an id; see [api.Bridge].
 func (c teams) Dismiss(ctx context.Context, id string) (api.Attention, error) {
 	return call(ctx, c.conn, &op.Dismiss, op.With[api.Dismiss]{Body: api.Dismiss{ID: id}})
 }
