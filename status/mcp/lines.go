@@ -15,14 +15,14 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// lines is the input of a server. Some lines are answered here and left out: those that are no message, for which the
-// implementation of the protocol would end the server, and with it all tools; and those that decoding would change (see
-// [rawjson.Exact]), of which it would take the changed ones.
+// lines is the input of a server, as a reader. It answers two kinds of lines with an error, and leaves them out: lines
+// that are no message, for which the protocol's implementation would end the server, and lines that decoding would
+// change silently (see [rawjson.Exact]).
 type lines struct {
 	in     *bufio.Reader
 	refuse func(id json.RawMessage, code int, message string)
-	rest   []byte // of the line that is being read
-	err    error  // after that
+	rest   []byte // of the current line
+	err    error  // the error to return after rest
 }
 
 func (l *lines) Read(p []byte) (int, error) {
@@ -63,7 +63,7 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// inexact refuses a line that decoding would change. A notification has no answer.
+// inexact refuses a line that decoding would change. If it is a notification, there is no answer.
 func (l *lines) inexact(line []byte, why error) {
 	var call struct{ ID json.RawMessage }
 	if err := json.Unmarshal(line, &call); err == nil && len(call.ID) == 0 {
@@ -80,7 +80,7 @@ func isMessage(line []byte) bool {
 	return err == nil
 }
 
-// output is written by several, a message at a time.
+// output is a writer that several goroutines use, one whole message at a time.
 type output struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -95,7 +95,7 @@ func (o *output) Write(p []byte) (int, error) {
 // Close does nothing: the output belongs to the caller.
 func (o *output) Close() error { return nil }
 
-// refuse answers a message that is not read; id is nil if it is not known.
+// refuse answers a refused message with an error. id is nil if it is unknown.
 func (o *output) refuse(id json.RawMessage, code int, message string) {
 	data, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": message}})
 	if err == nil {
