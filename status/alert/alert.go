@@ -1,23 +1,23 @@
-// Package alert tells a person elsewhere what waits: it posts to ntfy, Slack, Telegram, or any other webhook.
+// Package alert notifies a person who is away of things that need the person: it posts to ntfy, Slack, Telegram, or any
+// other webhook.
 //
 //	a, err := alert.Open(alert.Options{To: destination, State: stateDir, Root: root})
-//	go a.Update(list)  // whenever what waits may have changed
-//	err = a.Run(ctx)   // says what was not delivered
+//	go a.Update(list)  // whenever the list may have changed
+//	err = a.Run(ctx)   // the error names what was not delivered
 //
-// An alert says who waits and what for, in words of ours. Texts of agents leave this machine only if
-// [Options.Text] is set.
+// An alert names the agent and the kind of thing. Texts of agents leave this machine only if [Options.Text] is set.
 //
 // # Guarantees
 //
-//   - Each thing that waits is told once. What was delivered is recorded before the next alert, so that
-//     a later process tells only what is new, or what an earlier one could not deliver. A process that is
-//     killed between the answer and the record tells it again, and so it is if an answer is lost on its way.
-//   - What waits no more is not told. What comes while an alert cannot be delivered is told with the next
-//     one, so that what is queued is never more than what waits.
-//   - A server that is away, or that has too much to do, is asked again, at longer and longer intervals
-//     and not before it says, for as long as the thing waits. One that refuses is not: [Options.Warn] and the error of
-//     [Alerter.Run] say so.
-//   - Addresses and tokens are in no error, no log, and no record.
+//   - Each thing is sent once. Every delivery is recorded before the next alert, so that a later process sends only
+//     what is new or was not delivered. A thing is sent twice only if the process is killed before the record, or the
+//     server's answer is lost.
+//   - A thing that no longer waits is not sent. While an alert cannot be delivered, new things join the next one, so
+//     the queue is never longer than the current list.
+//   - If a server is away or overloaded, the alert is tried again for as long as the thing waits, at growing intervals
+//     and not before the time that the server names. If a server refuses, it is not tried again: [Options.Warn] and the
+//     error of [Alerter.Run] report that.
+//   - Addresses and tokens appear in no error, log or record.
 package alert
 
 import (
@@ -42,25 +42,24 @@ type Options struct {
 	To    Destination
 	State string // the state directory
 	Root  string // the Claude directory
-	Team  string // that is watched; empty: all
+	Team  string // the team to send alerts about; empty: all
 
-	// Gather is how long an alert waits for other things that come with the first, and how long after a first failure it
-	// is sent again; 0 is 1 s.
+	// Gather is how long an alert waits for further things, and the delay before the second attempt; 0 is 1 s.
 	Gather time.Duration
 
 	LookupEnv func(string) (string, bool)
-	Text      func(context.Context, api.Attention) string // what to tell of a thing besides its kind; nil: nothing
-	Warn      func(error)                                 // is told of the first failure, and of refusals
-	Note      func(string)                                // is told that it works again
+	Text      func(context.Context, api.Attention) string // returns the text of a thing; nil: alerts have no texts
+	Warn      func(error)                                 // reports the first failure, and refusals
+	Note      func(string)                                // reports that delivery works again
 
 	Transport http.RoundTripper // nil: that of net/http, with the proxy of the environment
 }
 
 // Times of an [Alerter].
 const (
-	mostWait  = 5 * time.Minute  // between two attempts, unless the server says more
-	patience  = 30 * time.Second // for one attempt
-	lastWords = 3 * time.Second  // for the attempt that is under way at the end
+	mostWait  = 5 * time.Minute  // the longest time between two attempts, unless the server asks for more
+	patience  = 30 * time.Second // the timeout of an attempt
+	lastWords = 3 * time.Second  // the time left for an attempt when Run ends
 )
 
 // Alerter sends alerts to one destination.
@@ -73,13 +72,13 @@ type Alerter struct {
 
 	mu      sync.Mutex
 	record  Record
-	waiting []api.Attention // as of the last update
-	looked  bool            // there was one
-	last    error           // of the last attempt
+	waiting []api.Attention // the list of the last update
+	looked  bool            // there was an update
+	last    error           // the error of the last attempt
 }
 
-// Open takes the alerts to a destination, and reads what was told before. It sends nothing. If another
-// process has them, the error is [lockedfile.ErrLocked]. Run gives them up.
+// Open locks the alerts to a destination, and reads the record of earlier ones. It sends nothing. The error is
+// [lockedfile.ErrLocked] if another process sends these alerts. Run releases the lock.
 func Open(opts Options) (*Alerter, error) {
 	opts.Gather = cmp.Or(opts.Gather, time.Second)
 	name := opts.name()
@@ -92,16 +91,17 @@ func Open(opts Options) (*Alerter, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	if a.record, err = readRecord(opts.State, name); err != nil {
-		a.record = Record{} // there is none, or it cannot be read; then what waits now is not told
+		a.record = Record{} // missing or unreadable: start anew, without alerts about the present list
 	}
 	a.record.To, a.record.Root, a.record.Team = opts.To.String(), opts.Root, opts.Team
 	return a, nil
 }
 
-// News reports whether something that waits is other than it was, and not just less, as unread messages of which some were read.
+// News reports whether w is news compared with was, its earlier state. It is not if messages were only read.
 func News(w, was api.Attention) bool { return w.Message != was.Message && w.Count >= was.Count }
 
-// Update says what waits now. Until the first alert ever, what waits at the first update is not told one by one.
+// Update sets the current list. If no alert was ever delivered, the things in the first list are only counted, not
+// named.
 func (a *Alerter) Update(list []api.Attention) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -114,7 +114,8 @@ func (a *Alerter) Update(list []api.Attention) {
 	signals.Send(a.news)
 }
 
-// due returns what has to be told, and how much waited before if nothing was ever delivered, or -1.
+// due returns the things to send. If no alert was ever delivered, before is the number of things in the first list,
+// else -1.
 func (a *Alerter) due() (list []api.Attention, before int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -129,9 +130,10 @@ func (a *Alerter) due() (list []api.Attention, before int) {
 	return list, len(a.record.Told)
 }
 
-// Run sends alerts until ctx ends, and gives them up. The error says what waits and was not told; the next process tells it.
+// Run sends alerts until ctx ends, and releases the lock. The error names the things that were not delivered. The next
+// process sends them.
 func (a *Alerter) Run(ctx context.Context) error {
-	var next <-chan time.Time // nil: there is nothing to tell
+	var next <-chan time.Time // nil: nothing to send
 	for failures := 0; ; {
 		select {
 		case <-ctx.Done():
@@ -164,9 +166,9 @@ func (a *Alerter) Run(ctx context.Context) error {
 	}
 }
 
-// attempt sends an alert. If ctx ends, it has a moment left.
+// attempt sends an alert. After the end of ctx, it has lastWords left.
 func (a *Alerter) attempt(ctx context.Context, list []api.Attention, before int) error {
-	to, err := a.opts.To.load(a.opts.LookupEnv) // each time: the token may be a new one
+	to, err := a.opts.To.load(a.opts.LookupEnv) // load it each time: the person may have changed the token
 	if err != nil {
 		return err
 	}
@@ -183,13 +185,13 @@ func (a *Alerter) attempt(ctx context.Context, list []api.Attention, before int)
 	return fmt.Errorf("no answer within %s", patience)
 }
 
-// conclude records what became of an attempt, and tells what a person should know of it.
+// conclude records the result of an attempt, and reports it if the person should know.
 func (a *Alerter) conclude(list []api.Attention, err error) {
 	a.mu.Lock()
 	now, before := time.Now().UTC(), a.record.Problem
 	if a.last = err; err == nil || refused(err) {
 		a.record.add(list, refused(err))
-		a.record.look(a.waiting) // what has come meanwhile is newer than what was told
+		a.record.look(a.waiting) // the list may have changed during the attempt
 	}
 	if err == nil {
 		a.record.Last, a.record.Problem = now, nil
@@ -198,12 +200,12 @@ func (a *Alerter) conclude(list []api.Attention, err error) {
 	}
 	failed := a.record.write(a.opts.State, a.name, len(a.waiting))
 	a.mu.Unlock()
-	switch { // a log may take its time
+	switch { // without the mutex: logging can be slow
 	case err == nil && before != nil:
 		a.opts.Note(fmt.Sprintf("alerts are delivered again to %s", a.opts.To))
 	case refused(err):
 		a.opts.Warn(fmt.Errorf("an alert to %s was %w; it is not sent again", a.opts.To, err))
-	case err != nil && (before == nil || before.Refused): // else it was told, and the file says it
+	case err != nil && (before == nil || before.Refused): // a later failure was reported before, and is in the record
 		a.opts.Warn(fmt.Errorf("an alert to %s was not delivered, and is sent again: %w", a.opts.To, err))
 	}
 	if failed != nil {
@@ -211,7 +213,7 @@ func (a *Alerter) conclude(list []api.Attention, err error) {
 	}
 }
 
-// undelivered says what waits and was not told.
+// undelivered returns an error that names the things that were not delivered.
 func (a *Alerter) undelivered() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

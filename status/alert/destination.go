@@ -27,7 +27,7 @@ const (
 // Kinds lists the kinds of destinations.
 var Kinds = []string{Ntfy, Slack, Telegram, Webhook}
 
-// bodies has what is posted to a kind of destination, with $names of values: see [request.render].
+// bodies has the template of the body for each kind of destination: see [request.render].
 var bodies = map[string]string{
 	Ntfy:  `{"topic":$to,"title":$title,"message":$lines}`, // docs.ntfy.sh/publish, "Publish as JSON"
 	Slack: `{"mrkdwn":false,"text":$slack}`,                // docs.slack.dev, "Sending messages using incoming webhooks"
@@ -36,8 +36,8 @@ var bodies = map[string]string{
 	Webhook:  `{"title":$title,"text":$text,"things":$things,"more":$more}`,
 }
 
-// Destination is where alerts are sent. Its address is a secret, which is in a file or in a variable
-// of the environment; a Destination only says where.
+// Destination is a place that alerts are sent to. Its address is a secret, so a Destination has only the name of the
+// file or variable with the address.
 type Destination struct {
 	Kind     string
 	File     string // absolute; empty: Variable has it
@@ -49,7 +49,7 @@ func Parse(spec string) (d Destination, err error) {
 	kind, source, found := strings.Cut(spec, "=")
 	name, isVariable := strings.CutPrefix(source, "env:")
 	switch {
-	case !found || !slices.Contains(Kinds, kind): // the rest may be the address, so it is not repeated
+	case !found || !slices.Contains(Kinds, kind): // do not repeat the rest in the error: it may be the address
 		return d, fmt.Errorf("an alert is one of %s, then =FILE or =env:VARIABLE, with the address there", strings.Join(Kinds, ", "))
 	case isVariable && (name == "" || strings.ContainsAny(name, "= \x00")):
 		return d, fmt.Errorf("%s=env: needs the name of a variable", kind)
@@ -69,21 +69,21 @@ func (d Destination) String() string {
 	return d.Kind + " (" + d.File + ")"
 }
 
-// Check reports what is wrong with the address.
+// Check reads the address, and returns an error if it is invalid.
 func (d Destination) Check(lookup func(string) (string, bool)) error {
 	_, err := d.load(lookup)
 	return err
 }
 
-// request is what a destination says. Nothing of it may be in an error or a log.
+// request is the parsed content of a destination's file. None of it may appear in an error or a log.
 type request struct {
 	url, token string
 	to         string         // the topic of ntfy, or the chat of Telegram
 	body       string         // one of bodies, or the person's own
-	secrets    *regexp.Regexp // each word of it but the host
+	secrets    *regexp.Regexp // matches each word of it but the host
 }
 
-// load reads the address. The errors do not repeat what they are about.
+// load reads and parses the address. The errors do not repeat it.
 func (d Destination) load(lookup func(string) (string, bool)) (r request, err error) {
 	var text string
 	if d.Variable == "" {
@@ -117,12 +117,12 @@ func parse(kind, text string) (r request, err error) {
 		return r, errors.New("it should have an https:// address and, if the server wants one, a token of plain characters; a body of your own begins with { on a line of its own")
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && !(u.Scheme == "http" && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())) { // what is on the way must not read it
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && !(u.Scheme == "http" && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())) { // nobody on the way may read it
 		return r, errors.New("the address does not begin with https:// and a host; http:// is for this machine alone, and a token stands after the address")
 	}
 	words := regexp.MustCompile(`[\w-]{4,}`).FindAllString(strings.Replace(text, u.Scheme+"://"+u.Host, "", 1), -1)
-	r.secrets = regexp.MustCompile(strings.Join(append(words, "\x00"), "|")) // of none, nothing would be each place
-	r.secrets.Longest()                                                      // one may be a part of another
+	r.secrets = regexp.MustCompile(strings.Join(append(words, "\x00"), "|")) // an empty expression would match everywhere
+	r.secrets.Longest()                                                      // one secret may be a part of another
 	r.token = rest[0]
 	switch kind {
 	case Ntfy: // JSON goes to the root. Headers could not hold every name.
@@ -138,7 +138,8 @@ func parse(kind, text string) (r request, err error) {
 	return r, err
 }
 
-// render returns the body for an alert. Each $name is a value of it as JSON, so that no text can leave its place.
+// render returns the body for an alert. It replaces each $name in the template with a value as JSON, so that no text
+// can leave its place.
 func (r request) render(m alert) ([]byte, error) {
 	plain := m.Title + "\n" + m.Lines
 	values := map[string]any{
@@ -149,7 +150,7 @@ func (r request) render(m alert) ([]byte, error) {
 	body := os.Expand(r.body, func(name string) string {
 		value, known := values[name]
 		data, err := rawjson.Encode(value)
-		if !known { // it may be a secret
+		if !known { // do not name it in the error: it may be a secret
 			err = errors.New("a $name in the body is none of $title, $text, $plain, $things and $more")
 		}
 		faults = errors.Join(faults, err)
@@ -161,10 +162,10 @@ func (r request) render(m alert) ([]byte, error) {
 	return []byte(body), faults
 }
 
-// maxAddress is how long the file may be, in bytes.
+// maxAddress limits the bytes of the file.
 const maxAddress = 4 << 10
 
-// readPrivate reads a file that others cannot read.
+// readPrivate reads a file. It refuses one that others can read.
 func readPrivate(path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -179,7 +180,7 @@ func readPrivate(path string) (string, error) {
 		data, err = os.ReadFile(path)
 	}
 	if p, ok := errors.AsType[*os.PathError](err); ok {
-		err = p.Err // without the path, which the destination says
+		err = p.Err // without the path, since the destination has it
 	}
 	return string(data), err
 }

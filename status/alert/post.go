@@ -12,18 +12,17 @@ import (
 	"time"
 )
 
-// maxAnswer is how much of an answer is read, in bytes.
+// maxAnswer limits the bytes that are read of an answer.
 const maxAnswer = 16 << 10
 
-// longestWait is the longest time that a server can have us wait for: a wrong clock somewhere should
-// not end the alerts.
+// longestWait limits the wait that a server can ask for: a wrong clock must not stop the alerts.
 const longestWait = time.Hour
 
-// answerError is an answer that is no success.
+// answerError is an answer of a server other than success.
 type answerError struct {
 	why     string
-	refused bool          // it would not change if the server was asked again
-	after   time.Duration // to ask again, if the server says
+	refused bool          // another attempt would not help
+	after   time.Duration // the server's wait before another attempt; 0: none
 }
 
 func (e *answerError) Error() string { return e.why }
@@ -41,7 +40,7 @@ func (r request) post(ctx context.Context, c *http.Client, m alert) error {
 	}
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(data))
 	if err != nil {
-		return errors.New("the address is not valid") // err would repeat it
+		return errors.New("the address is not valid") // err would repeat the address
 	}
 	q.Close = true // alerts are rare
 	q.Header.Set("Content-Type", "application/json")
@@ -64,7 +63,7 @@ func (r request) post(ctx context.Context, c *http.Client, m alert) error {
 	return r.judge(answer, string(text))
 }
 
-// judge says what an answer means that is no success.
+// judge returns the error for an answer other than success.
 func (r request) judge(a *http.Response, text string) error {
 	code := a.StatusCode
 	e := &answerError{why: strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code)), after: retryAfter(a.Header.Get("Retry-After"))}
@@ -81,10 +80,10 @@ func (r request) judge(a *http.Response, text string) error {
 	return e
 }
 
-// redact hides what is secret in a text of a server or of the system.
+// redact hides secrets in a text of a server or of the system.
 func (r request) redact(s string) string { return r.secrets.ReplaceAllString(s, "[hidden]") }
 
-// retryAfter returns how long a server wants to be left alone, by a header, which has seconds or a time.
+// retryAfter parses a Retry-After header, which has seconds or a time.
 func retryAfter(header string) (wait time.Duration) {
 	if at, err := http.ParseTime(header); err == nil {
 		wait = time.Until(at)

@@ -18,8 +18,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Record is what is known of the alerts to a destination. It is a file in the directory alerts of the
-// state directory.
+// Record is the durable record of the alerts to a destination, a file in the directory alerts of the state directory.
 type Record struct {
 	To      string    `json:"to"` // as [Destination.String]
 	Root    string    `json:"root"`
@@ -27,7 +26,7 @@ type Record struct {
 	Last    time.Time `json:"last,omitzero"`  // the last alert that was delivered
 	Problem *Problem  `json:"problem,omitempty"`
 
-	// Told has what was told, by the id of the api.Attention, and what it was then.
+	// Told has the things that were sent, by the id of the api.Attention, with their state at that time.
 	Told map[string]told `json:"told"`
 
 	Running bool `json:"-"` // a process sends these alerts now
@@ -43,14 +42,14 @@ type Problem struct {
 type told struct {
 	Message string    `json:"message,omitempty"` // the last of unread messages
 	Count   int       `json:"count,omitempty"`
-	At      time.Time `json:"at"` // when it waited last
-	refused bool      // it was not told, and this process does not try again
+	At      time.Time `json:"at"` // when it was last in the list
+	refused bool      // the server refused it, and this process does not try again
 }
 
-// keepMost is how many things that no longer wait are remembered. A forgotten one that comes back is alerted again.
+// keepMost limits the recorded things that no longer wait. If one that was dropped comes back, it is sent again.
 const keepMost = 1000
 
-// name returns the name of the file with the record of a destination, without its extension.
+// name returns the name of a destination's record file, without its extension.
 func (o *Options) name() string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{o.To.Kind, o.To.File, o.To.Variable, o.Root, o.Team}, "\x00")))
 	return fmt.Sprintf("%s-%x", o.To.Kind, sum[:6])
@@ -88,7 +87,7 @@ func readRecord(state, name string) (r Record, err error) {
 	return r, err
 }
 
-// add adds things that were told, or refused.
+// add records things that were sent or refused.
 func (r *Record) add(list []api.Attention, refused bool) {
 	if r.Told == nil {
 		r.Told = map[string]told{}
@@ -98,19 +97,19 @@ func (r *Record) add(list []api.Attention, refused bool) {
 	}
 }
 
-// look compares what was told with what waits now. That of which there is news is as if it had not been told.
+// look compares the record with the current list. It removes things that there is news of, so that they are sent again.
 func (r *Record) look(waiting []api.Attention) {
 	for _, w := range waiting {
 		was, known := r.Told[w.ID]
 		if known && News(w, api.Attention{Message: was.Message, Count: was.Count}) {
 			delete(r.Told, w.ID)
 		} else if known {
-			r.add([]api.Attention{w}, was.refused) // of unread messages, fewer may be left
+			r.add([]api.Attention{w}, was.refused) // update it: messages may have been read
 		}
 	}
 }
 
-// write writes the record, and forgets the oldest of what waits no more. So many things wait.
+// write writes the record. It drops the oldest things that no longer wait. waiting is the length of the current list.
 func (r *Record) write(state, name string, waiting int) error {
 	latest := slices.SortedFunc(maps.Keys(r.Told), func(a, b string) int { return r.Told[b].At.Compare(r.Told[a].At) })
 	for _, id := range latest[min(len(latest), waiting+keepMost):] {

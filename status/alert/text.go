@@ -12,7 +12,7 @@ import (
 	"teambridge/teams/excerpt"
 )
 
-// Limits of an alert, in bytes of UTF-8 but for the first. ntfy takes 4096 bytes, and Telegram 4096 characters.
+// Limits of an alert, in bytes of UTF-8 but for the first. ntfy accepts 4096 bytes, and Telegram 4096 characters.
 const (
 	maxLines = 10   // things that are named
 	maxBody  = 3000 // all of them
@@ -22,7 +22,7 @@ const (
 	maxName  = 80   // a name, or the sender of messages, which can be any text
 )
 
-// where is what every alert ends with. The address of the page is not there: it is on this machine.
+// where is the last line of every alert. It has no address of the page, since that is valid only on this machine.
 const where = "See: teambridge inbox"
 
 // alert is one message to a destination.
@@ -30,7 +30,7 @@ type alert struct {
 	Title  string
 	Lines  string // below it
 	Things []thing
-	More   int // things that are not in Things
+	More   int // number of things left out of Things
 }
 
 // thing is one [api.Attention], without its texts.
@@ -45,7 +45,7 @@ type thing struct {
 	Text   string     `json:"text,omitempty"` // only if it was asked for
 }
 
-// who is the agent that a thing is about, or the team.
+// who returns the agent that a thing is about, or the team.
 func who(w api.Attention) string {
 	if w.Member == "" {
 		return "team " + short(w.Team, maxName)
@@ -53,7 +53,7 @@ func who(w api.Attention) string {
 	return short(w.Member, maxName) + "@" + short(w.Team, maxName)
 }
 
-// what says what a thing is, without a word of an agent.
+// what describes a thing without any text of an agent.
 func what(w api.Attention) string {
 	if w.Kind == api.WaitsUnread {
 		return plain.Plural(max(w.Count, 1), "unread message") + " from " + short(w.From, maxName)
@@ -61,7 +61,8 @@ func what(w api.Attention) string {
 	return api.WaitOf(w.Kind).Words
 }
 
-// compose makes an alert about things. If before is not negative, this is the first alert, and before things were waiting already.
+// compose makes an alert about things. If before is not negative, it is the first alert ever, and also mentions that
+// number of earlier things.
 func (a *Alerter) compose(ctx context.Context, list []api.Attention, before int) alert {
 	m := alert{Title: fmt.Sprintf("%d things need you", len(list)), Things: []thing{}}
 	var lines []string
@@ -96,20 +97,21 @@ func (a *Alerter) compose(ctx context.Context, list []api.Attention, before int)
 	return m
 }
 
-// references makes text of Slack's markup for links and mentions, which other servers understand as well: <!channel> would
+// references escapes Slack's markup for links and mentions, which other servers understand as well: <!channel> would
 // notify everybody.
 var references = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// markdown is a text that servers such as Mattermost show as it is: without markup, links with other words, or mentions. No server
-// takes an @ for one that is followed by a space without width. That of worker@team stays, which a person may copy.
+// markdown escapes a text so that servers such as Mattermost show it as it is: without markup, disguised links, or
+// mentions. A zero-width space after an @ keeps it from being a mention. The @ in worker@team stays, since a person may
+// copy the address.
 func markdown(text string) string {
 	text = regexp.MustCompile("[\\\\`*_\\[\\]()#~|!]").ReplaceAllString(references.Replace(text), `\$0`)
 	return regexp.MustCompile(`(^|[^\pL\pN_.-])@+`).ReplaceAllString(text, "$0\u200b")
 }
 
-// short is a text of somebody else on one line, and not longer than so many bytes.
+// short returns a text on one escaped line of at most most bytes.
 func short(s string, most int) string {
-	if len(s) > 2*most { // what is escaped is only longer
+	if len(s) > 2*most { // escaping makes it only longer
 		s = strings.ToValidUTF8(s[:2*most], "")
 	}
 	s = plain.Escape(strings.Join(strings.Fields(s), " "), false)
