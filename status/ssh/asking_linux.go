@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// asking reports whether an ssh, or one that it has started, asks the person something: it then has the terminal open, or a program
-// that asks. It may not do that in batch.
+// asking reports whether an ssh process, or one that it has started, is prompting the person: it has the terminal open,
+// or runs a program that prompts. In batch mode, it is false.
 func asking(pid int, batch bool) bool {
 	return !batch && asks(strconv.Itoa(pid), 0)
 }

@@ -2,5 +2,5 @@
 
 package ssh
 
-// asking reports whether ssh may ask the person something. Whether it does is not known on this system.
+// asking reports whether ssh may be prompting the person. On this system, that is not known for sure.
 func asking(_ int, batch bool) bool { return !batch }

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// detach gives cmd a session of its own, without our terminal. It ends when its stdin does.
+// detach gives cmd a session of its own, without our terminal. The process ends when its stdin is closed.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

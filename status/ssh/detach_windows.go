@@ -2,5 +2,5 @@ package ssh
 
 import "os/exec"
 
-// detach does nothing: it ends when its stdin does.
+// detach does nothing: the process ends when its stdin is closed.
 func detach(*exec.Cmd) {}

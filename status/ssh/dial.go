@@ -1,12 +1,11 @@
 // Package ssh connects to the service of another machine through the ssh program of the system.
 //
-// A connection is the stdin and stdout of one ssh, which runs "teambridge dial-stdio" there. That
-// writes [Greeting] once it has connected to the service; from then on, bytes are passed on as they
-// are. Until then, ssh may ask the person something, and what else the machine prints, as a start
-// file of its shell may do, is skipped.
+// A connection is the stdin and stdout of one ssh process, which runs "teambridge dial-stdio" on the other machine.
+// That program writes [Greeting] once it has connected to the service, and then passes bytes on unchanged. Before the
+// greeting, ssh may prompt the person, and other output, such as that of a shell's start files, is skipped.
 //
-// ssh is never replaced by a library: aliases, keys, agents, jump hosts and known hosts belong to
-// the configuration of its user, and most of it is read by nothing else.
+// A library could not replace ssh: aliases, keys, agents, jump hosts and known hosts are in the user's ssh
+// configuration, most of which only ssh can read.
 package ssh
 
 import (
@@ -26,7 +25,7 @@ import (
 // Greeting is the line that the program on the other machine prints before the service's bytes.
 const Greeting = "teambridge: connected\n"
 
-// The exit statuses of ssh that say what failed. "teambridge dial-stdio" exits with NoService.
+// Exit statuses of ssh: 255 is its own failure, and the others come from the remote command.
 const (
 	statusNoService    = 3
 	statusUsage        = 2
@@ -34,7 +33,7 @@ const (
 	statusFailed       = 255
 )
 
-// Why says why there is no connection.
+// Why is the reason why there is no connection.
 type Why int
 
 // The reasons.
@@ -43,19 +42,19 @@ const (
 	Failed                      // ssh did not reach the machine, or was refused
 	NotInstalled                // there is no teambridge, or none is found
 	NoService                   // no service runs there
-	OtherVersion                // what is there is an earlier version
-	Ended                       // the program there ended otherwise, before it connected
-	Lost                        // the connection ended later
-	Silent                      // the program there said nothing for a while
+	OtherVersion                // the other machine has an earlier version
+	Ended                       // the remote program ended before it connected, for another reason
+	Lost                        // an established connection ended
+	Silent                      // the remote program printed no greeting in time
 )
 
-// Error says why there is no connection, or no more.
+// Error is the failure of a connection.
 type Error struct {
 	Host   Host
-	Remote string // the program there
+	Remote string // the remote program
 	Why    Why
 	Status int    // of ssh; -1: it was killed, or did not run
-	Said   string // on stdout, by Ended
+	Said   string // the remote program's output, if Why is Ended
 	Err    error  // if there is one
 }
 
@@ -96,20 +95,19 @@ func (e *Error) ended() string {
 // Unwrap returns e.Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// silence is how long a connection may take, without the time in which ssh asks the person something.
+// silence limits the time for connecting, not counting the time in which ssh prompts the person.
 const silence = 30 * time.Second
 
-// A Dialer connects to a machine. Host is needed. Close ends what it has started.
+// A Dialer connects to a machine. Host is needed. Close ends the processes that it has started.
 type Dialer struct {
 	Host   Host
 	Ssh    string    // the program; "": ssh in $PATH
 	Remote string    // the program on the machine; "": teambridge
-	Stderr io.Writer // for what the first ssh says
-	Later  io.Writer // for what later ones say
+	Stderr io.Writer // stderr of the first ssh
+	Later  io.Writer // stderr of later ones
 
-	// Batch is set if ssh may not ask the person anything, and signals of the terminal are not for
-	// it. Without it, that holds for all but the first connection: who asked for the first one is
-	// there.
+	// Batch means that ssh must not prompt the person, and gets no signals of the terminal. Without Batch, this
+	// applies to all connections but the first: only then is the person sure to be at the terminal.
 	Batch bool
 
 	silence time.Duration                  // of tests; 0: the usual one
@@ -121,7 +119,7 @@ type Dialer struct {
 	open   map[*conn]struct{}
 }
 
-// Processes returns how many processes of ssh were started.
+// Processes returns the number of ssh processes that were started.
 func (d *Dialer) Processes() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -143,8 +141,7 @@ func (d *Dialer) Close() error {
 	return nil
 }
 
-// Dial returns a connection to the service, once it is there. The error is an [*Error], or the
-// cause of ctx.
+// Dial connects to the service. The error is an [*Error], or the cause of ctx.
 func (d *Dialer) Dial(ctx context.Context) (net.Conn, error) {
 	c, err := d.start()
 	if err != nil {
@@ -221,7 +218,7 @@ func (d *Dialer) start() (*conn, error) {
 	return c, nil
 }
 
-// impatient kills ssh if it has not greeted in time, and reports whether it did.
+// impatient kills ssh if the greeting does not come in time, and reports whether it did.
 func (c *conn) impatient(greeted <-chan struct{}) bool {
 	left, asks := cmp.Or(c.of.silence, silence), c.of.asks
 	if asks == nil {
@@ -244,13 +241,13 @@ func (c *conn) impatient(greeted <-chan struct{}) bool {
 	return true
 }
 
-// conn is a process of ssh.
+// conn is a connection through an ssh process.
 type conn struct {
 	of    *Dialer
-	batch bool // it may not ask the person anything
+	batch bool // it must not prompt the person
 	cmd   *exec.Cmd
-	in    *os.File // what it prints
-	out   *os.File // what it reads
+	in    *os.File // its stdout
+	out   *os.File // its stdin
 	fault Error
 	early []byte // what was read after the greeting
 	begun bool   // something came after the greeting
@@ -259,19 +256,19 @@ type conn struct {
 	once  sync.Once
 }
 
-// wait waits for the process, and ends reads of what nobody writes any more.
+// wait waits for the process, and then ends pending reads of its stdout.
 func (c *conn) wait() {
 	_ = c.cmd.Wait()
-	_ = c.in.SetReadDeadline(time.Now().Add(time.Second)) // somebody else may have its stdout
+	_ = c.in.SetReadDeadline(time.Now().Add(time.Second)) // another process may have inherited its stdout
 	close(c.ended)
 }
 
-// maxNoise is how much may come before the greeting, in bytes.
+// maxNoise limits the bytes before the greeting.
 const maxNoise = 64 << 10
 
 // greeted waits for the greeting.
 func (c *conn) greeted() error {
-	got := []byte{'\n'} // so that the greeting is a line, even if it is the first
+	got := []byte{'\n'} // the greeting must be a line of its own, even as the first output
 	buf := make([]byte, 4096)
 	for {
 		n, err := c.in.Read(buf)
@@ -334,13 +331,13 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// endsWithin is how long a process may take to end that has closed its stdout.
+// endsWithin is how long a process may run after it has closed its stdout.
 const endsWithin = 2 * time.Second
 
-// lost returns the error of a connection on which a read or a write failed with err.
+// lost returns the error for a failed read or write.
 func (c *conn) lost(err error) error {
 	if errors.Is(err, os.ErrClosed) {
-		return net.ErrClosed // by us
+		return net.ErrClosed // Close was called
 	}
 	e := c.fault
 	e.Why = Lost
@@ -353,10 +350,10 @@ func (c *conn) lost(err error) error {
 	return &e
 }
 
-// closesWithin is how long the other machine may take to close its side.
+// closesWithin limits the wait for the other machine to close its side.
 const closesWithin = time.Second
 
-// Close tells the other machine that nothing more comes, and waits until ssh has ended.
+// Close closes our side of the connection, and waits until ssh has ended.
 func (c *conn) Close() error {
 	c.once.Do(func() {
 		_ = c.out.Close()

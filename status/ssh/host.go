@@ -10,12 +10,12 @@ import (
 	"teambridge/status/api"
 )
 
-// Host is a machine, and where the service is there.
+// Host is a machine, and the place of the service on it.
 type Host struct {
-	Name   string // as ssh takes it: a name, an address, or an alias in ~/.ssh/config
+	Name   string // a name, an address, or an alias in ~/.ssh/config
 	User   string // "": ssh decides
 	Port   string // "": ssh decides
-	Socket string // absolute path of the service's socket there; "": where its card says
+	Socket string // absolute path of the service's socket on it; "": found by the service's card
 }
 
 // Parse parses ssh://[USER@]HOST[:PORT][/SOCKET]. The error is [api.CodeUsage].
@@ -24,7 +24,7 @@ func Parse(text string) (h Host, err error) {
 		return Host{}, api.Decide(api.CodeUsage, "as in: ssh://box, ssh://alice@box:2222, ssh://box/run/teambridge.sock", "invalid host: "+format, args...)
 	}
 	u, err := url.Parse(text)
-	if err != nil { // which would show a password
+	if err != nil { // err could show a password
 		return invalid("it is not a URL")
 	}
 	if _, secret := u.User.Password(); secret {
@@ -44,7 +44,7 @@ func Parse(text string) (h Host, err error) {
 		return invalid("%q names no user before @", text)
 	}
 	for _, part := range []string{h.Name, h.User} {
-		// ssh can pass both to a shell, for ProxyCommand.
+		// Refuse special characters: ssh can pass both to a shell, for ProxyCommand.
 		if strings.HasPrefix(part, "-") || strings.ContainsAny(part, "'`\"$\\;&<>|(){}@/") || strings.ContainsFunc(part, notPlain) {
 			return invalid("%q cannot be the name of a machine or a user", part)
 		}
@@ -74,8 +74,8 @@ func (h Host) String() string {
 	return u.String()
 }
 
-// Line is the line that a person types to run a command on the machine; with terminal, in a
-// terminal of its own.
+// Line returns the command line with which a person runs a command on the machine. With terminal, the command gets a
+// terminal.
 func (h Host) Line(command string, terminal bool) string {
 	words := []string{"ssh"}
 	if terminal {
@@ -91,10 +91,10 @@ func (h Host) Line(command string, terminal bool) string {
 	return strings.Join(append(words, shell.Quote(to), command), " ")
 }
 
-// path is what is added to $PATH: a shell that is not interactive often has none of these.
+// path extends $PATH: non-interactive shells often lack these directories.
 const path = `PATH="$PATH:$HOME/.local/bin:$HOME/go/bin:/usr/local/bin:/opt/homebrew/bin"; `
 
-// command is what the machine runs: program, which connects its input and output to the service.
+// command returns the remote command, which connects its input and output to the service.
 func (h Host) command(program string) string {
 	run := path + "exec " + shell.Quote(program) + " dial-stdio"
 	if h.Socket != "" {
@@ -103,7 +103,7 @@ func (h Host) command(program string) string {
 	return "sh -c " + shell.Quote(run)
 }
 
-// args are the arguments of ssh. With batch, it asks nothing.
+// args returns the arguments of ssh. With batch, ssh does not prompt.
 func (h Host) args(program string, batch bool) []string {
 	// The forwardings that the user has configured for the machine belong to sessions: two of them
 	// for one port fail. The interval is for a link that is cut before HTTP/2 begins, and for sshd.
