@@ -6,7 +6,7 @@ import (
 	"teambridge/status/view"
 )
 
-// alerts reports what keeps the alerts that a process sends from arriving.
+// alerts reports alerts that could not be delivered.
 func (x *examination) alerts() {
 	if x.State == "" {
 		return // reported
@@ -17,7 +17,7 @@ func (x *examination) alerts() {
 	}
 	for _, r := range records {
 		if r.Root != x.Root.Path() || !r.Running {
-			continue // of a command that has said it at its end
+			continue // the command that sent them has reported it when it ended
 		}
 		to := "alerts to " + r.To
 		if r.Team != "" {

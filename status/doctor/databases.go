@@ -23,7 +23,7 @@ func (x *examination) state(ctx context.Context) {
 	}
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return // nothing was sent yet
+		return // without a ledger, nothing was ever sent
 	}
 	if err == nil && atomicfile.Exposed(info) {
 		x.add(api.LevelProblem, "open_state", "", dir, fmt.Sprintf("others can read teambridge's files (mode %o)", info.Mode().Perm()),
@@ -58,7 +58,7 @@ func (x *examination) databases(ctx context.Context) error {
 		return path, fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)), there
 	}
 	if path, text, there := size("ledger.db"); there {
-		if _, err := x.Ledger(ctx); err == nil { // else state reports it
+		if _, err := x.Ledger(ctx); err == nil { // state reports the error
 			x.add(api.LevelOK, "ledger_size", "", path, "the ledger has "+text, "")
 		}
 	}
@@ -91,8 +91,8 @@ func (x *examination) databases(ctx context.Context) error {
 	return nil
 }
 
-// goesOn says what works if this command cannot use a database: otherwise, unless a service
-// has it open.
+// goesOn describes what still works if this command cannot use a database: the text otherwise, or what a service does
+// that has the database open.
 func (x *examination) goesOn(otherwise string) string {
 	c, err := client.Find(x.State, x.Root.Path())
 	if err != nil {

@@ -1,11 +1,10 @@
-// Package doctor finds what keeps messages from arriving, and says what to do about it:
+// Package doctor finds what keeps messages from arriving, and gives advice for each problem:
 //
 //	report, err := doctor.Checkup{Root: root, State: stateDir, …}.Run(ctx, "", false)
 //
-// A checkup changes nothing unless it is to fix what it finds. Then it removes what
-// belongs to nobody, such as a file in the place of a lock and temporary files of killed
-// processes, and makes the state directory private. What may be in use stays, and an inbox
-// is never changed.
+// A checkup without fix changes nothing. With fix, it removes files that no process uses, such as a file in the place
+// of a lock and temporary files of killed processes, and makes the state directory private. It leaves files that may be
+// in use, and never changes an inbox.
 package doctor
 
 import (
@@ -23,28 +22,27 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Checkup is what is looked at, and with what. All fields but Dir and Wait are needed.
+// Checkup configures a checkup. All fields but Dir and Wait are needed.
 type Checkup struct {
 	Root   *teams.Root
-	NoRoot *teams.NoRootError // why there is no Claude directory, which is a problem; then Root is where it would be, or nil
-	State  string             // the state directory; "" if there is none, which is a problem
+	NoRoot *teams.NoRootError // why there is no Claude directory, which is reported; then Root is the expected one, or nil
+	State  string             // the state directory; "" if there is none, which is reported
 	Locker *lockedfile.Locker // of the inboxes
 
 	// LookupEnv looks up a variable of the environment in which agents are started.
 	LookupEnv func(string) (string, bool)
-	Dir       string        // the project whose settings count, too; "": none
+	Dir       string        // the project whose settings are also examined; "": none
 	Wait      time.Duration // how long the service may take to answer; 0: 1 s
 	Version   api.Version   // of this program
 
-	// Ledger and Journal return the databases. That one cannot be opened is a finding.
+	// Ledger and Journal return the databases. An error is reported as a finding.
 	// Ledger returns nil if there is none yet; Journal is called only if its file exists.
 	Ledger  func(context.Context) (*ledger.Ledger, error)
 	Journal func(context.Context) (*journal.Journal, error)
 }
 
-// Run looks at one team, or, if team is "", at everything. With fix, it also fixes what it
-// can. What is wrong is in the report; the error is that of ctx, or says that the teams cannot
-// be listed or that there is no such team.
+// Run examines one team or, if team is "", everything. With fix, it also fixes what it can. Problems are in the report.
+// The error is that of ctx, or means that the teams cannot be listed or that there is no such team.
 func (c Checkup) Run(ctx context.Context, team string, fix bool) (api.Report, error) {
 	x := &examination{Checkup: c}
 	if c.NoRoot != nil {
@@ -72,13 +70,13 @@ func (c Checkup) Run(ctx context.Context, team string, fix bool) (api.Report, er
 type examination struct {
 	Checkup
 	findings []*finding
-	teams    int // that were looked at
-	inboxes  int // that were looked at
+	teams    int // number examined
+	inboxes  int // number examined
 }
 
 type finding struct {
 	api.Finding
-	remedy func() error // fixes it; nil: nothing does
+	remedy func() error // fixes it; nil: it cannot be fixed
 }
 
 func (x *examination) examine(ctx context.Context, only string) error {
@@ -123,7 +121,7 @@ func (x *examination) examine(ctx context.Context, only string) error {
 	return nil
 }
 
-// noRoot reports that there is no Claude directory, or none that can be read.
+// noRoot reports that the Claude directory is missing or cannot be read.
 func (x *examination) noRoot() {
 	message, advice := "the Claude directory cannot be used: "+x.NoRoot.Err.Error(), "name another with --claude-dir or $CLAUDE_CONFIG_DIR"
 	switch {

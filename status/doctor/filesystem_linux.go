@@ -2,8 +2,8 @@ package doctor
 
 import "syscall"
 
-// eventless returns the kind of file system that a directory is on, if the kernel does not report there what others change, and on some
-// not even what this machine does; "" if it does, or if that is not known.
+// eventless returns the kind of a directory's file system if the kernel does not report the changes that other machines
+// make there (on some kinds, not even those of this machine). It returns "" for other file systems.
 func eventless(dir string) string {
 	var s syscall.Statfs_t
 	if syscall.Statfs(dir, &s) != nil {
@@ -12,7 +12,7 @@ func eventless(dir string) string {
 	return eventlessKinds[uint32(s.Type)]
 }
 
-// eventlessKinds are the names of such file systems, by their numbers in linux/magic.h.
+// eventlessKinds has the names of such file systems, by their numbers in linux/magic.h.
 var eventlessKinds = map[uint32]string{
 	0x01021997: "9p, as the drives of Windows are under WSL",
 	0x00006969: "NFS",

@@ -2,5 +2,5 @@
 
 package doctor
 
-// eventless is about Linux.
+// eventless returns "": it is implemented only for Linux.
 func eventless(string) string { return "" }

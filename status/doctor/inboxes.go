@@ -53,7 +53,7 @@ func (x *examination) inbox(ctx context.Context, t *teams.Team, c *teams.Config,
 		x.add(api.LevelNote, "orphan_inbox", t.Name(), box.Path(), fmt.Sprintf("there is no member %s; %s in this inbox", name, plain.Plural(len(rows), "message")),
 			"a member that shut down leaves its inbox behind")
 	}
-	if !member || m.Guest() { // a person reads when there is time
+	if !member || m.Guest() { // a person may read later
 		return nil
 	}
 	for _, r := range rows {

@@ -21,18 +21,17 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// waitsLong is for how long a message may wait for a machine that is there.
+// waitsLong is how long a message may wait for a connected machine before that is reported.
 const waitsLong = time.Minute
 
-// links reports what keeps messages from other machines and from reaching them. Without links there
-// is nothing to report.
+// links reports what keeps messages to and from other machines from arriving. Without links, it reports nothing.
 func (x *examination) links(ctx context.Context) error {
 	if x.State == "" {
 		return nil // reported
 	}
 	l, err := x.Ledger(ctx)
 	if err != nil || l == nil {
-		return ctx.Err() // what is wrong with the ledger is reported with it
+		return ctx.Err() // an error of the ledger is reported elsewhere
 	}
 	self, found, err := l.Links.Link(ctx)
 	if err != nil || !found {
@@ -61,7 +60,7 @@ func (x *examination) links(ctx context.Context) error {
 	return x.unknown(ctx, l)
 }
 
-// hub reports how the connection with the hub is.
+// hub reports the state of the connection with the hub.
 func (x *examination) hub(ctx context.Context, self ledger.Link, waiting int) {
 	if self.Hub == "" {
 		x.add(api.LevelProblem, "no_hub", "", "", "there are links with other machines, and no hub was chosen", "such as: teambridge link hub ssh://box")
@@ -117,7 +116,7 @@ func refusedTimes(n int) string {
 	return fmt.Sprintf("%d things were refused", n)
 }
 
-// hubAdvice says what to see to if a hub cannot be reached.
+// hubAdvice returns what to check if a hub cannot be reached.
 func hubAdvice(self ledger.Link, card string) string {
 	admit := "see that the hub has admitted this machine: teambridge-hub add " + shell.Quote(card)
 	if strings.HasPrefix(self.Hub, "ssh://") {
@@ -147,8 +146,8 @@ func (x *examination) machine(m ledger.Machine) {
 		"they wait for 8 days; see: teambridge link list")
 }
 
-// failed returns the messages that could not be delivered, and those to other machines about which nobody
-// knows whether they arrived, both the newest first.
+// failed returns the messages that could not be delivered, and the messages to other machines that may or may not have
+// arrived, both the newest first.
 func (x *examination) failed(ctx context.Context, l *ledger.Ledger) (failed []ledger.Delivery, unknown []ledger.Outgoing, err error) {
 	all, err := l.Deliveries.List(ctx, ledger.DeliveryQuery{Root: x.Root.Path(), States: []ledger.DeliveryState{ledger.Failed}})
 	for _, d := range all {

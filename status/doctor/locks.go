@@ -19,12 +19,12 @@ import (
 	"teambridge/teams/sharedfile"
 )
 
-// objects looks in a directory for things in the place of locks, locks that nobody holds,
-// and our own leftovers; if only is not empty, just for those of that file.
+// objects examines a directory for objects in the place of locks, for locks that no process holds, and for our own
+// leftovers. If only is not empty, it examines only those of that file.
 func (x *examination) objects(team, dir, only string) {
 	entries, err := sharedfile.ReadDir(dir)
 	if err != nil {
-		return // reported by who has to read it, or not there yet
+		return // the check that has to read it reports the error, or it does not exist yet
 	}
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
@@ -39,11 +39,11 @@ func (x *examination) objects(team, dir, only string) {
 	}
 }
 
-// lock examines what is in a lock's place.
+// lock examines an object in the place of a lock.
 func (x *examination) lock(team, path string, e fs.DirEntry) {
 	info, err := e.Info()
 	if err != nil {
-		return // released while we looked
+		return // released in the meantime
 	}
 	inside, derr := sharedfile.ReadDir(path)
 	what, remove := "a file stands where a lock belongs: no agent can write to the file it is for, and none will say so", os.Remove
@@ -65,7 +65,7 @@ func (x *examination) lock(team, path string, e fs.DirEntry) {
 		return
 	}
 	f.remedy = func() error {
-		if why := lockUser(path); why != "" { // since it was looked at
+		if why := lockUser(path); why != "" { // it has come into use since the examination
 			return errors.New(why)
 		}
 		return removeSame(path, info, remove)
@@ -74,7 +74,7 @@ func (x *examination) lock(team, path string, e fs.DirEntry) {
 
 const removable = "teambridge doctor --fix removes it"
 
-// leftover reports a temporary file of ours. One that is young may be in use.
+// leftover reports a temporary file of ours, unless it is so young that it may be in use.
 func (x *examination) leftover(team, path string, e fs.DirEntry) {
 	info, err := e.Info()
 	if err != nil || time.Since(info.ModTime()) < 2*lockedfile.StaleAfter {
@@ -99,8 +99,7 @@ func removeSame(path string, was fs.FileInfo, remove func(string) error) error {
 	return remove(path)
 }
 
-// lockUser says why what other programs left in the place of a lock may be in use; "" if
-// nothing shows that. A directory is in use if something in it is.
+// lockUser returns why an object in the place of a lock may be in use, or "". A directory is in use if a file in it is.
 func lockUser(path string) (why string) {
 	err := filepath.WalkDir(path, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -127,7 +126,7 @@ func lockUser(path string) (why string) {
 	return why
 }
 
-// fileUser is lockUser for a regular file.
+// fileUser is [lockUser] for a regular file.
 func fileUser(path string) string {
 	if users, _ := sqlite.Users(path); len(users) > 0 {
 		return fmt.Sprintf("it is in use: %s has it open", users[0])

@@ -12,18 +12,18 @@ import (
 	"teambridge/teams/atomicfile"
 )
 
-// maxMeasured bounds the file of a version, which has about 300 bytes for each point.
+// maxMeasured limits the size of a version's file, which has about 300 bytes per point.
 const maxMeasured = 256 << 10
 
-// Measured is the directory in a state directory for what was measured of versions of Claude Code.
+// Measured returns the directory for the measurements of Claude Code versions, in a state directory.
 func Measured(state string) string { return filepath.Join(state, "claude") }
 
 func measuredPath(state string, version string) string {
 	return filepath.Join(Measured(state), version+".json")
 }
 
-// Keep writes what "teambridge-probe" has found of a version into a state directory, where [Examine] finds it. It replaces what was
-// found before.
+// Keep stores the results of "teambridge-probe" for a version in a state directory, where a [Checkup] finds them. It
+// replaces earlier results.
 func Keep(state string, p api.Probe) error {
 	data, err := json.MarshalIndent(p, "", "  ")
 	if err == nil {
@@ -38,7 +38,7 @@ func Keep(state string, p api.Probe) error {
 	return nil
 }
 
-// measured returns what [Keep] wrote of a version. If it wrote nothing, the error is fs.ErrNotExist.
+// measured returns the results that [Keep] stored for a version. The error is fs.ErrNotExist if there are none.
 func measured(state string, v teams.Version) (p api.Probe, err error) {
 	path := measuredPath(state, v.String())
 	file, err := os.Open(path)

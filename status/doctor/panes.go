@@ -17,7 +17,7 @@ import (
 	"teambridge/status/view"
 )
 
-// panes reports what keeps messages from reaching panes, and hooks that cannot work.
+// panes reports what keeps messages from reaching panes, and hooks that do not work.
 func (x *examination) panes(ctx context.Context) error {
 	if x.State == "" {
 		return nil // reported
@@ -28,7 +28,7 @@ func (x *examination) panes(ctx context.Context) error {
 		return err
 	}
 	if err != nil || l == nil {
-		return nil // what is wrong with the ledger is reported with it
+		return nil // an error of the ledger is reported elsewhere
 	}
 	panes := pane.New(pane.Options{Root: x.Root, Ledger: l, State: x.State, Locker: x.Locker})
 	list, err := panes.Registry.List(ctx)
@@ -75,8 +75,8 @@ func (x *examination) panes(ctx context.Context) error {
 	return nil
 }
 
-// hooks reports hooks whose program is gone, in the settings that apply here and in those in
-// which a hook was installed.
+// hooks reports hooks whose program is gone, in the settings that apply here and in all settings files in which
+// teambridge has installed a hook.
 func (x *examination) hooks() {
 	files := append(stophook.Files(x.Root.Path(), x.Dir), stophook.Recorded(x.State)...)
 	slices.Sort(files)

@@ -25,8 +25,8 @@ import (
 	"teambridge/teams/sharedfile"
 )
 
-// environment reports what is around the teams: versions of Claude Code, the switch for
-// teams, the service and the databases.
+// environment reports on all that does not belong to one team: versions of Claude Code, whether teams are enabled, the
+// service and the databases.
 func (x *examination) environment(ctx context.Context, listings []teams.Listing) error {
 	x.claudeCode(ctx, listings)
 	if path, err := x.lookPath(runtimes.OpenCode); err == nil {
@@ -43,7 +43,7 @@ func (x *examination) environment(ctx context.Context, listings []teams.Listing)
 	return x.databases(ctx)
 }
 
-// fileSystem reports that the Claude directory is on a kind of file system without events; "": it is not.
+// fileSystem reports that the Claude directory is on a file system without events. kind is "" if it is not.
 func (x *examination) fileSystem(kind string) {
 	if kind != "" {
 		x.add(api.LevelNote, "no_events", "", x.Root.Path(), "the Claude directory is on "+kind+": changes may come without an event of the kernel, and are then found by looking, every 5 s at first",
@@ -51,7 +51,7 @@ func (x *examination) fileSystem(kind string) {
 	}
 }
 
-// claudeCode reports the versions that are installed, and that agents run.
+// claudeCode reports the versions of Claude Code that are installed or run an agent.
 func (x *examination) claudeCode(ctx context.Context, listings []teams.Listing) {
 	found := map[teams.Version][]string{}
 	add := func(v teams.Version, where string) {
@@ -72,7 +72,7 @@ func (x *examination) claudeCode(ctx context.Context, listings []teams.Listing) 
 		}
 		t, err := x.Root.Team(l.Name)
 		if err != nil {
-			continue // the examination of the team says it
+			continue // the examination of the team reports it
 		}
 		if c, err := t.Config(ctx); err == nil {
 			for _, m := range c.Members {
@@ -91,7 +91,7 @@ func (x *examination) claudeCode(ctx context.Context, listings []teams.Listing) 
 	}
 }
 
-// known reports a version, and what was measured of it here.
+// known reports a version, and its measurements on this machine.
 func (x *examination) known(v teams.Version, where string) {
 	const probe = "teambridge-probe measures it"
 	level, message, advice := api.LevelOK, "Claude Code "+v.String(), ""
@@ -125,7 +125,7 @@ func (x *examination) known(v teams.Version, where string) {
 	x.add(level, "claude_code", "", where, message, advice)
 }
 
-// openCode reports the version of an OpenCode, and whether its agents can be relayed to.
+// openCode reports the version of OpenCode, and whether its agents can have a relay.
 func (x *examination) openCode(path string) {
 	v := installedVersion(path, "opencode-")
 	switch {
@@ -140,9 +140,8 @@ func (x *examination) openCode(path string) {
 	}
 }
 
-// installedVersion returns the version of the program at path, which is not run: an
-// installer puts it into the name of the file, and npm into a package.json next to it,
-// of a package whose name begins with prefix.
+// installedVersion returns the version of the program at path without running it. Installers put the version into the
+// name of the file, and npm into a package.json next to it, of a package whose name begins with prefix.
 func installedVersion(path, prefix string) teams.Version {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -177,7 +176,7 @@ func (x *examination) lookPath(name string) (string, error) {
 	return shell.LookPath(path, name)
 }
 
-// teamsEnabled reports whether Claude Code makes teams when it is started here.
+// teamsEnabled reports whether agent teams are enabled in a Claude Code that is started here.
 func (x *examination) teamsEnabled() {
 	if value, _ := x.LookupEnv(teams.EnableVariable); teams.Enables(value) {
 		x.add(api.LevelOK, "teams_enabled", "", "", "agent teams are enabled: "+teams.EnableVariable+" is set", "")
@@ -199,7 +198,7 @@ func (x *examination) teamsEnabled() {
 		`set `+teams.EnableVariable+`=1, or add "env": {"`+teams.EnableVariable+`": "1"} to the settings, as teambridge setup does; and start Claude Code again`)
 }
 
-// tools reports whether the agents of the programs in $PATH have our tools, which "teambridge setup" gives them.
+// tools reports whether the programs in $PATH have the MCP server of teambridge, which "teambridge setup" installs.
 func (x *examination) tools() {
 	if _, err := x.lookPath("claude"); err == nil {
 		settings := stophook.Files(x.Root.Path(), "")[0]

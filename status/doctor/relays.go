@@ -41,7 +41,7 @@ func (x *examination) relays(ctx context.Context, l *ledger.Ledger) error {
 	for _, h := range holds {
 		t, err := x.Root.Team(h.Team)
 		if err != nil {
-			continue // it has ended
+			continue // the team has ended
 		}
 		if c, err := t.Config(ctx); err == nil && c.Instance().CreatedAt == h.CreatedAt {
 			x.add(api.LevelNote, "held", h.Team, "", "the messages of "+h.Sender+" to "+h.Inbox+" are held: "+h.Reason,
@@ -57,14 +57,13 @@ func (x *examination) relays(ctx context.Context, l *ledger.Ledger) error {
 	return err
 }
 
-// runtimeArgs are the arguments of run for what a relay has started. The ledger has no more
-// than that.
+// runtimeArgs returns the arguments of "teambridge run" for a relay's command, which is all that the ledger has of it.
 func runtimeArgs(command string) string {
 	program, _, _ := strings.Cut(command, " ")
 	switch {
 	case strings.HasPrefix(command, "http://"), strings.HasPrefix(command, "https://"):
 		return "--runtime opencode --url " + shell.Quote(command)
-	case slices.ContainsFunc(strings.Fields(command), func(word string) bool { // as in all known commands of the Agent Client Protocol
+	case slices.ContainsFunc(strings.Fields(command), func(word string) bool { // true of all known commands of the Agent Client Protocol
 		return word == "acp" || word == "--acp" || strings.HasSuffix(filepath.Base(word), "-acp")
 	}):
 		return "--runtime acp -- " + command
@@ -74,8 +73,7 @@ func runtimeArgs(command string) string {
 	return "-- " + command
 }
 
-// killedLauncher reports a session that was left at a terminal or a relay, with the number
-// of messages that wait for it.
+// killedLauncher reports a session whose launcher was killed, and the number of messages that wait for it.
 func (x *examination) killedLauncher(s ledger.Session, h ledger.Handoff, waiting int) {
 	level, kept := api.LevelNote, ""
 	if h.Draft != "" {
@@ -88,8 +86,8 @@ func (x *examination) killedLauncher(s ledger.Session, h ledger.Handoff, waiting
 		fmt.Sprintf("run it again in its directory to go on with the session: teambridge run --local --team %s --as %s -- COMMAND", shell.Quote(s.Team), shell.Quote(s.Inbox)))
 }
 
-// relay reports an agent that does not stay alive, and messages that wait for one whose
-// relay does not run. Sessions of a team that has ended do not matter.
+// relay reports an agent that does not stay alive, and messages for an agent whose relay does not run. It skips
+// sessions of ended teams.
 func (x *examination) relay(ctx context.Context, l *ledger.Ledger, s ledger.Session) error {
 	t, err := x.Root.Team(s.Team)
 	if err != nil {
@@ -140,8 +138,8 @@ func (x *examination) relay(ctx context.Context, l *ledger.Ledger, s ledger.Sess
 	return nil
 }
 
-// runAgain is the command that takes up what a run has left. With own the team, which run made, is taken back as well: else it
-// still names the process that is gone as its lead.
+// runAgain returns the command that continues a run. With own, it also takes over the team that the run made, whose
+// config.json otherwise still names the ended process as the lead.
 func runAgain(s ledger.Session, own bool) string {
 	create := ""
 	if own {
@@ -155,17 +153,17 @@ func lead(c *teams.Config) string {
 	return m.Name
 }
 
-// owned reports whether we have made a team, and nobody else has taken it over.
+// owned reports whether teambridge made a team, and no other program has taken it over.
 func owned(ctx context.Context, l *ledger.Ledger, root *teams.Root, c *teams.Config) bool {
-	known, _ := l.Teams.List(ctx, root.Path(), c.Team) // without an answer it counts as somebody else's
+	known, _ := l.Teams.List(ctx, root.Path(), c.Team) // after an error, it counts as not owned
 	return slices.ContainsFunc(known, func(k ledger.OwnedTeam) bool {
 		return c.IsOwned(teams.OwnedTeam{Team: k.Team, CreatedAt: k.CreatedAt, Lead: k.Lead, Session: k.Session, Leaders: k.Leaders})
 	})
 }
 
-// takeBack says how a team is taken back that was left behind; "" if we have not made it.
+// takeBack returns how to take over a team that teambridge made and left behind, or "" for other teams.
 func (x *examination) takeBack(ctx context.Context, c *teams.Config) string {
-	l, err := x.Ledger(ctx) // one that cannot be opened is reported by itself
+	l, err := x.Ledger(ctx) // an error of the ledger is reported elsewhere
 	if err != nil || l == nil || !owned(ctx, l, x.Root, c) {
 		return ""
 	}

@@ -47,14 +47,14 @@ func (x *examination) service(ctx context.Context) {
 		x.add(api.LevelProblem, "service", "", c.Where(), view.Describe(err), fmt.Sprintf("end process %d, and %s", card.PID, start))
 		return
 	}
-	if v, err := c.Version(asking); err == nil && x.Version.Version != "" && v.Version.Other(x.Version) { // without an answer it is in the findings above
+	if v, err := c.Version(asking); err == nil && x.Version.Version != "" && v.Version.Other(x.Version) { // a missing answer is reported above
 		x.add(api.LevelNote, "service_version", "", strings.Join(card.Listen, ", "), fmt.Sprintf("the service is teambridge %s, and this is %s: what is new waits for a restart", v.Version.Version, x.Version.Version),
 			"teambridge service restart, or start it again as you did")
 	}
 	x.add(api.LevelOK, "service", "", strings.Join(card.Listen, ", "), fmt.Sprintf("the service runs and records: process %d", card.PID), "")
 }
 
-// unitGone reports a unit of systemd for the service whose program is gone, and whether there is one.
+// unitGone adds a finding if the program of the service's systemd unit is gone, and reports whether it is.
 func (x *examination) unitGone() bool {
 	u, err := supervisor.Service(x.LookupEnv, func() (string, error) {
 		home, _ := x.LookupEnv("HOME")
@@ -63,7 +63,7 @@ func (x *examination) unitGone() bool {
 	if err != nil {
 		return false
 	}
-	program, err := u.Program() // there is none, or somebody else has written it
+	program, err := u.Program() // there is no unit, or teambridge did not write it
 	if err != nil || !gone(program) {
 		return false
 	}
@@ -77,16 +77,15 @@ func gone(program string) bool {
 	return filepath.IsAbs(program) && errors.Is(err, fs.ErrNotExist)
 }
 
-// MovedDatabases returns the process of the service, and which databases in the state
-// directory it does not have open, as "ledger.db was"; "" if it has all, or if the system does
-// not tell. A service of this version ends when that happens, and one of an earlier version
-// keeps recording where nobody looks.
+// MovedDatabases returns the process of the service, and the databases in the state directory that it does not have
+// open, as "ledger.db was". moved is "" if the service has all open, or if the system does not show open files. A
+// service of this version ends if its databases are moved, but an earlier version goes on recording in the moved files.
 func MovedDatabases(state, root string) (pid int, moved string) {
 	card, err := api.ReadCard(state, root)
 	if err != nil {
 		return 0, ""
 	}
-	// In another container, the process of this number is another one.
+	// In another container, this number is that of another process.
 	if it, _ := sqlite.Uses(card.PID, api.LockPath(state, root)); !it {
 		return card.PID, ""
 	}

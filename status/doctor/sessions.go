@@ -14,19 +14,19 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// sessions reports how messages reach the sessions that are in no team, or what keeps them from it.
+// sessions reports how messages reach the sessions in no team, or why they cannot.
 func (x *examination) sessions(ctx context.Context) error {
 	if t, err := x.Root.Team(pane.SessionTeam); err == nil {
 		_ = t.Close()
 		x.add(api.LevelProblem, "team_named_sessions", pane.SessionTeam, "", "a team has the name that the sessions in no team have as a team",
 			"no session in no team can be written to until that team has ended")
 	}
-	all, _ := x.Root.Sessions(ctx) // a team that cannot be read is reported with the teams
+	all, _ := x.Root.Sessions(ctx) // an unreadable team is reported with the teams
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	ours := map[int]bool{}                               // which relays run
-	if l, err := x.Ledger(ctx); err == nil && l != nil { // what is wrong with it is reported with it
+	ours := map[int]bool{}                               // the processes that relays run
+	if l, err := x.Ledger(ctx); err == nil && l != nil { // an error of the ledger is reported elsewhere
 		relayed, err := l.Sessions.List(ctx, x.Root.Path())
 		if ctx.Err() != nil {
 			return err
@@ -74,7 +74,7 @@ func (x *examination) other(s transcript.Process) {
 	}
 }
 
-// session reports how messages reach a session, and what would be a better way.
+// session reports how messages reach a session, and whether there is a better way.
 func (x *examination) session(s teams.Session) {
 	by := pane.ReachOf(x.State, s.Process)
 	name := fmt.Sprintf("the session %s (process %d)", cmp.Or(s.Name, s.Session), s.PID)

@@ -37,7 +37,7 @@ func (x *examination) team(ctx context.Context, l teams.Listing) error {
 		case ctx.Err() != nil:
 			return err
 		case errors.Is(err, teams.ErrTeamGone):
-			return nil // it has just ended
+			return nil // the team has just ended
 		case err != nil:
 			x.add(api.LevelProblem, "corrupt_config", l.Name, filepath.Join(path, "config.json"), view.Describe(err),
 				"messages cannot be sent to this team; its session, if it runs, may repair it")
@@ -62,22 +62,22 @@ func (x *examination) team(ctx context.Context, l teams.Listing) error {
 	return nil
 }
 
-// config examines what config.json says.
+// config examines the content of config.json.
 func (x *examination) config(ctx context.Context, path string, t *teams.Team, c *teams.Config) {
 	lead, _ := c.Lead()
-	// The process in it may be that of an earlier run, whose relay another one has taken over.
+	// The process in it may belong to an earlier run, whose relay another run has taken over.
 	served, err := relay.Running(x.State, t, lead.Name)
 	if err != nil {
 		x.add(api.LevelNote, "unknown_relay", c.Team, path, view.Describe(err), "look at the locks in the state directory")
 	}
-	if !served && t.LeadState(c, time.Now()) == teams.Gone && c.LeadProcess.Liveness() != teams.Alive { // else Claude Code removes it with the process
+	if !served && t.LeadState(c, time.Now()) == teams.Gone && c.LeadProcess.Liveness() != teams.Alive { // otherwise Claude Code removes the team when the process ends
 		process, advice := "", "nobody reads messages to it; remove the directory"
 		if pid, _ := t.Leader(c); pid != 0 {
 			process = fmt.Sprintf(" (%d)", pid)
 		}
 		if ours := x.takeBack(ctx, c); ours != "" {
 			advice = "nobody reads messages to it; " + ours
-		} else if c.LeadProcess != nil && c.LeadSessionID != "" { // other versions do not take it back
+		} else if c.LeadProcess != nil && c.LeadSessionID != "" { // other versions do not take the team over
 			advice += ", or resume its session " + c.LeadSessionID
 		}
 		x.add(api.LevelNote, "stale_team", c.Team, path, "the process that led this team"+process+" has ended without cleaning up", advice)
@@ -87,7 +87,7 @@ func (x *examination) config(ctx context.Context, path string, t *teams.Team, c 
 	}
 }
 
-// leftTeams reports what is left of teams that were being made or removed.
+// leftTeams reports remains of teams whose creation or removal was interrupted.
 func (x *examination) leftTeams() error {
 	paths, err := x.Root.Leftovers()
 	for _, path := range paths {
