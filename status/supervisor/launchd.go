@@ -14,8 +14,8 @@ import (
 
 // launchd runs an agent of the user; see launchd.plist(5) and launchctl(1).
 //
-//   - It is started again unless it has ended by itself without an error. launchd waits 10 s after each start; it cannot
-//     be told which errors another start would not help.
+//   - It is started again, 10 s after the last start, unless it has ended without an error. launchd cannot be told for
+//     which exit statuses a restart is useless.
 //   - ExitTimeOut lets agents finish their turns.
 //   - ProcessType Interactive: they run as fast as in a terminal.
 type launchd struct {
@@ -23,14 +23,14 @@ type launchd struct {
 	poll   time.Duration
 }
 
-// LaunchAgent returns the agent of a user of macOS. log is the file that it logs to.
+// LaunchAgent returns the job of the service on macOS, an agent of the user. log is its log file.
 func LaunchAgent(home string, uid int, log string) Job {
 	return atLogin("launchd", filepath.Join(home, "Library", "LaunchAgents", name+".plist"), log, launchd{domain: "gui/" + strconv.Itoa(uid), poll: 100 * time.Millisecond})
 }
 
 const name = "teambridge" // of the agent, and of the task
 
-// atLogin returns the service on a system that knows nothing of it being ready, and keeps no log.
+// atLogin returns the job of the service on a system that cannot wait until the service is ready, and keeps no log.
 func atLogin(system, path, log string, s system) Job {
 	return Job{
 		System: system, Name: name, Path: path, Log: log, system: s,
@@ -39,7 +39,7 @@ func atLogin(system, path, log string, s system) Job {
 	}
 }
 
-// comment is words in an XML file.
+// comment returns words as an XML comment.
 func comment(words string) string { return "<!-- " + words + " -->" }
 
 func (launchd) program() string           { return "launchctl" }
@@ -90,7 +90,7 @@ func (launchd) text(j Job, command, env []string) (string, error) {
 `, j.mark(), name, words.String(), variables.String(), escape(j.Log)), nil
 }
 
-// start has launchd read the file, which it does only once it has forgotten the one before.
+// start has launchd read the file. If the file has changed, launchd must first unload the old one.
 func (l launchd) start(ctx context.Context, j Job, _ string, changed bool) error {
 	if state, err := l.state(ctx, j); err == nil && state == "running" && !changed {
 		return nil
@@ -102,7 +102,7 @@ func (l launchd) start(ctx context.Context, j Job, _ string, changed bool) error
 	return err
 }
 
-// stop waits until launchd does not know the agent any more: bootout can return while it still ends.
+// stop unloads the agent, and waits until that is done: bootout can return before the agent has ended.
 func (l launchd) stop(ctx context.Context, j Job) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -130,7 +130,7 @@ func (l launchd) stop(ctx context.Context, j Job) (bool, error) {
 
 func (launchd) removed(context.Context, Job, bool) error { return nil }
 
-// restart lets the service end by itself: kickstart -k would kill it.
+// restart lets the service end gracefully: kickstart -k would kill it.
 func (l launchd) restart(ctx context.Context, j Job) error { return l.start(ctx, j, "", true) }
 
 func (l launchd) state(ctx context.Context, j Job) (string, error) {
@@ -158,9 +158,9 @@ func (launchd) hint(_ Job, err error) string {
 	return ""
 }
 
-// escape is s as text of an XML file.
+// escape escapes s as XML text.
 func escape(s string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(s)) // to a Builder
+	_ = xml.EscapeText(&b, []byte(s)) // a Builder never fails
 	return b.String()
 }

@@ -1,11 +1,11 @@
-// Package supervisor has the system run the service, or a hub, from login on: systemd as a unit of the user, macOS as a
-// launchd agent, Windows as a task of the Task Scheduler. The last two were built, and never run on a real system: the tests
-// have programs that stand in for launchctl and schtasks.
+// Package supervisor has the system start the service, or a hub, at login and keep it running: as a user unit of
+// systemd, as a launchd agent on macOS, or as a task of the Task Scheduler on Windows. The last two have never run on a
+// real system: the tests use substitutes for launchctl and schtasks.
 //
-// The package github.com/kardianos/service was looked at (1.3.0). It installs services of Windows alone, which takes an
-// administrator, and which run as another user: agents would not have the person's login, files and programs. On
-// macOS it replaces nothing that it has installed before, and does not wait until what it has ended is gone. On Linux, it refuses
-// to install again, writes over what it has not written, and cannot write the file alone.
+// github.com/kardianos/service 1.3.0 does not suit. On Windows, it only installs system services, which needs an
+// administrator; they run as another user, without the person's login, files and programs. On macOS, it does not
+// replace an earlier installation, and does not wait until the old process has ended. On Linux, it refuses to install
+// again, overwrites files that it has not written, and cannot just write the file.
 package supervisor
 
 import (
@@ -26,45 +26,45 @@ import (
 	"teambridge/teams/atomicfile"
 )
 
-// Job is what the system runs: made by [Service], [Hub], [LaunchAgent] or [ScheduledTask].
+// Job is a program that the system keeps running. [Service], [Hub], [LaunchAgent] and [ScheduledTask] return one.
 type Job struct {
-	System   string                           // what runs it: "systemd", "launchd" or "tasks"
-	Name     string                           // by which the system knows it
-	Path     string                           // of the file that describes it
-	Log      string                           // the file that it logs to; empty if the system has the log
+	System   string                           // the supervisor: "systemd", "launchd" or "tasks"
+	Name     string                           // its name for the supervisor
+	Path     string                           // the file that describes it
+	Log      string                           // its log file; empty if the supervisor keeps the log
 	Notifies bool                             // Install and Restart return only when it is ready
 	Debug    func(format string, args ...any) // receives each command; may be nil
 
-	command    string // what installs and uninstalls it, as "teambridge service"
-	byHand     string // the command that does the same without the system
-	shows      string // the command that shows what it logged
+	command    string // the command that installs and uninstalls it, as "teambridge service"
+	byHand     string // the command that runs it without a supervisor
+	shows      string // the command that shows its log
 	notes      [2]string
 	notStopped string
 	system     system
 }
 
-// system is what differs between systems.
+// system is the part of a supervisor that differs between systems.
 type system interface {
-	program() string // the command that controls it
+	program() string // the program that controls it
 	mark(words string) string
 	text(j Job, command, env []string) (string, error)
-	encode(text string) []byte // as the system reads it
+	encode(text string) []byte // returns text as the system reads it
 	decode(data []byte) string
 	start(ctx context.Context, j Job, was string, changed bool) error // was is the text before
-	stop(ctx context.Context, j Job) (stopped bool, err error)        // it need not run; the system does not start it again
-	removed(ctx context.Context, j Job, stopped bool) error           // its file is gone
+	stop(ctx context.Context, j Job) (stopped bool, err error)        // also prevents a restart; the job need not run
+	removed(ctx context.Context, j Job, stopped bool) error           // is called after its file was removed
 	restart(ctx context.Context, j Job) error
 	state(ctx context.Context, j Job) (string, error)
 	logs(j Job, follow bool, lines int) []string
-	hint(j Job, err error) string // what to do after it has failed; empty if that is not known
+	hint(j Job, err error) string // what to do after a failure; empty if unknown
 }
 
-// mark is a line of each file that we wrote. Others are not touched.
+// mark returns the line by which teambridge recognizes its own files. It never changes other files.
 func (j Job) mark() string {
 	return j.system.mark(fmt.Sprintf("Written by \"%s install\", which writes it anew; \"%[1]s uninstall\" removes it.", j.command))
 }
 
-// Text returns the content of the file, for a command and variables that are added to its environment, as "NAME=value".
+// Text returns the content of the file for a command. env has additions to its environment, as "NAME=value".
 func (j Job) Text(command, env []string) (string, error) {
 	command = append([]string{}, command...)
 	if j.Log != "" {
@@ -78,7 +78,7 @@ func (j Job) Text(command, env []string) (string, error) {
 	return j.system.text(j, command, env)
 }
 
-// plain refuses a word that a file of no system can hold.
+// plain refuses a word with characters that the files cannot hold.
 func plain(word string) error {
 	if !utf8.ValidString(word) || strings.ContainsFunc(word, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }) {
 		return api.Decide(api.CodeUsage, "choose a path without it", "%q has a character that such a file cannot hold", word)
@@ -86,7 +86,7 @@ func plain(word string) error {
 	return nil
 }
 
-// Read returns the content of the file, and refuses one that we have not written.
+// Read returns the content of the file. It refuses a file that teambridge has not written.
 func (j Job) Read() (string, error) {
 	info, err := os.Lstat(j.Path)
 	if err != nil {
@@ -106,8 +106,7 @@ func (j Job) Read() (string, error) {
 	return text, nil
 }
 
-// Install makes text the content of the file. With start, the system starts the job too, or starts it again if it was
-// another one.
+// Install writes text to the file. With start, it also starts the job, or restarts it if the text has changed.
 func (j Job) Install(ctx context.Context, text string, start bool) (api.Installed, error) {
 	done := api.Installed{Unit: j.Path}
 	was, err := j.Read()
@@ -137,7 +136,7 @@ func (j Job) Install(ctx context.Context, text string, start bool) (api.Installe
 	return done, nil
 }
 
-// Restart has the system end what runs, and start the program that the file names as it is now.
+// Restart ends the running job, and starts the program in the file as it is installed now.
 func (j Job) Restart(ctx context.Context) error {
 	if _, err := j.Read(); errors.Is(err, fs.ErrNotExist) {
 		return api.Decide(api.CodeNotFound, fmt.Sprintf("if you started it yourself, end it, and start it again: %s; or let the system run it: %s install", j.byHand, j.command), "%s does not exist", j.Path)
@@ -150,7 +149,7 @@ func (j Job) Restart(ctx context.Context) error {
 	return nil
 }
 
-// Uninstall ends the job, and removes the file. It has not stopped if systemd does not answer in this session.
+// Uninstall ends the job, and removes the file. stopped is false if systemd cannot be reached from this session.
 func (j Job) Uninstall(ctx context.Context) (done api.Uninstalled, stopped bool, err error) {
 	done.Unit = j.Path
 	if _, err := j.Read(); errors.Is(err, fs.ErrNotExist) {
@@ -158,7 +157,7 @@ func (j Job) Uninstall(ctx context.Context) (done api.Uninstalled, stopped bool,
 	} else if err != nil {
 		return done, false, err
 	}
-	// While the file is there: it says how the job is to be stopped.
+	// Stop before removing the file, which says how the job is to be stopped.
 	if stopped, err = j.system.stop(ctx, j); err != nil {
 		return done, false, j.failed(err, "%s did not stop %s, and nothing was removed: %w", j.System, j.Name, err)
 	}
@@ -169,10 +168,10 @@ func (j Job) Uninstall(ctx context.Context) (done api.Uninstalled, stopped bool,
 	return done, stopped, err
 }
 
-// State returns what the system says of the job, as active or running.
+// State returns the supervisor's word for the state of the job, such as active or running.
 func (j Job) State(ctx context.Context) (string, error) { return j.system.state(ctx, j) }
 
-// Note says how an installed job is kept running, or started.
+// Note returns the advice after an installation: how to keep the job running, or how to start it.
 func (j Job) Note(done api.Installed) string {
 	if done.Started {
 		return j.notes[1]
@@ -180,10 +179,10 @@ func (j Job) Note(done api.Installed) string {
 	return j.notes[0]
 }
 
-// NotStopped is the warning if [Job.Uninstall] did not stop it.
+// NotStopped returns the warning for a job that [Job.Uninstall] could not stop.
 func (j Job) NotStopped() string { return j.notStopped }
 
-// LogCommand is the command that shows the end of the log.
+// LogCommand returns the command that shows the end of the log.
 func (j Job) LogCommand(follow bool, lines int, json bool) ([]string, error) {
 	if j.Log == "" {
 		command := j.system.logs(j, follow, lines)
@@ -201,7 +200,7 @@ func (j Job) LogCommand(follow bool, lines int, json bool) ([]string, error) {
 	return j.system.logs(j, follow, lines), nil
 }
 
-// failed is the error for a failure of the system, with what to do about it.
+// failed returns the error for a failure of the supervisor, with a hint.
 func (j Job) failed(err error, format string, args ...any) error {
 	hint := "see why with: " + j.shows
 	if errors.Is(err, exec.ErrNotFound) {
@@ -212,10 +211,10 @@ func (j Job) failed(err error, format string, args ...any) error {
 	return &api.Decided{Err: fmt.Errorf(format, args...), Code: api.CodeError, Hint: hint}
 }
 
-// patience bounds each command, and how long the job may take to end: its agents finish their turns.
+// patience limits each command. That includes the time in which the job's agents finish their turns.
 const patience = 2 * time.Minute
 
-// run runs the program of the system, and returns what it prints.
+// run runs the supervisor's program, and returns its output.
 func (j Job) run(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -231,7 +230,7 @@ func (j Job) run(ctx context.Context, args ...string) (string, error) {
 		return string(out), nil
 	}
 	if ctx.Err() != nil {
-		err = context.Cause(ctx) // not that the program was killed
+		err = context.Cause(ctx) // more useful than "killed"
 	}
 	if text := strings.TrimSpace(said.String()); text != "" {
 		lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })

@@ -41,10 +41,10 @@ OOMPolicy=continue
 `})
 }
 
-// Hub returns the unit of "teambridge-hub run" for a directory. It is a sandbox: a hub runs no
-// other program, and writes to its directory alone.
+// Hub returns the unit of "teambridge-hub run" for a directory. It runs in a sandbox, since a hub runs no other program
+// and writes only to its directory.
 func Hub(dir string, lookup func(string) (string, bool), home func() (string, error)) (Job, error) {
-	// systemd takes quotes and backslashes in this setting as they are.
+	// systemd reads quotes and backslashes in this setting literally.
 	if strings.ContainsAny(dir, `"\`) {
 		return Job{}, api.Decide(api.CodeUsage, "choose a path without them", "%q has a quote or a backslash, which this setting of a unit file cannot hold", dir)
 	}
@@ -76,7 +76,7 @@ SystemCallFilter=@system-service
 `})
 }
 
-// unit completes j, which systemd runs.
+// unit fills in the fields of j that all units share.
 func (j Job) unit(lookup func(string) (string, bool), home func() (string, error), s systemd) (Job, error) {
 	dir, ok := lookup("XDG_CONFIG_HOME")
 	if !ok || !filepath.IsAbs(dir) {
@@ -134,7 +134,7 @@ WantedBy=default.target
 `, j.mark(), s.describes, strings.Join(command, " "), variables, s.settings), nil
 }
 
-// quoteUnit quotes s as one word of a unit file. $ is special only in the arguments of a command.
+// quoteUnit quotes s as one word of a unit file. argument is set for the arguments of a command, in which $ is special.
 func quoteUnit(s string, argument bool) string {
 	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`).Replace(s)
 	if argument {
@@ -143,7 +143,7 @@ func quoteUnit(s string, argument bool) string {
 	return `"` + s + `"`
 }
 
-// Program returns what a unit of systemd runs.
+// Program returns the program of a systemd unit.
 func (j Job) Program() (string, error) {
 	text, err := j.Read()
 	if err != nil {
@@ -176,7 +176,7 @@ func (systemd) restart(ctx context.Context, j Job) error {
 	return err
 }
 
-// stop leaves a unit running that belongs to a systemd which does not answer in this session.
+// stop stops the unit. stopped is false if the user's systemd cannot be reached from this session.
 func (systemd) stop(ctx context.Context, j Job) (stopped bool, err error) {
 	_, err = j.run(ctx, "--user", "disable", "--now", j.Name)
 	if errors.Is(err, exec.ErrNotFound) || err != nil && noBus(err) {
@@ -190,7 +190,7 @@ func (systemd) removed(ctx context.Context, j Job, stopped bool) error {
 		_, err := j.run(ctx, "--user", "daemon-reload")
 		return err
 	}
-	// What disable would have removed.
+	// Remove the link that "systemctl disable" would have removed.
 	link := filepath.Join(filepath.Dir(j.Path), "default.target.wants", j.Name)
 	if to, err := os.Readlink(link); err == nil && filepath.Base(to) == j.Name {
 		return os.Remove(link)
@@ -211,7 +211,8 @@ func (systemd) logs(j Job, follow bool, lines int) []string {
 	return args
 }
 
-// noBus reports whether systemctl, which has no exit status for it, could not reach the user's systemd.
+// noBus reports whether systemctl could not reach the user's systemd, by the text, since there is no exit status for
+// it.
 func noBus(err error) bool { return strings.Contains(err.Error(), "connect to bus") }
 
 func (systemd) hint(j Job, err error) string {
@@ -221,7 +222,8 @@ func (systemd) hint(j Job, err error) string {
 	return ""
 }
 
-// Notify tells systemd a state, such as READY=1, if it has set socket, $NOTIFY_SOCKET, to be told.
+// Notify sends a state, such as READY=1, to systemd. socket is the value of $NOTIFY_SOCKET; if it is empty, Notify does
+// nothing.
 func Notify(socket, state string) error {
 	if socket == "" {
 		return nil

@@ -16,15 +16,15 @@ import (
 
 // scheduler runs a task of the Task Scheduler; see schtasks and the schema of tasks at Microsoft's.
 //
-//   - It has the person's own token, at login, so it needs no administrator and no password.
-//   - The repetition starts it again within a minute if it has ended: RestartOnFailure is for a task that could not
-//     be started. While it runs, nothing is started.
-//   - conhost --headless: a program of the console would open a window.
-//   - There is no way to ask it to end: it is ended, which it survives as any kill.
+//   - It runs at login with the person's own token, so it needs no administrator and no password.
+//   - A repetition starts it again within a minute after its end, and does nothing while it runs. RestartOnFailure
+//     would not help: it is for a task that could not be started.
+//   - conhost --headless runs it, since a console program would open a window.
+//   - It cannot be asked to end, so it is killed, which loses no messages.
 type scheduler struct{ user string } // security identifier
 
-// ScheduledTask returns the task of a user of Windows, whose security identifier is user. The file that describes it is in
-// state; log is the file that it logs to.
+// ScheduledTask returns the job of the service on Windows, a task of the user with the security identifier user. state
+// is the directory of its file, and log its log file.
 func ScheduledTask(state, user, log string) Job {
 	return atLogin("tasks", filepath.Join(state, "service-task.xml"), log, scheduler{user})
 }
@@ -86,7 +86,7 @@ func (s scheduler) text(j Job, command, env []string) (string, error) {
 `, j.mark(), escape(s.user), escape(strings.Join(words, " "))), nil
 }
 
-// encode makes the file UTF-16, as schtasks writes and reads it.
+// encode returns the file in UTF-16, the encoding of schtasks.
 func (scheduler) encode(text string) []byte {
 	data := []byte{0xff, 0xfe}
 	for _, unit := range utf16.Encode([]rune(strings.ReplaceAll(text, "\n", "\r\n"))) {
@@ -104,7 +104,7 @@ func (scheduler) decode(data []byte) string {
 	return strings.ReplaceAll(text, "\r\n", "\n")
 }
 
-// quote is arg as a program of Windows reads it on its command line: backslashes are doubled in front of a quote only.
+// quote quotes arg for a Windows command line, where backslashes are doubled only before a quote.
 func quote(arg string) string {
 	if arg != "" && !strings.ContainsAny(arg, " \t\"") {
 		return arg
@@ -137,11 +137,11 @@ func (s scheduler) start(ctx context.Context, j Job, _ string, changed bool) err
 	if changed {
 		return s.restart(ctx, j)
 	}
-	_, err := j.run(ctx, "/Run", "/TN", name) // nothing, if it runs
+	_, err := j.run(ctx, "/Run", "/TN", name) // does nothing if it runs
 	return err
 }
 
-// stop ends the task and has it forgotten. One that is not registered has ended.
+// stop ends the task and unregisters it. A task that is not registered counts as ended.
 func (s scheduler) stop(ctx context.Context, j Job) (bool, error) {
 	if _, err := j.run(ctx, "/Query", "/TN", name); err != nil {
 		if errors.Is(err, exec.ErrNotFound) {
