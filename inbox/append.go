@@ -12,16 +12,14 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// AppendOptions says how [Inbox.Append] sends. The zero value is usable for
-// messages without an id of their own.
+// AppendOptions configure [Inbox.Append]. The zero value works for messages without an explicit id.
 type AppendOptions struct {
 	// Memory makes an explicit id idempotent even after the row has left the file. An
 	// explicit id requires one, unless Force is set.
 	Memory Memory
 
-	// Force sends even if it is not known whether the message was sent before
-	// ([ErrUnknown], [ErrNoMemory]), which can make a duplicate. An id that is known to
-	// have been sent is never sent again.
+	// Force sends a message even if it may have been sent before ([ErrUnknown], [ErrNoMemory]), at the risk
+	// of a duplicate. A message that is known to be sent is never sent again.
 	Force bool
 
 	// Track fills in Receipt.Tracked and Receipt.Seen, by parsing the whole inbox after
@@ -29,26 +27,26 @@ type AppendOptions struct {
 	Track bool
 }
 
-// Receipt says what became of a message.
+// Receipt is the result of sending a message.
 type Receipt struct {
 	ID           string
 	Deduplicated bool // it had been sent before, and was not written again
 
-	// Unrecorded is the error of the memory when it was to record that the message was
-	// written. The message is in the inbox anyway.
+	// Unrecorded is the memory's error if it could not record that the message was written. The message is in
+	// the inbox anyway.
 	Unrecorded error
 
-	// Tracked is the message as it is in the file; nil unless asked for, or if it was
-	// sent before and an agent has taken it.
+	// Tracked is the message as it is in the file; nil unless requested, or if it was sent before and an
+	// agent has taken it.
 	Tracked *Tracked
 
-	// Seen is all of the inbox as it was read under the lock, with the message in it: an
-	// agent can take that before anybody else sees it there. nil unless asked for.
+	// Seen is the whole inbox, including the message, as read under the lock: an agent can take the message
+	// before anybody else sees it. nil unless requested.
 	Seen *Seen
 }
 
-// memoryTimeout limits the calls of the memory before a message is written, while our other
-// senders to this inbox wait, and those after it.
+// memoryTimeout limits the memory's calls before a message is written, while other senders to this inbox
+// wait, and after it.
 const memoryTimeout = 10 * time.Second
 
 // Append adds m to the inbox as its last row, under the lock that Claude Code
@@ -101,7 +99,7 @@ func (b *Inbox) Append(ctx context.Context, m Message, opts AppendOptions) (Rece
 	return a.receipt, err
 }
 
-// key returns what id is remembered by in this inbox.
+// key returns the key of an id in this inbox.
 func (b *Inbox) key(ctx context.Context, id string) (SendKey, error) {
 	config, err := b.team.Config(ctx)
 	if err != nil {
@@ -122,22 +120,22 @@ type appending struct {
 	opts     AppendOptions
 	explicit bool
 
-	found    bool  // the message is in the file
+	found    bool  // the message was found in the file
 	wrote    bool  // the row was put into a draft of the file
 	parsed   bool  // the file could be read
 	sent     bool  // the memory knows that the message was written
 	intended bool  // the memory was told about the intent
-	prior    *Send // the intent that stood there before, of a sender that died
+	prior    *Send // an earlier intent, of a sender that died
 	read     lockedRead
 	receipt  Receipt
 }
 
-// errSent ends an edit: the message was written before, and taken since.
+// errSent ends an edit of a message that was written before and has since been taken.
 var errSent = errors.New("sent before")
 
 func (a *appending) run() error {
 	err := a.inbox.edit(a.ctx, a.edit, lockedfile.File{Commit: a.intend, Seen: a.read.take})
-	// Recorded even if the caller has gone away.
+	// Recorded even if the caller has given up.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), memoryTimeout)
 	defer cancel()
 	if err != nil && !errors.Is(err, errSent) {
@@ -153,7 +151,7 @@ func (a *appending) run() error {
 	return nil
 }
 
-// edit adds the row to the inbox, unless it is there. It may run several times.
+// edit adds the row to the inbox, unless it is already there. It may run several times.
 func (a *appending) edit(d *Draft) error {
 	var row Row
 	a.found, a.parsed = false, true
@@ -169,7 +167,7 @@ func (a *appending) edit(d *Draft) error {
 		return nil
 	}
 	if !a.wrote {
-		a.row = slices.Clone(row.Raw) // with the time at which it was written first
+		a.row = slices.Clone(row.Raw) // with the time of its first write
 	}
 	if !a.message.isRow(&row) {
 		return fmt.Errorf("send %q to %s: %w (from %s)", a.message.ID, a.inbox.name, ErrIDTaken, row.From)
@@ -177,8 +175,7 @@ func (a *appending) edit(d *Draft) error {
 	return nil
 }
 
-// intend asks the memory whether the message was sent before, and if not records that it is
-// about to be.
+// intend asks the memory whether the message was sent before. If not, it records the intent to write it.
 func (a *appending) intend() error {
 	if a.opts.Memory == nil {
 		return nil
@@ -203,7 +200,7 @@ func (a *appending) intend() error {
 			if a.parsed {
 				return errSent
 			}
-			return nil // the file is being written, or is corrupt, which shows under the lock
+			return nil // the file is being written or corrupt; the edit under the lock finds out
 		case known.Before != before && !a.opts.Force:
 			return fmt.Errorf("send %q to %s: %w", a.message.ID, a.inbox.name, ErrUnknown)
 		default:
@@ -223,8 +220,8 @@ func (a *appending) intend() error {
 	return nil
 }
 
-// record records that the message is in the inbox, even one that was sent before without a
-// memory: it would be sent again once an agent has taken the row.
+// record records that the message is in the inbox, even one that was sent before without a memory: otherwise
+// it would be sent again once an agent has taken the row.
 func (a *appending) record(ctx context.Context) error {
 	if !a.intended {
 		known, ok, err := a.opts.Memory.Recall(ctx, a.key)
@@ -244,7 +241,7 @@ func (a *appending) record(ctx context.Context) error {
 	return a.opts.Memory.Written(ctx, a.key, a.read.done)
 }
 
-// withdraw restores what the memory knew before intend.
+// withdraw restores the memory's state from before intend.
 func (a *appending) withdraw(ctx context.Context) error {
 	if a.prior != nil {
 		return a.opts.Memory.Intend(ctx, *a.prior)

@@ -19,7 +19,7 @@ func (b *Inbox) Cached() *Inbox {
 	return &c
 }
 
-// parseCache is an inbox as it was last parsed.
+// parseCache is the last parsed state of an inbox.
 type parseCache struct {
 	mu    sync.Mutex
 	data  []byte
@@ -58,20 +58,21 @@ func (p *parseCache) parse(data []byte) ([]rawjson.Span, []*Row, error) {
 	return spans, rows, nil
 }
 
-// Which inboxes are kept in memory by all of a process that read them.
+// Limits on the inboxes that all readers of a process share in memory.
 const (
 	largeInbox  = 64 << 10 // bytes: parsing a smaller one takes less than 0.2 ms
 	keptInboxes = 8 << 20  // bytes, of all files that are kept
 )
 
-// recent has the large inboxes that were read last. A service reads the same one several times for each message.
+// recent holds the large inboxes that were read last. A service reads the same inbox several times for each
+// message.
 var recent = recentInboxes{caches: map[string]*parseCache{}, sizes: map[string]int{}}
 
 type recentInboxes struct {
 	mu     sync.Mutex
-	caches map[string]*parseCache // by path; that it is another file by now does no harm
+	caches map[string]*parseCache // by path; a replaced file is harmless
 	sizes  map[string]int         // of the files
-	order  []string               // the one that was read last is last
+	order  []string               // paths, the last read one last
 	total  int
 }
 
@@ -100,7 +101,7 @@ func (r *recentInboxes) parse(path string, data []byte) ([]rawjson.Span, []*Row,
 	return cache.parse(data)
 }
 
-// common is how many bytes a and b have in common from their start.
+// common returns the length of the common prefix of a and b.
 func common(a, b []byte) int {
 	n := min(len(a), len(b))
 	i := 0

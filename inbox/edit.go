@@ -16,14 +16,13 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// Edit changes the inbox: it reads the file, calls edit, replaces the file under the lock
-// that Claude Code takes, and reads it back before it releases the lock. All changes of an
-// inbox go through it. An edit that changes nothing takes no lock.
+// Edit changes the inbox: it reads the file, calls edit, replaces the file under Claude Code's lock, and
+// reads it back before it releases the lock. All changes of an inbox go through Edit. An edit that changes
+// nothing takes no lock.
 //
-// edit is called before the lock is taken, and again under it, with a new draft, if the file
-// has changed by then or a program that ignores the lock has overwritten the result. So it
-// must be quick, use no database, and change nothing but its draft. If it returns an error,
-// nothing is written.
+// edit is called before the lock is taken. If the file has changed by then, or a program that ignores the
+// lock overwrites the result, it is called again under the lock with a new draft. So it must be quick, use no
+// database, and change only its draft. If it returns an error, nothing is written.
 //
 // An edit that adds something creates the file, and the inboxes directory of an existing
 // team, if they are missing. The errors are [teams.ErrTeamGone], [*CorruptError] and those
@@ -58,7 +57,7 @@ func (b *Inbox) edit(ctx context.Context, edit func(*Draft) error, file lockedfi
 		err = fmt.Errorf("%w: %w", teams.ErrTeamGone, err)
 	}
 	if errors.Is(err, teams.ErrTeamGone) {
-		// Our lock may have kept the deletion of the team from finishing.
+		// Our lock may have prevented the complete deletion of the team.
 		err = errors.Join(err, b.team.Sweep())
 	}
 	if corrupt, ok := errors.AsType[*CorruptError](err); ok {
@@ -126,9 +125,9 @@ func (d *Draft) Find(id string) (i int, row Row, ok bool) {
 	return 0, Row{}, false
 }
 
-// mayHold returns a function that reports, without parsing, whether a row in a JSON text may
-// have this id or msg_id: an id of letters, digits and - is there as it is, or with \u
-// escapes. An id that is made of a row's content is not there.
+// mayHold returns a function that reports, without parsing, whether a row in a JSON text may have this id or
+// msg_id: an id of letters, digits and - appears literally or with \u escapes. An id derived from a row's
+// content does not appear.
 func mayHold(id, uid string) func(raw []byte) bool {
 	if strings.HasPrefix(id, derivedPrefix) || strings.ContainsFunc(id, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-')
@@ -180,7 +179,7 @@ func (d *Draft) Set(i int, key string, v any) error {
 		d.change(i, slices.Concat([]byte("{"), name, []byte(":"), value, []byte("}")))
 		return nil
 	}
-	// Laid out as the field before it.
+	// With the white space of the field before it.
 	last := fields[len(fields)-1]
 	lead := raw[bytes.LastIndexAny(raw[:last.Key.Start], ",{")+1 : last.Key.Start]
 	colon := raw[last.Key.End:last.Value.Start]
@@ -197,14 +196,14 @@ func (d *Draft) change(i int, raw []byte) {
 
 func (d *Draft) append(row []byte) { d.added = append(d.added, row) }
 
-// content returns the file with all changes; nil where there are none.
+// content returns the changed file; nil if there are no changes.
 func (d *Draft) content() ([]byte, error) {
 	if d.changed == nil && d.added == nil {
 		return nil, nil
 	}
 	data, spans := d.data, d.spans
 	if n := len(spans); n > 0 && len(data)-spans[n-1].End > lockedfile.Spare {
-		data = slices.Clip(data) // appending must not write so far into what was read
+		data = slices.Clip(data) // appending must not overwrite the data that was read
 	}
 	if d.changed != nil {
 		data, spans = d.rewritten()
@@ -245,13 +244,13 @@ func (d *Draft) rewritten() ([]byte, []rawjson.Span) {
 		out = append(out, raw...)
 	}
 	if len(spans) == 0 {
-		// What Claude Code writes for an inbox from which all was taken.
+		// Claude Code writes this when all rows of an inbox were taken.
 		return []byte("[]"), nil
 	}
 	return append(out, d.data[d.spans[len(d.spans)-1].End:]...), spans
 }
 
-// state describes the file. Every write of a Claude Code agent or of ours changes it.
+// state identifies the file's version. Every write by Claude Code or by us changes it.
 func (b *Inbox) state() (string, error) {
 	info, err := os.Lstat(b.Path())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -263,8 +262,8 @@ func (b *Inbox) state() (string, error) {
 	return fmt.Sprintf("%d bytes, %d, %s", info.Size(), info.ModTime().UnixNano(), fileID(info)), nil
 }
 
-// MarkRead marks the rows with these ids as read, and returns how many it changed. Agents
-// do not take such a row, and current ones remove it. A missing inbox is [ErrMissing].
+// MarkRead marks the rows with these ids as read, and returns how many it changed. Agents do not take marked
+// rows, and current ones remove them. A missing inbox is [ErrMissing].
 func (b *Inbox) MarkRead(ctx context.Context, ids ...string) (n int, err error) {
 	dir, err := b.dir(false)
 	if err != nil {

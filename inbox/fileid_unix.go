@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// fileID tells files of one name apart: the inode number, new after each replacement.
+// fileID distinguishes files that have the same name: by the inode number, which each replacement changes.
 func fileID(info fs.FileInfo) string {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return strconv.FormatUint(uint64(st.Ino), 10)

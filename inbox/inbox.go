@@ -8,22 +8,22 @@
 // optional summary and color. Claude Code adds msgV, msg_id and type, other tools a
 // messageId. All other keys are kept.
 //
-// An inbox is a queue, not a history. Old agents mark rows that they have taken as read;
-// current ones remove them, with all that were read and all that they cannot parse. A row that
-// was taken is queued for the agent; no model need have seen it.
+// An inbox is a queue, not a history. Old agents mark the rows that they take as read; current ones remove
+// them, together with all read rows and all that they cannot parse. A taken row is queued for the agent; its
+// model may not have seen it yet.
 //
 // # What is promised
 //
 //   - [Inbox.Append] returns without error only if the row was read back from the file,
 //     under the lock that agents take.
-//   - A row that is not changed keeps every byte.
+//   - An unchanged row keeps every byte.
 //   - A file that is not an array is never written: see [CorruptError].
 //   - With a [Memory], sending twice with one id is sending once, even if the agent has
 //     removed the row.
 //   - Nothing is created for a team that does not exist.
 //
-// It is not promised that an agent takes the row: a tool that ignores the lock can
-// overwrite the file right after it was read back.
+// Append does not promise that an agent takes the row: a tool that ignores the lock can overwrite the file
+// right after it was read back.
 package inbox
 
 import (
@@ -44,39 +44,38 @@ var (
 	// ErrMissing means that the inbox file does not exist. Its team does.
 	ErrMissing = errors.New("there is no inbox yet")
 
-	// ErrEmpty means that the inbox file has no content, and nobody was about to write it.
+	// ErrEmpty means that the inbox file is empty, and that nobody was about to write it.
 	ErrEmpty = errors.New("the file is empty")
 
-	// ErrBusy means that the inbox file was being written all the time.
+	// ErrBusy means that the inbox file was being written whenever it was read.
 	ErrBusy = errors.New("the file is being written")
 
 	// ErrIDTaken means that a message with this id, but another sender, text,
 	// summary or color, was sent to this inbox before.
 	ErrIDTaken = errors.New("the id belongs to another message")
 
-	// ErrUnknown means that an earlier sender of this id died, and that it is not known
-	// whether it wrote the message: the row is not in the file, which has changed since.
+	// ErrUnknown means that an earlier sender with this id died, and that it may or may not have written the
+	// message: the row is not in the file, which has changed since.
 	ErrUnknown = errors.New("it is not known whether the message was sent before")
 
-	// ErrNoMemory means that a message needs a [Memory] and there is none: because it has an
-	// explicit id, or because its sender promises a record of it.
+	// ErrNoMemory means that a message needs a [Memory] and there is none, because it has an explicit id, or
+	// because its sender promises a record of it.
 	ErrNoMemory = errors.New("no ledger to record the message")
 )
 
-// CorruptError says that an inbox file is not an array of rows. It was left as it is.
-// Claude Code takes such a file for empty, and replaces it when it next writes to it.
+// CorruptError reports an inbox file that is not an array of rows. The file is left alone. Claude Code takes
+// such a file for empty, and replaces it at its next write.
 type CorruptError struct {
 	Path   string
 	Offset int64  // bytes from the start of the file
-	Reason string // what is there
+	Reason string // what is wrong there
 }
 
 func (e *CorruptError) Error() string {
 	return fmt.Sprintf("inbox %s is corrupt: %s at byte %d", e.Path, e.Reason, e.Offset)
 }
 
-// Inbox is one member's inbox in one team. It holds nothing open. It may be used by
-// several goroutines.
+// Inbox is one member's inbox in one team. It holds nothing open. It is safe for concurrent use.
 type Inbox struct {
 	team   *teams.Team
 	name   string
@@ -96,7 +95,7 @@ func Open(team *teams.Team, name string, locker *lockedfile.Locker) (*Inbox, err
 // Name returns the name whose inbox it is.
 func (b *Inbox) Name() string { return b.name }
 
-// Path returns where the inbox file is or would be.
+// Path returns the path of the inbox file, which may not exist yet.
 func (b *Inbox) Path() string { return filepath.Join(b.team.Path(), "inboxes", b.file()) }
 
 func (b *Inbox) file() string { return b.name + ".json" }

@@ -7,8 +7,9 @@ import (
 	"teambridge/teams"
 )
 
-// InboxKey is the key of an inbox: of one name in one team instance under one Claude directory. A team that is made again
-// under its name is another instance. It is embedded, so it has no method that a field could have the name of.
+// InboxKey identifies an inbox: a member's name in one team instance under one Claude directory. A team that
+// is made again under the same name is another instance. The type is embedded in others, so it must not have
+// a method with the name of a field.
 type InboxKey struct {
 	Root      string // real path of the Claude directory
 	Team      string // name
@@ -31,7 +32,7 @@ func (k InboxKey) Instance() teams.Instance {
 	return teams.Instance{Team: k.Team, CreatedAt: k.CreatedAt}
 }
 
-// Identity returns the key as one text, from which ids are derived that were recorded: it never changes.
+// Identity returns the key as one text, from which stored ids are derived. It must never change.
 func (k InboxKey) Identity() string {
 	return strings.Join([]string{k.Root, k.Team, strconv.FormatInt(k.CreatedAt, 10), k.Inbox}, "\n")
 }

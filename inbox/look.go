@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Fate is what became of a message that was written.
+// Fate is what happened to a written message.
 type Fate string
 
 // The fates. Only Unconsumed can still change.
@@ -15,31 +15,29 @@ const (
 	Unconsumed Fate = "verified" // it waits in the inbox
 	Consumed   Fate = "consumed" // it was taken: marked as read, or removed
 	Lost       Fate = "lost"     // another program overwrote it
-	Unknown    Fate = "unknown"  // it is gone, and nothing tells why
+	Unknown    Fate = "unknown"  // it is gone, for an unknown reason
 )
 
 // ErrLost means that a message was overwritten before its agent took it.
 var ErrLost = errors.New("another program overwrote it")
 
-// ErrUnclear means that a message is not in its inbox any more, and that it is not known
-// whether its agent took it.
+// ErrUnclear means that a message has left its inbox, and that it is unknown whether its agent took it.
 var ErrUnclear = errors.New("nothing tells whether the agent took it")
 
-// Tracked is a message that was written, with what it takes to tell later what
-// became of it.
+// Tracked is a written message, with the facts needed to decide its fate later.
 type Tracked struct {
 	ID    string          // [Row.ID]
 	Row   json.RawMessage // as it is in the file
 	Ahead []string        // keys of unread rows in front of it: see [Ahead]
-	Kept  bool            // rows that the agent took were kept in the file: see [Kept]
+	Kept  bool            // the agent keeps taken rows in the file: see [Kept]
 }
 
-// mostAhead is how many rows in front of a message are remembered, of the first and of the
-// last. All rows of a long inbox, for each message that waits in it, would be megabytes.
+// mostAhead limits the remembered rows ahead of a message, at each end. All rows of a long inbox, kept for
+// each of its messages, would be megabytes.
 const mostAhead = 32
 
-// Ahead returns the keys of the unread ones of rows, which stand in front of a
-// message: of many, those of the first 32 and of the last.
+// Ahead returns the keys of the unread rows, which precede a message: if there are many, those of the first
+// 32 and the last 32.
 func Ahead(rows []Row) []string {
 	var unread []int
 	for i := range rows {
@@ -76,8 +74,8 @@ func lastWith(rows []Row, id string) int {
 	return -1
 }
 
-// trackSent is Track for a message known by either of its ids. If it was not just written it
-// is the first, as for [Draft.Find].
+// trackSent is Track for a message known by either id. Unless it was just written, it is the first match, as
+// with [Draft.Find].
 func trackSent(rows []Row, m *Message, wrote bool) *Tracked {
 	uid := msgID(m.ID)
 	found := -1
@@ -95,15 +93,15 @@ func trackSent(rows []Row, m *Message, wrote bool) *Tracked {
 }
 
 func trackRow(rows []Row, i int) *Tracked {
-	// A copy: the row is a part of all of the file.
+	// A copy: the row is a slice of the whole file.
 	return &Tracked{ID: rows[i].ID(), Row: bytes.Clone(rows[i].Raw), Ahead: Ahead(rows[:i]), Kept: Kept(rows)}
 }
 
 // RelayedBy is the key that we add to a row that we take for somebody else. Its value is the UUID of the delivery.
 const RelayedBy = "relayedBy"
 
-// Kept reports whether one of rows, which are a whole inbox, is marked as read, and not by a
-// relay of ours. Old agents mark rows that they took and keep them; current ones remove them.
+// Kept reports whether one of rows, which are a whole inbox, is marked as read, and not by a relay of ours.
+// Old agents mark and keep the rows that they take; current ones remove them.
 func Kept(rows []Row) bool {
 	return slices.ContainsFunc(rows, func(r Row) bool {
 		_, relayed := r.Extra[RelayedBy]
@@ -114,20 +112,19 @@ func Kept(rows []Row) bool {
 // In reports whether the message is in an inbox that was seen.
 func (t *Tracked) In(seen *Seen) bool { return seen.row(t.ID) != nil }
 
-// Look says what became of a message, by what was seen of its inbox later. keeps says that
-// its agent may leave rows where they are: because it marks those that it took, or because it
-// does not run.
+// Look decides the fate of a message from a later reading of its inbox. keeps means that its agent may leave
+// taken rows in the file, because it marks them or is not running.
 //
-// A row that is marked as read was taken. Of one that is gone:
+// A row that is marked as read was taken. If the row is gone:
 //
-//   - It was overwritten if an unread row that stood in front of it is still there: agents
-//     take all rows that wait, in the order of the file.
-//   - An agent that leaves rows where they are may not have removed it, and no agent leaves a
-//     file with a [Seen.Fault]: its fate is unknown.
+//   - It was overwritten if an unread row from ahead of it is still there: agents take all waiting rows, in
+//     the order of the file.
+//   - Its fate is unknown if the agent keeps rows, and so cannot have removed it, or if there is a
+//     [Seen.Fault], which no agent causes.
 //   - Otherwise the agent took it.
 //
-// A lost message is never written again by itself: the file never proves that the agent has
-// not taken it, and an agent works twice on a message that comes twice.
+// A lost message is never written again automatically: the file cannot prove that the agent has not taken it,
+// and an agent works twice on a message that comes twice.
 func (t *Tracked) Look(seen *Seen, keeps bool) Fate {
 	row := seen.row(t.ID)
 	switch {
@@ -143,7 +140,7 @@ func (t *Tracked) Look(seen *Seen, keeps bool) Fate {
 	return Consumed
 }
 
-// Passed reports whether an unread row that was in front of the message is still there.
+// Passed reports whether an unread row from ahead of the message is still there.
 func (t *Tracked) Passed(seen *Seen) bool {
 	if len(t.Ahead) == 0 {
 		return false

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// SendKey is the key of a message to send: its id in one inbox.
+// SendKey identifies a sent message: its id in one inbox.
 type SendKey struct {
 	InboxKey
 	ID string // kept to the byte
@@ -17,7 +17,7 @@ func (k SendKey) String() string {
 	return fmt.Sprintf("message %q to %s@%s", k.ID, k.Inbox, k.Team)
 }
 
-// SendState is how far a message to send has come.
+// SendState is the progress of a sent message.
 type SendState string
 
 const (
@@ -27,7 +27,7 @@ const (
 	SendWritten SendState = "written"
 )
 
-// Send is a message to send, as it is remembered.
+// Send is the memory's record of a sent message.
 type Send struct {
 	SendKey
 	Digest [32]byte // Message.Digest
@@ -40,20 +40,20 @@ type Send struct {
 	Row []byte
 }
 
-// Memory remembers messages for longer than the inbox holds them. Without it, an id whose row
-// the agent has removed would be sent again. Package teambridge/inbox/ledger implements it.
+// Memory remembers sent messages after they have left the inbox. Without it, a message whose row the agent
+// has removed would be sent again. Package teambridge/inbox/ledger implements it.
 type Memory interface {
-	// Recall returns what is known of key; ok is false where that is nothing.
+	// Recall returns the record for key; ok is false if there is none.
 	Recall(ctx context.Context, key SendKey) (s Send, ok bool, err error)
 
-	// Intend remembers that s is about to be written, on disk when it returns. It replaces
-	// what was known. No method is called while Claude's lock on the inbox is held.
+	// Intend records that s is about to be written, on disk before it returns. It replaces an earlier record.
+	// No method is called while Claude's lock on the inbox is held.
 	Intend(ctx context.Context, s Send) error
 
 	// Written remembers that the message is in the inbox, where it was read back at
 	// the given time, under the lock.
 	Written(ctx context.Context, key SendKey, at time.Time) error
 
-	// Withdraw forgets an intent: the message was certainly not written.
+	// Withdraw removes an intent: the message was certainly not written.
 	Withdraw(ctx context.Context, key SendKey) error
 }

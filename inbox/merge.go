@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Entry is a row with where it was found.
+// Entry is a row and its place.
 type Entry struct {
 	Row
 	Inbox string // the name whose inbox it is in
 	Index int    // of the row among those of the inbox, from 0
 }
 
-// Merge puts the rows of several inboxes into one order: by time, then by inbox name, then
-// as in the file. A row whose time cannot be understood has that of the one before it.
+// Merge merges the rows of several inboxes in order of time, then inbox name, then position in the file. A
+// row whose time cannot be parsed has the time of the row before it.
 func Merge(inboxes map[string][]Row) []Entry {
 	type timed struct {
 		Entry

@@ -33,8 +33,8 @@ type Message struct {
 	// empty, a new UUID is chosen.
 	ID   string
 	From string
-	// DefaultFrom says that nobody chose From. Then a message with the same ID from
-	// another default name is the same message.
+	// DefaultFrom means that From is a default that nobody chose. A message with the same ID from another
+	// default name is then the same message.
 	DefaultFrom bool
 
 	Text    string
@@ -46,12 +46,12 @@ type Message struct {
 	// agents obey: see [Message.CheckProtocol].
 	Protocol bool
 
-	// Own says that the sender is an agent for which this process speaks, as its relay does.
-	// Text may then be an object of the protocol in the name of that agent.
+	// Own means that this process speaks for the sender, an agent, as its relay does. Text may then be an
+	// object of the protocol in the name of that agent.
 	Own bool
 }
 
-// InvalidError says what is wrong with a message to send.
+// InvalidError reports a fault of a message to send.
 type InvalidError struct{ Field, Reason string }
 
 func (e *InvalidError) Error() string { return fmt.Sprintf("the %s %s", e.Field, e.Reason) }
@@ -101,7 +101,7 @@ func (m *Message) Check() error {
 	return nil
 }
 
-// Digest is as [Row.Digest], but does not cover a sender that nobody chose.
+// Digest is like [Row.Digest], but excludes a sender that nobody chose.
 func (m *Message) Digest() [32]byte {
 	if m.DefaultFrom {
 		return digest("", m.Text, m.Summary, m.Color)

@@ -6,8 +6,8 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// PassedOver is an entry of an inbox file that is no message, so that no agent is given it. A current Claude Code removes it when it
-// looks into its inbox.
+// PassedOver is an entry of an inbox file that is no message, so that no agent gets it. A current Claude Code
+// removes it when it next reads its inbox.
 type PassedOver struct {
 	Number int    // of the entry in the file, from 1
 	Why    string // such as "it has no text"
@@ -17,7 +17,7 @@ func (p PassedOver) String() string {
 	return fmt.Sprintf("entry %d is no message: %s", p.Number, p.Why)
 }
 
-// unfit says why an object in an inbox is no message; "" if it is one.
+// unfit returns why an object in an inbox is no message; "" if it is one.
 func unfit(row *Row) string {
 	if row.From != "" && row.Text != "" {
 		return ""

@@ -22,7 +22,7 @@ const (
 // which an agent's program would obey.
 type ProtocolError struct {
 	Type string // of the object
-	From string // the agent in whose name it was to be sent; empty: it was not said that it is meant
+	From string // the agent in whose name it would be sent; empty if Protocol was not set
 }
 
 func (e *ProtocolError) Error() string {
@@ -79,7 +79,7 @@ func ProtocolType(text string) string {
 	}
 }
 
-// isProtocolType knows the types of all versions that were looked at.
+// isProtocolType knows the types of all examined versions.
 func isProtocolType(s string) bool {
 	switch s {
 	case "idle_notification", "teammate_terminated", "task_assignment", "task_completed", "mode_set_request", "team_permission_update":
@@ -89,9 +89,8 @@ func isProtocolType(s string) bool {
 		func(prefix string) bool { return strings.HasPrefix(s, prefix) })
 }
 
-// CheckProtocol returns a [*ProtocolError] if the text of m is an object of Claude Code's own
-// protocol, unless m.Protocol is set and m is not in the name of an agent of the team, or
-// m.Own is set.
+// CheckProtocol returns a [*ProtocolError] if the text of m is an object of Claude Code's team protocol. It
+// is allowed if m.Own is set, or if m.Protocol is set and the sender is not an agent of the team.
 func (m *Message) CheckProtocol(c *teams.Config) error {
 	if m.Own {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// How long [Inbox.Read] waits for a whole file, from when it was last seen changing or
-// locked, and in all. Old versions of Claude Code write an inbox in place within 1 ms.
+// How long [Inbox.Read] waits for a complete file, since it last changed or was locked, and in total. Old
+// versions of Claude Code write an inbox in place within 1 ms.
 const (
 	settleTime = 250 * time.Millisecond
 	settleStep = 3 * time.Millisecond
@@ -39,7 +39,7 @@ func (b *Inbox) ReadAll(ctx context.Context) ([]Row, []PassedOver, error) {
 	}
 	defer dir.Close()
 	start := time.Now()
-	quiet := start // since when nobody is seen to be writing
+	quiet := start // since when no writer was seen
 	var last fs.FileInfo
 	for {
 		held := lockedfile.Busy(dir, b.file())
@@ -85,7 +85,7 @@ func (b *Inbox) ReadAll(ctx context.Context) ([]Row, []PassedOver, error) {
 	}
 }
 
-// reason leaves the path out of err: the caller names it, in full.
+// reason removes the path from err, since the caller adds the full path.
 func reason(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", p.Op, p.Err)

@@ -15,7 +15,7 @@ import (
 // Row is one entry of an inbox. A field of the wrong type reads as absent; of repeated keys
 // the last counts, as for Claude Code.
 type Row struct {
-	Raw       json.RawMessage // without the white space around it
+	Raw       json.RawMessage // without surrounding white space
 	From      string
 	Text      string // may be a structured text: [Row.Kind]
 	Timestamp string // ISO 8601 as a rule, but any text is accepted by agents
@@ -43,11 +43,11 @@ func (r *Row) ID() string {
 	return derivedPrefix + hex.EncodeToString(sum[:8])
 }
 
-// derivedPrefix begins the id of a row that has none of its own.
+// derivedPrefix begins an id that is derived from a row's content.
 const derivedPrefix = "inbox-"
 
-// Time returns when the row says it was written, in UTC, if that can be understood. A time outside of the years 0 to 9999
-// cannot: JSON has none, so one such row would take a whole answer with it.
+// Time returns the timestamp of the row in UTC; ok is false if it cannot be parsed, or is outside the years 0
+// to 9999, which JSON cannot express: one such row would make a whole answer fail.
 func (r *Row) Time() (t time.Time, ok bool) {
 	t, err := time.Parse(time.RFC3339Nano, r.Timestamp)
 	if t = t.UTC(); err != nil || t.Year() < 0 || t.Year() > 9999 {
@@ -74,18 +74,18 @@ func (r *Row) Kind() string {
 	return kind
 }
 
-// IdleReport is how much a report says that an agent is idle.
+// IdleReport is the amount of information in a report that an agent is idle.
 type IdleReport int
 
 // The reports.
 const (
-	NoIdleReport IdleReport = iota // the row is something else, or of a form that is not known
-	IdleBare                       // the agent is idle, and nothing else
-	IdleSummary                    // and to whom it has written
-	IdleResult                     // and what came of its turn: a result, a finished task, an interruption or a failure
+	NoIdleReport IdleReport = iota // the row is something else, or of unknown form
+	IdleBare                       // only that the agent is idle
+	IdleSummary                    // also which agents it has written to
+	IdleResult                     // also the outcome of its turn: a result, a finished task, an interruption or a failure
 )
 
-// IdleReport returns how much the row says of an agent that is idle, if that is what it is about.
+// IdleReport returns how much the row reports about an idle agent.
 func (r *Row) IdleReport() IdleReport {
 	var idle struct {
 		IdleReason, Summary, Result, FailureReason, CompletedTaskID string
@@ -101,8 +101,8 @@ func (r *Row) IdleReport() IdleReport {
 	return IdleBare
 }
 
-// Noise reports whether nobody needs to read the row: an idle_notification without a result
-// or a summary, or the confirmation of a shutdown. Unknown types are never noise.
+// Noise reports whether the row is of no interest to a reader: an idle_notification without a result or a
+// summary, or the confirmation of a shutdown. Unknown types are never noise.
 func (r *Row) Noise() bool { return r.IdleReport() == IdleBare || r.ConfirmsShutdown() }
 
 // ConfirmsShutdown reports whether the row is the confirmation of a shutdown.
@@ -116,11 +116,11 @@ func (r *Row) HasID() bool {
 	return strings.TrimSpace(r.MessageID) != "" || strings.TrimSpace(r.MsgID) != ""
 }
 
-// Digest tells messages with one id apart. It covers sender, text, summary and color.
+// Digest distinguishes messages with the same id. It covers sender, text, summary and color.
 func (r *Row) Digest() [32]byte { return digest(r.From, r.Text, r.Summary, r.Color) }
 
-// Key tells rows of one inbox apart. It covers the id and what the sender wrote, but not
-// whether the row is read or what others have added to it.
+// Key distinguishes the rows of one inbox. It covers the id and the sender's fields, but neither the read
+// mark nor fields added by others.
 func (r *Row) Key() string {
 	d := digest(r.ID(), r.From, r.Text, r.Timestamp, r.Summary, r.Color)
 	return hex.EncodeToString(d[:16])
@@ -143,14 +143,14 @@ func Parse(data []byte) ([]Row, error) {
 	return rows, err
 }
 
-// ParseFile is [Parse] of the file at a path, of which what was read before by this process is not parsed again. The rows share
-// their Extra with those of other calls, and it must not be changed.
+// ParseFile is [Parse] for the file at a path. Parts that this process has read before are not parsed again.
+// The rows share their Extra with those of other calls, and it must not be changed.
 func ParseFile(path string, data []byte) ([]Row, error) {
 	rows, _, err := entries(path, data, nil)
 	return rows, err
 }
 
-// ParseRow returns the row that an element of an inbox file is. It is an error if that is no object.
+// ParseRow parses one element of an inbox file. It fails if the element is no object.
 func ParseRow(element []byte) (Row, error) {
 	rows, err := Parse(slices.Concat([]byte("["), element, []byte("]")))
 	if err == nil && len(rows) != 1 {
@@ -162,7 +162,7 @@ func ParseRow(element []byte) (Row, error) {
 	return rows[0], nil
 }
 
-// entries is [Parse] of the file at a path, and what is passed over.
+// entries is [Parse] for the file at a path, and also returns the entries that are no messages.
 func entries(path string, data []byte, cache *parseCache) (rows []Row, passed []PassedOver, err error) {
 	d := &Draft{data: data}
 	switch {

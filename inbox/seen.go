@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Seen is what stood in an inbox at one time. It is for one goroutine.
+// Seen is the content of an inbox at one time. It is not safe for concurrent use.
 type Seen struct {
 	Rows []Row // in the order of the file; nil if there is a Fault
 
-	// Fault is why there are no rows to be read: [ErrMissing], [ErrEmpty], a [*CorruptError]
-	// or [teams.ErrTeamGone]. Claude Code deletes no inbox before its team ends, and writes
-	// "[]" where all was taken, so such a file does not tell what became of a message.
+	// Fault is why no rows can be read: [ErrMissing], [ErrEmpty], a [*CorruptError] or [teams.ErrTeamGone].
+	// Claude Code deletes no inbox before its team ends, and writes "[]" when all rows were taken, so such a
+	// file reveals nothing about the fate of a message.
 	Fault error
 
-	// It was read between these times: for [Inbox.Append], under the lock.
+	// The file was read between these times: for [Inbox.Append], under the lock.
 	At, Done time.Time
 
-	keys map[string]bool // of unread rows; nil: not made yet
+	keys map[string]bool // of unread rows; nil until needed
 }
 
 // row returns the last row with that id, as [Track] does, or nil.
@@ -45,8 +45,8 @@ func (s *Seen) unread() map[string]bool {
 	return s.keys
 }
 
-// See reads the inbox as [Inbox.Read] does, with the time. A file of an existing team that is
-// missing, empty or corrupt is no error but a Fault.
+// See reads the inbox as [Inbox.Read] does, and notes the time. If the team exists, a missing, empty or
+// corrupt file is no error but a Fault.
 func (b *Inbox) See(ctx context.Context) (*Seen, error) {
 	s := &Seen{At: time.Now()}
 	rows, err := b.Read(ctx)
@@ -63,7 +63,7 @@ func (b *Inbox) See(ctx context.Context) (*Seen, error) {
 	return s, nil
 }
 
-// lockedRead is the file as it was read under the lock, to be parsed after that is released.
+// lockedRead is the content of the file as read under the lock, to be parsed after the lock is released.
 type lockedRead struct {
 	content     []byte
 	began, done time.Time
@@ -77,7 +77,7 @@ func (g *lockedRead) take(content []byte, began, done time.Time) {
 func (g *lockedRead) seen(path string) *Seen {
 	rows, err := ParseFile(path, g.content)
 	if err != nil {
-		return nil // an edit that did not fail has parsed it: there was no content
+		return nil // a successful edit has parsed the content, so the file was empty
 	}
 	return &Seen{Rows: rows, At: g.began, Done: g.done}
 }

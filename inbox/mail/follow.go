@@ -17,8 +17,8 @@ const followStep = 10 * time.Millisecond
 // seenStep is how often [Sender.AwaitSeen] looks at transcripts.
 const seenStep = 50 * time.Millisecond
 
-// Await follows a message that was put until its agent has taken it. The errors are
-// those of [Sender.Look] and, when ctx ends, its cause.
+// Await waits until the agent has taken a message that was put into its inbox. The errors are those of
+// [Sender.Look] and, when ctx ends, its cause.
 func (s *Sender) Await(ctx context.Context, d Delivered) error {
 	tick := time.NewTicker(followStep)
 	defer tick.Stop()
@@ -34,9 +34,8 @@ func (s *Sender) Await(ctx context.Context, d Delivered) error {
 	}
 }
 
-// AwaitSeen follows a message that was put until the agent's model was given it; see
-// [Sender.Seen]. The errors are those of [Sender.Await]. consumed says whether the agent
-// has taken the message.
+// AwaitSeen waits until the agent's model has received a message; see [Sender.Seen]. The errors are those of
+// [Sender.Await]. consumed reports whether the agent has taken the message.
 func (s *Sender) AwaitSeen(ctx context.Context, d Delivered) (consumed bool, err error) {
 	tick := time.NewTicker(seenStep)
 	defer tick.Stop()
@@ -78,8 +77,7 @@ func (s *Sender) seenNow(ctx context.Context, d *Delivered) (at time.Time, err e
 	return list[0], nil
 }
 
-// track returns what the journal has of a message that was sent before and is gone; nil if
-// that is nothing.
+// track returns the journal's record of a message that was sent before and is gone; nil if there is none.
 func (s *Sender) track(ctx context.Context, d Delivered) (*inbox.Tracked, error) {
 	if s.opts.Journal == nil {
 		return nil, nil
@@ -95,8 +93,7 @@ func (s *Sender) track(ctx context.Context, d Delivered) (*inbox.Tracked, error)
 	return &inbox.Tracked{ID: d.ID, Row: last.Raw}, nil
 }
 
-// Follow looks once for what has become of a message: it is [Sender.Sight] and
-// [Sender.Judge].
+// Follow checks once what has happened to a message: it is [Sender.Sight] and [Sender.Judge].
 func (s *Sender) Follow(ctx context.Context, d Delivered) (inbox.Fate, error) {
 	at, err := s.Sight(ctx, d)
 	if err != nil {
@@ -105,20 +102,20 @@ func (s *Sender) Follow(ctx context.Context, d Delivered) (inbox.Fate, error) {
 	return s.Judge(ctx, d, at)
 }
 
-// A Sight is one look at an inbox, for all messages that are followed there.
+// A Sight is one reading of an inbox, for all messages that are followed there.
 type Sight struct {
 	Seen  *inbox.Seen // nil if the inbox cannot be read for now
-	Again bool        // look again: somebody else looked at the same time, and may have seen more
+	Again bool        // read again: somebody else was reading at the same time, and may have seen more
 
-	recorded bool // in the journal; or it shows no rows, and not that there are none
+	recorded bool // in the journal, or not worth recording because the rows could not be read
 }
 
-// missingFor is how long an inbox is missing before that says anything: at the end of a team,
-// its inboxes are deleted before it.
+// missingFor is how long an inbox must be missing before that counts: when a team ends, its inboxes are
+// deleted before it.
 const missingFor = 250 * time.Millisecond
 
-// Sight looks at the inbox of a message that was put. If the team is gone, it records
-// that, and returns [teams.ErrTeamGone] with a sight that can be judged.
+// Sight reads the inbox of a message. If the team is gone, Sight records that, and returns
+// [teams.ErrTeamGone] with a Sight that can be judged.
 func (s *Sender) Sight(ctx context.Context, d Delivered) (*Sight, error) {
 	now := time.Now()
 	seen, err := s.See(ctx, d)
@@ -131,7 +128,7 @@ func (s *Sender) Sight(ctx context.Context, d Delivered) (*Sight, error) {
 		}
 	}
 	if err == nil && seen != nil {
-		// What is open can still be read after it was moved away, where no agent looks.
+		// An open directory can still be read after it was moved away, where no agent looks.
 		if gone := s.opts.Team.Exists(); errors.Is(gone, teams.ErrTeamGone) {
 			err = gone
 		}
@@ -143,9 +140,9 @@ func (s *Sender) Sight(ctx context.Context, d Delivered) (*Sight, error) {
 	return &Sight{Seen: seen, recorded: seen == nil || errors.As(seen.Fault, new(*inbox.CorruptError))}, err
 }
 
-// Judge says what became of a message, as [Sender.Look] does. Before it says anything but
-// [inbox.Unconsumed] it records the sight, since no receipt may say more than the journal,
-// and an agent can take a message before anybody else sees it.
+// Judge decides the fate of a message, as [Sender.Look] does. It records the sight before it returns anything
+// but [inbox.Unconsumed], since no receipt may go beyond the journal, and an agent can take a message before
+// anybody else sees it.
 func (s *Sender) Judge(ctx context.Context, d Delivered, at *Sight) (inbox.Fate, error) {
 	fate, err := s.Look(ctx, d, at.Seen)
 	if fate == inbox.Unconsumed || ctx.Err() != nil {
@@ -164,8 +161,8 @@ func (s *Sender) Judge(ctx context.Context, d Delivered, at *Sight) (inbox.Fate,
 	return fate, err
 }
 
-// Record records what was seen of an inbox, if there is a journal, and reports whether to
-// look at it again. Options.Unrecorded gets its errors.
+// Record records a snapshot of an inbox if there is a journal, and reports whether to read the inbox again.
+// Its errors go to Options.Unrecorded.
 func (s *Sender) Record(ctx context.Context, seen journal.Snapshot) (again bool) {
 	if s.opts.Journal == nil {
 		return false

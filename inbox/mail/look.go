@@ -12,25 +12,23 @@ import (
 	"teambridge/teams"
 )
 
-// Look says what became of a message, from what was seen of its inbox since. The first of
-// these rules that fits applies:
+// Look decides the fate of a message from a later reading of its inbox. The first rule that applies decides:
 //
 //   - Its row is marked as read: consumed.
-//   - A relay of ours claimed it: consumed, or lost with the reason if the relay
-//     gave it up.
-//   - It is gone, and an unread row in front of it is still there, and was there all the
-//     time as far as the journal knows: lost.
-//   - It is gone, and the agent is known to be older than [teams.Oldest], or not to run: unknown.
-//     So it is if the agent's version is not known, and rows were marked as read in its inbox.
+//   - A relay claimed it: consumed, or lost with the relay's reason if it failed.
+//   - It is gone, and an unread row from ahead of it is still there, and according to the journal never
+//     left: lost.
+//   - It is gone, and the agent is older than [teams.Oldest], or not running, or its version is unknown and
+//     its inbox had rows marked as read: unknown.
 //   - Its inbox is missing, empty or corrupt, or its team is gone: unknown.
-//   - It is gone, and was lost or unknown when somebody looked before: unknown.
+//   - It is gone, and was judged lost or unknown before: unknown.
 //   - It is gone otherwise: consumed.
-//   - It was sent before, is not there, and nobody recorded that it went: unknown.
+//   - It was sent before, is not there, and its departure was not recorded: unknown.
 //
-// A message is not lost or unknown but consumed if the agent's conversation shows it, and
-// unconsumed if that is not known yet or seen is nil. The error of a lost message wraps
-// [inbox.ErrLost], that of an unknown one [inbox.ErrUnclear]; both can then be sent again
-// by force. Look writes to no inbox: see [inbox.Tracked.Look].
+// A message that the agent's conversation shows is consumed, whatever the rules say; it is unconsumed if that
+// is not known yet or seen is nil. The error of a lost message wraps [inbox.ErrLost], that of an unknown one
+// [inbox.ErrUnclear]; both can then be sent again by force. Look writes to no inbox: see
+// [inbox.Tracked.Look].
 func (s *Sender) Look(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox.Fate, error) {
 	if seen == nil {
 		return inbox.Unconsumed, nil
@@ -71,27 +69,27 @@ func (s *Sender) Look(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox
 	case errors.Is(err, journal.ErrBusy):
 		return inbox.Unconsumed, nil
 	case err != nil:
-		fate = inbox.Unknown // a journal that cannot be read tells nothing
+		fate = inbox.Unknown // an unreadable journal proves nothing
 	}
 	return fate, s.explain(ctx, d, fate, seen.Fault)
 }
 
-// keeps reports whether an agent may leave rows in its inbox: those it took, or all, since it does
-// not run. marked says that rows marked by it were seen there.
+// keeps reports whether an agent may leave rows in its inbox: those that it has taken, or all because it is
+// not running. marked means that it has marked rows there.
 //
-// That is asked after the row was found gone: if the agent runs now, it may have taken the
-// row. If it does not, it may have taken it before it ended, or somebody has cleaned up.
+// This is checked after the row was found gone. An agent that is running now may have taken the row. One that
+// is not may have taken it before it ended, or somebody has cleaned up.
 func (s *Sender) keeps(ctx context.Context, member string, marked bool) bool {
-	// Of a session that was resumed, config.json has another process.
+	// After a resume, config.json still names the earlier process.
 	if now, err := s.opts.Team.Config(ctx); err == nil && s.opts.Team.AgentState(now, member, time.Now()) == teams.Gone {
 		return true
 	}
 	return s.opts.Team.Agent(s.config, member).MayKeepRows(marked)
 }
 
-// doubted returns the fate of a message that seems to be consumed: it is unknown if somebody
-// who looked before did not know it. A sign of that can be gone by now: a corrupt inbox that
-// was replaced, an agent that runs again.
+// doubted returns the fate of a message that seems to be consumed. It is unknown if an earlier check could
+// not decide it, since the evidence may be gone by now: a corrupt inbox was replaced, or the agent runs
+// again.
 func (s *Sender) doubted(ctx context.Context, d Delivered) (inbox.Fate, error) {
 	if s.opts.Ledger == nil {
 		return inbox.Consumed, nil
@@ -108,8 +106,8 @@ func (s *Sender) doubted(ctx context.Context, d Delivered) (inbox.Fate, error) {
 	return inbox.Consumed, nil
 }
 
-// explain returns the error of a message that is lost or unknown, and lets the ledger doubt
-// that it was written, so that it can be sent again. fault is the fault of its inbox.
+// explain returns the error of a lost or unknown message, and marks it as doubtful in the ledger, so that it
+// can be sent again. fault is the fault of its inbox.
 func (s *Sender) explain(ctx context.Context, d Delivered, fate inbox.Fate, fault error) error {
 	var why error
 	switch fate {
@@ -128,8 +126,8 @@ func (s *Sender) explain(ctx context.Context, d Delivered, fate inbox.Fate, faul
 	return why
 }
 
-// outdated says that a member is too old for anything to be proved of it, after a colon; empty
-// if it is not known to be.
+// outdated returns the text, beginning with a colon, that a member is too old to prove anything; empty if it
+// is not known to be.
 func (s *Sender) outdated(member string) string {
 	if err := s.opts.Team.Agent(s.config, member).Version().Check(member); err != nil {
 		return ": " + err.Error()
@@ -137,7 +135,7 @@ func (s *Sender) outdated(member string) string {
 	return ""
 }
 
-// vanished says how a message went, by the fault of its inbox.
+// vanished describes how a message disappeared, given the fault of its inbox.
 func vanished(fault error) string {
 	switch {
 	case errors.Is(fault, teams.ErrTeamGone):
@@ -152,8 +150,8 @@ func vanished(fault error) string {
 	return "it is gone from the inbox"
 }
 
-// relayed says what a relay did with a message whose row is gone; the fate is empty if no
-// relay claimed it.
+// relayed returns the result of a relay for a message whose row is gone; the fate is empty if no relay
+// claimed it.
 func (s *Sender) relayed(ctx context.Context, d Delivered) (inbox.Fate, error) {
 	if s.opts.Ledger == nil {
 		return "", nil
@@ -183,7 +181,7 @@ func (s *Sender) relayed(ctx context.Context, d Delivered) (inbox.Fate, error) {
 	return fate, err
 }
 
-// ErrNotDelivered means that a relay took a message and gave it up.
+// ErrNotDelivered means that a relay claimed a message and failed to deliver it.
 var ErrNotDelivered = errors.New("the agent did not get it")
 
 // same reports whether two rows hold the same message.
@@ -201,15 +199,14 @@ func parse(raw []byte) *inbox.Row {
 	return &row
 }
 
-// recorded says what became of a message that was sent before and is gone, according to
-// the journal.
+// recorded returns the fate of a message that was sent before and is gone, according to the journal.
 func (s *Sender) recorded(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox.Fate, error) {
 	if s.opts.Journal == nil {
 		return inbox.Unknown, nil
 	}
 	j, err := s.opts.Journal(ctx)
 	if err != nil {
-		return inbox.Unknown, nil // reported by whoever opens it
+		return inbox.Unknown, nil // its opener reports the error
 	}
 	key := s.Key(d)
 	receipt, found, err := j.Receipts.Receipt(ctx, key)
@@ -225,7 +222,7 @@ func (s *Sender) recorded(ctx context.Context, d Delivered, seen *inbox.Seen) (i
 	case !last.ReadAt.IsZero():
 		return inbox.Consumed, nil
 	}
-	// It was seen there and is gone.
+	// The message was seen in the inbox and is gone.
 	if passed, err := stood(ctx, j, key, last.Seq, seen); err != nil || passed {
 		return inbox.Lost, err
 	}
@@ -235,9 +232,9 @@ func (s *Sender) recorded(ctx context.Context, d Delivered, seen *inbox.Seen) (i
 	return inbox.Consumed, nil
 }
 
-// broughtBack reports whether all unread rows in front of a message were gone too, and came
-// back later, according to the journal. Such rows prove nothing: a program that ignores the
-// lock may have written back what the agent had taken.
+// broughtBack reports whether, according to the journal, all unread rows ahead of a message had disappeared,
+// too, and came back later. Such rows prove nothing: a program that ignores the lock may have restored rows
+// that the agent had taken.
 func (s *Sender) broughtBack(ctx context.Context, d Delivered, seen *inbox.Seen) bool {
 	if s.opts.Journal == nil {
 		return false
@@ -255,7 +252,7 @@ func (s *Sender) broughtBack(ctx context.Context, d Delivered, seen *inbox.Seen)
 	return err == nil && !passed
 }
 
-// latest is the last message with the id of key in the journal, or the zero Message.
+// latest returns the last message with the id of key in the journal, or the zero Message.
 func latest(ctx context.Context, j *journal.Journal, key inbox.SendKey) (last journal.Record, err error) {
 	q := inboxOf(key)
 	q.ID, q.Newest, q.Limit = key.ID, true, 1

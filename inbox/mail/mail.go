@@ -1,6 +1,5 @@
-// Package mail sends messages to the members of a team. It resolves names, chooses the
-// sender's name, consults the ledger, predicts whether a message will be read, and follows
-// what becomes of it.
+// Package mail sends messages to the members of a team. It resolves names, chooses the sender's name,
+// consults the ledger, predicts whether a message will be read, and follows its fate.
 //
 //	sender, err := mail.New(ctx, mail.Options{Team: team, Locker: locker, Ledger: ledger})
 //	member, err := sender.Resolve("lead", false)
@@ -36,23 +35,23 @@ const (
 	Failed   = "failed"   // it was not sent
 )
 
-// Options says who sends to whom. Team and Locker are needed.
+// Options configure a sender. Team and Locker are required.
 type Options struct {
 	Team   *teams.Team
 	Locker *lockedfile.Locker
 
 	Config *teams.Config // if nil, New reads it
 
-	// Ledger remembers what was sent. If it is nil, only what is forced is sent, sending
-	// under an id is not idempotent, and the name under which the person joined is not known.
+	// Ledger remembers sent messages. If it is nil, only forced messages are sent, ids are not idempotent,
+	// and the name under which the person joined is unknown.
 	Ledger *ledger.Ledger
 
 	// From is the sender's name, which [teams.Config.Resolve] resolves if it is a
 	// member's. Empty: the name under which the team was joined, else "user".
 	From string
 
-	// Journal, if not nil, returns the journal, which knows messages that are no longer
-	// in their inboxes. The sender does not close it.
+	// Journal, if not nil, returns the journal, which knows messages that have left their inboxes. The sender
+	// does not close it.
 	Journal func(ctx context.Context) (*journal.Journal, error)
 
 	// Unrecorded, if not nil, gets the errors of [Sender.Record], which takes at most
@@ -63,7 +62,7 @@ type Options struct {
 	// Conversations, if not nil, is shared with other senders.
 	Conversations *teams.Conversations
 
-	// Facts, if not nil, says whether a member is headless, and whether its relay runs.
+	// Facts, if not nil, returns whether a member is headless, and whether its relay runs.
 	Facts func(member string) teams.Facts
 }
 
@@ -107,11 +106,11 @@ func New(ctx context.Context, opts Options) (_ *Sender, err error) {
 // From returns the name that messages are sent under.
 func (s *Sender) From() string { return s.from }
 
-// DefaultFrom reports whether nobody chose that name; see [inbox.Message].
+// DefaultFrom reports whether that name is a default; see [inbox.Message].
 func (s *Sender) DefaultFrom() bool { return s.opts.From == "" }
 
-// Answerable reports whether a member can write to the sender's name. Agents can if somebody
-// chose that name or joined under it: they cannot write to "user".
+// Answerable reports whether a member can write to the sender's name. Agents can if it was chosen or joined
+// under: they cannot write to "user".
 func (s *Sender) Answerable(member string) bool {
 	m, ok := s.config.Member(member)
 	return !s.asUser || !ok || m.Guest()
@@ -128,8 +127,8 @@ func (s *Sender) Team() *teams.Team { return s.opts.Team }
 // Config returns the members and the rest of config.json, as of [New].
 func (s *Sender) Config() *teams.Config { return s.config }
 
-// Resolve returns the inbox that a name means, as [teams.Config.Resolve] does. With force,
-// it may be one that nobody is known to read.
+// Resolve returns the inbox that a name means, as [teams.Config.Resolve] does. With force, that may be an
+// inbox without a known reader.
 func (s *Sender) Resolve(name string, force bool) (string, error) {
 	names, err := s.opts.Team.Inboxes()
 	if err != nil {
@@ -184,23 +183,23 @@ func (s *Sender) draft(m Message) *inbox.Message {
 	}
 }
 
-// Validate reports what is wrong with a message, whatever its recipient: an
-// [*inbox.InvalidError] or an [*inbox.ProtocolError].
+// Validate reports a fault of a message, whatever its recipient: an [*inbox.InvalidError] or an
+// [*inbox.ProtocolError].
 func (s *Sender) Validate(m Message) error {
 	draft := s.draft(m)
 	return cmp.Or(draft.Check(), draft.CheckProtocol(s.config))
 }
 
-// Delivered is what is known of a message that was sent, or could not be.
+// Delivered is the result of sending a message, or of failing to.
 type Delivered struct {
 	Team         string
 	Member       string
 	ID           string
 	State        string               // verified, consumed or failed
 	Deduplicated bool                 // it was sent before, and was not written again
-	Recorded     bool                 // the ledger knows that it was written
-	Reach        teams.Deliverability // who will read it
-	Version      teams.Version        // of the member; zero if it is not known, or a person
+	Recorded     bool                 // the ledger has recorded the write
+	Reach        teams.Deliverability // whether anybody will read it
+	Version      teams.Version        // of the member; zero if unknown, or a person
 	Waited       time.Duration
 
 	// Unrecorded is why the ledger could not record that the message was written.
@@ -220,10 +219,9 @@ func (s *Sender) Key(d Delivered) inbox.SendKey {
 	return inbox.SendKey{InboxKey: inbox.KeyOf(s.opts.Team, s.config, d.Member), ID: d.ID}
 }
 
-// Put puts a message into the inbox of member. opts.Memory is ignored. Without a ledger, and
-// unless opts.Force is set, the error is [inbox.ErrNoMemory]: no history would ever have the
-// message. The other errors are those of [inbox.Inbox.Append]; what is known is returned even
-// then.
+// Put puts a message into the inbox of member. opts.Memory is ignored. Without a ledger and without
+// opts.Force, the error is [inbox.ErrNoMemory]: the message would be in no history. The other errors are
+// those of [inbox.Inbox.Append]. The result is as complete as possible even with an error.
 func (s *Sender) Put(ctx context.Context, member string, m Message, opts inbox.AppendOptions) (Delivered, error) {
 	d := s.begin(member, m)
 	var err error
@@ -247,7 +245,7 @@ func (s *Sender) Put(ctx context.Context, member string, m Message, opts inbox.A
 	return d, nil
 }
 
-// begin returns what is known of a message before it is sent.
+// begin returns the result before the message is sent.
 func (s *Sender) begin(member string, m Message) Delivered {
 	d := Delivered{
 		Team: s.opts.Team.Name(), Member: member, ID: m.ID, State: Failed, Start: time.Now(),
@@ -259,7 +257,7 @@ func (s *Sender) begin(member string, m Message) Delivered {
 	return d
 }
 
-// Reach says who will read a message to a member.
+// Reach reports whether anybody will read a message to a member.
 func (s *Sender) Reach(member string) teams.Deliverability {
 	var facts teams.Facts
 	if s.opts.Facts != nil {
@@ -268,7 +266,7 @@ func (s *Sender) Reach(member string) teams.Deliverability {
 	return s.config.Deliverability(member, facts)
 }
 
-// Check reports what is known to prevent [Sender.Put], and writes nothing.
+// Check reports known obstacles to [Sender.Put], and writes nothing.
 func (s *Sender) Check(ctx context.Context, member string, m Message) (Delivered, error) {
 	d := s.begin(member, m)
 	var err error
@@ -285,8 +283,8 @@ func (s *Sender) Check(ctx context.Context, member string, m Message) (Delivered
 	return d, nil
 }
 
-// quickRead is the size in bytes of the largest inbox that is searched for old messages,
-// which takes about as long as sending.
+// quickRead is the largest inbox, in bytes, that is searched for old messages; the search takes about as long
+// as sending.
 const quickRead = 256 << 10
 
 // StillUnread is how long the oldest message may wait before senders are warned.
@@ -308,8 +306,7 @@ func (s *Sender) Waiting(ctx context.Context, d Delivered) bool {
 	})
 }
 
-// See looks at the inbox of a message that was put, for [Sender.Look]. It returns nil if
-// the inbox is being written.
+// See reads the inbox of a message, for [Sender.Look]. It returns nil while the inbox is being written.
 func (s *Sender) See(ctx context.Context, d Delivered) (*inbox.Seen, error) {
 	seen, err := d.Inbox.See(ctx)
 	switch {

@@ -66,9 +66,8 @@ func OursIn(ctx context.Context, l *ledger.Ledger, root string, team teams.Insta
 // aloneWithin is how long [Alone] waits for another process.
 const aloneWithin = 5 * time.Second
 
-// Alone keeps other processes of ours from joining and leaving teams, which changes
-// config.json and the ledger, until release is called. state is our state directory. The
-// error is [lockedfile.ErrLocked] after 5 s.
+// Alone keeps our other processes from joining and leaving teams, which changes config.json and the ledger,
+// until release is called. state is the state directory. The error is [lockedfile.ErrLocked] after 5 s.
 func Alone(ctx context.Context, state string) (release func() error, err error) {
 	return lockedfile.HoldWithin(ctx, aloneWithin, filepath.Join(state, "locks"), "joining and leaving")
 }

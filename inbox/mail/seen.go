@@ -11,8 +11,7 @@ import (
 	"teambridge/teams"
 )
 
-// Conversation returns what the model of a recipient was given since the first of some
-// messages to it, or earlier.
+// Conversation returns a recipient's conversation since the first of some messages to it, or earlier.
 func (s *Sender) Conversation(list ...Delivered) *teams.Conversation {
 	since := list[0].Start
 	for i := range list {
@@ -27,7 +26,7 @@ func (s *Sender) conversation(member string, since time.Time) *teams.Conversatio
 	return s.opts.Conversations.Of(s.opts.Team.Agent(s.config, member), since)
 }
 
-// row is the message as it is in the inbox; nil if that is not known.
+// row returns the message's row in the inbox; nil if unknown.
 func (d *Delivered) row() *inbox.Row {
 	if d.Tracked == nil {
 		return nil
@@ -45,14 +44,13 @@ func (d *Delivered) sent() time.Time {
 	return d.Start.Truncate(time.Millisecond)
 }
 
-// Seen returns when the model of the recipient was given each of some messages to one
-// inbox; zero if it was not, or that is not known. For what a relay delivered, the ledger
-// knows. Else the recipient's transcripts tell. They have no ids, so a time is returned
-// only if it must be that of the message:
+// Seen returns when the recipient's model received each of some messages to one inbox; zero if it did not, or
+// if unknown. For messages that a relay delivered, the ledger has the time. Otherwise the recipient's
+// transcripts decide. They have no ids, so a time is returned only if it must be the message's:
 //
 //   - The record has its sender, summary and text, and is not older than the message.
-//   - Equal messages are given in the order in which they were sent, according to the
-//     journal. If one of them may not have been given, nothing is said of the later ones.
+//   - Equal messages are given in the order in which they were sent, according to the journal. If one of
+//     them may not have been received, the later ones have no time.
 //   - The record is not of a version before [teams.Oldest].
 func (s *Sender) Seen(ctx context.Context, list ...Delivered) ([]time.Time, error) {
 	at := make([]time.Time, len(list))
@@ -90,7 +88,7 @@ func (s *Sender) Seen(ctx context.Context, list ...Delivered) ([]time.Time, erro
 	return at, err
 }
 
-// relayedAt reports whether a relay claimed a message, and sets at if the model was given it.
+// relayedAt reports whether a relay claimed a message, and sets at if the model has received it.
 func (s *Sender) relayedAt(ctx context.Context, d Delivered, at *time.Time) (relayed bool, err error) {
 	if s.opts.Ledger == nil {
 		return false, nil
@@ -108,8 +106,7 @@ func (s *Sender) relayedAt(ctx context.Context, d Delivered, at *time.Time) (rel
 	return relayed, err
 }
 
-// equalWithin is longer than an agent leaves messages unread, or takes to give them to its
-// model, while somebody sends the same again.
+// equalWithin is longer than messages wait for an agent and its model while somebody repeats the same text.
 const equalWithin = 24 * time.Hour
 
 // rows returns the rows of an inbox that were seen since a time, in the order of the file.
@@ -131,8 +128,8 @@ func (s *Sender) rows(ctx context.Context, d Delivered, since time.Time) (list [
 	return list, nil
 }
 
-// seenAt returns when the recipient's model was given a message; zero if that is not
-// sure. rows are the rows of the inbox.
+// seenAt returns when the recipient's model received a message; zero if that is not certain. rows are the
+// rows of the inbox.
 func (s *Sender) seenAt(ctx context.Context, d Delivered, rows []journal.Record) (time.Time, error) {
 	row := d.row()
 	var sent []time.Time // of equal messages
@@ -185,9 +182,9 @@ func (s *Sender) lost(ctx context.Context, d Delivered, id string) (bool, error)
 	return r.State == journal.Lost, err
 }
 
-// assign returns when the k-th of equal messages was given, which were sent at some times,
-// in that order; zero if it may not have been. given are the times at which one of them was,
-// in that order. No message is given before it was sent, or before one that was sent earlier.
+// assign returns when the k-th of several equal messages was received; zero if it may not have been. sent are
+// their times of sending, and given the times at which one of them was received, both in order. No message is
+// received before it was sent, or before an earlier one.
 func assign(sent, given []time.Time, k int) time.Time {
 	var used []time.Time // without those that were given again
 	for _, at := range given {
