@@ -10,14 +10,14 @@ import (
 // system is the sender of messages of Claude Code itself.
 const system = "system"
 
-// Lifecycle is what a row says about the work or the end of one member.
+// Lifecycle is a row's statement about the work or the end of one member.
 //
-// Everybody can write anything into an inbox, so the sender matters. What a member says
-// of itself counts, and what Claude Code says as "system". What one member says of
-// another is hearsay: it counts only if config.json agrees.
+// Anybody can write anything into an inbox, so the sender matters. A member's statements about itself count,
+// and so do Claude Code's, sent as "system". A statement about another member is hearsay: it counts only if
+// config.json agrees.
 type Lifecycle struct {
 	Kind    string // the type of the object, such as shutdown_approved
-	Member  string // whom it is about
+	Member  string // its subject
 	Hearsay bool
 
 	Ends    bool // the member has shut down
@@ -29,8 +29,7 @@ type Lifecycle struct {
 	WroteTo                           string // a member to whom it sent a message in that turn; empty if it sent none
 }
 
-// LifecycleOf returns what a row in an inbox says about the life of a member. ok is false
-// for rows that say nothing about that.
+// LifecycleOf returns a row's statement about the life of a member. ok is false if the row makes none.
 func LifecycleOf(e *inbox.Entry) (l Lifecycle, ok bool) {
 	l.Kind = e.Kind()
 	switch l.Kind {
@@ -66,7 +65,7 @@ func LifecycleOf(e *inbox.Entry) (l Lifecycle, ok bool) {
 		l.Member, l.Asks = e.Inbox, true
 		return l, e.From != "" && e.From != e.Inbox
 	case "teammate_terminated":
-		// The name is only in the text: "NAME has shut down."
+		// Only the text has the name: "NAME has shut down."
 		l.Member, l.Ends = strings.CutSuffix(strings.TrimSuffix(o.text("message"), "."), " has shut down")
 	}
 	if l.Member == "" || l.Kind == "teammate_terminated" && !l.Ends || e.From == system && l.Member == system {

@@ -12,19 +12,18 @@ import (
 	"teambridge/teams"
 )
 
-// Source has what members did. Without either, less is known.
+// Source has the records of members' activity. Both are optional, at the cost of knowledge.
 type Source struct {
 	Journal *journal.Journal
 	Ledger  *ledger.Ledger // what was sent from here, even while nobody watched
 }
 
-// recent is the number of the last messages from and to each member that are read. The
-// last one decides; the others matter if clocks disagree or rows are not taken yet.
+// recent is how many of the last messages from and to each member are read. The last one decides; the others
+// matter if clocks disagree or rows are not taken yet.
 const recent = 50
 
-// Read returns what is known of every agent of a team as of now, by [Of], but not of its
-// relay, questions and unread messages. The errors are those of [teams.Team.Config], the
-// journal and the ledger.
+// Read returns the current status of every agent of a team, by [Of], without its relay, questions and unread
+// messages. The errors are those of [teams.Team.Config], the journal and the ledger.
 func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]Known, error) {
 	c, err := team.Config(ctx)
 	if err != nil {
@@ -131,8 +130,8 @@ func (s Source) turn(ctx context.Context, q journal.Query, member string) (t Tur
 	return t, nil
 }
 
-// takenAt returns when a message was seen to be taken from its inbox; if nobody saw that,
-// when it was written; if it was not taken, neither.
+// takenAt returns when a message was seen to leave its inbox, or, if nobody saw that, when it was written;
+// both are zero if it was not taken.
 func takenAt(m journal.Record) (seen, written time.Time) {
 	at := m.GoneAt
 	if !m.ReadAt.IsZero() {
@@ -149,8 +148,8 @@ func takenAt(m journal.Record) (seen, written time.Time) {
 // tick is how far behind the clock the time of a file can be: one tick of the kernel.
 const tick = 10 * time.Millisecond
 
-// lastChange returns a time after which an inbox file was not changed. It is zero if there
-// is no file, or the file system has a resolution of seconds.
+// lastChange returns a time after which an inbox file was not changed; zero if there is no file, or the file
+// system's times are in whole seconds.
 func lastChange(team *teams.Team, member string) time.Time {
 	box, err := inbox.Open(team, member, nil) // nothing is written
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package status tells whether each member of a team is at work, idle or gone, and which
-// message shows that.
+// Package status determines whether each member of a team is working, idle or gone, and which message proves
+// it.
 //
 // Claude Code does not record the state of a member, so it is inferred from messages:
 //
@@ -13,15 +13,13 @@
 //     config.json. A member that was asked to shut down, did not refuse, and has left
 //     config.json has shut down: its answer may have been taken before anybody saw it.
 //
-// The start of a member is an event. A member that never sent anything is known by its
-// joinedAt, and one that was started again under the same name is not terminated by the
-// events of its predecessor.
+// The start of a member is an event. For a member that never sent anything, it is its joinedAt. A member that
+// was restarted under the same name is not terminated by events of its predecessor.
 //
-// The detail tells whether a member is at work. A waiting member has reported that it is
-// idle, with a reason, and has taken nothing since. Agents also report idle between two
-// tasks: without a reason, or milliseconds before they take the next row. An inbox file that did not change after the report shows that nothing was taken.
-// One that changed after it, within 2 seconds of the last row written to it, shows that
-// this row was taken.
+// The detail distinguishes working from waiting. A waiting member has reported that it is idle, with a
+// reason, and has taken nothing since. Agents also report idle between two tasks: without a reason, or
+// milliseconds before they take the next row. If the inbox file has not changed since the report, nothing was
+// taken. If it has changed within 2 seconds of the last row written to it, that row was taken.
 //
 // The word is for people, and rests on more sources: see [Known.Decide].
 //
@@ -50,16 +48,16 @@ type Event struct {
 	FirstSeen time.Time
 }
 
-// Taken says when rows were last taken from the inboxes of members.
+// Taken has, by member, when rows were last taken from inboxes.
 type Taken map[string]LastTaken
 
-// LastTaken says when rows were last taken from an inbox.
+// LastTaken is when rows were last taken from an inbox.
 type LastTaken struct {
-	// Seen is when a watcher saw that. It is zero if none did.
+	// Seen is when a watcher last saw a row leave; zero if none did.
 	Seen time.Time
 
-	// Written is when the newest row was written, of those sent from here and those taken
-	// while nobody watched. It cannot have been taken earlier.
+	// Written is when the newest taken row was written, of those sent from here and those taken while nobody
+	// watched. It cannot have been taken earlier.
 	Written time.Time
 
 	// By is a time after which nothing was taken, from the inbox file; zero if unknown.
@@ -69,21 +67,20 @@ type LastTaken struct {
 // seenWithin is the longest time after its timestamp at which a watcher sees an event.
 const seenWithin = 2 * time.Second
 
-// takenWithin is how soon after a row was written a change of its inbox file counts as the taking of that row.
-// Agents look every 500 ms or every second.
+// takenWithin is the time after a row's write within which a change of the inbox file counts as taking that
+// row. Agents poll every 500 ms or every second.
 const takenWithin = 2 * time.Second
 
-// after reports whether a member took something after the event c.
+// after reports whether a member has taken a row since the event c.
 func (t Taken) after(member string, c *claim) bool {
 	last := t[member]
-	// On a busy machine, a row can seem to be taken after a report of the agent, although
-	// it was taken before.
+	// On a busy machine, a row that was taken before an agent's report can seem to be taken after it.
 	if !last.By.IsZero() && last.By.Before(c.at) {
 		return false
 	}
 	at := c.at
-	// A row that was written after the report was taken after it; so was one that was written before it, if the
-	// file changed after it. Times are compared in milliseconds, as the report has its own.
+	// A row that was written after the report was taken after it. So was an earlier one if the file changed
+	// after the report. Times are compared in milliseconds, the report's resolution.
 	later := func(t time.Time) bool { return t.Truncate(time.Millisecond).After(c.at) }
 	if later(last.Written) || !last.Written.IsZero() && last.By.Sub(last.Written) < takenWithin && later(last.By.Add(-tick)) {
 		return true
@@ -148,7 +145,7 @@ func Of(now time.Time, config *teams.Config, events []Event, taken Taken, turns 
 	return all
 }
 
-// history is what is known of one member.
+// history is the record of one member.
 type history struct {
 	present bool // in config.json
 	joined  time.Time
@@ -158,7 +155,7 @@ type history struct {
 	refused time.Time
 }
 
-// claim is what an event says of a member.
+// claim is an event's statement about a member.
 type claim struct {
 	member  string
 	at      time.Time
@@ -167,7 +164,7 @@ type claim struct {
 	asks    bool   // the member is asked to shut down
 	refuses bool   // the member refuses to shut down
 	reason  string // why it is idle
-	hearsay bool   // another member says it
+	hearsay bool   // another member claims it
 }
 
 func (h *history) add(c claim) {
@@ -186,8 +183,7 @@ func (h *history) add(c claim) {
 	case c.refuses && c.at.After(h.refused):
 		h.refused = c.at
 	}
-	// Of two events at the same time, the end is the later one: it is what an agent
-	// sends last.
+	// Of two events at the same time, the end is the later one, since an agent sends it last.
 	if h.last == nil || c.at.After(h.last.at) || c.at.Equal(h.last.at) && (c.ends || !h.last.ends) {
 		h.last = &c
 	}
@@ -239,8 +235,8 @@ func (h *history) status(now time.Time, name string, stale bool, taken Taken, he
 	return s
 }
 
-// claims returns what an event says: that its author was there, and what it says about
-// the life of the author or of another member ([LifecycleOf]).
+// claims returns the statements of an event: that its author was there, and the [Lifecycle] of its author or
+// of another member.
 func claims(now time.Time, e Event) (list []claim) {
 	at := e.FirstSeen
 	if at.IsZero() || at.After(now) {

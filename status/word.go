@@ -9,24 +9,24 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Known is a status by [Of], and what other sources say of the member.
+// Known is a status by [Of], with evidence from other sources.
 type Known struct {
 	api.Status
 	Signs
 }
 
-// Signs is what is known of a member that no message says.
+// Signs are the evidence about a member that is not in messages.
 type Signs struct {
 	Turn     Turn
-	Process  *teams.AgentProcess // the interactive process that it runs in, if that is alive
+	Process  *teams.AgentProcess // the living interactive process that it runs in; nil if none
 	Agent    *api.Relay          // its relay, if it is headless
 	Question *api.Question       // the oldest one that a person has to answer
 	LeadGone bool                // the process that led its team is not running
 	Gone     bool                // its own process is not running
-	Version  teams.Version       // of its Claude Code; zero if it is not known
+	Version  teams.Version       // of its Claude Code; zero if unknown
 }
 
-// Turn is what is recorded of an agent's session: whether its last turn runs.
+// Turn is the state of the last recorded turn of an agent's session.
 type Turn struct {
 	Running bool
 	At      time.Time // of its start, or of its end; zero if no turn is recorded
@@ -41,11 +41,10 @@ const (
 	neverSaid = "nothing was heard from it yet"
 )
 
-// Decide returns the status with its word. The first of these sources that says something
-// decides: that the member has shut down; an open question; its relay; its interactive
-// process; that its lead or its own process is gone; its newest turn or message. A turn or message says that
-// it works for [IdleAfter] after it was last heard. Of a Claude Code older than [teams.Oldest],
-// only an end is certain.
+// Decide returns the status with its word. The first of these sources that is conclusive decides: the
+// member's shutdown; an open question; its relay; its interactive process; the end of its lead's or its own
+// process; its newest turn or message. A turn or message means that it works, for [IdleAfter] after the last
+// sign of it. For a Claude Code older than [teams.Oldest], only an end is certain.
 func (k Known) Decide(now time.Time) api.Status {
 	s, said := k.Status, k.WordSince // said is the time of the newest message
 	s.Relay = k.Agent
@@ -131,8 +130,8 @@ func (k Known) Decide(now time.Time) api.Status {
 	return s
 }
 
-// LastTurn returns when the member's last turn ended, as far as is known, and whether it
-// failed. k is as before [Known.Decide]. A member that never worked has no turn: ok is false.
+// LastTurn returns when the member's last known turn ended, and whether it failed. It must be called before
+// [Known.Decide]. ok is false for a member that never worked.
 func (k *Known) LastTurn() (ended time.Time, failed, ok bool) {
 	if k.Turn.At.After(k.WordSince) {
 		return k.Turn.At, k.Turn.Outcome == "failed", true
@@ -140,19 +139,19 @@ func (k *Known) LastTurn() (ended time.Time, failed, ok bool) {
 	return k.WordSince, k.Detail == api.DetailFailed, k.Evidence.ID != ""
 }
 
-// Rests reports whether a member is idle for those who wait for that: it is idle and no
-// message waits for it, or it has shut down.
+// Rests reports whether a member counts as idle for those who wait for that: it is idle and no message waits
+// for it, or it has shut down.
 func Rests(s api.Status) bool {
 	return s.State == api.StateTerminated || s.Word == api.WordIdle && s.Unread == 0
 }
 
-// Silent reports whether a member was at work, and nothing was heard from it for [IdleAfter] or more.
-// A member that never said anything is not silent.
+// Silent reports whether a member was working, and has shown no sign for [IdleAfter] or more. A member that
+// never showed any sign is not silent.
 func Silent(s api.Status, now time.Time) bool {
 	return s.Word == api.WordUnknown && s.Why == notHeard || s.Word == api.WordWorking && now.Sub(LastSign(s)) >= IdleAfter
 }
 
-// LastSign returns when a member was last heard, or its agent was started.
+// LastSign returns when a member last showed a sign, or its agent was started.
 func LastSign(s api.Status) time.Time {
 	if s.Relay != nil && s.Relay.Started != nil {
 		return latest(s.Heard, *s.Relay.Started)
@@ -160,14 +159,14 @@ func LastSign(s api.Status) time.Time {
 	return s.Heard
 }
 
-// LeadGone reports whether nothing will come from a member, since the process that led its
-// team is not running.
+// LeadGone reports whether a member will send nothing more because its team's lead process is not running.
 func LeadGone(s api.Status) bool { return s.Word == api.WordEnded && s.Why == leadGone }
 
-// Gone reports whether nothing will come from a member, since the process that led its team, or its own, is not running.
+// Gone reports whether a member will send nothing more because its own process or its team's lead process is
+// not running.
 func Gone(s api.Status) bool { return LeadGone(s) || s.Word == api.WordEnded && s.Why == gone }
 
-// ofRelay returns what a relay says of its agent; since is zero if it is not known.
+// ofRelay returns the word for a relay's agent, and why; since is zero if unknown.
 func ofRelay(r *api.Relay, unread int) (word, why string, since time.Time) {
 	why = "its relay is " + r.State
 	if r.Reason != "" {
@@ -200,9 +199,9 @@ func ofRelay(r *api.Relay, unread int) (word, why string, since time.Time) {
 	return api.WordBlocked, why, since
 }
 
-// ofProcess returns what a process says of a member that, by its messages, works or not;
-// "" if it says nothing. A shared process says only that nobody in it works: it is busy if
-// any teammate is.
+// ofProcess returns the word that a process gives a member that works or rests according to its messages; ""
+// if inconclusive. A shared process only proves that all its teammates rest, since it is busy if any of them
+// is.
 func ofProcess(p *teams.AgentProcess, works bool) string {
 	if p == nil {
 		return ""
@@ -217,7 +216,7 @@ func ofProcess(p *teams.AgentProcess, works bool) string {
 	}
 }
 
-// ProcessWord returns the word for what a process does, or [api.WordUnknown] if it does not say.
+// ProcessWord returns the word for a process's status, or [api.WordUnknown] if it reports none.
 func ProcessWord(p transcript.Process) string {
 	switch p.Status {
 	case transcript.ProcessIdle:
@@ -230,8 +229,7 @@ func ProcessWord(p transcript.Process) string {
 	return api.WordUnknown
 }
 
-// lastTurn says how the last turn ended if it was not completed. said is the time of the
-// newest message.
+// lastTurn describes how the last turn ended if it was not completed. said is the time of the newest message.
 func (k *Known) lastTurn(said time.Time) string {
 	switch {
 	case k.Turn.At.After(said):

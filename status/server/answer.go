@@ -43,7 +43,7 @@ func writeAs(w http.ResponseWriter, media string, status int, v any) error {
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	problem := view.Problem(err)
 	if r.Context().Err() != nil && problem.Code == api.CodeInterrupted {
-		// The client has gone away, or the service has ended. An empty answer would be a success.
+		// The client has gone away, or the service has ended. An empty answer would look like success.
 		panic(http.ErrAbortHandler)
 	}
 	if problem.Status >= http.StatusInternalServerError {
@@ -57,8 +57,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// body decodes the body of a request into v: one JSON object without unknown fields, in which
-// decoding changes nothing (see [rawjson.Exact]).
+// body decodes the body of a request into v: one JSON object without unknown fields and without values that
+// decoding would change (see [rawjson.Exact]).
 func body(r *http.Request, v any) error {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return api.Decide(api.CodeBody, seeDocument, "the body must be application/json")

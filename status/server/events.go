@@ -20,8 +20,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, q *op.EventsQuer
 	return s.stream(w, r, history.EventQuery{Team: q.Team, After: q.After}, q.LastEventID)
 }
 
-// relayEvents answers with what the agent of a relay said and did: a page of envelopes or, to
-// a client that accepts one, a stream of server-sent events.
+// relayEvents answers with the output of a relay's agent: a page of envelopes or, for a client that accepts
+// one, a stream of server-sent events.
 func (s *Server) relayEvents() handler {
 	page := typed(&op.Envelopes, func(_ http.ResponseWriter, r *http.Request, q *op.EnvelopesQuery) (any, error) {
 		return s.local.Work(r.Context(), q.Relay, api.MessageQuery{After: q.After, Forward: q.Forward, Before: q.Before, Limit: q.Limit})

@@ -149,7 +149,7 @@ func (a *admission) Accept() (net.Conn, error) {
 	if len(a.strangers) > a.limit {
 		oldest := a.strangers[0]
 		a.strangers = slices.Delete(a.strangers, 0, 1)
-		_ = oldest.Conn.Close() // whoever serves it gets the error
+		_ = oldest.Conn.Close() // the goroutine that serves it gets the error
 		if now := time.Now(); now.Sub(a.warned) > time.Minute {
 			a.warned = now
 			a.log.Warn("there are too many connections without a token; the oldest ones are closed", "listen", a.Addr().String(), "limit", a.limit)

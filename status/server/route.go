@@ -24,7 +24,7 @@ func (s *Server) routes() (list []route) {
 	own := s.handlers()
 	for _, o := range op.All() {
 		if o == op.Operation(&op.SendPayloads) || o == op.Operation(&op.EnvelopeEvents) {
-			continue // other forms of the operations before them
+			continue // variants of earlier operations
 		}
 		r := route{Route: o.Info(), handle: own[o], bare: !newDecoder(o.Asks()).body()}
 		if r.handle == nil {
