@@ -7,6 +7,7 @@ import (
 
 	"teambridge/status/api"
 	"teambridge/status/client"
+	"teambridge/status/view"
 )
 
 // deliver calls send, and then waits for the state that the person asked for, or until the message is typed into
@@ -42,7 +43,7 @@ func (a *app) deliver(ctx context.Context, m api.NewMessage, o sendOptions, send
 			err = nil
 		}
 		if a.there != nil && errors.Is(err, client.ErrUnreachable) {
-			err = api.Decide(api.CodeTimeout, "it stays sent; to wait again, send it again under the same id: teambridge send --id "+id, "the message %s is %s, and what becomes of it is not known: %w", id, sent.State, err)
+			err = api.Decide(api.CodeTimeout, "it stays sent; to wait again, send it again under the same id: teambridge send --id "+id, "the message %s is %s, and what becomes of it is not known: %w", id, view.State(sent.State), err)
 		}
 		return now, err
 	}

@@ -106,7 +106,7 @@ the first 4 characters are enough if no other id begins with them. TEXT is "-"
 for standard input. The message is sent as by "teambridge send", and the message
 that it answers is marked as read.
 
-Exit status: 0 verified; 2 several messages match, or the text is invalid; 3 no
+Exit status: 0 sent; 2 several messages match, or the text is invalid; 3 no
 such message, or its sender is no longer in the team. Others are as for
 "teambridge send".`,
 		Example: `  teambridge reply last "yes, please merge it"

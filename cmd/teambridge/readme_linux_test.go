@@ -63,13 +63,13 @@ var readmeRecipes = map[string][]recipe{
 	},
 	"Write to an interactive team": {
 		{command: "teambridge teams", says: `session-2de3961d .*alive`},
-		{command: `teambridge send worker "please review task 12"`, says: `verified +worker@session-2de3961d`},
+		{command: `teambridge send worker "please review task 12"`, says: `sent +worker@session-2de3961d`},
 		{command: `teambridge ask worker "is the build green?"`, says: `it is green`},
 		{command: "teambridge status", says: `(?m)^worker +`},
 		{command: "teambridge tasks", says: `no tasks`},
 		{command: "teambridge inbox", says: `nothing needs you`}, // ask has shown the answer
-		{command: `teambridge reply last "yes, go ahead"`, says: `verified +worker@session-2de3961d`},
-		{command: `git diff | teambridge send lead - --summary "the diff"`, says: `verified +team-lead@session-2de3961d`},
+		{command: `teambridge reply last "yes, go ahead"`, says: `sent +worker@session-2de3961d`},
+		{command: `git diff | teambridge send lead - --summary "the diff"`, says: `sent +team-lead@session-2de3961d`},
 		{command: "teambridge watch", until: `there is news`, interrupts: []string{"teambridge watch"}, meanwhile: func(r *reader) {
 			if _, err := r.sim.Agent("worker").Send(r.t.Context(), simagent.Message{To: "operator", Text: "there is news"}); err != nil {
 				r.t.Error(err)
@@ -83,7 +83,7 @@ var readmeRecipes = map[string][]recipe{
 	"Run a headless team": {
 		{command: "teambridge run --create-team --team myteam -- claude --model sonnet", until: ""},
 		{command: "teambridge run --as worker --team myteam -- claude --model sonnet", until: ""},
-		{command: `teambridge send lead@myteam "ask worker to review task 12"`, says: `verified +team-lead@myteam`},
+		{command: `teambridge send lead@myteam "ask worker to review task 12"`, says: `sent +team-lead@myteam`},
 		{command: "teambridge status --team myteam", says: `(?m)^team-lead.*\n(.*\n)*worker`},
 		{command: "teambridge history --team myteam", says: `ask worker to review task 12`, interrupts: []string{
 			"teambridge run --create-team --team myteam -- claude --model sonnet",

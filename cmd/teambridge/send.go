@@ -56,12 +56,13 @@ TEXT is "-" for standard input. MEMBER is a name, or the beginning of it if no
 other name begins so, "lead" for the lead, or NAME@TEAM. The message comes from
 --from, else from the name under which you joined the team, else from "user".
 
-"verified" means that the message was read back from the inbox. With --wait
+"sent" means that the message was read back from the inbox. With --wait
 received, the command waits until the agent has taken it, and fails if another
 program overwrote it or if nothing tells what became of it, as when the inbox is
-deleted, or emptied while the agent does not run. Nothing is sent again
-automatically, because an agent works twice on a message that comes twice. To
-send it again, repeat the command under the same --id with --force.
+deleted, or emptied while the agent does not run. With --json, states are codes,
+such as "verified" for "sent". Nothing is sent again automatically, because an
+agent works twice on a message that comes twice. To send it again, repeat the
+command under the same --id with --force.
 
 ` + rest + `With --wait seen, the command waits until the message is in the transcript of
 its agent, which means that the model was given it. A relay tells that of a
@@ -86,7 +87,7 @@ message from being joined with others. For other members both are refused.
 
 If MEMBER is a pane ("teambridge pane add"), or with --via pane, the message is
 typed into the pane: after a look at its prompt, whole, and never again if that
-is not known to have worked. "confirmed" means that the agent has taken it. It
+is not known to have worked. "received" means that the agent has taken it. It
 is held while a person types there, or the agent asks something; the output says
 why. By default it may be typed while the agent works, which then takes it next
 (--policy queued); important goes before others, when-idle waits until the agent
@@ -94,7 +95,7 @@ is done, and urgent interrupts it with ESC. Without a service, a message that is
 not typed within --timeout is given up.
 
 If MEMBER is a session in no team ("teambridge sessions"), the message is
-written to the session's own socket. "confirmed" means that its transcript has
+written to the session's own socket. "received" means that its transcript has
 it; with --wait seen, the command waits until its model was given it. It is held
 while its person has to allow it, and until a session that has ended is resumed.
 With a service, it waits for 24 hours. --via session does so for a member of a
@@ -108,20 +109,19 @@ can put something there.
 
 A member on another machine is MEMBER@TEAM@MACHINE ("teambridge link"). The
 message is queued here, stored at the hub, and received by the machine; from
-verified on, the states mean what they mean here. Without --wait, the command
-waits 3 seconds for verified, and then says where the message is: it goes on
-without it.
+sent on, the states mean what they mean here. Without --wait, the command waits
+3 seconds for that, and then says where the message is: it goes on without it.
 
 An object of Claude Code's own protocol, such as {"type":"shutdown_request"},
 is refused unless --protocol is given: agents obey some of these without asking
 a model. In the name of an agent it is always refused.
 
-Exit status: 0 verified (or consumed, seen, confirmed), or sent before under
-this --id; 2 the message, a name or a flag is invalid; 3 no such team, member or
-pane, or it is gone; 4 not taken or seen within --timeout (the message stays
-sent), or held that long; 5 the id belongs to another message, the text is
-refused, or no agent is in the pane; 6 the inbox is corrupt or could not be
-locked; 7 the message is lost, or what became of it is unknown (unconfirmed).`,
+Exit status: 0 sent, received or seen, or sent before under this --id; 2 the
+message, a name or a flag is invalid; 3 no such team, member or pane, or it is
+gone; 4 not taken or seen within --timeout (the message stays sent), or held
+that long; 5 the id belongs to another message, the text is refused, or no agent
+is in the pane; 6 the inbox is corrupt or could not be locked; 7 the message is
+lost, or what became of it is unknown.`,
 		Example: `  teambridge send worker "please review task 12"
   git diff | teambridge send lead@session-2de3961d - --summary "the diff"
   teambridge send lead "plan the release" --mode '{"model": "opus"}'`,
@@ -211,7 +211,7 @@ func (a *app) sendTo(ctx context.Context, m api.NewMessage, o sendOptions, send 
 	perr := a.printSent(sent)
 	switch {
 	case perr != nil && !o.dryRun:
-		return fmt.Errorf("the message %s to %s is %s, but the output failed: %w", sent.ID, sent.Member, sent.State, perr)
+		return fmt.Errorf("the message %s to %s is %s, but the output failed: %w", sent.ID, sent.Member, view.State(sent.State), perr)
 	case err != nil || perr != nil:
 		return cmp.Or(err, perr)
 	case o.notify && !o.dryRun:
@@ -252,7 +252,7 @@ func (c *console) printSent(s api.Sent) error {
 	case api.Waiting, api.Unconfirmed, api.NotSent, api.Queued, api.Stored:
 		colour = yellow
 	}
-	state := c.paint(colour, s.State)
+	state := c.paint(colour, view.State(s.State))
 	if s.Deduplicated {
 		state += ", was sent before"
 	}

@@ -31,7 +31,7 @@ func TestRealTeammateInAPane(t *testing.T) {
 			out, err = p.command("send", "worker", "[via] hello", "--via", "pane", "--id", "via", "--timeout", "60s").CombinedOutput()
 			return err == nil
 		})
-		if !strings.Contains(string(out), "confirmed  worker@") {
+		if !strings.Contains(string(out), "received  worker@") {
 			t.Errorf("send printed %s", out)
 		}
 		r, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool { return !r.Side && r.Has("[via] hello") })
