@@ -3,6 +3,7 @@ package teams
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -159,6 +160,45 @@ func TestMemberName(t *testing.T) {
 	} {
 		if got := root.MemberName(t.Context(), tc.team, tc.name); got != tc.want {
 			t.Errorf("%q in %q is %q, want %q", tc.name, tc.team, got, tc.want)
+		}
+	}
+}
+
+// A team counts only if it has all members that are named, and lives.
+func TestHaving(t *testing.T) {
+	t.Parallel()
+	p, _ := fixture(t, g1Team)
+	p.write("teams/other/config.json", `{"name":"other","createdAt":1,"leadAgentId":"boss@other","members":[{"agentId":"boss@other","name":"boss"},{"agentId":"WORKER@other","name":"WORKER"},{"agentId":"solo@other","name":"solo"}]}`)
+	p.write("teams/broken/config.json", `{"name":"broken","members":[{"name":"worker"}`)
+	p.write("teams/nothing/inboxes/worker.json", `[]`)
+	root, err := Open(p.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for _, tc := range []struct {
+		members []string
+		want    string
+	}{
+		{[]string{"worker"}, "myteam other"},
+		{[]string{"Solo"}, "other"},
+		{[]string{"worker", "solo"}, "other"},
+		{[]string{"solo", "team-lead"}, ""},
+		{[]string{"stranger"}, ""},
+	} {
+		all, err := root.Having(t.Context(), tc.members...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, team := range all {
+			got = append(got, team.Name())
+			if err := team.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%q: %q, want %q", tc.members, got, tc.want)
 		}
 	}
 }
