@@ -7,7 +7,7 @@ import (
 	"teambridge/inbox"
 )
 
-// system is the sender of messages of Claude Code itself.
+// system is the sender name of Claude Code itself.
 const system = "system"
 
 // Lifecycle is a row's statement about the work or the end of one member.
@@ -24,9 +24,9 @@ type Lifecycle struct {
 	Refuses bool // the member refuses to shut down
 	Asks    bool // the member is asked to shut down
 
-	// From an idle_notification: why and how the turn ended.
+	// From an idle_notification: how and why the turn ended.
 	IdleReason, Result, FailureReason string
-	WroteTo                           string // a member to whom it sent a message in that turn; empty if it sent none
+	WroteTo                           string // a member that it sent a message to in that turn; empty: none
 }
 
 // LifecycleOf returns a row's statement about the life of a member. ok is false if the row makes none.
@@ -75,8 +75,8 @@ func LifecycleOf(e *inbox.Entry) (l Lifecycle, ok bool) {
 	return l, true
 }
 
-// object is a JSON object as JavaScript reads it: keys are case-sensitive, and the last of
-// equal ones counts. A field with an unexpected type counts as missing.
+// object is a JSON object as JavaScript reads it: keys are case-sensitive, and the last of equal keys counts. A field
+// with an unexpected type counts as missing.
 type object map[string]json.RawMessage
 
 func (o object) text(key string) (s string) {

@@ -15,7 +15,7 @@ import (
 // Source has the records of members' activity. Both are optional, at the cost of knowledge.
 type Source struct {
 	Journal *journal.Journal
-	Ledger  *ledger.Ledger // what was sent from here, even while nobody watched
+	Ledger  *ledger.Ledger // messages sent with teambridge, even while no watcher recorded
 }
 
 // recent is how many of the last messages from and to each member are read. The last one decides; the others
@@ -46,14 +46,14 @@ func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]Kn
 			}
 			entry := m.Entry()
 			if m.Answer != "" {
-				entry.Text = "" // a model's text is not a lifecycle event, whatever it looks like
+				entry.Text = "" // the text of a model is never a lifecycle event
 			}
 			events = append(events, Event{Entry: entry, FirstSeen: m.FirstSeen})
 		}
 	}
 	var sends map[string]time.Time
 	if s.Ledger != nil {
-		// What was taken while nobody watched is known from what was sent.
+		// For rows that were taken while no watcher recorded, use the ledger's sends.
 		if sends, err = s.Ledger.Sends.Last(ctx, q.Root, instance.Team, instance.CreatedAt); err != nil {
 			return nil, err
 		}
@@ -145,7 +145,7 @@ func takenAt(m journal.Record) (seen, written time.Time) {
 	return at, time.Time{}
 }
 
-// tick is how far behind the clock the time of a file can be: one tick of the kernel.
+// tick is how far the time of a file can be behind the clock: one tick of the kernel.
 const tick = 10 * time.Millisecond
 
 // lastChange returns a time after which an inbox file was not changed; zero if there is no file, or the file

@@ -3,15 +3,15 @@
 //
 // Claude Code does not record the state of a member, so it is inferred from messages:
 //
-//   - [api.StateActive]: the last event that the member authored is less than 5 minutes
-//     old. Its recorded turns count, too.
+//   - [api.StateActive]: the member's last event, a message or a recorded turn, is less
+//     than 5 minutes old.
 //   - [api.StateIdle]: it is 5 minutes old or older; exactly 5 minutes is idle.
 //   - [api.StateTerminated]: its last lifecycle event says that it has shut down: a
 //     shutdown_approved, a shutdown_response that approves, or a teammate_terminated that
 //     names it. A later message from it ends this state. Only events of the member and of
 //     Claude Code ("system") count; those of other members count if the member has left
 //     config.json. A member that was asked to shut down, did not refuse, and has left
-//     config.json has shut down: its answer may have been taken before anybody saw it.
+//     config.json has shut down: its answer may have been taken before a watcher saw it.
 //
 // The start of a member is an event. For a member that never sent anything, it is its joinedAt. A member that
 // was restarted under the same name is not terminated by events of its predecessor.
@@ -21,11 +21,10 @@
 // milliseconds before they take the next row. If the inbox file has not changed since the report, nothing was
 // taken. If it has changed within 2 seconds of the last row written to it, that row was taken.
 //
-// The word is for people, and rests on more sources: see [Known.Decide].
+// The word is for people, and uses more sources: see [Known.Decide].
 //
-// The time of an event is its timestamp, but not later than when it was first seen: a
-// clock that is ahead does not keep a member active. A timestamp that cannot be parsed
-// counts as the time when the event was first seen.
+// The time of an event is its timestamp, but not later than when it was first seen, so that a clock that is ahead does
+// not keep a member active. If a timestamp cannot be parsed, the event has the time when it was first seen.
 package status
 
 import (
@@ -41,8 +40,7 @@ import (
 // IdleAfter is the age of the last event at which a member becomes idle.
 const IdleAfter = 5 * time.Minute
 
-// Event is a row and when it was first seen. A row that is in a file but in no journal
-// was first seen now.
+// Event is a row with the time when it was first seen. For a row that is not in the journal, that is now.
 type Event struct {
 	inbox.Entry
 	FirstSeen time.Time
@@ -60,11 +58,11 @@ type LastTaken struct {
 	// watched. It cannot have been taken earlier.
 	Written time.Time
 
-	// By is a time after which nothing was taken, from the inbox file; zero if unknown.
+	// By is a time after which nothing was taken, by the time of the inbox file; zero if unknown.
 	By time.Time
 }
 
-// seenWithin is the longest time after its timestamp at which a watcher sees an event.
+// seenWithin is the longest delay between the timestamp of an event and the time when a watcher sees it.
 const seenWithin = 2 * time.Second
 
 // takenWithin is the time after a row's write within which a change of the inbox file counts as taking that
@@ -85,19 +83,19 @@ func (t Taken) after(member string, c *claim) bool {
 	if later(last.Written) || !last.Written.IsZero() && last.By.Sub(last.Written) < takenWithin && later(last.By.Add(-tick)) {
 		return true
 	}
-	// If a watcher saw the event, its clock counts, because it also dated the taking.
+	// If a watcher saw the event, compare by its clock, which also dated the taking.
 	if seen := c.event.FirstSeen; seen.After(at) && seen.Sub(at) < seenWithin {
 		at = seen
 	}
 	return last.Seen.After(at)
 }
 
-// Of returns the status of every agent of a team: first those in config, in its order,
-// then those that are not in it and have shut down, by name. People who joined a team are
-// not agents. Events may come in any order, repeatedly, and from any inbox of the team.
+// Of returns the status of every agent of a team: first those in config, in its order, then those that have shut down
+// and left it, by name. People who joined the team are not included. Events may be in any order, repeated, and from any
+// inbox of the team.
 //
-// Recorded turns count as events of their member, but do not revive one that has shut down.
-// WordSince and Basis describe the newest message, for [Known.Decide].
+// Recorded turns count as events of their member, but do not revive one that has shut down. WordSince and Basis are
+// those of the newest message; [Known.Decide] needs them.
 func Of(now time.Time, config *teams.Config, events []Event, taken Taken, turns map[string]Turn) []api.Status {
 	members := map[string]*history{}
 	of := func(name string) *history {
@@ -151,7 +149,7 @@ type history struct {
 	joined  time.Time
 	last    *claim // its newest event
 	asked   *claim // the newest request to shut down
-	hearsay *claim // the newest hearsay of its end
+	hearsay *claim // the newest statement of another member that it has ended
 	refused time.Time
 }
 

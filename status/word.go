@@ -20,7 +20,7 @@ type Signs struct {
 	Turn     Turn
 	Process  *teams.AgentProcess // the living interactive process that it runs in; nil if none
 	Agent    *api.Relay          // its relay, if it is headless
-	Question *api.Question       // the oldest one that a person has to answer
+	Question *api.Question       // its oldest open question
 	LeadGone bool                // the process that led its team is not running
 	Gone     bool                // its own process is not running
 	Version  teams.Version       // of its Claude Code; zero if unknown
@@ -65,7 +65,7 @@ func (k Known) Decide(now time.Time) api.Status {
 	}
 	recent := now.Sub(s.Heard) < IdleAfter
 	byProcess := ofProcess(k.Process, s.Detail == api.DetailWorking)
-	// At a person's terminal its process decides, but for a switch that is held there.
+	// At a person's terminal, its process decides, unless a switch is held there.
 	atTerminal := s.Relay != nil && s.Relay.State == "local" && byProcess != "" && (byProcess != api.WordIdle || s.Relay.Place.Held() == "")
 	switch {
 	case s.State == api.StateTerminated:
@@ -83,7 +83,7 @@ func (k Known) Decide(now time.Time) api.Status {
 			since = s.Heard
 		}
 		is(word, why, api.BasisRelay, since)
-		// An agent can start a turn by itself, when one of its own tasks ends.
+		// An agent can start a turn itself, when one of its background tasks ends.
 		switch {
 		case word == api.WordEnded && k.LeadGone:
 			s.Why = leadGone
