@@ -7,8 +7,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Agent answers questions about the Claude Code that runs a member. One team can have
-// agents of several versions.
+// Agent inspects the Claude Code that runs a member. One team can have agents of several versions.
 type Agent struct {
 	Name string
 
@@ -16,23 +15,22 @@ type Agent struct {
 	config *Config
 }
 
-// inProcess is what pane and backend of a teammate in the lead's process say.
+// inProcess is the pane and the backend of a teammate in the lead's process.
 const inProcess = "in-process"
 
-// Agent returns the agent of the member called name. If that is a person, or there is
-// no such member, all answers are unknown.
+// Agent returns the agent of the member called name. For a person or an unknown name, all its answers are
+// unknown.
 func (t *Team) Agent(c *Config, name string) Agent { return Agent{Name: name, team: t, config: c} }
 
-// Version returns the version of the agent, or the zero Version if it is not known. It
-// reads the agent's session file and transcript.
+// Version returns the version of the agent, or the zero Version if unknown. It reads the agent's session file
+// and transcript.
 func (a Agent) Version() Version {
 	own, ok := a.config.ownProcess(a.Name)
 	if !ok {
 		return Version{}
 	}
 	told := ""
-	// The process first: a session can have been resumed by another version, which has
-	// not written a record yet.
+	// The process first: another version may have resumed the session and not written a record yet.
 	if !own {
 		p, _ := a.team.leader(a.config)
 		told = p.Version
@@ -45,7 +43,7 @@ func (a Agent) Version() Version {
 	return v
 }
 
-// Versions returns the versions of the agents of the team, by name, as far as they are known.
+// Versions returns the known versions of the team's agents, by name.
 func (t *Team) Versions(c *Config) map[string]Version {
 	all := map[string]Version{}
 	var led *Version // of the lead's process
@@ -70,8 +68,8 @@ func (t *Team) Versions(c *Config) map[string]Version {
 	return all
 }
 
-// ownProcess reports whether an agent has a process of its own, and not the lead's; ok
-// is false if there is no such agent.
+// ownProcess reports whether an agent has its own process, rather than sharing the lead's; ok is false if
+// there is no such agent.
 func (c *Config) ownProcess(name string) (own, ok bool) {
 	m, ok := c.Member(name)
 	lead, led := c.Lead()
@@ -94,8 +92,9 @@ func (t *Team) conversation(c *Config, name string, own bool) (path string, ok b
 	return transcript.Session(t.root.Path(), lead.Cwd, t.session(c))
 }
 
-// MayKeepRows reports whether a row that is gone from the agent's inbox does not show that the agent took it, since it
-// may mark rows that it took and keep them. A current agent removes them. marked says that marked rows were seen there.
+// MayKeepRows reports whether the agent may mark rows that it takes and keep them, so that a missing row does
+// not prove that it was taken. A current agent removes them. marked means that marked rows were seen in its
+// inbox.
 func (a Agent) MayKeepRows(marked bool) bool {
 	v := a.Version()
 	return v.Outdated() || !v.Known() && marked
@@ -110,12 +109,12 @@ func (c *Config) atStart() bool {
 	return c.LeadProcess != nil || lead.TmuxPaneID == leaderPane
 }
 
-// recent is the age up to which the newest record of a conversation shows that its
-// process is alive. Few turns go on for longer without a record.
+// recent is the age up to which the newest record of a conversation proves that its process is alive. Few
+// turns go longer without a record.
 const recent = 5 * time.Minute
 
-// LeadState says whether the process that leads the team is alive: by leadProcess, else by its
-// file in sessions, else by a record of the last 5 minutes in its transcript.
+// LeadState reports whether the process that leads the team is alive: by leadProcess, else by its session
+// file, else by a record of the last 5 minutes in its transcript.
 func (t *Team) LeadState(c *Config, now time.Time) Liveness {
 	if state, looked := t.processState(c); looked {
 		return state
@@ -129,8 +128,8 @@ func (t *Team) LeadState(c *Config, now time.Time) Liveness {
 	return Unknown
 }
 
-// AgentState says whether the process that an agent runs in is alive: by its session file or, on
-// Linux, by its command line if the process is its own, else as [Team.LeadState] does.
+// AgentState reports whether an agent's process is alive: by its session file or, on Linux, by the command
+// line of its own process, else as [Team.LeadState] does.
 func (t *Team) AgentState(c *Config, name string, now time.Time) Liveness {
 	own, _ := c.ownProcess(name)
 	if !own {
@@ -139,7 +138,7 @@ func (t *Team) AgentState(c *Config, name string, now time.Time) Liveness {
 	return t.ownState(c, name, t.commands(c), now)
 }
 
-// Ended returns the agents whose processes have ended, of those that have one of their own.
+// Ended returns the agents whose own processes have ended.
 func (t *Team) Ended(c *Config, now time.Time) map[string]bool {
 	ended := map[string]bool{}
 	var commands func(id string) Liveness
@@ -157,7 +156,7 @@ func (t *Team) Ended(c *Config, now time.Time) map[string]bool {
 	return ended
 }
 
-// ownState says whether the process is alive that an agent has for itself.
+// ownState reports whether the agent's own process is alive.
 func (t *Team) ownState(c *Config, name string, commands func(id string) Liveness, now time.Time) Liveness {
 	state := Unknown
 	if p, ok := t.ownProcess(c, name); ok {
@@ -178,7 +177,8 @@ func (t *Team) ownState(c *Config, name string, commands func(id string) Livenes
 // begins is how long a teammate may take to start after it is in config.json.
 const begins = 10 * time.Second
 
-// commands returns what says whether a process runs with an agent's id in its command line. It looks when it is called first.
+// commands returns a function that reports whether a process has an agent's id in its command line. It scans
+// the processes at its first call.
 func (t *Team) commands(c *Config) func(id string) Liveness {
 	find := sync.OnceValues(func() (map[string]bool, bool) {
 		lead, state := t.Leader(c)
@@ -198,7 +198,8 @@ func (t *Team) commands(c *Config) func(id string) Liveness {
 	}
 }
 
-// leadLiveness says whether a process leads a team. One that only shows a session, or is kept ready, has a team and reads none of it.
+// leadLiveness reports whether a process leads a team. A process that only displays a session, or is kept in
+// reserve, has a team but does not read its files.
 func (t *Team) leadLiveness(lead *LeadProcess) Liveness {
 	state := lead.Liveness()
 	if state == Alive {
@@ -220,9 +221,9 @@ func (t *Team) processState(c *Config) (state Liveness, looked bool) {
 	return Unknown, false
 }
 
-// ReadsInbox says whether a lead with a terminal reads its inbox. If its team was made at
-// session start, it begins to when it spawns a teammate, and again after each resume. For
-// leads of other teams, such as those that [Root.Create] made, the answer is Unsure.
+// ReadsInbox reports whether a lead at a terminal reads its inbox. If its team was made at session start, it
+// begins when it spawns a teammate, and again after each resume. For leads of other teams, such as those that
+// [Root.Create] made, the answer is Unsure.
 func (c *Config) ReadsInbox() Answer {
 	lead, _ := c.Lead()
 	if lead.TmuxPaneID != leaderPane {

@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// Candidate is a team that could be meant when none is named.
+// Candidate is a team that could be meant if none is named.
 type Candidate struct {
 	Name string
 	Cwd  string // where its lead runs; empty if that cannot be read
 	Lead Liveness
 }
 
-// Choose opens the team that is meant when none is named: the only one whose lead is not
-// known to be gone, else the only one of these whose lead runs in cwd. The errors are
-// [*AmbiguousTeamError] and a [*NotFoundError] that names the dead teams. A team with a
-// corrupt config.json counts; one without a config.json does not.
+// Choose opens the default team: the only one whose lead is not known to be gone, or else the only one of
+// these whose lead runs in cwd. The errors are [*AmbiguousTeamError] and a [*NotFoundError] that names the
+// dead teams. A team with a corrupt config.json counts; one without a config.json does not.
 func (r *Root) Choose(ctx context.Context, cwd string) (*Team, error) {
 	all, err := r.Teams()
 	if err != nil {
@@ -99,7 +98,7 @@ func (t *Team) has(ctx context.Context, members []string) bool {
 	return t.LeadState(c, time.Now()) != Gone
 }
 
-// candidate looks into one team. What cannot be read leaves the rest unknown.
+// candidate examines one team. Unreadable parts stay unknown.
 func (r *Root) candidate(ctx context.Context, name string) (Candidate, error) {
 	found := Candidate{Name: name}
 	t, err := r.Team(name)

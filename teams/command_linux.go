@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// commandIDs returns the values of --agent-id of all processes, with which Claude Code starts teammates in panes. ok is false
-// if a process with that number was not seen among them: then processes may be hidden from us.
+// commandIDs returns the values of --agent-id in all processes' command lines; Claude Code starts teammates
+// in panes with it. ok is false if the process lead was not among them: then processes may be hidden.
 func commandIDs(lead int) (ids map[string]bool, ok bool) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
 	ids = map[string]bool{}

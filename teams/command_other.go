@@ -2,5 +2,5 @@
 
 package teams
 
-// commandIDs is not known on this system: see command_linux.go.
+// commandIDs finds nothing on this system: see command_linux.go.
 func commandIDs(int) (ids map[string]bool, ok bool) { return nil, false }

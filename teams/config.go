@@ -12,10 +12,9 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// Config is what a config.json says.
+// Config is the content of a config.json.
 type Config struct {
-	// Team is the name of the directory, Name what the file says. Claude makes them
-	// the same.
+	// Team is the name of the directory, Name the one in the file. Claude makes them the same.
 	Team        string
 	Name        string
 	Description string
@@ -29,23 +28,22 @@ type Config struct {
 	// entries with the same name only the first counts.
 	Members []Member
 
-	// Faults says what could not be read, for a person: values of the wrong type, which
-	// count as absent, and members that were left out. It repeats no value of the file
-	// except names.
+	// Faults describes, for a person, what could not be read: values of the wrong type, which count as
+	// absent, and members that were left out. Of the file's values it repeats only names.
 	Faults []error
 }
 
-// Instance tells teams of the same name apart. It is comparable.
+// Instance distinguishes teams of the same name. It is comparable.
 type Instance struct {
 	Team      string // name of the directory
-	CreatedAt int64  // milliseconds since 1970; 0 if the file does not say
+	CreatedAt int64  // milliseconds since 1970; 0 if unknown
 }
 
 // String returns "team@milliseconds".
 func (i Instance) String() string { return i.Team + "@" + strconv.FormatInt(i.CreatedAt, 10) }
 
-// Fileless reports whether i is a team without a directory: that of the sessions, or one on another machine. What is
-// in its inboxes is in no files.
+// Fileless reports whether i is a team without a directory: that of the sessions, or one on another machine.
+// Its inboxes are not files.
 func (i Instance) Fileless() bool {
 	return i.CreatedAt == SessionTeamCreated && (i.Team == SessionTeam || strings.Contains(i.Team, "@"))
 }
@@ -221,8 +219,8 @@ func (o object) number(key string) float64 {
 	return n
 }
 
-// maxMillis is the end of the year 9999. JSON has no later time, though a JavaScript Date has, so a time in microseconds by
-// mistake counts as none.
+// maxMillis is the end of the year 9999, the last that JSON can express, unlike a JavaScript Date. So a time
+// mistakenly in microseconds counts as none.
 const maxMillis = 253402300799999
 
 func (o object) time(key string) time.Time {
@@ -249,8 +247,8 @@ type Member struct {
 	BackendType      string // "in-process", "tmux"; empty for the lead of a team that Root.Create made
 }
 
-// Guest reports whether m is a person, who has an entry as [Team.Join] writes it, without
-// a type, model, prompt, color, backend and pane, of which every agent has some.
+// Guest reports whether m is a person, whose entry is as [Team.Join] writes it: without the type, model,
+// prompt, color, backend and pane of which every agent has some.
 func (m Member) Guest() bool {
 	return m.AgentType == "" && m.Model == "" && m.Prompt == "" && m.Color == "" &&
 		m.BackendType == "" && m.TmuxPaneID == ""

@@ -7,8 +7,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Conversations reads the transcripts of agents as they grow, each part once. The zero
-// value is ready to use, by several goroutines.
+// Conversations reads agents' transcripts as they grow, each part once. The zero value is ready to use. It is
+// safe for concurrent use.
 type Conversations struct {
 	mu  sync.Mutex
 	all map[conversationKey]*Conversation
@@ -16,10 +16,10 @@ type Conversations struct {
 
 type conversationKey struct{ root, session, address, name string }
 
-// mostConversations is how many are remembered.
+// mostConversations limits the remembered conversations.
 const mostConversations = 256
 
-// Of returns the conversation of an agent from a time on.
+// Of returns the conversation of an agent since a time.
 func (c *Conversations) Of(a Agent, since time.Time) *Conversation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,8 +40,8 @@ func (c *Conversations) Of(a Agent, since time.Time) *Conversation {
 	return found
 }
 
-// Conversation tells when the model of one agent was given which message, by its
-// transcripts. It may be used by several goroutines.
+// Conversation finds in an agent's transcripts when its model received which message. It is safe for
+// concurrent use.
 type Conversation struct {
 	agent Agent
 
@@ -53,21 +53,21 @@ type Conversation struct {
 	news   int
 }
 
-// Conversation returns what a's model was given at since or later. It reads nothing yet.
+// Conversation returns what a's model received at since or later. It reads nothing yet.
 func (a Agent) Conversation(since time.Time) *Conversation {
 	return &Conversation{agent: a, index: transcript.NewIndex(since)}
 }
 
-// The pauses between two searches for the transcripts of an agent: if there are some, and, if
-// there are none, the first one and the longest one. Each is twice as long as the one before.
+// The pauses between two searches for an agent's transcripts: if there are some, and, if there are none, the
+// first and the longest pause. Each pause is twice the one before.
 const (
 	searchAgain = time.Second
 	searchFirst = searchAgain / 4
 	searchLast  = 30 * time.Second
 )
 
-// Expect says that the agent has just taken a message. If no transcript of it was found until now,
-// it is looked for as often as at first, since the agent must be about to write one.
+// Expect notes that the agent has just taken a message, and so is about to write a transcript. If none was
+// found yet, the search is as frequent as at first.
 func (c *Conversation) Expect() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,8 +76,8 @@ func (c *Conversation) Expect() {
 	}
 }
 
-// Read reads what was added to the transcripts. news counts the looks that found more.
-// Without a transcript, found is false.
+// Read reads additions to the transcripts. news counts the reads that found any. found is false if there is
+// no transcript.
 func (c *Conversation) Read() (news int, found bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,9 +95,8 @@ func (c *Conversation) Read() (news int, found bool) {
 	return c.news, len(c.paths) > 0
 }
 
-// Given returns when the model was given a message, in UTC and in the order of time, as far as
-// transcripts have been read. Nothing is returned of what a version before [Oldest] gave it: a
-// message there can look like another one.
+// Given returns when the model received a message, in UTC and in order, as far as transcripts have been read.
+// Records of versions before [Oldest] are ignored: a message there can look like another one.
 func (c *Conversation) Given(from, summary, text string) (at []time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,16 +17,16 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// OwnedTeam identifies a team that [Root.Create] made. A later team of the same name
-// is not it, nor is the same team once somebody else has taken it over.
+// OwnedTeam identifies a team that [Root.Create] made. It does not match a later team of the same name, or
+// the same team once somebody else has taken it over.
 type OwnedTeam struct {
 	Team      string
 	CreatedAt int64  // milliseconds since 1970, as in [Instance]
 	Lead      string // the name of its lead
 	Session   string // leadSessionId, as it was written; may be empty
 
-	// Leaders are the processes of ours that its leadProcess may name, for this package: the
-	// one that made or adopted it last, and the one that is about to adopt it.
+	// Leaders are our processes that the team's leadProcess may name, for use by this package: the last one
+	// that made or adopted it, and one that is about to adopt it.
 	Leaders []string
 }
 
@@ -90,9 +90,9 @@ func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, reco
 	return true, nil
 }
 
-// Prefixes of the directories in which teams are made, and of those being removed. They are
-// hidden, so that nobody takes them for teams. (Claude Code lists the teams, and removes
-// directories that are empty and 30 days old, hidden or not.)
+// Prefixes of directories in which teams are being made or removed. They are hidden, so that nobody takes
+// them for teams. (Claude Code lists teams, and removes directories that are empty and 30 days old, hidden or
+// not.)
 const (
 	unfinishedPrefix = ".teambridge-new-"
 	removedPrefix    = ".teambridge-old-"
@@ -107,8 +107,7 @@ func hiddenName(kind string, now time.Time) string {
 // was killed. Making one takes milliseconds.
 const unfinishedFor = time.Minute
 
-// there reports whether there is a team of that name. Anything else in its place is
-// an error.
+// there reports whether the team exists. Anything else in its place is an error.
 func (r *Root) there(ctx context.Context, name string) (bool, error) {
 	if _, err := r.dir.Lstat("teams/" + name); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -122,7 +121,7 @@ func (r *Root) there(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// writeNew writes a file that is on the disk when it returns.
+// writeNew writes a new file and flushes it to the disk.
 func (r *Root) writeNew(name string, data []byte) error {
 	f, err := r.dir.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -197,15 +196,15 @@ func (p *LeadProcess) leader() leader {
 	return leader{p.PID, p.PidSpace, millis(p.ClaimedAt), p.ProcStart}
 }
 
-// IsOwned reports whether the team is f and nobody else has taken it over: the instance, its
-// lead and leadProcess are as we wrote them. Added members and keys do not matter.
+// IsOwned reports whether the team is f and nobody else has taken it over: the instance, its lead and
+// leadProcess are as we wrote them. Added members and keys are ignored.
 func (c *Config) IsOwned(f OwnedTeam) bool {
 	lead, ok := c.Lead()
 	return ok && c.Instance() == Instance{Team: f.Team, CreatedAt: f.CreatedAt} && lead.Name == f.Lead && !lead.Guest() &&
 		c.LeadSessionID == f.Session && c.LeadProcess != nil && slices.Contains(f.Leaders, c.LeadProcess.leader().text())
 }
 
-// ifThere opens a team; it is nil if there is none, and if the error is not nil.
+// ifThere opens a team; it returns nil if there is none, or with an error.
 func (r *Root) ifThere(name string) (*Team, error) {
 	t, err := r.Team(name)
 	if errors.Is(err, ErrTeamGone) {
@@ -218,10 +217,10 @@ func (r *Root) ifThere(name string) (*Team, error) {
 // [Root.Create]. It changes leadProcess in config.json under Claude's lock; every other byte
 // stays. record is called with the new value of f right before the change.
 //
-// If the team does not exist, is not f any more ([Config.IsOwned]), or is led by another
-// live process, nothing is changed and adopted is false. If it is unknown whether that
-// process is alive (see [LeadProcess.Liveness]), the caller has to know that it is not. The
-// errors come from record and [lockedfile.Locker.Transform], or are a [*CorruptError].
+// If the team does not exist, is not f any more ([Config.IsOwned]), or is led by another live process,
+// nothing is changed and adopted is false. If the liveness of that process is unknown (see
+// [LeadProcess.Liveness]), the caller must be sure that it is dead. The errors come from record and
+// [lockedfile.Locker.Transform], or are a [*CorruptError].
 func (r *Root) Adopt(ctx context.Context, l *lockedfile.Locker, f OwnedTeam, record func(OwnedTeam) error) (adopted bool, err error) {
 	t, err := r.ifThere(f.Team)
 	if t == nil {
@@ -235,7 +234,7 @@ func (r *Root) Adopt(ctx context.Context, l *lockedfile.Locker, f OwnedTeam, rec
 		now := thisLeader(c.LeadProcess.ClaimedAt)
 		return c.LeadProcess.leader() == now, c.LeadProcess.leader() == now || c.LeadProcess.Liveness() == Alive
 	}
-	// Looked at before locking: the lock alone is something written.
+	// Checked before locking: the lock alone would be a write.
 	c, err := t.Config(ctx)
 	if err == nil {
 		var done bool
@@ -273,11 +272,10 @@ func (r *Root) Adopt(ctx context.Context, l *lockedfile.Locker, f OwnedTeam, rec
 	return adopted, nil
 }
 
-// Restore writes the config.json of a team that [Root.Create] made, if something has removed
-// it. The team is as it was when it was made, except that this process leads it. Its inboxes
-// stay. If there is no such directory, or it has a config.json, nothing is changed and
-// restored is false. The caller has to know that nobody else uses the name. record is as in
-// [Root.Adopt].
+// Restore rewrites the config.json of a team that [Root.Create] made, if something has removed it. The team
+// is as new, except that this process leads it. Its inboxes stay. If there is no such directory, or it has a
+// config.json, nothing is changed and restored is false. The caller must be sure that nobody else uses the
+// name. record is as in [Root.Adopt].
 func (r *Root) Restore(f OwnedTeam, cwd string, record func(OwnedTeam) error) (restored bool, err error) {
 	t, err := r.ifThere(f.Team)
 	if t == nil {
@@ -323,7 +321,7 @@ func (r *Root) Restore(f OwnedTeam, cwd string, record func(OwnedTeam) error) (r
 	return true, nil
 }
 
-// firstConfig is the config.json of a team that is made, or made again.
+// firstConfig returns the config.json of a new or restored team.
 func firstConfig(f OwnedTeam, cwd string, process leader) ([]byte, error) {
 	type member struct {
 		AgentID       string   `json:"agentId"`
@@ -362,8 +360,8 @@ func (r *Root) Discard(ctx context.Context, f OwnedTeam) (removed bool, err erro
 	return r.discard(ctx, f, false)
 }
 
-// DiscardLed is [Root.Discard] even if another live process is recorded as the team's
-// leader. The caller has to know that it no longer leads.
+// DiscardLed is [Root.Discard], but ignores another live process that is recorded as leader. The caller must
+// be sure that it no longer leads.
 func (r *Root) DiscardLed(ctx context.Context, f OwnedTeam) (removed bool, err error) {
 	return r.discard(ctx, f, true)
 }

@@ -1,11 +1,11 @@
 package teams
 
-// Deliverability says whether somebody will read what is written into an inbox, or why
-// not. It is a hint for people: nothing is refused because of it.
+// Deliverability is whether somebody will read a message in an inbox, or why not. It is a hint for people:
+// nothing is refused because of it.
 type Deliverability string
 
-// The answers of [Config.Deliverability], and Unread and Outdated, which are for a caller that
-// reads the inbox, and asks for the version of the agent.
+// The results of [Config.Deliverability], and Unread and Outdated, which only a caller that reads the inbox
+// and checks the agent's version can find.
 const (
 	Reachable  Deliverability = "reachable"
 	NotMember  Deliverability = "not-a-member" // shut down, or never there
@@ -18,18 +18,18 @@ const (
 	Outdated   Deliverability = "outdated"     // its Claude Code is older than [Oldest]: nothing proves what it does with a message
 )
 
-// Facts is what a config.json does not say about a member.
+// Facts is information about a member that is not in config.json.
 type Facts struct {
-	Headless bool // it runs without a terminal, so that only a relay can reach it
+	Headless bool // it has no terminal, so that only a relay can reach it
 	Relayed  bool // a relay for its inbox is running
 
 	AtTerminal bool // that relay has lent the session to a person's terminal
 
-	Lead  Liveness // [Team.LeadState]; if it is Unknown, leadProcess is asked
+	Lead  Liveness // [Team.LeadState]; if Unknown, leadProcess decides
 	Agent Liveness // [Team.AgentState]
 }
 
-// Deliverability says whether a relay, an agent or a person will read the inbox of name.
+// Deliverability reports whether a relay, an agent or a person will read the inbox of name.
 func (c *Config) Deliverability(name string, f Facts) Deliverability {
 	m, member := c.Member(name)
 	lead, _ := c.Lead()
@@ -45,7 +45,7 @@ func (c *Config) Deliverability(name string, f Facts) Deliverability {
 	case !member:
 		return NotMember
 	case f.Headless:
-		return NoRelay // whoever leads: a relay is what it needs
+		return NoRelay // whoever leads, it needs a relay
 	case alive == Gone:
 		return LeadGone
 	case f.Agent == Gone:

@@ -1,18 +1,17 @@
-// Package teams reads the agent teams that Claude Code keeps under its
-// configuration directory, and adds or removes one person in them.
+// Package teams reads the agent teams that Claude Code keeps under its configuration directory, adds and
+// removes people, and makes teams for headless agents.
 //
-// # What is where
+// # Files
 //
 // A Claude directory is $CLAUDE_CONFIG_DIR, else ~/.claude ([Find]). A team is a directory
 // <claude>/teams/<team> with a config.json, which lists the members, and a directory inboxes
 // with one <member>.json each. Claude Code deletes the whole directory when the lead's
 // session ends, and leaves it behind when that session crashes.
 //
-// One team can have agents of several versions of Claude Code. [Team.Agent] finds the version
-// of one in its conversation (package transcript) or its process; [Version.Outdated] says
-// whether that is too old. A config.json does not name it, but has leadProcess from 2.1.311
-// on. It is rewritten under the lock directory config.json.lock, by old versions in place and
-// without a lock.
+// One team can have agents of several versions of Claude Code. [Team.Agent] finds an agent's version in its
+// conversation (package transcript) or its process; [Version.Outdated] reports whether it is too old. A
+// config.json has no version, but from 2.1.311 on it has leadProcess. It is rewritten under the lock
+// directory config.json.lock, by old versions in place and without a lock.
 //
 // # How to use it
 //
@@ -28,12 +27,12 @@
 //
 // # What is promised
 //
-//   - Every name that comes out of this package has passed [CheckName], and no symbolic link
-//     is followed for a team or its inboxes.
-//   - A [Team] stays with the directory that it was opened on. When that one is deleted, even
-//     if another of its name is made, the answer is [ErrTeamGone] and nothing is created.
-//   - A config.json that is being rewritten in place is not taken for an empty or broken
-//     one: reading waits, see [Team.Config].
+//   - Every name that this package returns has passed [CheckName]. It follows no symbolic link in place of
+//     a team or its inboxes.
+//   - A [Team] stays with the directory that it was opened on. When that is deleted, even if another of its
+//     name is made, the error is [ErrTeamGone], and nothing is created.
+//   - A config.json that is being rewritten in place is not mistaken for an empty or broken one: reading
+//     waits, see [Team.Config].
 //   - Nothing is written except by [Team.Join] and [Team.Leave] (one element of members,
 //     every other byte kept), [Team.InboxDir] (one directory), and, for teams of our own,
 //     [Root.Create], [Root.Adopt], [Root.Restore] and [Root.Discard].

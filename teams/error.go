@@ -8,24 +8,23 @@ import (
 
 // Sentinels that errors of this package wrap.
 var (
-	// ErrBadName is a name that cannot be one of a team or a member: [CheckName].
+	// ErrBadName means that a name cannot be that of a team or a member: [CheckName].
 	ErrBadName = errors.New("bad name")
-	// ErrTeamGone says that the team was deleted, has no config.json (as after a crash)
-	// or was deleted and made again since it was opened.
+	// ErrTeamGone means that the team was deleted, has no config.json (as after a crash), or was deleted and
+	// made again since it was opened.
 	ErrTeamGone = errors.New("the team is gone")
-	// ErrNotDir says that a symbolic link, or anything else that is not a directory, is
-	// in the place of a directory of a team.
+	// ErrNotDir means that a team's directory was replaced by a symbolic link or something else.
 	ErrNotDir = errors.New("a link, or no directory")
 	// ErrNameTaken says that a name to join under belongs to somebody else.
 	ErrNameTaken = errors.New("the name is taken")
-	// ErrNotOurs says that the entry to remove is not the one that was joined.
+	// ErrNotOurs means that the entry to remove is not the one that was joined.
 	ErrNotOurs = errors.New("the entry is somebody else's")
 )
 
-// NoRootError says that there is no Claude directory at Dir.
+// NoRootError means that there is no Claude directory at Dir.
 type NoRootError struct {
 	Dir string
-	Err error // why: fs.ErrNotExist, fs.ErrPermission, not a directory
+	Err error // the cause: fs.ErrNotExist, fs.ErrPermission, not a directory
 }
 
 func (e *NoRootError) Error() string {
@@ -34,10 +33,10 @@ func (e *NoRootError) Error() string {
 
 func (e *NoRootError) Unwrap() error { return e.Err }
 
-// CorruptError says that a config.json is not a JSON object. The file is left as it is.
+// CorruptError means that a config.json is not a JSON object. The file is left alone.
 type CorruptError struct {
 	Path   string
-	Offset int64 // in bytes, where it shows
+	Offset int64 // of the fault, in bytes
 	Err    error
 }
 
@@ -47,13 +46,12 @@ func (e *CorruptError) Error() string {
 
 func (e *CorruptError) Unwrap() error { return e.Err }
 
-// NotFoundError says that no member or team is called Query. For a team it is also
-// [ErrTeamGone].
+// NotFoundError means that no member or team is called Query. For a team it is also an [ErrTeamGone].
 type NotFoundError struct {
 	Kind    string   // "member" or "team"
 	Query   string   // as asked; empty when any team would have done
-	Team    string   // where a member was looked for
-	Nearest []string // what there is, most alike first, 5 at most
+	Team    string   // the team of a missing member
+	Nearest []string // existing names, most alike first, 5 at most
 }
 
 func (e *NotFoundError) Error() string {
@@ -75,7 +73,7 @@ func (e *NotFoundError) Is(target error) bool {
 	return target == ErrTeamGone && e.Kind == "team"
 }
 
-// AmbiguousTeamError says that no team was named and several would do.
+// AmbiguousTeamError means that no team was named and several are possible.
 type AmbiguousTeamError struct {
 	Teams []Candidate // sorted by name, two at least
 }
@@ -96,7 +94,7 @@ func (e *AmbiguousTeamError) Error() string {
 	return fmt.Sprintf("teams: %d teams could be meant, name one of %s", len(names), quoted(names))
 }
 
-// TakenError says who has the name to join under. It is [ErrNameTaken].
+// TakenError names the holder of the name to join under. It is an [ErrNameTaken].
 type TakenError struct {
 	Team, Name string
 	Holder     string // "an agent", or what the name is kept for

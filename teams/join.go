@@ -14,10 +14,10 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// userName is what a person is called who has not joined. No agent can write to it.
+// userName is the name of a person who has not joined. No agent can write to it.
 const userName = "user"
 
-// reservedFor says who uses a name that cannot be joined under; empty if nobody.
+// reservedFor returns who uses a name that cannot be joined under; empty if nobody.
 func reservedFor(name string) string {
 	switch strings.ToLower(name) {
 	case userName:
@@ -32,13 +32,13 @@ func reservedFor(name string) string {
 	return ""
 }
 
-// Membership is a person's entry in a team, or that of an agent of ours. [Team.Leave] and
-// [Team.Dismiss] need all of it to remove the right one.
+// Membership is the entry of a person, or of an agent of ours, in a team. [Team.Leave] and [Team.Dismiss]
+// need all of it to remove the right entry.
 type Membership struct {
 	Name     string
 	AgentID  string
 	JoinedAt time.Time // UTC, to the millisecond
-	Added    bool      // Join or Enlist has written the entry; false: it was there
+	Added    bool      // Join or Enlist wrote the entry; false if it existed before
 }
 
 // Join makes a person called as, who works in cwd, a member of the team, so that
@@ -118,7 +118,7 @@ func (t *Team) Dismiss(ctx context.Context, l *lockedfile.Locker, m Membership) 
 	return t.remove(ctx, l, m, Member.enlisted)
 }
 
-// enlisted reports whether m is as [Team.Enlist] writes it.
+// enlisted reports whether m has the form that [Team.Enlist] writes.
 func (m Member) enlisted() bool {
 	typed := m.AgentType == enlistedType
 	m.AgentType = ""
@@ -157,7 +157,7 @@ func (t *Team) remove(ctx context.Context, l *lockedfile.Locker, m Membership, o
 // edit changes config.json under its lock. change gets the file, its content and the
 // range of its members; if it returns nil, the file stays as it is.
 func (t *Team) edit(ctx context.Context, l *lockedfile.Locker, change func(old []byte, c *Config, members rawjson.Span) ([]byte, error)) error {
-	// Checked before locking, too: an orphaned directory must not get even a lock.
+	// Checked before locking, too: a directory without config.json must not get even a lock.
 	if err := t.Exists(); err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (t *Team) edit(ctx context.Context, l *lockedfile.Locker, change func(old [
 	return err
 }
 
-// admit decides whether as can join c at this time, as a person or as an agent of that type.
+// admit returns the entry with which as can join c, as a person or as an agent of that type, or an error.
 func (c *Config) admit(as, kind string, at time.Time) (Membership, error) {
 	if who := reservedFor(as); who != "" {
 		return Membership{}, &TakenError{Team: c.Team, Name: as, Holder: who}

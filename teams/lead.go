@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// LeadProcess says which process leads a team. Claude Code writes it from 2.1.311 on.
+// LeadProcess is the process that leads a team. Claude Code writes it from 2.1.311 on.
 type LeadProcess struct {
 	PID       int       // 0 if the file holds no usable one
 	PidSpace  string    // on Linux "<host name>#pid:[<inode of the pid namespace>]"
@@ -15,8 +15,8 @@ type LeadProcess struct {
 // Liveness is what is known about a process.
 type Liveness int
 
-// A process that cannot be looked at is Unknown: it is in another pid
-// namespace or on another host, or the system does not tell when it started.
+// A process is Unknown if it cannot be checked: it is in another pid namespace or on another host, or the
+// system does not report when it started.
 const (
 	Unknown Liveness = iota
 	Alive
@@ -25,10 +25,10 @@ const (
 
 func (l Liveness) String() string { return [...]string{"unknown", "alive", "gone"}[l] }
 
-// Liveness says whether the lead's process is alive. On Linux it is Alive if there is a
-// process with this pid and start time, and Gone if there is not or it is a zombie; both
-// only if PidSpace is ours. On other systems, whose start times differ, a missing pid is Gone
-// and an existing one Unknown. A nil LeadProcess is Unknown.
+// Liveness reports whether the lead's process is alive. On Linux it is Alive if there is a process with this
+// pid and start time, and Gone if there is not or it is a zombie; both only if PidSpace is ours. On other
+// systems, whose start times differ, a missing pid is Gone and an existing one Unknown. A nil LeadProcess is
+// Unknown.
 func (p *LeadProcess) Liveness() Liveness {
 	if p == nil || p.PID <= 0 {
 		return Unknown

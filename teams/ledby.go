@@ -11,12 +11,12 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// LedBy says whether the process that has the session leads the team, so that the team ends with
-// it. It is Unsure if the team may be another one's. earlier are sessions that the process had.
+// LedBy reports whether the process with the session leads the team, so that the team ends with it. The
+// answer is Unsure if another process may lead it. earlier are earlier sessions of the process.
 //
-// leadSessionId alone does not tell. Up to 2.1.310 it is random if the session was given
-// or resumed. In all versions /clear leaves it as it is, and gives the process another session. And
-// a team that was left by a kill keeps it, while a process with another team resumes the session.
+// leadSessionId alone does not decide. Up to 2.1.310 it is random if the session id was given or resumed. In
+// all versions /clear changes the session of the process, but not leadSessionId. And a team left by a kill
+// keeps it, while a process with another team resumes the session.
 func (t *Team) LedBy(c *Config, session string, earlier ...string) Answer {
 	if !c.atStart() && slices.Contains(earlier, c.LeadSessionID) {
 		return Yes
@@ -44,8 +44,8 @@ func (t *Team) LedBy(c *Config, session string, earlier ...string) Answer {
 	return answer
 }
 
-// Leader returns the process that leads the team: the one in leadProcess, which can be one of ours,
-// or, of a team that was made at session start, the one at a terminal. pid is 0 if it is not known.
+// Leader returns the process that leads the team: the one in leadProcess, which can be one of ours, or, for a
+// team made at session start, the one at a terminal. pid is 0 if unknown.
 func (t *Team) Leader(c *Config) (pid int, state Liveness) {
 	if c.LeadProcess != nil {
 		return c.LeadProcess.PID, t.leadLiveness(c.LeadProcess)
@@ -61,7 +61,7 @@ func (t *Team) Leader(c *Config) (pid int, state Liveness) {
 // leader returns the process that leads the team, alive or not, if that is certain.
 func (t *Team) leader(c *Config) (p transcript.Process, ok bool) { return t.leads().leader(c) }
 
-// session returns the session that the team's lead has, or had last; empty if it is not known.
+// session returns the current or last session of the team's lead; empty if unknown.
 func (t *Team) session(c *Config) string {
 	l := t.leads()
 	if p, ok := l.leader(c); ok {
@@ -86,7 +86,7 @@ type leads struct {
 func (t *Team) leads() *leads {
 	boot := proc.Booted()
 	return &leads{root: t.root, processes: transcript.Processes(t.root.Path()), began: func(p transcript.Process) (time.Time, bool) {
-		// Of another machine, or before this boot, the ticks can be anything.
+		// On another machine, or before this boot, the ticks are not comparable.
 		state, _ := sessionLiveness(p)
 		at, ok := after(boot, p)
 		return at, ok && state == Alive && !boot.IsZero()
@@ -100,8 +100,8 @@ func after(boot time.Time, p transcript.Process) (at time.Time, ok bool) {
 	return boot.Add(time.Duration(ticks) * time.Second / perSecond), err == nil
 }
 
-// leader returns the process that leads a team. If no file names it, it is the only one that can
-// be, and can lead no other team. Of several, the likely ones count.
+// leader returns the process that leads a team. If no file names it, it must be the only candidate and lead
+// no other team. If there are several, only the likely ones count.
 func (l *leads) leader(c *Config) (p transcript.Process, ok bool) {
 	if p, ok := l.proven(c); ok {
 		return p, true
@@ -122,14 +122,14 @@ func (l *leads) leader(c *Config) (p transcript.Process, ok bool) {
 	return p, true
 }
 
-// isLikely reports whether a process runs where the lead began, at a terminal. One with --worktree
-// does not run there, and one that a headless one started says that it is headless, too.
+// isLikely reports whether a process runs where the lead began, at a terminal. A process with --worktree runs
+// elsewhere, and one that a headless process started reports that it is headless, too.
 func isLikely(c *Config, p transcript.Process) bool {
 	lead, _ := c.Lead()
 	return lead.Cwd != "" && filepath.Clean(lead.Cwd) == filepath.Clean(p.Cwd) && !strings.HasPrefix(p.Entrypoint, "sdk")
 }
 
-// candidates returns the processes that may lead a team, and lead no other for certain.
+// candidates returns the processes that may lead a team and certainly lead no other.
 func (l *leads) candidates(c *Config) (list []transcript.Process) {
 	for _, p := range l.processes {
 		if l.mayLead(c, p) && !slices.ContainsFunc(l.others(c), func(o *Config) bool {
@@ -142,7 +142,7 @@ func (l *leads) candidates(c *Config) (list []transcript.Process) {
 	return list
 }
 
-// proven returns the process that leads a team, if a file names it.
+// proven returns the process that leads a team according to a file.
 func (l *leads) proven(c *Config) (found transcript.Process, ok bool) {
 	for _, p := range l.processes {
 		if named := c.LeadProcess; named != nil && named.PID == p.PID && named.ProcStart == p.ProcStart && p.ProcStart != "" {
@@ -171,19 +171,19 @@ func (l *leads) proven(c *Config) (found transcript.Process, ok bool) {
 	return transcript.Process{}, false
 }
 
-// guessed reports whether the team was made at the start of a process that config.json does not
-// name, which is so up to 2.1.310.
+// guessed reports whether the team was made at the start of a process that config.json does not name, as it
+// is up to 2.1.310.
 func (c *Config) guessed() bool { return c.LeadProcess == nil && c.atStart() }
 
 // namesLeader is the first version that writes leadProcess.
 var namesLeader = Version{2, 1, 311}
 
-// clockSlack is how far the clock may have been set since a process was started. If it was set
-// further, longestStart counts.
+// clockSlack is how far the clock may have been set since a process was started. If it was set further,
+// longestStart is used.
 const clockSlack = 2 * time.Second
 
-// longestStart is how long before its file a process was started, if that is not known. It is a
-// second or two, and was 9 s on a busy machine.
+// longestStart is how long before its file a process started, at most, if its start is unknown. It usually
+// takes a second or two, and took 9 s on a busy machine.
 const longestStart = time.Minute
 
 // mayLead reports whether the team was made while the process started: before it wrote its file.
@@ -201,7 +201,7 @@ func (l *leads) mayLead(c *Config, p transcript.Process) bool {
 	return !c.CreatedAt.Before(begun) && !c.CreatedAt.After(started)
 }
 
-// others returns the other teams that are guessed. One that cannot be read is nobody's.
+// others returns the other guessed teams. An unreadable team belongs to nobody.
 func (l *leads) others(c *Config) []*Config {
 	if !l.read {
 		l.read = true

@@ -2,14 +2,14 @@ package teams
 
 import "fmt"
 
-// Measured is the newest Claude Code that "teambridge-probe" has measured for this release. A newer one is taken to do what
-// this one does.
+// Measured is the newest Claude Code that "teambridge-probe" has measured for this release. A newer one is
+// assumed to behave the same.
 var Measured = Version{2, 1, 332}
 
 // Newer reports whether v is newer than [Measured].
 func (v Version) Newer() bool { return v.Compare(Measured) > 0 }
 
-// NewerNote says of a version that is [Version.Newer] what it is taken for. Where says who has it, if not empty.
+// NewerNote describes a version that is [Version.Newer]. Where names who has it, if not empty.
 func (v Version) NewerNote(where string) string {
 	of := ""
 	if where != "" {

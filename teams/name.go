@@ -27,7 +27,7 @@ func CheckName(kind, name string) error {
 	return nil
 }
 
-// badName says what is wrong with name, or nothing.
+// badName returns what is wrong with name, or "".
 func badName(name string) string {
 	switch {
 	case name == "":

@@ -30,7 +30,7 @@ func (t *Team) Processes(c *Config) map[string]AgentProcess {
 	return all
 }
 
-// ownProcess returns the process that an agent has for itself, alive or not.
+// ownProcess returns the agent's own process, alive or not.
 func (t *Team) ownProcess(c *Config, name string) (transcript.Process, bool) {
 	path, _ := t.conversation(c, name, true)
 	return transcript.ProcessOf(t.root.Path(), transcript.SessionOf(path))

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Resolve says who is meant by query, as the name of an inbox. The first of
-// these that fits:
+// Resolve returns the name of the inbox that query means, by the first of these rules that fits:
 //
 //  1. a member of that name;
 //  2. an inbox of that name (inboxes lists them): it need not have a member;
@@ -85,7 +84,7 @@ func (r *Root) member(ctx context.Context, team, name string) string {
 	return found
 }
 
-// known lists all names there are, each once.
+// known lists all existing names, each once.
 func (c *Config) known(inboxes []string) []string {
 	known := slices.Clone(inboxes)
 	for _, m := range c.Members {
@@ -134,7 +133,7 @@ func Alike(query string, names []string) []string {
 	})
 }
 
-// edits is how far a name is from a query, in letters of any case.
+// edits is the distance between a name and a query, ignoring case.
 func edits(query, name string) int {
 	return distance([]rune(strings.ToLower(query)), []rune(strings.ToLower(name)))
 }

@@ -33,7 +33,7 @@ type Root struct {
 	mu   sync.Mutex // of dir, until that is not nil: see exists
 	dir  *os.Root
 
-	hidden func() // tests of what a kill leaves: called when a team has been renamed and is not yet removed
+	hidden func() // for tests of kills: called when a team is renamed but not yet removed
 }
 
 // Open opens the Claude directory at dir, which may be a symbolic link. If there is none,
@@ -55,8 +55,8 @@ func Open(dir string) (*Root, error) {
 	return r, nil
 }
 
-// OpenExpected is Open for a directory that need not exist yet: until it does, it has no teams and no sessions. The directory that it will
-// be in has to exist.
+// OpenExpected is Open for a directory that need not exist yet; until it does, it has no teams and no
+// sessions. Its parent directory must exist.
 func OpenExpected(dir string) (*Root, error) {
 	r, err := Open(dir)
 	missing, ok := errors.AsType[*NoRootError](err)
@@ -70,14 +70,14 @@ func OpenExpected(dir string) (*Root, error) {
 	return &Root{path: filepath.Join(parent, filepath.Base(missing.Dir))}, nil
 }
 
-// exists opens the directory, if that was not done. The error is nil from the first time on that there is one.
+// exists opens the directory if it is not open yet. Once the directory exists, the error stays nil.
 func (r *Root) exists() *NoRootError {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.dir != nil {
 		return nil
 	}
-	// Asked before opening, which would wait for ever on a named pipe.
+	// Checked before opening, which would block on a named pipe.
 	fi, err := os.Stat(r.path)
 	if err == nil && !fi.IsDir() {
 		err = errors.New("not a directory")
@@ -107,11 +107,9 @@ func (r *Root) Close() error {
 // Listing is a team as it is found under teams/.
 type Listing struct {
 	Name string
-	// Orphan says that there is no config.json: a crash, or a deletion that did not
-	// finish, leaves such a directory.
+	// Orphan means that there is no config.json, as after a crash or an incomplete deletion.
 	Orphan bool
-	// Err says why the team cannot be looked into, if it cannot: [ErrNotDir],
-	// fs.ErrPermission.
+	// Err is why the team cannot be examined, if it cannot: [ErrNotDir], fs.ErrPermission.
 	Err error
 }
 

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 )
 
-// Secret is a text that is kept but not shown: any verb of fmt, slog and encoders of JSON or
-// text print "[withheld]", even for a field. string(s) is the text itself.
+// Secret is a text that is stored but never shown: all verbs of fmt, slog, and encoders of JSON or text print
+// "[withheld]", even for a field. string(s) is the text itself.
 type Secret string
 
 const withheld = "[withheld]"

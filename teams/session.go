@@ -10,8 +10,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// SessionTeam is the name of the team that the sessions of Claude Code form that are in no other one. It has no
-// directory, and SessionTeamCreated stands for the time of its creation, in milliseconds.
+// SessionTeam is the name of the team of all Claude Code sessions that are in no other one. It has no
+// directory, and SessionTeamCreated stands for its time of creation, in milliseconds.
 const (
 	SessionTeam        = "sessions"
 	SessionTeamCreated = 1
@@ -20,16 +20,16 @@ const (
 // A Session is a process of Claude Code that has a session.
 type Session struct {
 	transcript.Process
-	Liveness Liveness // Alive or, if it cannot be told here, Unknown
+	Liveness Liveness // Alive, or Unknown if this system cannot decide
 
-	// Team and Member are whose process it is. A lead comes before the teammates that live in
-	// its process. Both are empty if it is in no team.
+	// Team and Member own the process. A lead precedes the teammates in its process. Both are empty if it is
+	// in no team.
 	Team, Member string
 }
 
-// Sessions returns the sessions of all processes of this machine, or of this container, that may be
-// alive, the oldest process first. A team that cannot be read is left out, and is part of the error; the sessions are
-// returned even so.
+// Sessions returns the sessions of all processes on this machine, or in this container, that may be alive,
+// the oldest process first. Unreadable teams are left out and reported in the error; the sessions are
+// returned anyway.
 func (r *Root) Sessions(ctx context.Context) ([]Session, error) {
 	var list []Session
 	for _, p := range transcript.Processes(r.Path()) {
@@ -50,20 +50,19 @@ func (r *Root) Sessions(ctx context.Context) ([]Session, error) {
 	return list, err
 }
 
-// StateOf says whether the process of a session lives. It is compared with what runs here, wherever its file
-// says that it ran: a killed one leaves its file.
+// StateOf reports whether the process of a session is alive. It checks this machine's processes, even if the
+// session file names another: a killed process leaves its file.
 func StateOf(p transcript.Process) Liveness {
 	space, _ := thisProcess()
 	return (&LeadProcess{PID: p.PID, PidSpace: space, ProcStart: p.ProcStart}).Liveness()
 }
 
-// Moved tells where the conversation of a session goes on, in a process that lives: see [transcript.Moved].
+// Moved returns where the conversation of a session continues, in a living process: see [transcript.Moved].
 func Moved(root, session string) (now, job string, in transcript.Process) {
 	return transcript.Moved(root, session, func(p transcript.Process) bool { return StateOf(p) != Gone })
 }
 
-// ThisStart returns when this process started, as the file of a session says it of its own; "" if that is not known on
-// this system.
+// ThisStart returns when this process started, in the form of session files; "" if unknown on this system.
 func ThisStart() string {
 	_, start := thisProcess()
 	return start

@@ -8,9 +8,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// sessionLiveness says whether the process of a session is there, and whether it could be
-// looked for. One that is not found is Gone only if the file says that it ran on this machine
-// and in this pid namespace.
+// sessionLiveness reports whether the process of a session exists, and whether it could be checked. A process
+// that is not found is Gone only if the file names this machine and this pid namespace.
 func sessionLiveness(p transcript.Process) (state Liveness, looked bool) {
 	space, err := pidSpace()
 	if err != nil || p.ProcStart == "" {

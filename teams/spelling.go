@@ -14,9 +14,10 @@ type names interface {
 	Open(name string) (*os.File, error)
 }
 
-// spelling returns how the entry of a directory is spelled to which name leads; name itself if there is none. Most
-// file systems of macOS and Windows ignore case, and those of macOS the normal form of Unicode too. What is known by its
-// name, as records and locks, would be two things there if a team were called by two names.
+// spelling returns the actual spelling of the directory entry that name leads to; name itself if there is
+// none. Most file systems of macOS and Windows ignore case, and those of macOS also the Unicode normal form.
+// Without this, records and locks, which are keyed by name, would treat two spellings of one team as two
+// teams.
 func spelling(dir names, parent, name string) string {
 	is, err := dir.Lstat(parent + "/" + name)
 	if err != nil || !otherwise(dir, parent, name, is) {
@@ -39,7 +40,8 @@ func spelling(dir names, parent, name string) string {
 	return found
 }
 
-// otherwise reports whether the entry called name can be spelled otherwise: so that others need not list all entries.
+// otherwise reports whether the entry called name can have another spelling, so that listing all entries can
+// be avoided.
 func otherwise(dir names, parent, name string, is fs.FileInfo) bool {
 	if strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) {
 		return true // as its normal form

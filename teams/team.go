@@ -19,8 +19,8 @@ const (
 	inboxesDir = "inboxes"
 )
 
-// How long reading waits for a config.json that another program is rewriting in place, which
-// Claude does in under a millisecond, or holds the lock of.
+// How long reading waits for a config.json that another program is rewriting in place, which takes Claude
+// under a millisecond, or whose lock it holds.
 const (
 	tornWait = 250 * time.Millisecond
 	lockWait = lockedfile.DefaultWait
@@ -50,7 +50,7 @@ func (t *Team) Root() *Root { return t.root }
 // Close lets go of the directory.
 func (t *Team) Close() error { return t.dir.Close() }
 
-// Stat describes the directory that t was opened on, whatever its name leads to now.
+// Stat describes the directory that t was opened on, even if its name now leads elsewhere.
 func (t *Team) Stat() (fs.FileInfo, error) { return t.dir.Stat(".") }
 
 // Exists returns nil if the directory that t was opened on has a config.json, and the team's
@@ -74,7 +74,7 @@ func (t *Team) Exists() error {
 	return nil
 }
 
-// wrap names the team in err, and makes what is not there ErrTeamGone.
+// wrap adds the team's name to err, and turns a missing file into ErrTeamGone.
 func (t *Team) wrap(what string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = ErrTeamGone
@@ -188,8 +188,8 @@ func (t *Team) InboxDir(create bool) (*os.Root, error) {
 	return dir, nil
 }
 
-// Sweep removes the empty directories of a team that has no config.json: a lock of ours can
-// have kept its deletion from finishing. Those of a later team of the same name stay.
+// Sweep removes the empty directories of a team without config.json: a lock of ours may have prevented its
+// complete deletion. Those of a later team of the same name stay.
 func (t *Team) Sweep() error {
 	if err := t.Exists(); !errors.Is(err, ErrTeamGone) {
 		return err
@@ -253,7 +253,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// Resolve is [Config.Resolve] with what stands on disk now.
+// Resolve is [Config.Resolve] with the current files.
 func (t *Team) Resolve(ctx context.Context, query string) (string, error) {
 	c, err := t.Config(ctx)
 	if err != nil {

@@ -44,9 +44,9 @@ func (v Version) Compare(w Version) int {
 	return cmp.Or(cmp.Compare(v.Major, w.Major), cmp.Compare(v.Minor, w.Minor), cmp.Compare(v.Patch, w.Patch))
 }
 
-// Oldest is the oldest Claude Code whose agents teambridge runs, relays to, asks, moves, reaches by socket or hook, or
-// proves anything of. It was published on 1 September 2026. Files of any version are read, and rows are put into the
-// inboxes of any.
+// Oldest is the oldest supported Claude Code: agents of older versions are not run, relayed to, asked, moved,
+// or reached by socket or hook, and nothing is proved about them. It was published on 1 September 2026. Files
+// of any version are read, and rows are put into the inboxes of any.
 var Oldest = Version{2, 1, 257}
 
 // Outdated reports whether v is known to be older than [Oldest]. An unknown version counts as a current one.
@@ -60,7 +60,7 @@ func (v Version) Check(who string) error {
 	return nil
 }
 
-// OutdatedError says that an agent is of a version before [Oldest].
+// OutdatedError means that an agent's version is older than [Oldest].
 type OutdatedError struct {
 	Who     string
 	Version Version
@@ -70,10 +70,10 @@ func (e *OutdatedError) Error() string {
 	return fmt.Sprintf("%s is Claude Code %s, and teambridge needs %s or newer: update it with claude update", e.Who, e.Version, Oldest)
 }
 
-// Answer is what is known about a question.
+// Answer is the answer to a question about an agent.
 type Answer int
 
-// The answers. Unsure calls for the careful way.
+// The answers. Unsure calls for caution.
 const (
 	Unsure Answer = iota
 	No

@@ -1,5 +1,4 @@
-// Package watch reports which inboxes of which teams have changed, and keeps the
-// versions that they had.
+// Package watch reports which inboxes of which teams have changed, and keeps their versions.
 //
 // A [Watcher] finds the teams and inboxes in Claude's directory by itself, including
 // those that come later, go, and come again under the same name. Its reader calls
@@ -23,12 +22,10 @@
 //
 // # What an event means
 //
-// An event says "look here" and no more: what is there can have changed again.
-// Everything that exists when Run begins comes as an event too. After the last change
-// of a file, at least one event for it follows. Events of one inbox are joined: one is
-// handed out once nothing has followed for 2 ms, or 20 ms after the first, or at once
-// when the writer releases its lock. So a file that is written all the time gets
-// through as well.
+// An event only means "look here": the file may have changed again. Everything that exists when Run begins
+// comes as an event too. After the last change of a file, at least one event for it follows. Events of one
+// inbox are joined: one is handed out once nothing has followed for 2 ms, or 20 ms after the first, or at
+// once when the writer releases its lock. So a file that is written all the time gets through as well.
 //
 // The events of one team come in the order [TeamAppeared], those of its files,
 // [TeamGone]. If a team was deleted and made again under its name, it is gone in
@@ -37,12 +34,10 @@
 //
 // # Versions
 //
-// An agent replaces its inbox by "[]" when it has taken the rows.
-// An open descriptor of a replaced file keeps its bytes. So a file is opened the moment
-// it is replaced, and the moment the lock directory NAME.json.lock appears, which every
-// writer and taker makes first. All versions seen since the last event are in
-// [Event.Versions], oldest first, each once. A version is known by device, inode,
-// modification time and size.
+// An agent replaces its inbox by "[]" when it has taken the rows. An open descriptor of a replaced file keeps
+// its bytes. So a file is opened as soon as it is replaced, and as soon as the lock directory NAME.json.lock
+// appears, which every reader and writer makes first. All versions seen since the last event are in
+// [Event.Versions], oldest first, each once. A version is known by device, inode, modification time and size.
 //
 // If a file is written in place, as by an old Claude Code, its one descriptor shows the
 // content at the time of reading, which may be torn. Another event follows when the
@@ -54,19 +49,18 @@
 // file that could not be kept, cannot be opened, or is no regular file, is reported with
 // [Event.Unkept].
 //
-// A reader that never calls Next costs one waiting event for each inbox, and never holds
-// up the reading of kernel events.
+// A reader that never calls Next costs one waiting event per inbox, and never delays the reading of kernel
+// events.
 //
 // # Where events come from
 //
-// From the kernel, by one watch per directory: Claude's directory, teams, each team,
-// each inboxes. Every 5 s each directory is also looked at by stat, and every 30 s each
-// file, which finds what the kernel did not report; when it found something, everything
-// again after 2 s. What Claude Code writes changes a directory: it replaces the file, or
-// makes a lock directory next to it. When the kernel has dropped events, or reading them fails,
-// everything is looked at at once. Where there is no watch, because the system's limit
-// is reached, or where three sweeps found something before any event came, as on network
-// file systems, this is done every 250 ms, with one call of [Options.Warn].
+// From the kernel, by one watch per directory: Claude's directory, teams, each team, each inboxes. To find
+// unreported changes, each directory is also checked by stat every 5 s, and each file every 30 s; if this
+// finds any, everything is checked again after 2 s. Every write of Claude Code changes a directory: it
+// replaces the file, or makes a lock directory next to it. When the kernel has dropped events, or reading
+// them fails, everything is looked at at once. Where there is no watch, because the system's limit is
+// reached, or where three sweeps found something before any event came, as on network file systems, this is
+// done every 250 ms, with one call of [Options.Warn].
 //
 // Without events, a version that lives for less than the interval is not seen.
 //
@@ -77,9 +71,9 @@
 // below the root; links to single files never. Names are passed on as they are: they
 // need not be names that a team or a member may have.
 //
-// With [Options.Tasks], it is the directories below tasks, and the names in these
-// themselves. What is said of teams and inboxes is then said of lists and tasks.
+// With [Options.Tasks], the directories below tasks are watched instead, and the files in them. Teams then
+// stand for task lists, and inboxes for tasks.
 //
-// On Windows the kernel is not asked: everything is polled. A file that somebody has open cannot be
-// replaced there, so none is kept: every event has Unkept set and the reader opens the path.
+// On Windows everything is polled. An open file cannot be replaced there, so none is kept: every event has
+// Unkept set and the reader opens the path.
 package watch

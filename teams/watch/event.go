@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Kind says what an event is about.
+// Kind is the kind of an event.
 type Kind int
 
 // The kinds of events.
@@ -18,30 +18,29 @@ const (
 	ConfigChanged                 // a team's config.json was written, made or removed after the team appeared
 )
 
-// Event says that something is to be looked at. Whoever gets it closes it.
+// Event means that something must be checked. Its receiver must close it.
 type Event struct {
 	Kind  Kind
 	Team  string    // the name of the team's directory
 	Inbox string    // the name of the inbox, without ".json"; "" if the event is about the team
 	Path  string    // of the inbox, the config.json or the team's directory
-	At    time.Time // when the first of what is joined here was noticed
+	At    time.Time // when the first of the joined changes was noticed
 
-	// Versions are the contents that the inbox had since the last event, oldest
-	// first. Those of an inbox that is gone are what it had before.
+	// Versions are the contents of the inbox since the last event, oldest first. If the inbox is gone, they
+	// are its earlier contents.
 	Versions []Version
 
-	// Unkept says that the newest version is not in Versions: read it by Path.
+	// Unkept means that the newest version is not in Versions: read Path.
 	Unkept bool
 
-	// Missed counts the versions that were seen, not kept, and may have had rows that
-	// no other version has.
+	// Missed counts versions that were noticed but not kept, and may have had rows that no other version has.
 	Missed int
 
 	dir identity // of the team's directory
 }
 
-// In reports whether the event is about the team in that directory, which another one of the
-// same name may have replaced since. Where nothing tells the two apart, it is.
+// In reports whether the event is about the team in that directory, and not another one of the same name. If
+// they cannot be distinguished, it is true.
 func (e *Event) In(dir fs.FileInfo) bool {
 	id := identify(dir)
 	return e.dir == id || e.dir == identity{} || id == identity{}
@@ -55,7 +54,7 @@ func (e *Event) Close() {
 	e.Versions = nil
 }
 
-// Version is what an inbox had in it, as an open file.
+// Version is an open file with an earlier content of an inbox.
 type Version struct {
 	File    *os.File  // open for reading, at its beginning
 	Size    int64     // in bytes, when it was last looked at

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// How many versions are kept open: of the inbox of one event, and of all events
-// that wait.
+// How many versions are kept open, for the inbox of one event and for all waiting events.
 const (
 	MaxVersions = 32
 	MaxFiles    = 256
@@ -18,7 +17,7 @@ const (
 // ErrStopped is what [Watcher.Next] returns once [Watcher.Run] has returned.
 var ErrStopped = errors.New("watch: stopped")
 
-// key is what events are joined by. A team that was made again is another one.
+// key groups events that are joined. A team that was made again has another key.
 type key struct {
 	team  *team
 	kind  Kind // Changed for all that is about an inbox
@@ -43,7 +42,7 @@ type queue struct {
 	byKey   map[key]*entry
 	files   int // kept open in waiting
 
-	wake chan struct{} // something can be due earlier than it was
+	wake chan struct{} // something may now be due earlier
 	done chan struct{} // closed by stop
 }
 
@@ -57,7 +56,7 @@ func newQueue(settle, maxSettle time.Duration) *queue {
 	}
 }
 
-// file says that a file was seen in a state that is new.
+// file records that a file has a new state.
 func (q *queue) file(k key, path string, s observation) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,7 +68,7 @@ func (q *queue) file(k key, path string, s observation) {
 	}
 }
 
-// removed says that an inbox is gone.
+// removed records that an inbox is gone.
 func (q *queue) removed(k key, path string, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,16 +77,16 @@ func (q *queue) removed(k key, path string, at time.Time) {
 	e.due = earlier(e.event.At.Add(q.maxSettle), at.Add(q.settle))
 }
 
-// team says that a team has appeared.
+// team records that a team has appeared.
 func (q *queue) team(t *team, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.entry(key{team: t, kind: TeamAppeared}, t.dir.path, at)
 }
 
-// gone says that a team is gone. What is kept of its inboxes is handed out before. A team
-// whose appearance still waits, and of which nothing is kept, leaves no trace: otherwise
-// teams that come and go would fill the queue.
+// gone records that a team is gone. Kept versions of its inboxes are delivered first. If the team's
+// appearance was not delivered yet and nothing is kept, the team leaves no trace: otherwise short-lived teams
+// would fill the queue.
 func (q *queue) gone(t *team, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -123,7 +122,7 @@ func (q *queue) hurry(k key, at time.Time) {
 	}
 }
 
-// holds reports whether an event of k waits, and whether it has the version id open.
+// holds reports whether an event for k waits, and whether it has the version id open.
 func (q *queue) holds(k key, id identity) (waits, open bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -187,7 +186,7 @@ func (q *queue) keep(e *entry, s observation) {
 	}
 }
 
-// thin gives up one version of an entry.
+// thin drops one version of an entry.
 func (q *queue) thin(e *entry) {
 	vs := e.event.Versions
 	i := slices.IndexFunc(vs, func(v Version) bool { return v.outgrown })
@@ -247,8 +246,7 @@ func (q *queue) next(ctx context.Context) (Event, error) {
 	}
 }
 
-// take removes and returns the first entry that is due, else says how long to
-// wait for one: 0 if none waits.
+// take removes and returns the first entry that is due, or returns how long to wait for one: 0 if none waits.
 func (q *queue) take(now time.Time) (*entry, time.Duration, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -276,7 +274,7 @@ func (q *queue) take(now time.Time) (*entry, time.Duration, error) {
 	return nil, wait, nil
 }
 
-// stop drops all that waits and ends every next.
+// stop drops all waiting events and ends every next.
 func (q *queue) stop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

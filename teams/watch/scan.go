@@ -12,7 +12,7 @@ import (
 	"teambridge/teams/sharedfile"
 )
 
-// team is one life of a team's directory.
+// team is one lifetime of a team's directory.
 type team struct {
 	name    string
 	id      identity // of its directory when it appeared
@@ -26,14 +26,14 @@ type team struct {
 type dir struct {
 	path  string
 	team  *team // nil: the root or teams
-	here  bool  // when last looked at
+	here  bool  // it existed when last checked
 	stamp stamp
-	young bool // it could have changed without its stamp
+	young bool // it may have changed without changing its stamp
 
 	watched  bool // the kernel was asked for events, and agreed
 	suspect  bool // a sweep found something; no event came since
 	misses   int  // how often in a row
-	noEvents bool // events do not come
+	noEvents bool // no events arrive for it
 }
 
 // polled reports whether the directory has to be polled.
@@ -51,22 +51,22 @@ func (w *Watcher) suspect(d *dir) {
 type file struct {
 	name  string
 	stamp stamp
-	young bool // it could have changed without its stamp
-	torn  bool // written in place since it was made, or its lock given back
+	young bool // it may have changed without changing its stamp
+	torn  bool // written in place since its creation, or its lock was released
 }
 
-// cause is why a file is looked at.
+// cause is why a file is checked.
 type cause int
 
 const (
-	swept    cause = iota // nothing is known to have happened
-	hinted                // an event tells of something that may concern the file
-	replaced              // an event tells that another file has this name now
-	written               // an event tells that it was written in place
-	unlocked              // its writer gave back the lock
+	swept    cause = iota // a sweep, without a known change
+	hinted                // an event may concern the file
+	replaced              // an event: another file has this name now
+	written               // an event: it was written in place
+	unlocked              // its writer released the lock
 )
 
-// handle looks where an event points.
+// handle checks what an event points to.
 func (w *Watcher) handle(e fsnotify.Event) {
 	if e.Name == "" {
 		return // nothing but the end of a watch
@@ -100,8 +100,8 @@ func (w *Watcher) handle(e fsnotify.Event) {
 	}
 }
 
-// teamEvent handles that a name below teams has come or gone. What has that name now can
-// be another team than the one that went.
+// teamEvent handles the appearance or disappearance of a name below teams. The name may now belong to another
+// team than the one that disappeared.
 func (w *Watcher) teamEvent(name string, left bool) {
 	t := w.teams[name]
 	switch {
@@ -141,7 +141,7 @@ func (w *Watcher) renew(d *dir, left bool) {
 	d.watched = false
 }
 
-// revisit looks at a directory after an event about itself.
+// revisit checks a directory after an event about itself.
 func (w *Watcher) revisit(d *dir) {
 	d.watched = false
 	switch {
@@ -254,7 +254,7 @@ func (w *Watcher) appear(name string) bool {
 	}
 	w.teams[name] = t
 	w.queue.team(t, s.at)
-	// What its config.json says now is part of the team's appearance.
+	// The current config.json is part of the team's appearance.
 	if c, err := observe(filepath.Join(path, t.config.name), false); err == nil && !w.opts.Tasks {
 		t.config.stamp, t.config.young = c.stamp, c.young()
 	}
@@ -304,7 +304,7 @@ func (w *Watcher) scan(t *team, sweep bool) {
 	w.scanInboxes(t, sweep)
 }
 
-// passes reports whether the files in d, which is unchanged, are not looked at now: events tell of them.
+// passes reports whether to skip the files in d, which is unchanged, because events report their changes.
 func (w *Watcher) passes(d *dir, sweep bool) bool { return sweep && w.quick && !d.polled() }
 
 // scanInboxes looks at the inboxes of a team.
@@ -392,7 +392,7 @@ func (w *Watcher) note(k key, path string, f *file, s observation, c cause, poll
 		waits, open := w.queue.holds(k, s.stamp.id)
 		switch {
 		case c == unlocked:
-			// A reader may have had a part of what was written in place.
+			// A reader may have read part of a write in place.
 			news = f.torn && !waits
 		case f.young && !open:
 			// It changed, or may have, within the tick of the stamp.
@@ -417,8 +417,8 @@ func (w *Watcher) note(k key, path string, f *file, s observation, c cause, poll
 	return news
 }
 
-// visit looks at a directory and watches it. It reports whether its names are to be
-// listed, and whether it exists.
+// visit checks a directory and watches it. It reports whether its names must be listed, and whether it
+// exists.
 func (w *Watcher) visit(d *dir) (changed, ok bool) {
 	limit := w.root.path
 	if d == w.root {
@@ -442,7 +442,7 @@ func (w *Watcher) visit(d *dir) (changed, ok bool) {
 	d.here, d.stamp, d.young = true, s.stamp, s.young()
 	w.dirs[d.path] = d
 	if !d.watched && w.source != nil {
-		// Listed after it is watched: what came before has no event.
+		// Listed after the watch is set: earlier files have no event.
 		if err := w.source.Add(d.path); err == nil {
 			d.watched, changed = true, true
 		} else if isLimit(err) {
@@ -454,7 +454,7 @@ func (w *Watcher) visit(d *dir) (changed, ok bool) {
 	return changed, true
 }
 
-// leave forgets a directory that is not there.
+// leave drops a directory that is gone.
 func (w *Watcher) leave(d *dir) {
 	if !d.here {
 		return

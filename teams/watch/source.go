@@ -2,7 +2,7 @@ package watch
 
 import "github.com/fsnotify/fsnotify"
 
-// source is where kernel events come from. Add and Remove do not wait until events are read.
+// source delivers kernel events. Add and Remove do not wait until events are read.
 type source interface {
 	Add(dir string) error
 	Remove(dir string) error

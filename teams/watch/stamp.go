@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// identity tells files of one name apart, for certain only while one of them is open: a
-// file system uses the number of a deleted file again.
+// identity distinguishes files of the same name, reliably only while one of them is open: a file system
+// reuses the number of a deleted file.
 type identity struct{ device, file uint64 }
 
-// stamp tells versions of one file apart. The zero stamp means that there is no file.
+// stamp distinguishes versions of one file. The zero stamp means that there is no file.
 type stamp struct {
 	id      identity
 	modTime int64 // Unix time in ns
 	size    int64
 }
 
-// tick is the coarsest step of modification times, with some room. Within it a file can
-// change without its stamp.
+// tick is the coarsest step of modification times, with some margin. Within it a file can change without
+// changing its stamp.
 const tick = 20 * time.Millisecond
 
-// observation is one look at a file.
+// observation is the result of checking a file once.
 type observation struct {
 	stamp stamp
 	file  *os.File // nil if it is not kept
 	at    time.Time
 }
 
-// young reports whether the file could still change without its stamp. If its time is far
-// from ours (the file system has another clock), it is not young: otherwise a file with a
-// time in the future would be news for ever.
+// young reports whether the file may still change without changing its stamp. If its time is far from ours
+// (the file system has another clock), it is not young: otherwise a file with a time in the future would seem
+// new for ever.
 func (s observation) young() bool {
 	age := s.at.Sub(time.Unix(0, s.stamp.modTime))
 	return age.Abs() < tick

@@ -16,26 +16,24 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Options says what to watch and how. Only Root is needed.
+// Options configure a watcher. Only Root is required.
 type Options struct {
 	Root string // Claude's directory, which need not exist yet
 
-	// Only, if not nil, says which teams are watched, by the names of their
-	// directories. Run calls it; the answer for a name must not change.
+	// Only, if not nil, selects the teams to watch, by the names of their directories. Run calls it; the
+	// result for a name must not change.
 	Only func(team string) bool
 
-	// Tasks has the lists of tasks watched in place of the teams: the Team of an event is
-	// then a list, and its Inbox a task.
+	// Tasks watches task lists instead of teams: the Team of an event is then a list, and its Inbox a task.
 	Tasks bool
 
-	// EventsAlone leaves out the look at everything every 5 s, so that nothing is done while no event
-	// comes. What the kernel does not report, as on network file systems, is then found with the
-	// next event of its directory, or not at all. Where the kernel refuses a watch, it is polled.
+	// EventsAlone leaves out the check of everything every 5 s, so that an idle watcher does nothing. Changes
+	// that the kernel does not report, as on network file systems, are then found at the next event of their
+	// directory, or never. Directories for which the kernel refuses a watch are polled.
 	EventsAlone bool
 
-	// Warn, if not nil, is called by Run with what makes the watcher slower or blind,
-	// once while it lasts: [ErrLimit], [ErrNoEvents], or a directory that cannot be
-	// read.
+	// Warn, if not nil, receives problems that make the watcher slower or blind, once while they last:
+	// [ErrLimit], [ErrNoEvents], or an unreadable directory.
 	Warn func(error)
 
 	// For tests.
@@ -113,9 +111,9 @@ func New(opts Options) *Watcher {
 	}
 }
 
-// Next waits for the next event, which the caller closes. It may be called from any
-// goroutine, even before Run. An event that waits is returned even if ctx has ended;
-// otherwise the error is the cause of ctx's end, or [ErrStopped] once Run has returned.
+// Next waits for the next event, which the caller must close. It is safe for concurrent use, even before Run.
+// A waiting event is returned even if ctx has ended; otherwise the error is the cause of ctx's end, or
+// [ErrStopped] once Run has returned.
 func (w *Watcher) Next(ctx context.Context) (Event, error) { return w.queue.next(ctx) }
 
 // Run watches until ctx ends, and returns nil then. A second call and an empty root are
@@ -212,7 +210,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// again has the next sweep begin after d. One that is to wait for events alone is for getting them.
+// again schedules the next sweep after d, unless the watcher relies on events alone.
 func (w *Watcher) again(d time.Duration) {
 	if w.opts.EventsAlone && w.source != nil {
 		w.next.Stop()
@@ -264,7 +262,7 @@ func (w *Watcher) disconnect() {
 	}
 }
 
-// rescan looks at everything and sets every watch again.
+// rescan checks everything and sets every watch again.
 func (w *Watcher) rescan() {
 	w.lost, w.last = false, time.Now()
 	for _, d := range w.dirs {
@@ -275,7 +273,7 @@ func (w *Watcher) rescan() {
 	w.scanTop(true, false)
 }
 
-// polling reports whether there is something to poll.
+// polling reports whether anything must be polled.
 func (w *Watcher) polling() bool {
 	if !w.root.here || w.root.polled() || w.top.polled() {
 		return true
@@ -288,7 +286,7 @@ func (w *Watcher) polling() bool {
 	return false
 }
 
-// poll looks at what the kernel says nothing of.
+// poll checks everything that has no kernel events.
 func (w *Watcher) poll() {
 	if w.root.polled() || w.top.polled() || !w.root.here {
 		w.scanTop(false, false)
@@ -304,8 +302,8 @@ func (w *Watcher) poll() {
 	}
 }
 
-// findEventless decides before each sweep which directories have no events: those of which three
-// sweeps in a row found something before any event came.
+// findEventless decides before each sweep which directories have no events: those in which three sweeps in a
+// row found a change before any event arrived.
 func (w *Watcher) findEventless() {
 	limited := false
 	for _, d := range w.dirs {
