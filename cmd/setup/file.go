@@ -15,14 +15,15 @@ import (
 	"teambridge/teams/sharedfile"
 )
 
-// The errors about files that are not changed.
+// Errors about files that are left unchanged.
 var (
 	errDangling   = errors.New("is a symbolic link that leads nowhere")
 	errNotRegular = errors.New("is not a regular file")
 	errChanged    = errors.New("another program has just changed")
 )
 
-// resolve returns the path of the file that is at path, perhaps by a link, and refuses what is there but is not a regular file.
+// resolve returns the real path of the file at path, which may be a link, and refuses anything that is not a
+// regular file.
 func resolve(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,8 +59,8 @@ func readIfAny(path string) ([]byte, error) {
 	return data, err
 }
 
-// replace writes a file whose content was old when it was read, or removes it if data is nil, unless another program has changed it since. The
-// path is not that of a link.
+// replace replaces the content old of a file, or removes the file if data is nil, unless another program has
+// changed it in between. The path must not be that of a link.
 func replace(path string, old, data []byte) error {
 	now, err := readIfAny(path)
 	switch {
@@ -78,7 +79,7 @@ func replace(path string, old, data []byte) error {
 	return atomicfile.Write(path, data)
 }
 
-// same reports whether two files have the same bytes. nil is no file.
+// same reports whether two files have the same bytes. nil means no file.
 func same(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
 
 // invalid is the error about a settings file that is not as expected.
@@ -86,7 +87,8 @@ func invalid(path string, err error) error {
 	return fmt.Errorf("%s: %w; nothing was changed: repair the file by hand, and try again", path, err)
 }
 
-// addition changes the content of a settings file, given what an earlier call has made in it, and returns what is made in it now.
+// addition changes the content of a settings file, given the record of an earlier call, and returns the new
+// record.
 type addition func(data []byte, was []rawjson.Made) ([]byte, []rawjson.Made, error)
 
 // add has a step add something to a settings file. ours says that it was there before in another form, without a record: then
@@ -150,7 +152,7 @@ func orEmpty(data []byte) []byte {
 	return data
 }
 
-// removal takes what a step has added out of a file whose content was old when it was read, and returns what is left.
+// removal removes a step's additions from a file with content old, and returns the rest.
 type removal func(file string, old []byte, r record) ([]byte, error)
 
 // edit is the removal that changes the content of a settings file, given what was made in it.

@@ -22,7 +22,7 @@ type pluginStep struct{ *Setup }
 // errElsewhere means that Claude Code has a plugin of this name that we have not installed.
 var errElsewhere = errors.New("the plugin teambridge of Claude Code comes from elsewhere")
 
-// installed is what Claude Code has.
+// installed is the state of the plugin in Claude Code.
 type installed struct {
 	version string // of the plugin; "": none is installed
 	enabled bool

@@ -32,7 +32,7 @@ type Record struct {
 	Running bool `json:"-"` // a process sends these alerts now
 }
 
-// Problem is why things were not delivered.
+// Problem is why alerts were not delivered.
 type Problem struct {
 	Since   time.Time `json:"since"`
 	Why     string    `json:"why"`

@@ -274,7 +274,7 @@ type sending struct {
 	waitFor
 }
 
-// Sent is what became of a message.
+// Sent is the result of sending a message.
 type Sent struct {
 	ID      string `json:"id"`
 	To      string `json:"to"`

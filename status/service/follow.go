@@ -54,7 +54,7 @@ type sentRow struct {
 	news  int       // the version of the conversation at the last look; -1: never read
 }
 
-// follow adds messages of sender. If it returns true, it will close the sender's team.
+// follow adds messages of sender. If it returns true, the follower will close the sender's team.
 func (f *follower) follow(sender *mail.Sender, sent []mail.Delivered) bool {
 	var list []*sentRow
 	for _, d := range sent {
@@ -95,7 +95,7 @@ func (f *follower) busy() bool {
 	return len(f.items) > 0
 }
 
-// remove drops i, and closes its team after the last message. f.mu is held.
+// remove drops i, and closes its team after its last message. The caller holds f.mu.
 func (f *follower) remove(i *sentRow) {
 	n := slices.Index(f.items, i)
 	if n < 0 {
@@ -378,7 +378,7 @@ func (f *follower) show(ctx context.Context, items []*sentRow) {
 	}
 }
 
-// record records when an agent's model was given a message.
+// record records when an agent's model received a message.
 func (f *follower) record(ctx context.Context, i *sentRow, at time.Time) {
 	if _, err := f.journal.Receipts.Seen(ctx, i.key, at); err != nil {
 		if ctx.Err() == nil {

@@ -432,7 +432,7 @@ func (s *Service) lookAtPanes(ctx context.Context) error {
 // pruneEvery is how often old work is deleted.
 const pruneEvery = time.Hour
 
-// prune deletes the work of agents that is too old, until ctx ends.
+// prune deletes old work of agents, until ctx ends.
 func (s *Service) prune(ctx context.Context) error {
 	now := make(chan struct{}, 1)
 	signals.Send(now)
