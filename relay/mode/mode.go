@@ -1,9 +1,8 @@
 // Package mode describes the settings that an agent works with, and changes of them.
 //
-// A [Mode] is the set of an agent's settings that a message may ask for. Each [Setting] has
-// three states: absent (leave it as it is), default (null in JSON: what the agent does by
-// itself), or a value. A Mode is comparable: two are the same exactly if == says so, which
-// is exactly if [Mode.Hash] does.
+// A [Mode] is the set of settings that a message may request. Each [Setting] has three states: absent (no
+// change), default (null in JSON: the agent's own default), or a value. Modes are comparable: == and
+// [Mode.Hash] always agree.
 package mode
 
 import (
@@ -18,8 +17,8 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// Mode is how an agent is to run, as far as a message may ask for it. The zero
-// value asks for nothing. Modes are comparable with ==, and may be keys of maps.
+// Mode is the requested settings of an agent. The zero value requests nothing. Modes are comparable with ==,
+// and may be keys of maps.
 type Mode struct {
 	PermissionMode     Setting[string]
 	Model              Setting[string]
@@ -133,8 +132,7 @@ func canonical(value json.RawMessage, list bool) ([]byte, error) {
 	return appendList(nil, texts), nil
 }
 
-// Merge returns the mode that m becomes by a change to it: what is absent in
-// change stays as it is in m, everything else is as change says.
+// Merge applies a change to m: settings that are absent in change stay as in m, all others are replaced.
 func (m Mode) Merge(change Mode) Mode {
 	to, from := m.fields(), change.fields()
 	for i := range from {

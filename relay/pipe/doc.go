@@ -1,10 +1,8 @@
-// Package pipe carries values from those who have something to say to an agent
-// to the one loop that says it: a [Queue] that groups what waits by the mode it
-// is to be run in, and a [Stream] that hands values on one by one. What the agent
-// does goes the other way through an [Outbox], which keeps its order.
+// Package pipe carries values from producers to the one loop that feeds an agent: a [Queue] groups waiting
+// values by mode, and a [Stream] passes values on one by one. The agent's output goes the other way through
+// an [Outbox], which keeps its order.
 //
-// A Queue compares modes as they are given. So what is pushed should be the
-// resolved mode, not the change a message asks for:
+// A Queue compares modes literally. So push the resolved mode, not the change that a message requests:
 //
 //	current = current.Merge(change)
 //	err := q.Push(message, current)
@@ -29,9 +27,8 @@
 //     [ErrReset]. A Next that returns an error has taken nothing.
 //   - Pushing n values and taking them out takes time in proportion to n.
 //
-// Not promised: the queue is memory. A caller that may die with a batch in its
-// hands needs a record of its own. One that must prepare for a batch before it
-// takes it uses [Queue.Peek].
+// Not promised: the queue is in memory. A caller that may die with a batch needs its own record. A caller
+// that must prepare before it takes a batch uses [Queue.Peek].
 //
 // # Stream
 //
@@ -46,10 +43,9 @@
 //
 // # Outbox
 //
-// An [Outbox] hands items to a sink, strictly in the order in which they were put
-// in. An item can be held back for a short time, until something that belongs to
-// it is known; later items wait. [Outbox.Release] ends the hold by an id,
-// and may come before the item.
+// An [Outbox] passes items to a sink, strictly in order. An item can be held back for a short time, until
+// related information arrives; later items wait. [Outbox.Release] ends the hold by an id, and may come before
+// the item.
 //
 // An item that the sink refuses is tried again, with growing waits. After the
 // last try it is recorded as skipped, and the next item goes out: a sink that

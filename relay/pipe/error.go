@@ -2,22 +2,20 @@ package pipe
 
 import "errors"
 
-// What the methods of Queue, Stream and Outbox answer, for [errors.Is].
+// Errors of the methods of Queue, Stream and Outbox, for [errors.Is].
 var (
-	// ErrClosed says that the queue or the outbox was closed: to Push, and to
-	// Next once nothing is left in it.
+	// ErrClosed means that the queue or the outbox is closed; Next returns it once nothing is left.
 	ErrClosed = errors.New("closed")
 
-	// ErrReset says to those who waited in Next that the queue was emptied. It
-	// can be used as before.
+	// ErrReset means that the queue was emptied while Next waited. It can be used as before.
 	ErrReset = errors.New("queue was reset")
 
-	// ErrFull says that the value was not taken, for want of room.
+	// ErrFull means that there is no room for the value.
 	ErrFull = errors.New("full")
 
-	// ErrEnded says that the value was not taken: the stream has ended or failed.
+	// ErrEnded means that the stream has ended or failed, so the value was not accepted.
 	ErrEnded = errors.New("stream has ended")
 
-	// ErrBusy says that the stream is being read, or the outbox run, already.
+	// ErrBusy means that another consumer is already reading the stream or running the outbox.
 	ErrBusy = errors.New("another consumer is active")
 )

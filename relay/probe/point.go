@@ -2,29 +2,30 @@ package probe
 
 import "teambridge/teams"
 
-// Answer is what is known of a [Point].
+// Answer is the result for a [Point].
 type Answer int
 
 // The answers.
 const (
-	Unsure Answer = iota // it was not measured
+	Unsure Answer = iota // not measured
 	No
 	Yes
 )
 
 func (a Answer) String() string { return [...]string{"unsure", "no", "yes"}[a] }
 
-// Point is a statement about a Claude Code that teambridge relies on.
+// Point is a statement about Claude Code that teambridge relies on.
 type Point struct {
 	Name string
-	Says string // what is true
-	// What it means for teambridge if it is true, and if it is not.
+	Says string // the statement
+	// The consequence for teambridge if it is true, and if it is not.
 	Yes, No string
-	// If [teams.Oldest] does not do it yet: the last version that was measured without it, and the first one with it.
+	// If [teams.Oldest] does not fulfil it yet: the last version measured without it, and the first one with
+	// it.
 	Without, With teams.Version
 }
 
-// Expected is what is known of a version without a probe. It is Unsure between the two versions that were measured.
+// Expected returns the expected answer for a version. It is Unsure between the two measured versions.
 func (p Point) Expected(v teams.Version) Answer {
 	switch {
 	case p.With == teams.Version{} || v.Compare(p.With) >= 0:

@@ -18,19 +18,19 @@ import (
 	"teambridge/teams"
 )
 
-// Options say what is measured.
+// Options configure a measurement.
 type Options struct {
 	// Command is the program and its first arguments.
 	Command []string
-	// Progress is called with what is being measured.
+	// Progress is called with the name of each step.
 	Progress func(string)
-	// Limit is how long it may take. By default it is [Limit].
+	// Limit is the limit of the whole measurement. The default is [Limit].
 	Limit time.Duration
-	// Quiet is how long nothing has to come until it is taken as not coming. By default it is [Quiet].
+	// Quiet is how long an event must be missing to count as absent. The default is [Quiet].
 	Quiet time.Duration
-	// Step is how long one thing may take. By default it is [Step].
+	// Step is the limit of one step. The default is [Step].
 	Step time.Duration
-	// Hold is how long a lock is held that an agent has to wait for. By default it is [Hold].
+	// Hold is how long a lock is held that an agent must wait for. The default is [Hold].
 	Hold time.Duration
 
 	patience func(point string) time.Duration // if not nil, how long to wait for what decides the point
@@ -46,7 +46,7 @@ const (
 	Hold  = 300 * time.Millisecond
 )
 
-// Found is what was found of a point.
+// Found is the result for a point.
 type Found struct {
 	Point
 	Expected Answer
@@ -54,12 +54,12 @@ type Found struct {
 	Why      string // it was not measured
 }
 
-// Changed reports whether the point is not as expected.
+// Changed reports whether the result differs from the expected one.
 func (f Found) Changed() bool {
 	return f.Expected != Unsure && f.Found != Unsure && f.Expected != f.Found
 }
 
-// Unmeasured reports whether something is expected of the point, and nothing was found.
+// Unmeasured reports whether a result was expected and none was found.
 func (f Found) Unmeasured() bool { return f.Expected != Unsure && f.Found == Unsure }
 
 // Result is what was found.
@@ -80,8 +80,8 @@ func (r Result) Unmeasured() []Found {
 	return slices.DeleteFunc(slices.Clone(r.Points), func(f Found) bool { return !f.Unmeasured() })
 }
 
-// Confirm returns the result with those changes alone that a second run has found, too. A busy machine can
-// make a program look as if it did not do what it does.
+// Confirm returns the result without the changes that a second run did not find. On a busy machine, a program
+// can seem not to do what it does.
 func (r Result) Confirm(again Result) Result {
 	r.Took += again.Took
 	r.Points = slices.Clone(r.Points)
@@ -272,7 +272,7 @@ func (b *bench) version() (teams.Version, error) {
 	return v, nil
 }
 
-// is notes what was found of a point. What was found first counts.
+// is records the result for a point. Only the first one counts.
 func (b *bench) is(point string, so bool) {
 	a := No
 	if so {
@@ -281,7 +281,7 @@ func (b *bench) is(point string, so bool) {
 	b.note(point, outcome{is: a})
 }
 
-// cannot notes why a point was not measured.
+// cannot records why a point was not measured.
 func (b *bench) cannot(err error, points ...string) {
 	for _, p := range points {
 		b.note(p, outcome{why: err.Error()})
@@ -296,7 +296,7 @@ func (b *bench) note(point string, o outcome) {
 	}
 }
 
-// wait asks until it is so. The error says what did not come.
+// wait polls until so reports true. The error names the missing event.
 func (b *bench) wait(limit time.Duration, what string, so func() bool) error {
 	ctx, cancel := context.WithTimeoutCause(b.ctx, limit, fmt.Errorf("%s did not come within %s", what, limit))
 	defer cancel()
@@ -312,7 +312,7 @@ func (b *bench) wait(limit time.Duration, what string, so func() bool) error {
 	return nil
 }
 
-// hears reports whether that comes which decides a point. If it is expected, it has longer.
+// hears reports whether the event that decides a point arrives. An expected one gets more time.
 func (b *bench) hears(point string, expected bool, so func() bool) bool {
 	limit := b.o.Quiet
 	if expected {
@@ -321,7 +321,7 @@ func (b *bench) hears(point string, expected bool, so func() bool) bool {
 	return b.wait(b.patience(point, limit), "it", so) == nil
 }
 
-// patience is how long to wait for what decides a point.
+// patience returns how long to wait for the event that decides a point.
 func (b *bench) patience(point string, limit time.Duration) time.Duration {
 	if b.o.patience != nil && point != "" {
 		return b.o.patience(point)
@@ -342,23 +342,23 @@ func (b *bench) asked(limit time.Duration, agent, marker string) (model.Request,
 	return r, nil
 }
 
-// whole reports whether a request has a marker in what is new, wherever it stands.
+// whole reports whether the new part of a request contains a marker.
 func whole(r model.Request, marker string) bool {
 	return slices.ContainsFunc(r.Uncut, func(s string) bool { return strings.Contains(s, marker) })
 }
 
-// hook is asked for the answer to a request, once, before the script is. Nil leaves the answer to the script.
+// hook answers a request once, ahead of the script. Nil leaves the answer to the script.
 type hook struct {
 	match func(model.Request) bool
 	do    func(model.Request) *model.Answer
 }
 
-// before lets do run before the model answers what has the marker.
+// before calls do before the model answers the request with the marker.
 func (b *bench) before(marker string, do func()) {
 	b.answer(func(r model.Request) bool { return r.Has(marker) }, func(model.Request) *model.Answer { do(); return nil })
 }
 
-// answer lets do answer the next request that matches.
+// answer lets do answer the next matching request.
 func (b *bench) answer(match func(model.Request) bool, do func(model.Request) *model.Answer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

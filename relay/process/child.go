@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Child is a program that we have started, with pipes of our own: Wait of exec waits for whoever
-// else holds those of exec.
+// Child is a started program with its own pipes: those of package exec make Wait wait for every other holder.
 type Child struct {
 	Predecessor
 	Stdin          *os.File // nil unless it was asked for
@@ -66,8 +65,8 @@ func (c *Child) Wait() error {
 	return err
 }
 
-// Drain waits for those who read what it printed, after its exit, and closes its pipes. Others may
-// hold them open: what is in them is read, and the reading ends after d.
+// Drain waits for the readers of its output after its exit, and closes its pipes. Other processes may hold
+// these open: what is in them is read, for at most d.
 func (c *Child) Drain(d time.Duration, reading *sync.WaitGroup) {
 	late := time.Now().Add(d)
 	_, _ = c.Stdout.SetReadDeadline(late), c.Stderr.SetReadDeadline(late)
@@ -77,7 +76,7 @@ func (c *Child) Drain(d time.Duration, reading *sync.WaitGroup) {
 	closeAll(c.Stdout, c.Stderr)
 }
 
-// Signal does something to its group as long as the program is there.
+// Signal calls do with its group, if the program still runs.
 func (c *Child) Signal(do func(group int) error) {
 	select {
 	case <-c.gone:
@@ -86,10 +85,10 @@ func (c *Child) Signal(do func(group int) error) {
 	}
 }
 
-// Within reports whether the program has exited in that time.
+// Within reports whether the program exits within that time.
 func (c *Child) Within(ctx context.Context, d time.Duration) bool { return Within(ctx, c.gone, d) }
 
-// Within reports whether a channel was closed in that time.
+// Within reports whether a channel is closed within that time.
 func Within(ctx context.Context, closed <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

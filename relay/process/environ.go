@@ -19,9 +19,8 @@ func Lookup(env []string, name string) (value string, ok bool) {
 	return "", false
 }
 
-// With returns the processes but this one that have an entry "NAME=value" in their environment, as
-// far as they can be asked; none where there is no /proc. What a program starts has its
-// environment, in whatever group or session it is.
+// With returns all other readable processes with an entry "NAME=value" in their environment; none without
+// /proc. Descendants inherit the environment, in whatever group or session they are.
 func With(entry string) (pids []int) {
 	for pid, env := range environments {
 		if slices.Contains(env, entry) {
@@ -61,8 +60,8 @@ func environments(yield func(pid int, env []string) bool) {
 // goneWithin is how long processes that were killed may take to be gone.
 const goneWithin = 10 * time.Second
 
-// KillWith kills those processes, and what they start meanwhile, and returns once they are gone. After 10 s it returns those that are
-// left.
+// KillWith kills those processes and any that they start meanwhile, and returns when they are gone. After 10
+// s it returns those that are left.
 func KillWith(entry string) (left []int) {
 	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		if left = With(entry); len(left) == 0 || time.Since(start) > goneWithin {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// GiveBack gives the system back what this process does not need to wait: 13 MiB become 5. What of the program was only needed
-// to begin is read again if it is needed again.
+// GiveBack returns memory to the system that a waiting process does not need: 13 MiB become 5. Parts of the
+// program that were only needed to start are read again if necessary.
 func GiveBack() {
 	debug.FreeOSMemory()
 	own, err := os.Executable()

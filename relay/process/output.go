@@ -23,9 +23,9 @@ func NewLines(r io.Reader, limit int) *Lines {
 // headOfLong is how much of a line over the limit is kept.
 const headOfLong = 200
 
-// Next returns a line without its newline, valid until the next call, and its size. A line over the
-// limit is read to its end; of it the beginning is returned, so that its size is more than its
-// bytes. The error is io.EOF, or that of the reader, with the bytes before it.
+// Next returns a line without its newline, valid until the next call, and its size. Of a line over the limit
+// only the beginning is returned, so that its size exceeds its bytes. The error is io.EOF, or the reader's,
+// with the bytes before it.
 func (l *Lines) Next() (line []byte, size int64, err error) {
 	l.line = l.line[:0]
 	for {

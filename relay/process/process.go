@@ -1,5 +1,5 @@
-// Package process starts programs as groups, and finds and ends what an earlier process
-// of ours has left behind.
+// Package process starts programs as groups, and finds and ends processes that an earlier process of ours has
+// left behind.
 package process
 
 import (
@@ -12,14 +12,14 @@ import (
 	"teambridge/relay/agent"
 )
 
-// ErrUnverified says that this system does not tell whether the process of that id is the one meant.
+// ErrUnverified means that this system cannot distinguish the process from another with its id.
 var ErrUnverified = errors.New("process cannot be told from another with its id")
 
-// Predecessor names a process that may outlive who started it.
+// Predecessor identifies a process that may outlive its starter.
 type Predecessor agent.Process
 
-// Alive reports whether the process runs. A zombie does not; neither does another process that got its id. Where this
-// system does not tell when a process started, one of that id is [ErrUnverified].
+// Alive reports whether the process runs. Neither a zombie nor another process that reuses the id counts. On
+// systems that do not report when a process started, a process with the id is [ErrUnverified].
 func (d Predecessor) Alive() (bool, error) {
 	if d.PID <= 0 {
 		return false, nil
@@ -39,7 +39,7 @@ func (d Predecessor) Wait(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// Not being sure is a reason to wait on.
+		// If it is unsure, keep waiting.
 		if alive, err := d.Alive(); !alive {
 			return err
 		}

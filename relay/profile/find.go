@@ -11,15 +11,14 @@ import (
 	"strings"
 )
 
-// Ref names a profile, and where it is looked for. The zero Ref is none.
+// Ref names a profile and where to look for it. The zero Ref names none.
 type Ref struct {
 	Name string
 	Dir  string // the project: the directory that the agent works in
 	Root string // the Claude directory
 }
 
-// Load reads the profile as it is now. The error is a *[NotFoundError] if there is none of
-// that name.
+// Load reads the current profile. The error is a *[NotFoundError] if there is none of that name.
 func (r Ref) Load() (*Profile, error) {
 	if err := checkName(r.Name); err != nil {
 		return nil, fmt.Errorf("profile: %w", err)
@@ -36,7 +35,7 @@ func (r Ref) Load() (*Profile, error) {
 		case e.Name != r.Name && (e.Err == nil || e.Name != "" || strings.TrimSuffix(filepath.Base(e.Path), ".md") != r.Name):
 		case e.Err != nil:
 			return nil, &FileError{e.Path, e.Err}
-		default: // the nearest one; the project goes before the user
+		default: // the nearest one; the project precedes the user
 			return e.Profile, nil
 		}
 	}
@@ -46,8 +45,8 @@ func (r Ref) Load() (*Profile, error) {
 // NotFoundError says that no directory has a profile.
 type NotFoundError struct {
 	Name string
-	Dirs []string // that were looked in
-	Err  error    // what could not be read there; nil if all was
+	Dirs []string // the searched directories
+	Err  error    // read errors there; nil if there were none
 }
 
 func (e *NotFoundError) Error() string {
@@ -60,7 +59,7 @@ func (e *NotFoundError) Error() string {
 
 func (e *NotFoundError) Unwrap() error { return e.Err }
 
-// FileError says why a file is not used.
+// FileError is why a file cannot be used.
 type FileError struct {
 	Path string
 	Err  error
@@ -73,12 +72,12 @@ func (e *FileError) Unwrap() error { return e.Err }
 
 // Entry is a file in a directory of profiles.
 type Entry struct {
-	*Profile        // of a file that cannot be used, as much as is known
-	HiddenBy string // the path of the profile that is used in its place
-	Err      error  // why it cannot be used; nil if it can
+	*Profile        // incomplete if the file cannot be used
+	HiddenBy string // the path of the profile that takes precedence
+	Err      error  // why the file cannot be used; nil if it can
 }
 
-// List returns what the directories have, those first that go before the others.
+// List returns the profiles in the directories, in order of precedence.
 func List(dirs []string) []Entry {
 	var all []Entry
 	chosen := map[string]string{}
@@ -111,9 +110,9 @@ func List(dirs []string) []Entry {
 	return all
 }
 
-// Dirs returns the directories in which profiles are looked for, the first one first: that of
-// the project, those of the directories above it up to the top of its repository, and that of
-// the user. The home directory and what is above it have none, as for Claude Code.
+// Dirs returns the directories in which profiles are searched, in order: the project's, those of its parent
+// directories up to the top of its repository, and the user's. As in Claude Code, the home directory and its
+// parents have none.
 func Dirs(dir, root string) ([]string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -155,7 +154,7 @@ func read(dir string) []Entry {
 
 type walker struct {
 	entries []Entry
-	left    int // files and directories that may still be looked at
+	left    int // how many more files and directories may be read
 }
 
 func (w *walker) add(path string, p *Profile, err error) {

@@ -14,9 +14,9 @@
 // The name is the one in the front matter, not that of the file. Keys that this package does
 // not know are ignored, since Claude Code has more of them.
 //
-// A profile is for an agent that may do no more than it says, so whatever could be read in
-// two ways is refused: versions of Claude Code disagree about such files, and some then run
-// the agent with all tools. What was measured is in the contract, in the section "Profiles".
+// A profile limits what an agent may do, so ambiguous files are refused: versions of Claude Code disagree
+// about them, and some then run the agent with all tools. The measurements are in the contract, in the
+// section "Profiles".
 //
 // Files may come from anybody whose repository was cloned. Their size, the size of the front
 // matter, and the number of files are limited; aliases are not followed.
@@ -48,20 +48,20 @@ const (
 	maxNesting = 200
 )
 
-// Profile is what an agent is to be.
+// Profile is the definition of an agent.
 type Profile struct {
 	Name        string
 	Description string
-	Tools       []string // that the agent has, as Claude Code names them; nil is all, empty is none
-	Disallowed  []string // tools that it does not have
-	Model       string   // as the file has it; empty is what the runtime uses by itself
+	Tools       []string // the agent's tools, by Claude Code's names; nil is all, empty is none
+	Disallowed  []string // tools to leave out
+	Model       string   // as written in the file; empty for the runtime's default
 	Prompt      string   // the system prompt; empty means the runtime's own
 
 	Path string // of the file
 }
 
-// ProviderModel returns the parts of a model that is named as "provider/model". Other names,
-// such as "sonnet", mean something to Claude Code alone.
+// ProviderModel splits a model of the form "provider/model". Other names, such as "sonnet", are known only to
+// Claude Code.
 func (p *Profile) ProviderModel() (provider, model string, ok bool) {
 	provider, model, ok = strings.Cut(p.Model, "/")
 	return provider, model, ok && provider != "" && model != ""
@@ -72,8 +72,8 @@ func (p *Profile) Has(tool string) bool {
 	return (p.Tools == nil || slices.Contains(p.Tools, tool)) && !slices.Contains(p.Disallowed, tool)
 }
 
-// Parse reads a profile from the content of a file. With an error, the profile has the name
-// that the file gives, if that can be read.
+// Parse parses the content of a file. With an error, the profile has the file's name for it, if that can be
+// read.
 func Parse(data []byte) (*Profile, error) {
 	p := &Profile{}
 	switch {
@@ -179,7 +179,7 @@ func checkName(name string) error {
 	return checkWord("name", name)
 }
 
-// checkWord checks what becomes an argument of a command.
+// checkWord checks a text that becomes an argument of a command.
 func checkWord(what, s string) error {
 	switch {
 	case len(s) > maxName:

@@ -15,14 +15,14 @@ import (
 // value returns the value of a key of the front matter; nil if the key is missing.
 type value []ast.Node
 
-// parseYAML reads a front matter. Nothing is decoded: the values that are looked at are
-// taken from the tree, so that no alias of the others is expanded.
+// parseYAML parses a front matter. It takes the needed values from the syntax tree and decodes nothing, so
+// that no alias is expanded.
 func parseYAML(text string) (map[string]value, error) {
 	keys, err := parseMapping(text)
 	if err == nil {
 		return keys, nil
 	}
-	// Many descriptions are texts with a colon, which is not YAML. Claude Code reads them.
+	// Many descriptions contain a colon, which is not valid YAML. Claude Code accepts them.
 	if quoted := quotePlain(text); quoted != text {
 		if keys, more := parseMapping(quoted); more == nil {
 			return keys, nil
@@ -91,7 +91,7 @@ func quotePlain(text string) string {
 	})
 }
 
-// text is a text, or nothing if the key is missing.
+// text returns the value as a text; "" if the key is missing.
 func (v value) text() (string, error) {
 	if len(v) == 0 {
 		return "", nil
@@ -108,7 +108,7 @@ func (v value) text() (string, error) {
 	}
 }
 
-// list is a list of tools: nil if the key is missing, or if it names all.
+// list returns the value as a list of tools: nil if the key is missing, or if it names all tools.
 func (v value) list() ([]string, error) {
 	if len(v) == 0 {
 		return nil, nil

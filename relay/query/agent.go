@@ -10,17 +10,17 @@ import (
 	"teambridge/relay/agent"
 )
 
-// running is an agent that runs.
+// running is a running agent.
 type running struct {
-	config  string // what it was started for
+	config  string // the configuration that it was started with
 	runtime agent.Runtime
 	agent   agent.Agent
-	events  chan agent.Event // what it tells; closed when it has ended
+	events  chan agent.Event // its events; closed when it has ended
 	reused  bool             // for another query than the one it was started for
-	done    func() error     // removes what it needed
+	done    func() error     // removes its temporary files
 }
 
-// config is what an agent is started for, as text.
+// config returns the agent's configuration as text, to compare.
 func (in Input) config() (string, error) {
 	in.Prompt, in.SessionID, in.StreamingInput = "", "", false
 	data, err := json.Marshal(in)
@@ -47,7 +47,7 @@ func (q *query) start(ctx context.Context, id, config string) (_ *running, err e
 			return nil, fmt.Errorf("query: session %s in %s: %w", id, dir, err)
 		}
 	}
-	// ctx ends the start, and not the agent: that is interrupted first.
+	// ctx limits only the start: a running agent is interrupted before it is ended.
 	life, kill := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, kill)
 	proc, err := runtime.Start(life, id, q.in.mode(runtime))
@@ -66,7 +66,7 @@ func (q *query) start(ctx context.Context, id, config string) (_ *running, err e
 	return r, nil
 }
 
-// exists returns [ErrNoSession] if a conversation is not there.
+// exists returns [ErrNoSession] if a conversation does not exist.
 func exists(ctx context.Context, runtime agent.Runtime, id string) error {
 	for _, err := range runtime.Conversation(ctx, id, time.Time{}, true) {
 		return err
@@ -74,7 +74,7 @@ func exists(ctx context.Context, runtime agent.Runtime, id string) error {
 	return ErrNoSession
 }
 
-// end ends the agent, and gives what it still tells to take, which may be nil.
+// end ends the agent, and passes its remaining events to take, which may be nil.
 func (r *running) end(g agent.Grace, take func(agent.Event)) error {
 	ended := make(chan error, 1)
 	go func() { ended <- r.agent.End(context.Background(), g) }()

@@ -30,8 +30,7 @@ func (in Input) architecture() (runtimes.Kind, error) {
 	return kind, nil
 }
 
-// mode is what an agent of a runtime starts with. Settings that the command names count, if
-// the input does not have them.
+// mode returns the agent's initial mode. The input takes precedence over settings in the command.
 func (in Input) mode(r agent.Runtime) mode.Mode {
 	m := mode.Mode{PermissionMode: mode.Set(cmp.Or(in.PermissionMode, "default"))}
 	if in.PermissionMode == "" {
@@ -43,7 +42,7 @@ func (in Input) mode(r agent.Runtime) mode.Mode {
 	return m
 }
 
-// denial is the answer to an agent that may not use a tool.
+// denial returns the reason for denying a tool.
 func (in Input) denial() string {
 	if len(in.Tools) == 0 {
 		return agent.Nobody
@@ -51,7 +50,7 @@ func (in Input) denial() string {
 	return agent.Nobody + " These tools may be used: " + strings.Join(in.Tools, ", ")
 }
 
-// open returns how agents are run for the input. done removes what that needs.
+// open returns the runtime for the input. done removes what it needed.
 func (q *query) open(ctx context.Context, dir string) (r agent.Runtime, done func() error, err error) {
 	in, o := q.in, q.client.options
 	kind, err := in.architecture()
@@ -94,7 +93,7 @@ func (q *query) open(ctx context.Context, dir string) (r agent.Runtime, done fun
 		l.State = filepath.Join(cache, "teambridge")
 	}
 	if len(in.MCPServers) > 0 {
-		// A file, since everybody can see the command line of a process.
+		// In a file, since everybody can read the command line of a process.
 		if l.MCPConfig, err = mcpConfig(in.MCPServers); err != nil {
 			return nil, nil, err
 		}
@@ -128,7 +127,7 @@ func mcpConfig(servers map[string]MCPServer) (path string, err error) {
 	}
 	_, err = f.Write(data)
 	if err = cmp.Or(err, f.Close()); err != nil {
-		_ = os.Remove(f.Name()) // it is of no use
+		_ = os.Remove(f.Name()) // the file is incomplete
 		return "", fmt.Errorf("query: %w", err)
 	}
 	return f.Name(), nil

@@ -14,7 +14,7 @@ import (
 	"teambridge/relay/process"
 )
 
-// Options say which programs agents are. The zero value is a good default.
+// Options say which programs to run as agents. The zero value is a good default.
 type Options struct {
 	Claude     []string  // the command of Claude Code; empty: claude
 	ClaudeRoot string    // the directory of Claude Code; empty: $CLAUDE_CONFIG_DIR, else ~/.claude
@@ -33,9 +33,8 @@ func (o Options) lookup(name string) (string, bool) {
 	return process.Lookup(o.Env, name)
 }
 
-// Client runs queries. An agent is started for the first query of a session, and is kept for
-// the next one until Close; of idle agents, the last 8 are kept. A client is safe for
-// concurrent use.
+// Client runs queries. It starts an agent for the first query of a session, and keeps it for later ones until
+// Close; it keeps at most 8 idle agents. A client is safe for concurrent use.
 type Client struct {
 	options Options
 	closing context.Context // ends with Close
@@ -70,16 +69,14 @@ func New(options Options) *Client {
 	return c
 }
 
-// Query asks an agent. The query runs while the returned sequence is ranged over, each time
-// again. See the package comment for what the sequence has.
+// Query asks an agent. Each range over the returned sequence runs the query. The package comment describes
+// the events.
 //
-// With in.StreamingInput the agent is given the messages of more, each when the turn of the
-// one before has ended; the query ends when more has ended, and the last turn. more runs in a
-// goroutine of its own, which ends when more returns or next yields a message. Otherwise, more
-// is not used and may be nil.
+// With in.StreamingInput the agent gets the messages of more, each after the turn of the one before; the
+// query ends after the turn of the last one. more runs in its own goroutine, which ends when more returns or
+// next yields a message. Otherwise, more is unused and may be nil.
 //
-// The end of ctx interrupts the turn and ends the agent; the result is [Interrupted] then, and
-// the error that of ctx.
+// The end of ctx interrupts the turn and ends the agent; the result is then [Interrupted], with ctx's error.
 func (c *Client) Query(ctx context.Context, in Input, more iter.Seq[Message]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		q := &query{client: c, in: in, yield: yield, seen: map[string]bool{}}
@@ -87,8 +84,7 @@ func (c *Client) Query(ctx context.Context, in Input, more iter.Seq[Message]) it
 	}
 }
 
-// Close interrupts the queries that run, and ends the agents that are idle. Queries that are
-// begun later fail with [ErrClosed].
+// Close interrupts running queries and ends idle agents. Later queries fail with [ErrClosed].
 func (c *Client) Close() error {
 	c.cancel(ErrClosed)
 	c.mu.Lock()
@@ -108,8 +104,7 @@ func (c *Client) Close() error {
 	return errors.Join(errs...)
 }
 
-// acquire waits until no other query uses a session, and returns it with its agent; nil if
-// none runs.
+// acquire waits for exclusive use of a session, and returns it with its agent; nil if none runs.
 func (c *Client) acquire(ctx context.Context, id string) (*session, *running, error) {
 	c.mu.Lock()
 	s := c.sessions[id]
@@ -135,15 +130,15 @@ func (c *Client) acquire(ctx context.Context, id string) (*session, *running, er
 	return s, r, nil
 }
 
-// leave is the end of a use, or of the wait for it. c.mu is held.
+// leave ends a use of a session, or the wait for it. The caller holds c.mu.
 func (c *Client) leave(s *session) {
 	if s.users--; s.users == 0 && s.idle == nil {
 		delete(c.sessions, s.id)
 	}
 }
 
-// release gives a session back, with an agent that the next query can use, or nil. It ends
-// an agent that is one too many.
+// release returns a session, with an agent for the next query, or nil. It ends the oldest idle agent if there
+// are too many.
 func (c *Client) release(s *session, r *running) error {
 	c.mu.Lock()
 	var extra *session

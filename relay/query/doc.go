@@ -1,6 +1,5 @@
-// Package query asks an agent something, and tells what it says and does until it is done.
-// It needs no team: a query starts an agent, or uses one that runs, gives it a prompt, and
-// follows its turn.
+// Package query sends a prompt to an agent and yields the events of its turn. It needs no team: a query
+// starts an agent, or reuses a running one.
 //
 //	client := query.New(query.Options{})
 //	defer client.Close()
@@ -15,10 +14,10 @@
 //
 // # Events
 //
-// Each event has one of three things: an envelope of the session protocol, for all that the
-// agent is told, says and does; an error; or, last and exactly once, the result. The error of
-// the pair with the result is nil if each turn was completed. All other pairs have a nil
-// error. If the loop is left early, the turn is interrupted and the agent ends.
+// Each event is one of three things: an envelope of the session protocol, for the agent's input and output;
+// an error; or, last and exactly once, the result. The error of the pair with the result is nil if each turn
+// was completed. All other pairs have a nil error. If the loop is left early, the turn is interrupted and the
+// agent ends.
 //
 // # Sessions
 //
@@ -29,14 +28,13 @@
 //
 // # Permissions
 //
-// An agent runs in the permission mode that the input asks for, and in "default" if it asks
-// for none, whatever the agent's settings say. It has the mode bypassPermissions only if
-// that is asked for. What the mode leaves open is denied, with a reason that the agent can
-// read, unless [Input].Tools has the tool.
+// An agent runs in the permission mode that the input asks for, and in "default" if it asks for none,
+// whatever the agent's settings say. It gets the mode bypassPermissions only on request. Tool uses that the
+// mode leaves open are denied, with a reason for the agent, unless [Input].Tools lists the tool.
 //
 // # What is not promised
 //
-// A query is not recorded. If this process is killed, its agent finishes the turn, if it can,
-// and nobody learns its answer but the session; OpenCode's server is killed too, on Linux.
-// Messages that the agent did not get are lost.
+// A query is not recorded. If this process is killed, its agent finishes the turn if it can, and its answer
+// is only in the session; on Linux, OpenCode's server is killed, too. Messages that the agent has not
+// received are lost.
 package query

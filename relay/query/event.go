@@ -8,9 +8,9 @@ import (
 	"teambridge/relay/wire"
 )
 
-// Event is one thing that a query tells. One of its fields is set.
+// Event is one event of a query. One of its fields is set.
 type Event struct {
-	Envelope *wire.Envelope // what the agent was told, said or did
+	Envelope *wire.Envelope // input or output of the agent
 	Error    *Failure       // what went wrong
 	Result   *Result        // how the query ended: the last event
 }
@@ -51,25 +51,25 @@ const (
 
 // Result is how a query ended.
 type Result struct {
-	Text      string      `json:"text"`      // what the agent said last
-	SessionID string      `json:"sessionId"` // of [Input], to go on with; empty: there is no session
+	Text      string      `json:"text"`      // the agent's last text
+	SessionID string      `json:"sessionId"` // for the [Input] of a later query; empty if there is no session
 	Status    Status      `json:"status"`
 	Failure   string      `json:"failure,omitempty"` // why it failed or was interrupted
 	Turns     int         `json:"turns"`             // that were begun
-	Usage     *wire.Usage `json:"usage,omitempty"`   // of all turns; nil if the agent did not tell
+	Usage     *wire.Usage `json:"usage,omitempty"`   // of all turns; nil if the agent did not report it
 }
 
 // The errors of a query, besides *[InputError], *[TurnError] and that of its context.
 var (
-	// ErrNoSession says that there is no session of that id, or not for that directory.
+	// ErrNoSession means that there is no session with that id, or not in that directory.
 	ErrNoSession = errors.New("no such session")
-	// ErrClosed says that the client was closed.
+	// ErrClosed means that the client was closed.
 	ErrClosed = errors.New("the client was closed")
-	// ErrAgentEnded says that the agent ended in the middle of a query.
+	// ErrAgentEnded means that the agent ended in the middle of a query.
 	ErrAgentEnded = errors.New("the agent ended in the middle of the query")
 )
 
-// TurnError says that a turn of the agent failed.
+// TurnError means that a turn of the agent failed.
 type TurnError struct {
 	Reason string // the agent's words
 }

@@ -17,7 +17,7 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// Input is what to ask, and how the agent is to run. A zero field is the default.
+// Input is a question and how to run the agent. A zero field means the default.
 type Input struct {
 	// Prompt is the first message to the agent. It may be empty if StreamingInput is set.
 	Prompt string `json:"prompt"`
@@ -26,27 +26,25 @@ type Input struct {
 	Architecture string `json:"architecture,omitempty"`
 	// Model is a name that the kind of agent knows.
 	Model string `json:"model,omitempty"`
-	// SessionID is the session to go on with; empty: a new one.
+	// SessionID is the session to continue; empty for a new one.
 	SessionID string `json:"sessionId,omitempty"`
 	// Cwd is the directory that the agent works in; empty: that of this process.
 	Cwd string `json:"cwd,omitempty"`
 	// MCPServers are started in addition to those that the agent is configured with. They
 	// are refused for opencode, which gives sessions no tools of MCP servers (1.18.33).
 	MCPServers map[string]MCPServer `json:"mcpServers,omitempty"`
-	// Tools are the names of all tools that the agent has, as its kind spells them, such as
-	// Read for claude and read for opencode. It may use them without being asked, except
-	// for what only a person can decide, as any use of a tool in plan mode. Nil: the agent
-	// has its usual tools, and what its permission mode leaves open is denied.
-	//
-	// Claude Code: the list is its flag --tools, which is about built-in tools, and what
-	// its questions are answered by. Tools of MCP servers stay visible, and uses of those
-	// that are not in the list are denied. OpenCode: the list becomes rules that allow
-	// these and deny all others, which are not offered to the model then. write and
-	// apply_patch are covered by the rule edit, and come with it.
-	Tools []string `json:"tools,omitzero"`
-	// Profile is the name of a profile, which has a prompt, tools and a model for the agent; see
-	// package profile. It takes the place of Tools. What its tools need permission for is
+	// Tools are the names of all tools that the agent has, as its kind spells them, such as Read for claude
+	// and read for opencode. It may use them without asking, except where only a person can decide, as on any
+	// tool in plan mode. Nil means the usual tools; uses that the permission mode leaves open are then
 	// denied.
+	//
+	// Claude Code gets the list as its flag --tools, which concerns built-in tools, and its permission
+	// requests are decided by the list. Tools of MCP servers stay visible, but uses of unlisted ones are
+	// denied. OpenCode gets rules that allow the listed tools and deny, and so hide from the model, all
+	// others. write and apply_patch are covered by the rule edit, and come with it.
+	Tools []string `json:"tools,omitzero"`
+	// Profile is the name of a profile, which has a prompt, tools and a model for the agent; see package
+	// profile. It replaces Tools. Uses of its tools that need permission are denied.
 	Profile string `json:"profile,omitempty"`
 	// PermissionMode is one that the kind of agent knows; empty: default.
 	PermissionMode string `json:"permissionMode,omitempty"`
@@ -89,9 +87,9 @@ func invalid(key, format string, args ...any) error {
 	return &InputError{Key: key, Err: fmt.Errorf(format, args...)}
 }
 
-// ParseInput reads an input from a JSON object. It is strict, since a misspelled key would
-// let an agent do more than was asked for: unknown keys, repeated ones, and values of another
-// type are refused, each by name. The error is an *[InputError].
+// ParseInput parses an input from a JSON object. It is strict, since a misspelled key could let an agent do
+// more than intended: it refuses unknown keys, repeated keys, and values of the wrong type, naming each. The
+// error is an *[InputError].
 func ParseInput(data []byte) (Input, error) {
 	var in Input
 	servers := map[string]json.RawMessage{}
@@ -136,7 +134,7 @@ func ParseMessage(data []byte) (Message, error) {
 	return Message{Text: *prompt}, nil
 }
 
-// field is a key of an object, and a pointer to where its value belongs.
+// field is a key of an object, and a pointer to its value.
 type field struct {
 	key string
 	to  any

@@ -15,7 +15,7 @@ import (
 	"teambridge/relay/wire"
 )
 
-// query is one that runs.
+// query is a running query.
 type query struct {
 	client *Client
 	in     Input
@@ -25,16 +25,16 @@ type query struct {
 	run    *running // nil: the agent has ended
 	result Result
 	seen   map[string]bool // ids of envelopes
-	missed bool            // there is more in the conversation than the agent told in this turn
-	failed error           // of the first turn that failed, which has been told
-	left   bool            // the loop was left: nothing can be told any more
+	missed bool            // the conversation has more of this turn than the agent's events
+	failed error           // the error of the first failed turn, already reported
+	left   bool            // the loop was left: nothing more can be yielded
 	cut    bool            // ctx has ended, or the loop was left
 }
 
 // errLeft ends a query whose loop was left.
 var errLeft = errors.New("the loop was left")
 
-// conclude tells how the query ended.
+// conclude yields the result of the query.
 func (q *query) conclude(err error) {
 	if q.left {
 		return
@@ -93,8 +93,7 @@ func (q *query) do(ctx context.Context, more iter.Seq[Message]) (err error) {
 	return err
 }
 
-// converse gives the agent the prompt and the messages. It starts the agent, if there is
-// none that can be used.
+// converse sends the prompt and the messages to the agent. It starts an agent if it cannot reuse one.
 func (q *query) converse(ctx context.Context, config string, more iter.Seq[Message]) (err error) {
 	if q.run != nil {
 		q.run.reused = true
@@ -144,7 +143,7 @@ func (q *query) converse(ctx context.Context, config string, more iter.Seq[Messa
 	}
 }
 
-// pull gives the messages of a sequence, which may wait for them for long, until ctx ends.
+// pull sends the messages of a sequence, which may block for long, until ctx ends.
 func pull(ctx context.Context, more iter.Seq[Message]) <-chan Message {
 	messages := make(chan Message)
 	go func() {
@@ -177,7 +176,7 @@ func (q *query) next(ctx context.Context, text string) error {
 	return nil
 }
 
-// turn gives the agent a text, and follows its turn to the end.
+// turn sends a text to the agent, and follows its turn to the end.
 func (q *query) turn(ctx context.Context, text string) error {
 	id, began := uuid.NewString(), time.Now()
 	line, err := q.run.runtime.Encode(id, text)
@@ -225,8 +224,8 @@ func (q *query) turn(ctx context.Context, text string) error {
 	}
 }
 
-// send gives the agent a line. One that has ended since the last query is started again; the
-// line has an id, under which it is run once.
+// send sends a line to the agent. If the agent has ended since the last query, it is started again; the line
+// has an id, under which it runs once.
 func (q *query) send(ctx context.Context, line []byte) error {
 	err := q.run.agent.Send(ctx, line)
 	if err == nil || !q.run.reused || ctx.Err() != nil {
@@ -267,7 +266,7 @@ func (q *query) progress(id string, e agent.Event) (over bool, err error) {
 	return false, nil
 }
 
-// take yields what an event has. It reports whether to continue.
+// take yields the content of an event. It reports whether to continue.
 func (q *query) take(e agent.Event) bool {
 	if e.Start != nil && e.Start.Session != "" {
 		q.result.SessionID = e.Start.Session
@@ -300,8 +299,8 @@ func (q *query) emit(e Event) bool {
 	return !q.left
 }
 
-// readMissed tells what a turn has in the conversation that the agent has not told, such as
-// lines that are longer than is read.
+// readMissed yields the parts of a turn that are only in the conversation, such as lines that were too long
+// to read.
 func (q *query) readMissed(ctx context.Context, began time.Time) error {
 	if !q.missed {
 		return nil
@@ -317,8 +316,8 @@ func (q *query) readMissed(ctx context.Context, began time.Time) error {
 	return nil
 }
 
-// interrupt stops the turn of a message, if there is one, and ends the agent. It returns
-// errLeft, or what went wrong.
+// interrupt stops the turn of a message, if there is one, and ends the agent. It returns errLeft, or an error
+// of its own.
 func (q *query) interrupt(id string) error {
 	q.cut = true
 	g := grace
@@ -340,7 +339,7 @@ func (q *query) stopTurn(id string) bool {
 	defer cancel()
 	refused := make(chan error, 1)
 	go func() {
-		// An agent that does not take it is ended.
+		// An agent that refuses the interrupt is ended.
 		if err := q.run.agent.Interrupt(ctx, id); err != nil {
 			refused <- err
 		}
@@ -364,14 +363,14 @@ func (q *query) stopTurn(id string) bool {
 	}
 }
 
-// end ends the agent, and tells what it still says.
+// end ends the agent, and yields its remaining output.
 func (q *query) end(g agent.Grace) error {
 	r := q.run
 	q.run = nil
 	return r.end(g, func(e agent.Event) { q.take(e) })
 }
 
-// died is the error of an agent that has ended by itself.
+// died returns the error of an agent that ended by itself.
 func (q *query) died() error {
 	r := q.run
 	q.run = nil
