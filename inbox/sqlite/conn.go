@@ -13,9 +13,8 @@ import (
 // A nil []byte is empty, not NULL.
 type Value = any
 
-// A Row is one row of the answer to a query. Its methods return column i, from 0, or the
-// zero value if it is NULL or of another type. Byte slices are the caller's to keep, the
-// row itself is not.
+// A Row is one row of a query's result. Its methods return column i, from 0, or the zero value if it is NULL
+// or of another type. Byte slices may be kept; the row itself may not.
 type Row struct{ stmt *sqlite.Stmt }
 
 func (r Row) is(i int, t sqlite.ColumnType) bool { return r.stmt.ColumnType(i) == t }
@@ -54,10 +53,9 @@ func (r Row) Time(i int) time.Time {
 	return time.UnixMicro(r.stmt.ColumnInt64(i)).UTC()
 }
 
-// Conn is the one connection of a [DB], for the time of one call of Do.
+// Conn is the one connection of a [DB], valid during one call of Do.
 //
-// A query is parsed once and kept for the life of the connection, and so is a statement with
-// arguments.
+// Queries, and statements with arguments, are parsed once and kept as long as the connection.
 type Conn struct {
 	conn *sqlite.Conn
 	kept map[string]*statement
@@ -68,8 +66,7 @@ type statement struct {
 	inUse bool // its rows are being read
 }
 
-// maxKept limits how many statements are kept. Queries whose text depends on what is
-// asked for have far fewer forms.
+// maxKept limits the kept statements. Queries whose text depends on the request have far fewer variants.
 const maxKept = 256
 
 // connect opens the file: URI.
@@ -82,8 +79,8 @@ func connect(uri string) (*Conn, error) {
 	return &Conn{conn: c, kept: map[string]*statement{}}, nil
 }
 
-// Exec runs query and returns how many rows it changed. Without arguments it may be
-// several statements, of which the last one counts.
+// Exec runs query and returns how many rows it changed. Without arguments, query may be several statements,
+// of which the last one counts.
 func (c *Conn) Exec(query string, args ...Value) (changed int64, err error) {
 	if len(args) > 0 {
 		err = c.run(query, args, true, nil)
@@ -95,19 +92,19 @@ func (c *Conn) Exec(query string, args ...Value) (changed int64, err error) {
 			return 0, ofSQLite(e)
 		}
 		err = step(stmt, nil, nil)
-		_ = stmt.Finalize() // says again what step failed with
+		_ = stmt.Finalize() // repeats the error of step
 		query = query[len(query)-rest:]
 	}
 	return int64(c.conn.Changes()), err
 }
 
-// Query calls row with each row of the answer.
+// Query calls row with each row of the result.
 func (c *Conn) Query(row func(Row), query string, args ...Value) error {
-	// SQLite runs some PRAGMAs when it parses them, so they must not be kept.
+	// SQLite runs some PRAGMAs while it parses them, so they must not be kept.
 	return c.run(query, args, !strings.HasPrefix(query, "PRAGMA"), row)
 }
 
-// run calls row with each row of the answer to query, which it may keep as a statement.
+// run calls row with each row of the result, and may keep the query as a statement.
 func (c *Conn) run(query string, args []Value, keep bool, row func(Row)) (err error) {
 	s := c.kept[query]
 	if s == nil || s.inUse {
@@ -116,7 +113,7 @@ func (c *Conn) run(query string, args []Value, keep bool, row func(Row)) (err er
 			return ofSQLite(err)
 		}
 		if s != nil || !keep || len(c.kept) >= maxKept {
-			defer stmt.Finalize() // says again what step failed with
+			defer stmt.Finalize() // repeats the error of step
 			return step(stmt, row, args)
 		}
 		s = &statement{stmt: stmt}
@@ -127,7 +124,7 @@ func (c *Conn) run(query string, args []Value, keep bool, row func(Row)) (err er
 	return step(s.stmt, row, args)
 }
 
-// step calls row with each row of the answer, and makes the statement ready for the next time.
+// step calls row with each row of the result, and resets the statement.
 func step(stmt *sqlite.Stmt, row func(Row), args []Value) error {
 	for i, arg := range args {
 		switch v := arg.(type) {
@@ -161,25 +158,25 @@ func step(stmt *sqlite.Stmt, row func(Row), args []Value) error {
 	}
 }
 
-// Number answers a query for one integer, with 0 if there is no row.
+// Number returns the one integer that a query selects, or 0 if there is no row.
 func (c *Conn) Number(query string, args ...Value) (n int64, err error) {
 	err = c.Query(func(r Row) { n = r.Int(0) }, query, args...)
 	return n, err
 }
 
-// All returns what scan makes of each row of an answer.
+// All returns the result of a query, with each row converted by scan.
 func All[T any](c *Conn, scan func(Row) T, query string, args ...Value) (list []T, err error) {
 	err = c.Query(func(r Row) { list = append(list, scan(r)) }, query, args...)
 	return list, err
 }
 
-// One returns what scan makes of the last row of an answer, and whether there is one.
+// One returns the last row of a query's result, converted by scan, and whether there is one.
 func One[T any](c *Conn, scan func(Row) T, query string, args ...Value) (v T, found bool, err error) {
 	err = c.Query(func(r Row) { v, found = scan(r), true }, query, args...)
 	return v, found, err
 }
 
-// Select is [All] as a call of its own of [DB.Do].
+// Select is [All] in its own call of [DB.Do].
 func Select[T any](ctx context.Context, d *DB, op string, scan func(Row) T, query string, args ...Value) (list []T, err error) {
 	err = d.Do(ctx, op, func(c *Conn) (err error) {
 		list, err = All(c, scan, query, args...)
@@ -191,7 +188,7 @@ func Select[T any](ctx context.Context, d *DB, op string, scan func(Row) T, quer
 	return list, nil
 }
 
-// Number is [Conn.Number] as a call of its own of [DB.Do].
+// Number is [Conn.Number] in its own call of [DB.Do].
 func (d *DB) Number(ctx context.Context, op, query string, args ...Value) (n int64, err error) {
 	err = d.Do(ctx, op, func(c *Conn) (err error) {
 		n, err = c.Number(query, args...)
@@ -200,9 +197,8 @@ func (d *DB) Number(ctx context.Context, op, query string, args ...Value) (n int
 	return n, err
 }
 
-// Transaction runs f between BEGIN and COMMIT, or ROLLBACK if it fails. begin
-// is what SQLite calls the kind: DEFERRED for one that only reads, IMMEDIATE
-// for one that writes, EXCLUSIVE.
+// Transaction runs f between BEGIN and COMMIT, or ROLLBACK if f fails. begin is SQLite's name of the kind:
+// DEFERRED for reading, IMMEDIATE for writing, or EXCLUSIVE.
 func (c *Conn) Transaction(begin string, f func() error) (err error) {
 	if _, err := c.Exec("BEGIN " + begin); err != nil {
 		return err

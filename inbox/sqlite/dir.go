@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 )
 
-// makeDir makes dir and what is missing above it, for the owner alone. It also flushes the
-// name of a new directory to the disk: if a power cut took the directory back, the records
-// in it would be lost. Directories that exist keep their mode.
+// makeDir makes dir and its missing parents, for the owner alone. It also flushes the name of a new directory
+// to the disk: if a power cut undid the directory, the records in it would be lost. Existing directories keep
+// their mode.
 func makeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
@@ -21,7 +21,7 @@ func makeDir(dir string) error {
 		}
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		// Another process can have been quicker; a file in the way cannot.
+		// Another process may have made it first; a file in the way is an error.
 		if info, e := os.Stat(dir); !errors.Is(err, fs.ErrExist) || e != nil || !info.IsDir() {
 			return err
 		}

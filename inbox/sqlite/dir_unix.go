@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// makePrivate takes the rights of all but the owner away, and returns which file it is. By
-// name: closing a descriptor would drop the locks of another DB of this process.
+// makePrivate removes the rights of everybody but the owner, and identifies the file. It works by name:
+// closing a descriptor would drop the locks of another DB in this process.
 func makePrivate(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm()&0o077 == 0 {

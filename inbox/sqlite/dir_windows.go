@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// makePrivate returns which file it is. A file has the rights of its directory, and the
-// state directory is in the user's profile.
+// makePrivate only identifies the file. Files inherit the rights of their directory, and the state directory
+// is in the user's profile.
 func makePrivate(path string) (fs.FileInfo, error) { return os.Stat(path) }
 
 // writable reports whether the file lacks the attribute that makes it read-only.

@@ -9,26 +9,26 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// What a caller decides by.
+// Kinds of errors that callers distinguish.
 var (
 	// ErrClosed: the database was closed.
 	ErrClosed = errors.New("closed")
 
-	// ErrBusy: other processes kept the file locked for the time allowed.
+	// ErrBusy: other processes kept the file locked for the allowed time.
 	ErrBusy = errors.New("locked by another process")
 	// ErrFull: the disk, or the owner's share of it, is full.
 	ErrFull = errors.New("disk full")
 	// ErrCorrupt: the file is not a database, or a damaged one.
 	ErrCorrupt = errors.New("not a database, or a damaged one")
-	// ErrForeign: the file is a database, but not the one expected.
+	// ErrForeign: the file is another program's database.
 	ErrForeign = errors.New("a database of something else")
 	// ErrDevelopment: the file is of [Format.Development].
 	ErrDevelopment = errors.New("made by a development version of teambridge, from before the first release")
 	// ErrMoved: the file was moved away, replaced or deleted while it was open.
 	ErrMoved = errors.New("moved away, replaced or deleted while it was open")
-	// ErrReadOnly: the file can be read and not written.
+	// ErrReadOnly: the file can be read but not written.
 	ErrReadOnly = errors.New("read-only")
-	// ErrAccess: the file cannot be opened or made.
+	// ErrAccess: the file cannot be opened or created.
 	ErrAccess = errors.New("cannot be opened")
 	// ErrDisk: the operating system failed to read or write.
 	ErrDisk = errors.New("input/output error")
@@ -37,13 +37,13 @@ var (
 // Error is a failure of the database file itself.
 type Error struct {
 	Name string // of the database: ledger, journal
-	Op   string // what was being done: open, intend, search …
+	Op   string // the operation: open, intend, search …
 	Path string // the file
 	Kind error  // one of the sentinels from ErrBusy to ErrDisk; nil if unknown
-	Err  error  // the cause, if there is more to know
+	Err  error  // the cause, if known
 
-	// Users are other processes that have the file open, if it has to be closed before
-	// anything can be done. UsersKnown is false where the system does not tell.
+	// Users are other processes that have the file open, if they must close it before anything can be done.
+	// UsersKnown is false if the system does not report them.
 	Users      []Process
 	UsersKnown bool
 

@@ -13,31 +13,29 @@ import (
 	"teambridge/teams/flock"
 )
 
-// displaced is the directory, in the state directory, through which one file is exchanged
-// with its new content. It holds new content under names that begin with newPrefix, and
-// old content, named after the time of the exchange, for displacedLife at least. Only a
-// holder of the flock makes or removes files here.
+// displaced is the directory, in the state directory, for exchanging a file with its new content. It contains
+// new content under names that begin with newPrefix, and old content, named after the time of the exchange,
+// for at least displacedLife. Only a holder of the flock may make or remove files here.
 //
-// Claude Code looks up the real path of an inbox before it locks it: it
-// opens the file and asks the kernel for the name of what it has open. If a rename
-// replaces the file in between, within some 35 µs, it has no name any more. The agent then
-// does not lock, cannot remove the rows that it has read, and takes them again: at 100
-// messages a second up to 11 of 1000 came twice. A file that was exchanged still
-// has a name, and the agent locks that name instead of the inbox. The exchange shows what
-// the agent did before it, and await waits for such locks before ours is released.
+// Claude Code looks up the real path of an inbox before it locks it: it opens the file and asks the kernel
+// for the open file's name. If a rename replaces the file in between, within some 35 µs, that file has no
+// name any more. The agent then takes no lock, cannot remove the rows that it has read, and takes them again:
+// at 100 messages a second up to 11 of 1000 arrived twice. An exchanged file still has a name, and the agent
+// locks that name instead of the inbox. The exchange preserves earlier changes of the agent, and await waits
+// for such locks before ours is released.
 type displaced struct {
 	dir      *os.Root // nil: there is no state directory, or the system cannot exchange files
 	unusable bool     // the file system cannot exchange files
 	refused  error    // [Options.refused]
 }
 
-// displacedLife is how long old content is kept: longer than a busy machine keeps an
-// agent's thread waiting between its two system calls.
+// displacedLife is how long old content is kept: longer than a busy machine delays an agent between its two
+// system calls.
 const displacedLife = 50 * time.Millisecond
 
 const newPrefix = "new-"
 
-// displaced opens the directory for f and removes what is old. The flock is held.
+// displaced opens the directory for f and removes old files. The flock must be held.
 func (l *Locker) displaced(f File) (*displaced, error) {
 	if l.opts.Dir == "" || !canExchange {
 		return &displaced{}, nil
@@ -60,8 +58,8 @@ func (l *Locker) displaced(f File) (*displaced, error) {
 	return d, nil
 }
 
-// tidy removes old content that was kept for long enough, and new content of processes
-// that were killed. The flock is held.
+// tidy removes old content that was kept long enough, and new content of killed processes. The flock must be
+// held.
 func (d *displaced) tidy() error {
 	names, err := d.names()
 	if err != nil {
@@ -76,7 +74,7 @@ func (d *displaced) tidy() error {
 			}
 			at := time.Unix(0, ns)
 			if strings.HasSuffix(name, lockSuffix) {
-				at = at.Add(StaleAfter) // of an agent that was killed: others remove theirs
+				at = at.Add(StaleAfter) // of a killed agent: living ones remove theirs
 			}
 			// A time in the future means that the clock was set back.
 			if now.Sub(at) <= displacedLife && at.Sub(now) <= StaleAfter {
@@ -90,9 +88,9 @@ func (d *displaced) tidy() error {
 	return nil
 }
 
-// Sweep removes old content in dir, the state directory of a [Locker], that was kept for
-// long enough. Without it, the next change of a file removes its old content. Files that
-// are being changed are skipped. dir need not exist.
+// Sweep removes old content in dir, the state directory of a [Locker], that was kept long enough. Otherwise
+// the next change of a file removes its old content. Files that are being changed are skipped. dir need not
+// exist.
 func Sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -131,15 +129,15 @@ func (d *displaced) names() ([]string, error) {
 	return r.Readdirnames(-1)
 }
 
-// usable reports whether f can be exchanged with a file in here: they have to be on
-// one file system.
+// usable reports whether f can be exchanged with a file in this directory: they must be on the same file
+// system.
 func (d *displaced) usable(f File) bool {
 	return d.dir != nil && !d.unusable && sameDevice(d.dir, f.Dir)
 }
 
-// await waits for agents that have locked the name of the old content, and change the file
-// as if they had its lock. It returns true if there was one and it has finished. An agent
-// needs less than a millisecond; after [MaxHold]/4 it is taken for dead.
+// await waits for agents that have locked the name of the old content, and change it as if it were the inbox.
+// It returns true if there was one and it has finished. An agent needs less than a millisecond; after
+// [MaxHold]/4 it is presumed dead.
 func (d *displaced) await() bool {
 	if d.dir == nil {
 		return false

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// canExchange: there may be a way, which nothing has been tried with.
+// canExchange: there may be a way, but none was tried.
 const canExchange = false
 
 func exchange(*os.Root, string, *os.Root, string) error { return errors.ErrUnsupported }
