@@ -23,7 +23,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Options say how the demonstration is shown.
+// Options configure the demonstration's output.
 type Options struct {
 	Print   func(v any, text string) error   // prints v as JSON, or else the text
 	Dim     func(string) string              // makes a text less conspicuous
@@ -74,8 +74,7 @@ func (d *demonstration) print(s step) {
 	}
 }
 
-// Run shows in a few seconds that each message arrives once and is answered, and leaves nothing
-// behind.
+// Run shows in a few seconds that each message arrives once and is answered. It leaves nothing behind.
 func Run(ctx context.Context, o Options) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

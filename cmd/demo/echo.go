@@ -17,7 +17,8 @@ import (
 // version is the Claude Code that the agents say they are.
 const version = "2.1.332"
 
-// scene is a turn of the playground's lead: tools are called in order, and then something is said. Nothing is really done.
+// scene is a scripted turn of the playground's lead: it calls tools in order and then says something. The
+// tools do nothing.
 type scene struct {
 	match  string // the texts that hold it; "": all
 	calls  []call
@@ -32,7 +33,8 @@ type call struct {
 	rule   string // "", or it asks for permission and offers this rule for the session
 }
 
-// lead is a headless agent, which speaks the stream-json of Claude Code. It repeats each message, unless it has scenes to play.
+// lead is a headless agent that speaks Claude Code's stream-json. It repeats each message, or plays a scene
+// if one matches.
 type lead struct {
 	scenes  []scene
 	session string
@@ -101,7 +103,7 @@ func playLead(claude string, scenes []scene) (err error) {
 	return l.err
 }
 
-// read takes a line of stdin, and reports whether there was one.
+// read reads a line of stdin, and reports whether there was one.
 func (l *lead) read() bool {
 	line, err := l.in.ReadBytes('\n')
 	if err != nil || l.err != nil {
@@ -211,7 +213,7 @@ func (l *lead) ask(c call, id string) (reason string, allowed bool) {
 	return r.Message, r.Behavior == "allow"
 }
 
-// says tells what the model says, and keeps it.
+// says prints a text of the model, and keeps it.
 func (l *lead) says(stop string, block object) {
 	id := uuid.NewString()
 	message := func(stop any) object {

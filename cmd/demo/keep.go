@@ -77,7 +77,7 @@ func (d *demonstration) serve(ctx context.Context) error {
 	return errors.Join(err, <-ended)
 }
 
-// stay lets the team say something, tells how to try it out, and waits until ctx ends.
+// stay starts a conversation in the team, prints how to try it out, and waits until ctx ends.
 func (d *demonstration) stay(ctx context.Context, ended chan error) error {
 	c, err := client.Find(d.state, d.team.Root().Path())
 	if err != nil {
@@ -97,7 +97,7 @@ func (d *demonstration) stay(ctx context.Context, ended chan error) error {
 		}
 	}
 	if ctx.Err() != nil {
-		err = nil // ended as asked
+		err = nil // its end was requested
 		d.Note("the team ends, and its directory is removed")
 	}
 	// An agent that waits for an answer would have 30 s to get it.
@@ -135,7 +135,7 @@ func (d *demonstration) converse(ctx context.Context, c *client.Client) error {
 	})
 }
 
-// invite prints the address of the page, and commands to try.
+// invite prints the address of the page, and example commands.
 func (d *demonstration) invite(ctx context.Context, c *client.Client) error {
 	bound, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -185,8 +185,8 @@ func denyAll(ctx context.Context, c *client.Client) error {
 	return err
 }
 
-// toPerson is what the agents of the playground answer: people get Markdown, and others nothing, since they would answer
-// again.
+// toPerson is the answer of the playground's agents: people get Markdown, and agents nothing, since they
+// would answer again.
 func toPerson(r row) (text, summary string) {
 	if r.From != api.Guest {
 		return "", ""

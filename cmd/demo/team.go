@@ -88,7 +88,7 @@ func createTeam(claude, cwd string, agents []*agent) (name string, err error) {
 
 func inboxIn(team, member string) string { return filepath.Join(team, "inboxes", member+".json") }
 
-// run takes what comes, and answers it, until ctx ends.
+// run takes and answers messages, until ctx ends.
 func (a *agent) run(ctx context.Context) error {
 	look := time.NewTicker(500 * time.Millisecond)
 	defer look.Stop()
@@ -165,7 +165,7 @@ func (a *agent) take(ctx context.Context) (taken []row, err error) {
 	return taken, nil
 }
 
-// took returns what it has taken.
+// took returns the messages that it has taken.
 func (a *agent) took() []row {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -23,9 +23,8 @@
 //
 // # Guarantees
 //
-// A message without an id is sent at most once. Other requests may be repeated if a
-// kept connection turns out to be closed. No proxy is used and no redirect followed. A
-// Client may be used by several goroutines.
+// A message without an id is sent at most once. Other requests may be repeated if a kept connection turns out
+// to be closed. No proxy is used and no redirect followed. A Client is safe for concurrent use.
 package client
 
 import (
@@ -253,7 +252,7 @@ func (c *Client) SignIn(ctx context.Context, file bool) (api.SignIn, error) {
 	return call(ctx, c.conn, &op.SignIn, op.SignInRequest{File: file})
 }
 
-// Where returns where the service is: unix:PATH or HOST:PORT.
+// Where returns the place of the service: unix:PATH or HOST:PORT.
 func (c *Client) Where() string { return c.where }
 
 // RoundTrip forwards a request of a proxy to the service. It ignores scheme and host of the request's URL.
@@ -267,7 +266,7 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.http.Transport.RoundTrip(r)
 }
 
-// Close closes idle connections. Streams and requests in progress go on.
+// Close closes idle connections. Streams and requests in progress continue.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // The largest sizes of answers, in bytes.

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// InexactError says where decoding would change what a JSON text says.
+// InexactError is the place where decoding would change the meaning of a JSON text.
 type InexactError struct {
 	Path     string // of the value, as "mode.model" or "except.0"; "" for the whole
 	Reason   string
@@ -25,12 +25,11 @@ func (e *InexactError) Error() string {
 	return fmt.Sprintf("%.80q %s", e.Path, e.Reason)
 }
 
-// Exact checks that decoding data as encoding/json does changes nothing: it replaces bytes
-// that are not UTF-8, and halves of surrogate pairs, and of a name that is twice in an object
-// it takes the last value. The error is an *[InexactError]. Whether data is JSON at all, the
-// decoder tells: if it is not, Exact returns nil.
+// Exact checks that encoding/json would decode data without a change: it replaces invalid UTF-8 and lone
+// surrogates, and keeps only the last value of a repeated name. The error is an *[InexactError]. If data is
+// no JSON at all, Exact returns nil and leaves the error to the decoder.
 //
-// It is for what people and programs tell us to do. Files of others are read as they are.
+// It is for requests of people and programs. Files of other programs are read as they are.
 func Exact(data []byte) error {
 	err := skipAll(jsontext.NewDecoder(bytes.NewBuffer(data))) // which is strict, unlike newDecoder
 	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)

@@ -19,8 +19,8 @@ func AddElement(data []byte, in Span, value []byte) ([]byte, error) {
 	return addItem(data, in, items, "", value)
 }
 
-// AddField is [AddElement] for a member of the object at in. It does not look whether the
-// object has one of that name already.
+// AddField is [AddElement] for a member of the object at in. It does not check for a member with the same
+// name.
 func AddField(data []byte, in Span, name string, value []byte) ([]byte, error) {
 	fields, err := Fields(in.Of(data))
 	if err != nil {
@@ -76,7 +76,7 @@ func itemsOf(fields []Field, in Span) []Span {
 	return spans
 }
 
-// Within returns where s, a range of the bytes of in, is in the text of in.
+// Within translates s, a range within the bytes of in, to a range in the text that contains in.
 func (s Span) Within(in Span) Span { return Span{in.Start + s.Start, in.Start + s.End} }
 
 // addItem splices prefix and value into the brackets at in, behind items.
@@ -107,8 +107,8 @@ func addItem(data []byte, in Span, items []Span, prefix string, value []byte) ([
 	return slices.Concat(data[:rest.Start], []byte(comma), lead, []byte(prefix), value, tail, data[rest.End:]), nil
 }
 
-// laidOut lays elem out as an item that lead, white space, is in front of. It returns what
-// of lead is to be repeated.
+// laidOut formats elem as an item that is preceded by the white space lead. It returns the part of lead to
+// repeat.
 func laidOut(elem, lead []byte) ([]byte, []byte, error) {
 	nl := bytes.IndexByte(lead, '\n')
 	if nl < 0 {

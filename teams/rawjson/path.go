@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Made is what [Put] has made besides the value, so that [Take] removes it, and nothing else.
+// Made records the structure that [Put] has added besides the value, so that [Take] removes exactly that.
 type Made struct {
 	Members int    `json:"members,omitempty"` // the last ones of the path
 	Blank   string `json:"blank,omitempty"`   // the white space in what was empty before
 }
 
-// Follow returns the positions of the values along a path of names: of the object in data, of its member path[0], of the member
-// path[1] of that, and so on, up to the first name that is missing. It is an error if a value on the path is not an object, or has
-// two members with the name.
+// Follow returns the positions of the values along a path of names: of the object in data, of its member
+// path[0], of that one's member path[1], and so on, up to the first missing name. It fails if a value on the
+// path is not an object, or has two members with the name.
 func Follow(data []byte, path ...string) ([]Span, error) {
 	whole := Span{len(data) - len(bytes.TrimLeft(data, space)), len(bytes.TrimRight(data, space))}
 	if whole.Start > whole.End {
@@ -54,8 +54,8 @@ func FollowToArray(data []byte, path ...string) ([]Span, error) {
 	return spans, err
 }
 
-// Put returns data with value at the end of a path, at which there must be none yet, and what was made on the way. All other
-// bytes stay.
+// Put returns data with value added at the end of a path that must not exist yet, and a record of the added
+// structure. All other bytes stay.
 func Put(data []byte, path []string, value []byte) ([]byte, Made, error) {
 	spans, err := Follow(data, path...)
 	if err != nil {
@@ -88,7 +88,8 @@ func PutElement(data []byte, path []string, value []byte) ([]byte, Made, error) 
 	return data, m, err
 }
 
-// Take returns data without the value at a path, and without what was made for it and is empty then.
+// Take returns data without the value at a path, and without the structure that was added for it, if that is
+// now empty.
 func Take(data []byte, path []string, m Made) ([]byte, error) {
 	spans, err := Follow(data, path...)
 	if err != nil || len(spans) <= len(path) {

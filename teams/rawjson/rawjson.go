@@ -2,16 +2,14 @@
 // or removes one element of an array, or one member of an object, without
 // touching any other byte.
 //
-// The files it is for belong to other programs. Re-encoding them would rewrite
-// what those programs meant: the spelling of a number, the order and the
-// repetition of keys, an escaped lone surrogate. So nothing here re-encodes:
-// a change is a splice, and what stands around it keeps every byte.
+// The files it is for belong to other programs. Re-encoding them would rewrite what those programs meant: the
+// spelling of a number, the order and the repetition of keys, an escaped lone surrogate. So nothing here
+// re-encodes: a change is a splice, and all other bytes stay.
 //
-// What is accepted is what JavaScript's JSON.parse accepts, since that is what
-// the other programs read with: duplicate keys, lone surrogate escapes and
-// bytes that are not UTF-8 (which Node replaces when it decodes the file) are
-// all right; a byte order mark, trailing commas and trailing data are not.
-// One limit is ours: values nested deeper than 10,000 levels are refused.
+// It accepts what JavaScript's JSON.parse accepts, since the other programs use that: duplicate keys, lone
+// surrogate escapes and invalid UTF-8 (which Node replaces when it decodes the file) are valid; a byte order
+// mark, trailing commas and trailing data are not. One limit is ours: values nested deeper than 10,000 levels
+// are refused.
 package rawjson
 
 import (
@@ -40,8 +38,7 @@ type Field struct {
 	Key, Value Span
 }
 
-// SyntaxError says that data is not the JSON text it was expected to be, and
-// at which byte that shows.
+// SyntaxError reports that data is not the expected JSON text, and at which byte.
 type SyntaxError struct {
 	Offset int64  // bytes from the start of data
 	Reason string // what was found, without the offset
@@ -70,7 +67,7 @@ func Kind(v []byte) byte {
 // Noun names the kind of the JSON text v: "an array", "a string".
 func Noun(v []byte) string { return kindName(jsontext.Kind(Kind(v))) }
 
-// Word is [Noun] for people who are told what is wrong with what they wrote: "a list", "a text".
+// Word is [Noun] in words for people who made a mistake: "a list", "a text".
 func Word(v []byte) string {
 	switch Kind(v) {
 	case '[':
@@ -239,7 +236,7 @@ func removeItem(data []byte, items []Span, i int) ([]byte, error) {
 	}
 }
 
-// leading returns the white space in front of the value that starts at start.
+// leading returns the white space before the value that starts at start.
 func leading(data []byte, start int) []byte {
 	i := start
 	for i > 0 && strings.IndexByte(space, data[i-1]) >= 0 {
@@ -248,7 +245,7 @@ func leading(data []byte, start int) []byte {
 	return data[i:start]
 }
 
-// indented spreads elem over lines, each but the first behind pad.
+// indented spreads elem over several lines, indenting all but the first by pad.
 func indented(elem []byte, eol, pad string) ([]byte, error) {
 	var buf bytes.Buffer
 	if err := json.Indent(&buf, elem, pad, unit(pad)); err != nil {
@@ -261,7 +258,7 @@ func indented(elem []byte, eol, pad string) ([]byte, error) {
 	return bytes.ReplaceAll(buf.Bytes(), []byte("\n"), []byte(eol)), nil
 }
 
-// unit is one more step of indentation in a line that begins with pad.
+// unit returns one more step of indentation for a line that begins with pad.
 func unit(pad string) string {
 	if strings.HasPrefix(pad, "\t") {
 		return "\t"
@@ -275,8 +272,8 @@ func newDecoder(data []byte) *jsontext.Decoder {
 		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// explain returns what is wrong with data, which a scan did not find to be one value
-// that begins with bracket.
+// explain returns the syntax error in data, which a scan did not recognize as one value that begins with
+// bracket.
 func explain(data []byte, bracket jsontext.Kind) error {
 	dec := newDecoder(data)
 	if kind := dec.PeekKind(); kind != bracket && kind != 0 {

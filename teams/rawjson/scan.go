@@ -5,14 +5,12 @@ import (
 	"math/bits"
 )
 
-// The functions here find the values of a text that is JSON, and give up on any
-// other: the decoder then says what is wrong with it. An append looks through the
-// whole file, and the decoder takes 10 ms for 3.5 MB, which the disk takes 4 ms to
-// copy; this takes 1.5. A fuzz test holds the two to each other.
+// The functions here find the values of a valid JSON text, and give up on any other: the decoder then finds
+// the error. An append scans the whole file. For 3.5 MB, which the disk copies in 4 ms, the decoder takes 10
+// ms and this scan 1.5. A fuzz test compares the two.
 //
-// Each takes the offset at which it begins and returns the one at which it
-// ends, failed where there is not what it looks for. Offsets are passed on and
-// not kept in a struct, which was slower by a third.
+// Each takes the offset at which a value begins and returns the one at which it ends, or failed if there is
+// no such value. Offsets are passed on and not kept in a struct, which was slower by a third.
 
 // failed is no offset.
 const failed = -1

@@ -1,8 +1,8 @@
 // Package tasks reads the lists of tasks that Claude Code keeps, below tasks in its directory: one for each team, and
 // one for each session that is in none. It writes nothing.
 //
-// A task is a file, ID.json. What is in a list comes from other programs, and may be anything: a file that is no task is
-// a problem of its list, and the others are read.
+// A task is a file, ID.json. Other programs write the lists, and may write anything: a file that is no task
+// becomes a problem of its list, and the others are still read.
 package tasks
 
 import (
@@ -26,7 +26,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// What is read of one list. What is beyond it is a problem of the list.
+// Limits for one list. Files beyond them become a problem of the list.
 const (
 	MaxTasks = 10_000
 	MaxSize  = 1 << 20  // bytes of a file
@@ -45,23 +45,23 @@ type Task struct {
 	ID          string // the name of its file
 	Subject     string
 	Description string
-	ActiveForm  string // what is done while it is in progress, as in "Running tests"
+	ActiveForm  string // its name while it is in progress, such as "Running tests"
 	Status      string
-	Owner       string   // the name of a member, or what else was given as one
+	Owner       string   // the name of a member, or any other text
 	Blocks      []string // ids of tasks that wait for this one
-	BlockedBy   []string // ids of tasks that this one waits for, whatever became of them
-	WaitsFor    []string // those that are not completed; of them, one need not be in the list
+	BlockedBy   []string // ids of tasks that this one depends on, even completed ones
+	WaitsFor    []string // those that are not completed; they may be missing from the list
 	Metadata    json.RawMessage
 	Internal    bool      // Claude Code shows it to nobody
 	Changed     time.Time // when its file was last written
 }
 
-// List is what is in a list.
+// List is the content of a list.
 type List struct {
 	Name     string
 	Tasks    []Task   // by number, as Claude Code lists them; then those whose id is no number
 	Problems []error  // what could not be read
-	Unread   []string // ids of tasks that are there and could not be read
+	Unread   []string // ids of tasks that exist but could not be read
 	Partial  bool     // there may be more tasks than these
 	Bytes    int64    // that were read
 }
@@ -109,7 +109,7 @@ type reading struct {
 	List
 	dir   *os.Root
 	path  string
-	until time.Time // how long it is waited for files that are being written
+	until time.Time // deadline for files that are being written
 
 	// For tests.
 	wait  func() // called before it is waited
@@ -143,7 +143,7 @@ func (l *reading) read(ctx context.Context) error {
 	return nil
 }
 
-// names returns the names of the files that tasks can have, as they stand in the directory.
+// names returns the names of files that can be tasks, in directory order.
 func (l *reading) names() (names []string, err error) {
 	f, err := l.dir.Open(".")
 	if err != nil {
@@ -179,7 +179,7 @@ func (l *reading) names() (names []string, err error) {
 	}
 }
 
-// maxProblems is how many problems of a list are told.
+// maxProblems limits the reported problems of a list.
 const maxProblems = 20
 
 func (l *reading) problem(name string, err error) {
@@ -188,7 +188,7 @@ func (l *reading) problem(name string, err error) {
 	}
 }
 
-// unread notes that the file of a task is there, and cannot be read.
+// unread notes that a task's file exists but cannot be read.
 func (l *reading) unread(name string, err error) {
 	l.Unread = append(l.Unread, strings.TrimSuffix(name, ".json"))
 	l.problem(name, err)
@@ -250,8 +250,8 @@ func reason(err error) error {
 	return err
 }
 
-// Parse reads a task with an id from what is in its file. The error is [ErrNoTask] and, if the file can be a part
-// of a task, also io.ErrUnexpectedEOF.
+// Parse parses the content of a task's file. The error is [ErrNoTask] and, if the content may be incomplete,
+// also io.ErrUnexpectedEOF.
 func Parse(id string, data []byte) (Task, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
