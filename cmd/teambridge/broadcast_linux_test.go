@@ -59,7 +59,7 @@ func TestBroadcastToSessionsAsks(t *testing.T) {
 		}
 	}
 	for _, typed := range []string{"y\n", ""} {
-		if a := command(typed, "broadcast", "--team", "sessions", "to all "+typed); a.status != 0 || strings.Count(a.stdout, "confirmed") != 1 || strings.Contains(a.err, question) != (typed != "") {
+		if a := command(typed, "broadcast", "--team", "sessions", "to all "+typed); a.status != 0 || strings.Count(a.stdout, "received") != 1 || strings.Contains(a.err, question) != (typed != "") {
 			t.Errorf("typed %q: %+v", typed, a)
 		}
 	}

@@ -81,7 +81,7 @@ func TestDemoKeep(t *testing.T) {
 		"teambridge status": "team-lead",
 		"teambridge permit": "Bash: git tag v1.4.0",
 		`teambridge ask worker "what are you doing?"`: "These agents are simulated",
-		`teambridge send lead "what is left to do?"`:  "verified",
+		`teambridge send lead "what is left to do?"`:  "sent  ",
 		"teambridge history":                          "Then tag the release.",
 		"teambridge watch":                            "",
 		"teambridge ui --print":                       "http://127.0.0.1:",
