@@ -99,6 +99,7 @@ async function* stream(transport: Transport, silence: number, path: string, quer
       parser.feed(decoder.decode(chunk as Uint8Array, { stream: true }));
       if (tooLarge[0]) throw new SkewError(transport.where, "an event is too large", { cause: tooLarge[0] });
       for (const message of messages.splice(0)) {
+        signal.throwIfAborted(); // by the reader of the last event
         const event = decode(transport, message);
         if (event.seq <= last && !["snapshot", "question", "reset"].includes(event.name)) continue; // the service repeats it
         last = event.seq;
