@@ -46,12 +46,12 @@ type Benchmark struct {
 
 // Figure is what a benchmark reports, or how many times as much that is as something else it reports.
 type Figure struct {
-	What  string  `json:"what"`
-	Of    string  `json:"of"`             // "BenchmarkAppend/100 x-copy": a benchmark, and what it reports
-	Per   string  `json:"per,omitempty"`  // the same
-	More  bool    `json:"more,omitempty"` // more is better
-	Value float64 `json:"value"`          // as it was measured last
-	Bar   float64 `json:"bar,omitempty"`  // what it has to be
+	What  string   `json:"what"`
+	Of    string   `json:"of"`             // "BenchmarkAppend/100 x-copy": a benchmark, and what it reports
+	Per   string   `json:"per,omitempty"`  // the same
+	More  bool     `json:"more,omitempty"` // more is better
+	Value *float64 `json:"value"`          // as it was measured last; null: it was not
+	Bar   float64  `json:"bar,omitempty"`  // what it has to be
 }
 
 func main() {
@@ -100,8 +100,8 @@ func run(w io.Writer, counts, update bool, names []string) (ok bool, err error) 
 			} else if f.misses(now) {
 				verdict = "  misses the bar"
 			}
-			fmt.Fprintf(w, "%10s %10s %10s  %s%s\n", number(f.Value), number(now), number(f.Bar), f.What, verdict)
-			file.Benchmarks[i].Figures[k].Value = now
+			fmt.Fprintf(w, "%10s %10s %10s  %s%s\n", number(f.last()), number(now), number(f.Bar), f.What, verdict)
+			file.Benchmarks[i].Figures[k].Value = &now
 		}
 	}
 	if worse > 0 && !update {
@@ -181,16 +181,26 @@ func (f Figure) in(measured map[string]float64) (float64, error) {
 	return value / per, nil
 }
 
-// worse reports whether a figure is worse than it was, by more than is tolerated. One that was 0, such as a part that is lost,
-// is worse once it is over its bar, and one without a bar was not measured yet.
+// last returns the value that was measured last; 0 if there is none.
+func (f Figure) last() float64 {
+	if f.Value == nil {
+		return 0
+	}
+	return *f.Value
+}
+
+// worse reports whether a figure is worse than it was, by more than is tolerated. One that was 0, such as a number of lost messages,
+// is worse once it is over its bar.
 func (f Figure) worse(now float64) bool {
 	switch {
+	case f.Value == nil:
+		return false
 	case f.More:
-		return now < f.Value/tolerance
-	case f.Value == 0:
-		return f.Bar != 0 && now > f.Bar
+		return now < *f.Value/tolerance
+	case *f.Value == 0:
+		return now > f.Bar
 	}
-	return now > f.Value*tolerance
+	return now > *f.Value*tolerance
 }
 
 // misses reports whether a figure is not what it has to be.

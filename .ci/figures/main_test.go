@@ -14,13 +14,14 @@ func TestFigures(t *testing.T) {
 		value         float64
 		worse, misses bool
 	}{
-		{"as it was", Figure{Of: "BenchmarkStart x-go", Value: 1.349, Bar: 1.3}, 1.349, false, true},
-		{"within a quarter", Figure{Of: "BenchmarkStart x-go", Value: 1.08, Bar: 1.4}, 1.349, false, false},
-		{"worse", Figure{Of: "BenchmarkStart x-go", Value: 1.07}, 1.349, true, false},
-		{"more is better", Figure{Of: "BenchmarkStart x-go", More: true, Value: 1.7, Bar: 2}, 1.349, true, true},
-		{"more is better, and within a quarter", Figure{Of: "BenchmarkStart x-go", More: true, Value: 1.6}, 1.349, false, false},
-		{"a ratio", Figure{Of: "BenchmarkStart ns/op", Per: "BenchmarkAppend/10000_with x", Value: 135544648}, 135544648, false, false},
-		{"was none", Figure{Of: "BenchmarkStart x-go", Bar: 1}, 1.349, true, true},
+		{"as it was", Figure{Of: "BenchmarkStart x-go", Value: new(1.349), Bar: 1.3}, 1.349, false, true},
+		{"within a quarter", Figure{Of: "BenchmarkStart x-go", Value: new(1.08), Bar: 1.4}, 1.349, false, false},
+		{"worse", Figure{Of: "BenchmarkStart x-go", Value: new(1.07)}, 1.349, true, false},
+		{"more is better", Figure{Of: "BenchmarkStart x-go", More: true, Value: new(1.7), Bar: 2}, 1.349, true, true},
+		{"more is better, and within a quarter", Figure{Of: "BenchmarkStart x-go", More: true, Value: new(1.6)}, 1.349, false, false},
+		{"a ratio", Figure{Of: "BenchmarkStart ns/op", Per: "BenchmarkAppend/10000_with x", Value: new(135544648.0)}, 135544648, false, false},
+		{"was none", Figure{Of: "BenchmarkStart x-go", Value: new(0.0), Bar: 1}, 1.349, true, true},
+		{"was not measured", Figure{Of: "BenchmarkStart x-go", Bar: 1}, 1.349, false, true},
 	} {
 		now, err := c.figure.in(measured)
 		if err != nil || now != c.value || c.figure.worse(now) != c.worse || c.figure.misses(now) != c.misses {

@@ -23,7 +23,7 @@ import (
 //	go test -run '^$' -bench Changes -benchtime 1000x ./cmd/teambridge
 func BenchmarkChanges(b *testing.B) {
 	dir := b.TempDir()
-	a := newApp(host{stderr: &bytes.Buffer{}, lookup: func(string) (string, bool) { return "", false }}, &stdio.Output{})
+	a := newApp(host{stderr: &bytes.Buffer{}, lookup: func(string) (string, bool) { return "", false }, cwd: os.Getwd}, &stdio.Output{})
 	a.claudeDir, a.state = filepath.Join(dir, "claude"), filepath.Join(dir, "state")
 	team, err := simagent.Create(b.Context(), simagent.TeamOptions{Root: a.claudeDir, Members: []simagent.Member{{Name: "worker"}}})
 	if err != nil {
