@@ -14,7 +14,7 @@ import (
 )
 
 // Life is a session of an agent and its process, from the process's start until its successor starts, as
-// recorded in the ledger. An agent of a relay has one, and so has a person's program at a terminal (package
+// recorded in the ledger. Agents of relays have one, and programs at a person's terminal, too (package
 // handoff). Each change is committed when the method returns. The caller must hold the inbox: see [Hold].
 type Life struct {
 	ledger.Session

@@ -285,7 +285,7 @@ func (a *app) setup(dry bool) (*setup.Setup, error) {
 }
 
 // ownFlags returns the flag for the state directory, unless it is the default. The Claude directory needs no flag:
-// hooks and tools inherit the environment of their session, and so use the same directory.
+// hooks and tools inherit their session's environment, which names it.
 func (a *app) ownFlags() []string {
 	if home, err := a.home(); err != nil || a.state != filepath.Join(home, ".local", "state", "teambridge") {
 		return []string{"--state-dir", a.state}

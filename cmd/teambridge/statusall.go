@@ -63,8 +63,8 @@ func (a *app) overAllTeams(status *cobra.Command) *cobra.Command {
 // isGone reports whether err says that a team has ended, as it may while the command runs.
 func isGone(err error) bool { return errors.Is(err, teams.ErrTeamGone) || errors.Is(err, api.CodeGone) }
 
-// candidateTeams returns the teams that the command could mean, if none is named and there are several. Registered
-// panes count as one team, and so do sessions.
+// candidateTeams returns the teams that the command could mean, if none is named and there are several. All
+// registered panes are one team, and all sessions another.
 func candidateTeams(ctx context.Context, a *app) (list []string, err error) {
 	if named, err := a.namedTeam(""); err != nil || named != "" {
 		return nil, err

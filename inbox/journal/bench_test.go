@@ -152,7 +152,7 @@ func benchWriter(b *testing.B, each int) {
 		start := time.Now()
 		must(b, other.Writable(b.Context()))
 		waited = append(waited, time.Since(start))
-		time.Sleep(time.Millisecond) // or it keeps the lock from the observer
+		time.Sleep(time.Millisecond) // otherwise the observer never gets the lock
 	}
 	stop()
 	observer.Wait()

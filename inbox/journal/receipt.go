@@ -96,7 +96,7 @@ func (r *Receipt) become(state State, at time.Time, reason string) bool {
 		r.State, r.VerifiedAt, r.Reason, r.LostAt = Verified, at, "", time.Time{}
 	case state == Verified && !gone && r.VerifiedAt.IsZero():
 		r.VerifiedAt = at
-	case (state == Lost || state == Unknown) && r.State == Verified && r.SeenAt.IsZero() && !at.Before(r.VerifiedAt): // else it is told again
+	case (state == Lost || state == Unknown) && r.State == Verified && r.SeenAt.IsZero() && !at.Before(r.VerifiedAt): // not an event that is copied again
 		r.State, r.LostAt, r.Reason = state, at, reason
 	default:
 		return false

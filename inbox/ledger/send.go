@@ -10,8 +10,8 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Sends are the messages that were sent, by their ids. The tables are sends, messages and pending: messages has the texts, also of answers and
-// of what the person is told.
+// Sends are the messages that were sent, by their ids. The tables are sends, messages and pending. Table messages also has
+// the texts of answers, and of messages to the person.
 type Sends struct{ *file }
 
 // The ledger is the [inbox.Memory], so a record of a sent message has the types of package

@@ -60,7 +60,7 @@ func (e *WriteError) Unwrap() error { return e.Err }
 // recognizes it.
 func (e *WriteError) Torn() bool { return e.Written > 0 }
 
-// ExitError reports how a process ended other than with exit code 0. Claude Code exits with 1 also if its
+// ExitError reports how a process ended with an exit code other than 0. Claude Code also exits with 1 if its
 // last turn failed.
 type ExitError struct {
 	Code   int      // exit code; -1 if a signal ended it, or if unknown

@@ -36,8 +36,8 @@ type Echo struct {
 	Stamped bool
 }
 
-// Lifecycle is Claude Code's report on a frame. State is queued, started, completed or cancelled. It is
-// cancelled also if the model API failed, see [Result].
+// Lifecycle is Claude Code's report on a frame. State is queued, started, completed or cancelled.
+// A failure of the model API also makes it cancelled; see [Result].
 type Lifecycle struct {
 	UUID  string
 	State string
