@@ -13,19 +13,19 @@ import (
 	"teambridge/teams/tasks"
 )
 
-// taskList is what an overview has of a list of tasks of Claude Code.
+// taskList is the part of one of Claude Code's task lists that an overview shows.
 type taskList struct {
 	there      bool
-	inProgress map[string]assigned // by owner
+	inProgress map[string]assigned // tasks in progress, by owner
 }
 
-// assigned is a task that somebody works on.
+// assigned is a task in progress.
 type assigned struct {
 	id, what string
 	changed  time.Time
 }
 
-// TasksChanged says that a list of tasks has changed, or that it is there no more.
+// TasksChanged reports that a task list has changed or was removed.
 func (c *Cache) TasksChanged(list string) {
 	c.reporting.Lock()
 	defer c.reporting.Unlock()
@@ -35,7 +35,7 @@ func (c *Cache) TasksChanged(list string) {
 	c.listsChanged[list] = true
 }
 
-// lookForTasks marks the teams as stale whose tasks have changed. c.mu is held.
+// lookForTasks marks as stale the teams whose task lists have changed. c.mu is held.
 func (c *Cache) lookForTasks() {
 	c.reporting.Lock()
 	defer c.reporting.Unlock()
@@ -44,7 +44,7 @@ func (c *Cache) lookForTasks() {
 		if e := c.entries[list]; e != nil {
 			e.stale = true
 		}
-		// A list that belongs to no team belongs to a session.
+		// A list without a team belongs to a session.
 		if e := c.entries[pane.SessionTeam]; e != nil {
 			e.stale = true
 		}
@@ -52,7 +52,7 @@ func (c *Cache) lookForTasks() {
 	c.listsChanged = nil
 }
 
-// tasksIn reads a list of tasks. Where changes are told, it is read once for each. c.mu is held.
+// tasksIn reads a task list. With [Options.TasksTold], it reads the list once for each change. c.mu is held.
 func (c *Cache) tasksIn(ctx context.Context, name string) (l taskList, err error) {
 	if l, ok := c.lists[name]; ok {
 		return l, nil
@@ -62,7 +62,7 @@ func (c *Cache) tasksIn(ctx context.Context, name string) (l taskList, err error
 	case ctx.Err() != nil:
 		return l, err
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, teams.ErrBadName):
-	default: // of what cannot be read, the page of the tasks says why
+	default: // the page of the tasks shows why a list cannot be read
 		l.there, l.inProgress = true, map[string]assigned{}
 	}
 	for _, t := range list.Tasks {
@@ -85,7 +85,7 @@ func (c *Cache) tasksIn(ctx context.Context, name string) (l taskList, err error
 	return l, nil
 }
 
-// readAssigned reads what the members of a team have in its list of tasks. c.mu is held.
+// readAssigned reads which tasks the members of a team have in progress. c.mu is held.
 func (c *Cache) readAssigned(ctx context.Context, e *cachedTeam) error {
 	l, err := c.tasksIn(ctx, e.team.Team)
 	e.assigned = func(member string) (string, assigned) { return e.team.Team, l.inProgress[member] }
@@ -95,7 +95,7 @@ func (c *Cache) readAssigned(ctx context.Context, e *cachedTeam) error {
 	return err
 }
 
-// readOwn does the same for sessions, each of which has a list of its own. c.mu is held.
+// readOwn does the same for sessions. Each session has its own list. c.mu is held.
 func (c *Cache) readOwn(ctx context.Context, e *cachedTeam, ids map[string]string) error {
 	own := map[string]taskList{}
 	for _, id := range ids {
@@ -110,7 +110,7 @@ func (c *Cache) readOwn(ctx context.Context, e *cachedTeam, ids map[string]strin
 		if !own[id].there {
 			return "", a
 		}
-		for _, one := range own[id].inProgress { // whoever is named, it is the session's
+		for _, one := range own[id].inProgress { // the list is the session's, so its tasks are, too, whatever owner they name
 			if !one.changed.Before(a.changed) {
 				a = one
 			}
@@ -120,7 +120,7 @@ func (c *Cache) readOwn(ctx context.Context, e *cachedTeam, ids map[string]strin
 	return nil
 }
 
-// assign says which task an agent works on, and where its tasks are.
+// assign sets the task that an agent works on, and the list of its tasks.
 func (e *cachedTeam) assign(s *api.Status) {
 	if e.assigned == nil {
 		return

@@ -1,22 +1,24 @@
-// Package attention knows what waits for a person, and what every agent does. It reads files,
-// ledger and journal, which others fill, and starts nothing.
+// Package attention keeps the state of every agent, and the list of what waits for a person. It only reads
+// files, ledger and journal. It starts nothing.
 //
 //	c := attention.New(attention.Options{Root: root, State: stateDir, Source: source, Panes: panes})
 //	list, err := c.Attention(ctx, "") // of all teams
 //
-// A [Cache] reads again only what may have changed, so that it can be asked often. In a service, it
-// also asks the fleet why relays do not run and what their agents ask, and a [Watch] what panes show: every 2 s it asks tmux
-// for all screens in two calls, and looks closely at those that have changed. So a tmux that does not answer delays no
-// reader.
+// A [Cache] reads again only what may have changed, so frequent requests are cheap. In a service, it also gets
+// from the fleet why relays do not run and what their agents ask, and from a [Watch] the contents of panes. The
+// Watch asks tmux for all screens every 2 s, with two calls, and reads details only of screens that have
+// changed. Readers never wait for tmux.
 //
-// What waits comes from relays (open questions, held messages, deliveries that failed), from inboxes of the person, from
-// the journal (messages that are lost or unknown, questions of members to their lead), from status words (an agent that
-// waits at its terminal, a failed turn, a lead that is gone, a team that is idle), from panes (dialogs, drafts that hold a
-// message for 2 minutes, finished tasks), and from what has stopped: agents that work without a sign of progress,
-// and pairs that only answer each other.
+// Items that wait for a person come from:
+//   - relays: open questions, held messages, failed deliveries;
+//   - inboxes of the person;
+//   - the journal: messages that are lost or unknown, questions of members to their lead;
+//   - states: an agent that waits at its terminal, a failed turn, a lead that is gone, an idle team;
+//   - panes: dialogs, drafts that hold a message for 2 minutes, finished tasks;
+//   - missing progress: agents that work without a sign of it, and pairs that only answer each other.
 //
-// The id of each contains what it is about and when it began, so it stays the same while the same thing waits. What was
-// dismissed is remembered by that id in the ledger.
+// The id of an item contains its subject and the time when it began, so it stays the same for as long as the
+// item waits. The ledger keeps the ids of dismissed items.
 package attention
 
 import (
@@ -35,69 +37,69 @@ import (
 	"teambridge/teams"
 )
 
-// Why a relay that was added does not run, where no fleet does.
+// Reasons why a relay that was added does not run, if there is no fleet.
 const (
 	NoService     = "no service runs"
 	SilentService = "the service does not answer"
 	ReadOnly      = "the service is read-only"
 )
 
-// Options says what a [Cache] reads. Root is needed.
+// Options are the sources of a [Cache]. Root is needed.
 type Options struct {
 	Root  *teams.Root
 	State string // the directory of ledger, journal and locks
 
-	// Without its ledger, no relays and panes are known; without either, nothing waits.
+	// Without a ledger, relays and panes are unknown. Without a ledger and a journal, nothing waits.
 	status.Source
-	Panes *pane.Panes // without a ledger, only sessions are known
+	Panes *pane.Panes // without a ledger, it finds only sessions
 
-	Fleet *fleet.Fleet // that runs the relays; nil: none does
-	Idle  string       // why no relay runs, if there is no fleet
-	Watch *Watch       // that looks at panes; nil: none does
+	Fleet *fleet.Fleet // runs the relays; nil: no process does
+	Idle  string       // why no relay runs, without a fleet
+	Watch *Watch       // looks at panes; nil: nothing does
 
-	// Narrow has only the team read that was asked about last: for a cache that one command asks.
+	// Narrow limits reading to the team of the last request. It is for a cache that serves one command.
 	Narrow bool
 
-	// Behind is how many changes of the journal since the last look are read one by one; for more,
-	// all teams are read again. 0 is 2000.
+	// Behind is the largest number of new journal changes that are read one by one. If there are more, all
+	// teams are read again. 0 means 2000.
 	Behind int64
 
-	// TasksTold says that [Cache.TasksChanged] is called with each list of tasks that changes.
+	// TasksTold promises a call of [Cache.TasksChanged] for each task list that changes.
 	TasksTold bool
 
 	Changed func() // called when a snapshot has changed; may be nil
 }
 
-// Cache keeps the state of all teams. A team is read again if the journal has news of it, its
-// config.json was written, its lead started or ended, a process of its members says something new,
-// or a state has ended by time alone. Its relays are read again if the ledger has news of them, or
-// one of them says or does something that the ledger does not have. Otherwise a refresh only looks
-// at files and at the versions of the databases. It may be used by several goroutines.
+// Cache keeps the state of all teams. It reads a team again if the journal has news of it, if its config.json
+// was written, if its lead started or ended, if the process of a member wrote a new status, or if a state has
+// expired. It reads a team's relays again if the ledger has news of them, or if one of them reports something
+// that the ledger does not have. Otherwise a refresh checks only files and the versions of the databases. A
+// Cache is safe for concurrent use.
 type Cache struct {
 	opts Options
 
 	reporting sync.Mutex
-	reported  map[string]bool // the teams whose relays have reported something since the last refresh
+	reported  map[string]bool // teams whose relays have reported since the last refresh
 
-	listsChanged map[string]bool // lists of tasks, since then
+	listsChanged map[string]bool // task lists that changed since the last refresh
 
 	mu            sync.Mutex
-	only          string                 // the team that is read; empty: all
+	only          string                 // the only team to read; empty: all
 	entries       map[string]*cachedTeam // by team
-	seq           int64                  // the last change of the journal that entries have
+	seq           int64                  // the last journal change that entries include
 	list          []api.Team             // as of the last refresh, in order
 	fresh         time.Time              // when it was refreshed
-	folder        os.FileInfo            // of the processes' files; nil if there is none
-	ledgerVersion string                 // when relays was read
+	folder        os.FileInfo            // the directory of process files; nil if there is none
+	ledgerVersion string                 // when relays were read
 	relays        map[string]teamRelays  // by team
 
-	lists map[string]taskList // of tasks, by name; without TasksTold none
+	lists map[string]taskList // task lists, by name; empty without TasksTold
 
 	ledgerNews int           // how often the ledger was read again
-	registered []ledger.Pane // and those of members
+	registered []ledger.Pane // registered panes, and panes of members
 
-	untold    bool            // a change was not told, because a refresh failed after it
-	dismissed map[string]bool // ids of what was dismissed
+	untold    bool            // streams have not been notified of a change, because a refresh failed after it
+	dismissed map[string]bool // ids of dismissed items
 }
 
 // New returns a Cache. It reads nothing yet.
@@ -109,7 +111,7 @@ func New(opts Options) *Cache {
 	return &Cache{opts: opts}
 }
 
-// Relayed says that a relay of a team has reported something.
+// Relayed reports news from a relay of a team.
 func (c *Cache) Relayed(team string) {
 	c.reporting.Lock()
 	defer c.reporting.Unlock()
@@ -119,7 +121,7 @@ func (c *Cache) Relayed(team string) {
 	c.reported[team] = true
 }
 
-// Refresh reads what may have changed, and tells it.
+// Refresh reads what may have changed, and notifies streams of changes.
 func (c *Cache) Refresh(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,8 +141,7 @@ func (c *Cache) Snapshot(ctx context.Context, team string, old time.Duration) (a
 	return c.current(team), nil
 }
 
-// Attention returns what waits for a person now, the oldest first: in one team, or in all if the
-// name is empty.
+// Attention returns what waits for a person now, the oldest first. An empty name means all teams.
 func (c *Cache) Attention(ctx context.Context, team string) ([]api.Attention, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +151,7 @@ func (c *Cache) Attention(ctx context.Context, team string) ([]api.Attention, er
 	return c.current(team).Attention, nil
 }
 
-// Dismiss hides what waits under an id, until it changes, and returns it; see [api.Bridge].
+// Dismiss hides the item with an id until the item changes, and returns it; see [api.Bridge].
 func (c *Cache) Dismiss(ctx context.Context, id string) (a api.Attention, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,11 +173,10 @@ func (c *Cache) Dismiss(ctx context.Context, id string) (a api.Attention, err er
 	return a, c.show(e)
 }
 
-// look refreshes the cache for a question about a team, or about all if the name is empty. c.mu is
-// held.
+// look refreshes the cache for a request about one team, or about all if the name is empty. c.mu is held.
 func (c *Cache) look(ctx context.Context, team string) error {
 	if c.opts.Ledger == nil || c.opts.Journal == nil {
-		return c.lookAtSessions(ctx, team) // all else has to be recorded
+		return c.lookAtSessions(ctx, team) // other agents are known only from records
 	}
 	if c.opts.Narrow {
 		c.only = team
@@ -184,7 +184,7 @@ func (c *Cache) look(ctx context.Context, team string) error {
 	return c.refresh(ctx)
 }
 
-// lookAtSessions reads what is known of the sessions in no team. c.mu is held.
+// lookAtSessions reads the sessions in no team. c.mu is held.
 func (c *Cache) lookAtSessions(ctx context.Context, team string) error {
 	if team != "" && team != pane.SessionTeam {
 		return nil
@@ -200,7 +200,7 @@ func (c *Cache) lookAtSessions(ctx context.Context, team string) error {
 	return c.show(e)
 }
 
-// Status returns what each agent of a team does now. It reads the team, whatever the cache has.
+// Status returns the current state of each agent of a team. It always reads the team, even if the cache has it.
 func (c *Cache) Status(ctx context.Context, t *teams.Team) ([]api.Status, error) {
 	relays, asked, err := c.RelaysOf(ctx, t)
 	if err != nil {

@@ -24,54 +24,55 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// cachedTeam is one team as it was last read.
+// cachedTeam is a team as of its last reading.
 type cachedTeam struct {
 	team      api.Team
 	known     []status.Known
-	states    []api.Status           // what known and the relays say
-	processes map[string]os.FileInfo // the files of its processes, by path
-	relayNews bool                   // a relay has done something since
-	running   []string               // members whose relays ran then
-	paneNews  [2]int                 // how often the ledger had news, and panes, then
+	states    []api.Status           // from known and from the relays
+	processes map[string]os.FileInfo // files of the members' processes, by path
+	relayNews bool                   // a relay has news since the last reading
+	running   []string               // members whose relays ran at the last reading
+	paneNews  [2]int                 // counts of news from the ledger and from panes, at the last reading
 	config    os.FileInfo
-	createdAt int64 // as config.json has it
+	createdAt int64 // from config.json
 	lead      *teams.LeadProcess
 	leadState teams.Liveness // of lead
-	due       time.Time      // when a state ends by time alone; zero if none does
-	stale     bool           // it has to be read again
+	due       time.Time      // when a state expires; zero if none does
+	stale     bool           // the team must be read again
 
-	messageWaits []api.Attention // what waits for a person because of its messages
-	waits        []api.Attention // the same, and because of its relays and states
+	messageWaits []api.Attention // attention items from messages
+	waits        []api.Attention // all attention items: those, and the ones from relays and states
 
-	// What an overview has of its agents, by name.
-	dirs   map[string]string // where they work
-	tasks  map[string]task   // what they were told last
-	tools  map[string]task   // what they called last; empty if they called nothing
+	// Details for an overview, by agent.
+	dirs   map[string]string // working directories
+	tasks  map[string]task   // last messages to each agent
+	tools  map[string]task   // last tool calls; empty if there was none
 	loops  map[pair]loop
-	silent map[string]bool // those from which nothing new comes
-	// assigned returns in which list a member has its tasks, "" if in none, and which it works on; nil: no list is known.
+	silent map[string]bool // agents that work without news
+	// assigned returns the name of a member's task list ("" if it has none) and its task in progress. It is nil
+	// if no list is known.
 	assigned func(member string) (string, assigned)
 
 	toolNews  bool      // tools has changed since toolsTold
-	toolsTold time.Time // when it was shown last
+	toolsTold time.Time // when tools was last shown
 
-	digest string // of what snapshots show of it, as JSON
+	digest string // the JSON of its part of a snapshot
 }
 
-// teamRelays has what the ledger has of the relays of a team.
+// teamRelays is the ledger's state of the relays of a team.
 type teamRelays struct {
 	added []ledger.Relay
 	infos []ledger.RelayInfo
 }
 
-// toolInterval is how often it is shown which tools the agents of a team call: each snapshot goes to each stream.
+// toolInterval limits how often tool calls are shown: each snapshot goes to each stream.
 const toolInterval = time.Second
 
-// leadInterval is how often a team is read if no event would tell that its lead, or
-// another process, ends.
+// leadInterval is how often a team is read if no event would announce the end of its lead or of another
+// process.
 const leadInterval = time.Minute
 
-// current returns the snapshot as of the last refresh. c.mu is held.
+// current returns the snapshot of the last refresh. c.mu is held.
 func (c *Cache) current(team string) api.Snapshot {
 	s := api.Snapshot{Teams: []api.Team{}, Status: []api.Status{}, Attention: []api.Attention{}}
 	for _, t := range c.list {
@@ -91,7 +92,7 @@ func (c *Cache) current(team string) api.Snapshot {
 	return s
 }
 
-// sinceUnknown sorts what has waited for an unknown time last.
+// sinceUnknown sorts items with an unknown time last.
 func sinceUnknown(a api.Attention) int {
 	if a.Since == nil {
 		return 1
@@ -99,7 +100,7 @@ func sinceUnknown(a api.Attention) int {
 	return 0
 }
 
-// find returns what waits under an id, dismissed or not, as of the last refresh. c.mu is held.
+// find returns the item with an id, dismissed or not, as of the last refresh. c.mu is held.
 func (c *Cache) find(id string) (e *cachedTeam, a api.Attention) {
 	for _, e := range c.entries {
 		if i := slices.IndexFunc(e.waits, func(a api.Attention) bool { return a.ID == id }); i >= 0 {
@@ -109,7 +110,7 @@ func (c *Cache) find(id string) (e *cachedTeam, a api.Attention) {
 	return nil, a
 }
 
-// refresh reads what may have changed, and tells streams if it has. c.mu is held.
+// refresh reads what may have changed, and notifies streams of changes. c.mu is held.
 func (c *Cache) refresh(ctx context.Context) error {
 	if err := c.catchUp(ctx); err != nil {
 		return err
@@ -127,7 +128,7 @@ func (c *Cache) refresh(ctx context.Context) error {
 	entries := map[string]*cachedTeam{}
 	list := make([]api.Team, 0, len(listings))
 	c.untold = c.untold || c.entries == nil
-	real := map[string]bool{} // the names of real teams
+	real := map[string]bool{} // names of real teams
 	for _, l := range listings {
 		real[l.Name] = true
 		if c.only != "" && l.Name != c.only {
@@ -206,7 +207,7 @@ func (c *Cache) refresh(ctx context.Context) error {
 	return nil
 }
 
-// show notes what snapshots show of a team that was read. c.mu is held.
+// show updates the digest of a team that was read. c.mu is held.
 func (c *Cache) show(e *cachedTeam) error {
 	c.place(e, e.states)
 	e.toolNews, e.toolsTold = false, time.Now()
@@ -215,19 +216,19 @@ func (c *Cache) show(e *cachedTeam) error {
 	return err
 }
 
-// open returns what waits in a team and was not dismissed. c.mu is held.
+// open returns the items of a team that are not dismissed. c.mu is held.
 func (c *Cache) open(e *cachedTeam) []api.Attention {
 	return slices.DeleteFunc(slices.Clone(e.waits), func(a api.Attention) bool { return c.dismissed[a.ID] })
 }
 
-// catchUp marks the teams that have changes in the journal as stale.
+// catchUp marks as stale the teams with new changes in the journal.
 func (c *Cache) catchUp(ctx context.Context) error {
 	const page = 50
 	last, err := c.opts.Journal.Last(ctx)
 	if err != nil {
 		return err
 	}
-	if last-c.seq > c.opts.Behind { // so it is at first, and if there was no stream for a while
+	if last-c.seq > c.opts.Behind { // the first refresh, or the first one after a time without streams
 		c.forget(last)
 		return nil
 	}
@@ -247,7 +248,7 @@ func (c *Cache) catchUp(ctx context.Context) error {
 			if e := c.entries[change.Envelope.Team]; e != nil && change.Envelope.Root == c.opts.Root.Path() &&
 				change.Kind == journal.Said {
 				kind := change.Envelope.Kind
-				// What comes in between only keeps a turn alive, which e.due looks for.
+				// Changes within a turn only keep it alive, and e.due handles that.
 				e.stale = e.stale || kind == "turn-start" || kind == "turn-end" || e.silent[change.Envelope.Inbox]
 				e.toolNews = e.called(change.Envelope) || e.toolNews
 			}
@@ -265,7 +266,7 @@ func (c *Cache) catchUp(ctx context.Context) error {
 	}
 }
 
-// forget has all teams read again, as of seq.
+// forget makes all teams stale. The journal was read up to seq.
 func (c *Cache) forget(seq int64) {
 	for _, e := range c.entries {
 		e.stale = true
@@ -273,7 +274,7 @@ func (c *Cache) forget(seq int64) {
 	c.seq = seq
 }
 
-// upToDate reports whether e does not have to be read again.
+// upToDate reports whether e needs no new reading.
 func (c *Cache) upToDate(e *cachedTeam, l teams.Listing, now time.Time) bool {
 	if e.stale || e.config == nil || l.Orphan || l.Err != nil || !e.due.IsZero() && !now.Before(e.due) {
 		return false
@@ -300,8 +301,8 @@ func (c *Cache) lookForProcesses() {
 	}
 }
 
-// lookForRelays finds the teams whose relays have changed, or in which something was dismissed: by
-// what relays reported and by the ledger. Not every change that the ledger records is in the journal.
+// lookForRelays finds the teams whose relays have changed, and those with a newly dismissed item. It uses
+// reports of relays and the ledger, since the journal does not have every change of the ledger.
 func (c *Cache) lookForRelays(ctx context.Context) error {
 	c.reporting.Lock()
 	for team := range c.reported {
@@ -341,7 +342,7 @@ func (c *Cache) lookForRelays(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ids, err := c.opts.Ledger.Person.Dismissed(ctx, c.opts.Root.Path()) // maybe by another process
+	ids, err := c.opts.Ledger.Person.Dismissed(ctx, c.opts.Root.Path()) // another process may have dismissed some
 	if err != nil {
 		return err
 	}
@@ -357,8 +358,8 @@ func (c *Cache) lookForRelays(ctx context.Context) error {
 	return nil
 }
 
-// lostRelay reports whether a relay of a team does not run any more. Nothing tells if it was
-// killed, and if not, it still holds its lock when it tells.
+// lostRelay reports whether a relay of a team has stopped. A killed relay reports nothing, and one that ends
+// reports it while it still holds its lock.
 func (c *Cache) lostRelay(e *cachedTeam) bool {
 	if len(e.running) == 0 {
 		return false
@@ -374,7 +375,7 @@ func (c *Cache) lostRelay(e *cachedTeam) bool {
 	return err != nil
 }
 
-// withTeam calls do with a team.
+// withTeam opens a team, and calls do with it.
 func (c *Cache) withTeam(name string, do func(*teams.Team) error) error {
 	t, err := c.opts.Root.Team(name)
 	if err != nil {
@@ -396,11 +397,11 @@ func (c *Cache) read(ctx context.Context, l teams.Listing, now time.Time) (*cach
 		e.team, err = view.Listed(ctx, c.opts.Root, l)
 		return e, err
 	}
-	// Before the team is read, so that a change in the meantime is noticed.
+	// This stat comes before the team is read, so a change in the meantime is noticed.
 	info, _ := os.Stat(configPath(c.opts.Root, l.Name))
 	err := c.withTeam(l.Name, func(t *teams.Team) error { return c.readTeam(ctx, e, t, now) })
 	if ctx.Err() != nil {
-		return nil, ctx.Err() // also if it ended just after the team was read
+		return nil, ctx.Err() // the team was read, but ctx may have ended in between
 	}
 	if err != nil {
 		e.states, e.team.Problem = []api.Status{}, view.Describe(err)
@@ -415,7 +416,7 @@ func (c *Cache) read(ctx context.Context, l teams.Listing, now time.Time) (*cach
 	return e, nil
 }
 
-// dueAt has e read again at that time, or before.
+// dueAt schedules a new reading of e at a time, or earlier.
 func (e *cachedTeam) dueAt(at time.Time) {
 	if e.due.IsZero() || at.Before(e.due) {
 		e.due = at
@@ -439,7 +440,7 @@ func (c *Cache) readTeam(ctx context.Context, e *cachedTeam, t *teams.Team, now 
 	for _, p := range t.Processes(config) {
 		e.processes[p.Path], _ = os.Stat(p.Path) // before known is read
 	}
-	// Claude Code writes these files in place. One that was just being written says nothing.
+	// Claude Code writes these files in place, so one may be incomplete. Then its last state stays.
 	if was := c.entries[t.Name()]; was != nil {
 		for path := range was.processes {
 			if info, err := os.Stat(path); err == nil && e.processes[path] == nil {
@@ -466,7 +467,7 @@ func (c *Cache) readTeam(ctx context.Context, e *cachedTeam, t *teams.Team, now 
 }
 
 func (c *Cache) readRelays(ctx context.Context, e *cachedTeam, t *teams.Team, now time.Time) error {
-	e.relayNews = false // what comes while they are read counts again
+	e.relayNews = false // set again if a relay reports during the reading
 	relays, asked, err := c.RelaysOf(ctx, t)
 	if err != nil {
 		return err
@@ -505,7 +506,7 @@ func (c *Cache) readRelays(ctx context.Context, e *cachedTeam, t *teams.Team, no
 	return nil
 }
 
-// silentMembers is silentWaits for the members of a team.
+// silentMembers calls silentWaits for the members of a team.
 func (c *Cache) silentMembers(ctx context.Context, e *cachedTeam, t *teams.Team, now time.Time) ([]api.Attention, error) {
 	config, err := t.Config(ctx)
 	if err != nil {

@@ -24,8 +24,9 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// readPanes returns the team of the registered panes, or that of the sessions, by its name, and whether it was read again. It
-// is nil if there is none. It never looks at a pane or a session: see [Watch]. c.mu is held.
+// readPanes returns the team of the registered panes or the team of the sessions, by its name, and whether it
+// was read again. The team is nil if there is none. Only a [Watch] looks at the panes and sessions themselves.
+// c.mu is held.
 func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *cachedTeam, again bool, err error) {
 	var list []pane.Pane
 	switch {
@@ -37,7 +38,7 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 		}
 	case c.opts.Watch != nil:
 		list = c.opts.Watch.sessions()
-	case c.opts.Panes != nil: // a command, in which a session is looked at in its files
+	case c.opts.Panes != nil: // in a command: the files of each session are read
 		if list, err = c.opts.Panes.Sessions.Around(ctx); err != nil {
 			return nil, false, err
 		}
@@ -94,14 +95,13 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 		if at := c.opts.Panes.Views.Written(views[i]); !at.IsZero() {
 			return at
 		}
-		return now // not known
+		return now // unknown
 	}), e.loopWaits())
 	describe(e.waits)
 	return e, true, nil
 }
 
-// unreadSaid returns what agents of teams without inboxes wrote to the person, and the person has not
-// read, by team.
+// unreadSaid returns the unread messages to the person from agents of teams without inboxes, by team.
 func (c *Cache) unreadSaid(ctx context.Context) (map[string][]api.Attention, error) {
 	said, err := c.opts.Panes.Incoming.Unread(ctx)
 	unread := map[string][]api.Attention{}
@@ -115,8 +115,8 @@ func (c *Cache) unreadSaid(ctx context.Context) (map[string][]api.Attention, err
 	return unread, err
 }
 
-// readMachines returns the teams on other machines that this one may write to, and those that wrote what
-// the person has not read: that stays, whatever becomes of the team and the link. c.mu is held.
+// readMachines returns the teams of other machines that may be written to from here, and the teams with unread
+// messages to the person. Unread messages stay, even after the team or the link is gone. c.mu is held.
 func (c *Cache) readMachines(ctx context.Context) (list []*cachedTeam, err error) {
 	if c.opts.Ledger == nil {
 		return nil, nil
@@ -152,8 +152,7 @@ func (c *Cache) readMachines(ctx context.Context) (list []*cachedTeam, err error
 	return list, nil
 }
 
-// memberPaneWaits returns what waits for a person because of messages that are typed into the
-// panes of the members of a team. c.mu is held.
+// memberPaneWaits returns the items for messages that are typed into panes of a team's members. c.mu is held.
 func (c *Cache) memberPaneWaits(ctx context.Context, e *cachedTeam, now time.Time) ([]api.Attention, error) {
 	var list []pane.Pane
 	for _, p := range c.registered {
@@ -171,7 +170,7 @@ func (c *Cache) memberPaneWaits(ctx context.Context, e *cachedTeam, now time.Tim
 	return c.paneWaits(ctx, e, views, now)
 }
 
-// paneWaits returns what waits for a person because of the panes of one team.
+// paneWaits returns the items for the panes of one team.
 func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View, now time.Time) (list []api.Attention, err error) {
 	for _, v := range views {
 		add := func(kind string, since time.Time, a api.Attention, parts ...string) {
@@ -236,7 +235,7 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 				return nil, err
 			}
 			if !found {
-				continue // a relay's
+				continue // it is a relay's
 			}
 			kind, what := api.WaitsLost, "a message was not sent: "
 			state, reason := view.PaneMessage(m)
@@ -268,8 +267,8 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 	return list, err
 }
 
-// answerable returns the question that the dialog of a process asks, if a hook lets it be answered elsewhere; there is what a person
-// does at the terminal. The hook starts with the dialog.
+// answerable returns the question in the dialog of a process, if a hook makes it answerable elsewhere. there is
+// the hint for answering at the terminal. The hook starts with the dialog.
 func (c *Cache) answerable(e *cachedTeam, p transcript.Process, since, now time.Time, there string) (a api.Attention, ok bool) {
 	if c.opts.State == "" || p.PID == 0 {
 		return a, false
@@ -288,10 +287,10 @@ func (c *Cache) answerable(e *cachedTeam, p transcript.Process, since, now time.
 	return a, true
 }
 
-// whatWaits says that an agent waits for its person, why, and what it wants to do, if that is known. Only the person on this machine is
-// told: the words of a state go to other machines and agents, too.
+// whatWaits describes an agent that waits for its person: why, and the tool call that it wants, if known. Only
+// the person on this machine sees the text. Other machines and agents see only the words of a state.
 func (e *cachedTeam) whatWaits(why string, since, now time.Time, asked func() (transcript.Block, bool)) string {
-	const lag = 2 * time.Second // how much later the transcript may have it
+	const lag = 2 * time.Second // the transcript may have the call this much later
 	what := "waits for you"
 	if why != "" {
 		what += ": " + why
@@ -304,7 +303,8 @@ func (e *cachedTeam) whatWaits(why string, since, now time.Time, asked func() (t
 	return what
 }
 
-// whereToAnswer says what a person does about a question that a program itself asks, in the background under a key or at a terminal.
+// whereToAnswer returns the hint for answering a program's own question: by "claude attach" in the background,
+// or at its terminal.
 func whereToAnswer(p transcript.Process) string {
 	if p.Job != "" {
 		return "answer it: claude attach " + p.Job
@@ -315,13 +315,12 @@ func whereToAnswer(p transcript.Process) string {
 	return "answer it at its terminal"
 }
 
-// about returns the beginning of a message, to tell it from others.
+// about returns the beginning of a message, which identifies it to people.
 func about(m ledger.PaneMessage) string {
 	return fmt.Sprintf(": %q", excerpt.Line(cmp.Or(m.Summary, string(m.Raw)), 60))
 }
 
-// Seen returns what is known of panes, with what was seen of each at the last look. It does not
-// look at them.
+// Seen returns the views of panes, as of the last look at each. It does not look at them.
 func (c *Cache) Seen(ctx context.Context, list []pane.Pane) ([]pane.View, error) {
 	views := make([]pane.View, 0, len(list))
 	for _, p := range list {
@@ -343,7 +342,7 @@ func (c *Cache) Seen(ctx context.Context, list []pane.Pane) ([]pane.View, error)
 	return views, nil
 }
 
-// describe adds to what waits what its kind says.
+// describe adds the texts for the kind of each item.
 func describe(list []api.Attention) {
 	for i, a := range list {
 		kind := api.WaitOf(a.Kind)

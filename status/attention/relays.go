@@ -15,8 +15,8 @@ import (
 	"teambridge/teams/excerpt"
 )
 
-// RelaysOf returns the relays of a team's members as [view.Relays] does, why those of this
-// service do not run, and the oldest open question of each member.
+// RelaysOf returns the relays of a team's members like [view.Relays], with the reasons why this service's
+// relays do not run, and the oldest open question of each member.
 func (c *Cache) RelaysOf(ctx context.Context, t *teams.Team) (known map[string]*api.Relay, asked map[string]*api.Question, err error) {
 	if c.opts.Ledger == nil {
 		return nil, nil, nil
@@ -45,7 +45,7 @@ func (c *Cache) RelaysOf(ctx context.Context, t *teams.Team) (known map[string]*
 	return known, asked, err
 }
 
-// addReason adds to a relay of the service why it does not run.
+// addReason sets the reason why a relay of the service does not run.
 func addReason(r *api.Relay, f fleet.Status) {
 	if !r.Running && f.Now.State != "" {
 		r.State, r.Reason = string(f.Now.State), f.Now.Reason
@@ -64,8 +64,8 @@ func (c *Cache) Relays(ctx context.Context, team string) ([]api.RelayEntry, erro
 	return list, err
 }
 
-// addRunState adds to a relay what only the process that runs it knows: why it does not
-// run, and the open questions of its agent.
+// addRunState adds what only the process of a relay knows: why the relay does not run, and its agent's open
+// questions.
 func (c *Cache) addRunState(e *api.RelayEntry) {
 	if c.opts.Fleet == nil {
 		if e.Created != nil && e.State == string(relay.Stopped) && e.Reason == "" {
@@ -75,7 +75,7 @@ func (c *Cache) addRunState(e *api.RelayEntry) {
 	}
 	now, err := c.opts.Fleet.Status(e.ID)
 	if err != nil {
-		return // it was just added or removed, or is not the service's
+		return // just added or removed, or not run by this service
 	}
 	addReason(&e.Relay, now)
 	for _, q := range now.Questions {
@@ -83,15 +83,13 @@ func (c *Cache) addRunState(e *api.RelayEntry) {
 	}
 }
 
-// maxFailed is the largest number of failed messages that wait in one inbox.
+// maxFailed is the largest number of failed messages that are listed for one inbox.
 const maxFailed = 500
 
-// maxAsked is the largest size of a question in a snapshot, in bytes. Each stream gets
-// each snapshot.
+// maxAsked is the largest size of a question in a snapshot, in bytes. Every stream gets every snapshot.
 const maxAsked = 64 << 10
 
-// relayWaits returns what waits for a person because of the relays of the team that was
-// created then.
+// relayWaits returns the items for the relays of a team, identified by its creation time.
 func (c *Cache) relayWaits(ctx context.Context, createdAt int64, relays []api.RelayEntry) (list []api.Attention, err error) {
 	for _, e := range relays {
 		if e.Created == nil && e.Reason == view.TeamEnded {
@@ -139,7 +137,7 @@ func (c *Cache) relayWaits(ctx context.Context, createdAt int64, relays []api.Re
 	return list, nil
 }
 
-// asksFor shows an open question.
+// asksFor returns the item for an open question.
 func asksFor(q api.Question) api.Attention {
 	a := api.Attention{ID: q.ID, Kind: q.Kind, Since: &q.At, Question: &q, Answerable: true, Do: "answer it: teambridge permit " + q.ID + ", or deny"}
 	switch q.Kind {
@@ -161,8 +159,8 @@ func asksFor(q api.Question) api.Attention {
 	return a
 }
 
-// toolWords names a tool as the runtime calls it, and the MCP server that it is of. The name for
-// people tells a server's tool from the runtime's own as little as the server wants.
+// toolWords returns a tool's name as the runtime calls it, and the name of its MCP server, if any. The display
+// name is not used, since a server can choose one that looks like the runtime's own tool.
 func toolWords(tool string) string {
 	if of, ok := strings.CutPrefix(tool, "mcp__"); ok {
 		if server, name, ok := strings.Cut(of, "__"); ok && server != "" && name != "" {
@@ -172,12 +170,12 @@ func toolWords(tool string) string {
 	return tool
 }
 
-// maxWhat is how much of what an agent says is in a line about what waits, in bytes. Its question
-// has all of it.
+// maxWhat limits how much of an agent's text is in the line of an item, in bytes. The question itself has all
+// of it.
 const maxWhat = 1 << 10
 
-// stoppedRelay returns what to do about a relay that stopped; empty if nothing. A relay
-// that waits for its team to be made has not stopped.
+// stoppedRelay returns the hint for a relay that stopped; empty if there is nothing to do. A relay that waits
+// for its team to be created has not stopped.
 func stoppedRelay(e api.RelayEntry) string {
 	state := relay.State(e.State)
 	switch {

@@ -13,8 +13,8 @@ import (
 	"teambridge/teams/excerpt"
 )
 
-// Place says of statuses of a team where an overview lists them, and what the agents are at, as the
-// snapshot has it.
+// Place sets the section of each status of a team in an overview, and the agent's task and tool, as a snapshot
+// does.
 func (c *Cache) Place(ctx context.Context, team string, list []api.Status) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -23,18 +23,18 @@ func (c *Cache) Place(ctx context.Context, team string, list []api.Status) error
 	}
 	e := c.entries[team]
 	if e == nil {
-		e = &cachedTeam{} // without ledger or journal, only the words are known
+		e = &cachedTeam{} // without ledger or journal, only the states are known
 	}
 	c.place(e, list)
 	return nil
 }
 
-// place does it by what is known of the team. c.mu is held.
+// place does the work of Place, with the cached team e. c.mu is held.
 func (c *Cache) place(e *cachedTeam, list []api.Status) {
 	open := c.open(e)
 	for i := range list {
 		s := &list[i]
-		elsewhere := s.Overview // of a member on another machine: what that one says
+		elsewhere := s.Overview // of a member on another machine: that machine's overview
 		s.Overview = api.Overview{Cwd: e.dirs[s.Member]}
 		if name := api.WaitOf(elsewhere.SectionKind).Section; s.Basis == api.BasisMachine && name != "" {
 			s.Overview = elsewhere
@@ -55,14 +55,14 @@ func (c *Cache) place(e *cachedTeam, list []api.Status) {
 	}
 }
 
-// section lists an agent where it is listed because of what waits: what needs the person comes first, and of that
-// what has waited longest. Otherwise its word decides.
+// section sets an agent's section. Items that wait decide first: those that need the person, and the oldest of
+// them. Without items, the agent's state decides.
 func section(s *api.Status, open []api.Attention) {
 	at := len(api.Sections)
 	for _, a := range open {
 		member := a.Member
 		if a.Kind == api.WaitsUnread {
-			member = a.From // the inbox is the person's
+			member = a.From // the item is in the person's inbox
 		}
 		kind := api.WaitOf(a.Kind)
 		n := slices.Index(api.Sections, kind.Section)
@@ -92,19 +92,20 @@ func section(s *api.Status, open []api.Attention) {
 
 func sooner(a, b *time.Time) bool { return a != nil && (b == nil || a.Before(*b)) }
 
-// silentInterval is how often it is looked whether a silent agent has written its transcript again, which nothing tells.
+// silentInterval is how often the transcript of a silent agent is checked for new lines, since no event
+// announces them.
 const silentInterval = 30 * time.Second
 
-// abandoned is the time after which an agent that may or may not still work no longer counts as stuck.
+// abandoned is the time after which an agent that possibly still works no longer counts as stuck.
 const abandoned = 24 * time.Hour
 
-// silentWaits returns what waits because agents work, and nothing new has come from them for [status.IdleAfter]. written
-// returns when the transcript of a member was last written, or zero; it is asked only of those.
+// silentWaits returns items for agents that work without news for [status.IdleAfter]. written returns when a
+// member's transcript was last written, or zero. It is called only for these agents.
 func (e *cachedTeam) silentWaits(now time.Time, written func(i int) time.Time) (list []api.Attention) {
 	e.silent = map[string]bool{}
 	for i, s := range e.states {
 		if s.Basis == api.BasisPane || s.Basis == api.BasisProcess && e.team.Sessions {
-			s.Heard = s.WordSince // else it is the time of the last look
+			s.Heard = s.WordSince // otherwise Heard is the time of the last look
 		}
 		s.Heard = status.LastSign(s)
 		switch {
@@ -138,7 +139,7 @@ func (e *cachedTeam) silentWaits(now time.Time, written func(i int) time.Time) (
 	return list
 }
 
-// shares reports whether a member's process has teammates in it: then it is busy for as long as one of them is.
+// shares reports whether a member's process has teammates in it. Such a process is busy while any of them is.
 func (e *cachedTeam) shares(i int) bool {
 	if i >= len(e.known) || e.known[i].Process == nil {
 		return false
@@ -148,8 +149,8 @@ func (e *cachedTeam) shares(i int) bool {
 	})
 }
 
-// readTools finds the last tool calls of working members of a team whose calls are not known yet; what they
-// call later comes with the changes of the journal.
+// readTools reads the last tool calls of working members whose calls are not known yet. Later calls come from
+// changes of the journal.
 func (c *Cache) readTools(ctx context.Context, e *cachedTeam, was *cachedTeam) error {
 	if e.tools = map[string]task{}; was != nil && was.createdAt == e.createdAt && was.tools != nil {
 		e.tools = was.tools
@@ -173,7 +174,7 @@ func (c *Cache) readTools(ctx context.Context, e *cachedTeam, was *cachedTeam) e
 	return nil
 }
 
-// called notes a tool call, if it is one.
+// called records a tool call, and reports whether it was one.
 func (e *cachedTeam) called(call journal.Envelope) (noted bool) {
 	what := view.ToolCall(call)
 	if what == "" || e.tools == nil {

@@ -16,15 +16,16 @@ import (
 	"teambridge/teams/excerpt"
 )
 
-// lately is how many of the last messages of a team are looked through.
+// lately is how many of a team's last messages are examined.
 const lately = 200
 
-// Two agents are in a loop if they have answered each other loopExchanges times within loopWindow, and neither of them wrote
-// to or heard from anybody else, or called a tool, in between. A turn in which something is read, changed or
-// tested takes a minute or more, so agents at work answer each other ten times in that window at most. A relay, which holds what
-// its agents write, waits for 20 within a minute: see [relay.MaxExchanges].
+// Two agents are in a loop if they have answered each other loopExchanges times within loopWindow, and neither
+// exchanged messages with others or called a tool in between. A turn that reads, changes or tests something
+// takes a minute or more, so agents at work answer each other at most ten times in that window. A relay holds
+// messages sooner, at 20 within a minute: see [relay.MaxExchanges].
 //
-// However slowly they go on, they are in a loop after slowExchanges within a day. Not all tools are known that agents at
+// A slow pair is in a loop after slowExchanges within a day. This number is high because not all tool calls of
+// agents at terminals are known: a pair at work stays below it for fifty tasks.
 // terminals call, so that is more than a pair at work needs for fifty tasks.
 const (
 	loopExchanges = 16
@@ -33,7 +34,7 @@ const (
 	slowWindow    = 24 * time.Hour
 )
 
-// talk returns the last messages of a team, the newest first.
+// talk returns a team's last messages, newest first.
 func (c *Cache) talk(ctx context.Context, q journal.Query) (list []journal.Record, err error) {
 	q.Newest, q.Limit = true, lately
 	for m, err := range c.opts.Journal.Messages.All(ctx, q) {
@@ -50,26 +51,26 @@ type pair [2]string
 
 func pairOf(a, b string) pair { return pair{min(a, b), max(a, b)} }
 
-// A loop is what two agents wrote each other in turn, and nothing else.
+// A loop is a series of messages that two agents wrote each other in turn, and nothing else.
 type loop struct {
-	exchanges int           // how often one answered the other within the window
+	exchanges int           // answers within the window
 	window    time.Duration // loopWindow or slowWindow
 	since     time.Time     // the first of these messages that is known
-	ends      time.Time     // when it counts no more, unless they go on
+	ends      time.Time     // when it expires, unless it continues
 }
 
-// loopsOf finds the loops in the last messages of a team, the newest first. What is no message of an
-// agent's own, such as a report that it is idle, does not count.
+// loopsOf finds the loops in a team's last messages, newest first. It skips messages that agents did not write
+// themselves, such as reports that they are idle.
 func loopsOf(talk []journal.Record, now time.Time) map[pair]loop {
 	type run struct {
 		loop
 		slow     int       // exchanges within a day
-		slowEnds time.Time // when those are too few, unless they go on
-		from     string    // who wrote the last message that was looked at
+		slowEnds time.Time // when there are too few of those, unless the loop continues
+		from     string    // the sender of the last message examined
 		closed   bool
 	}
 	runs := map[pair]*run{}
-	with := map[string]pair{} // the pair in which an agent wrote or got its newest message
+	with := map[string]pair{} // the pair of each agent's newest message
 	for _, m := range talk {
 		if m.Answer != "" || m.Kind() != "message" {
 			continue
@@ -121,7 +122,8 @@ func loopsOf(talk []journal.Record, now time.Time) map[pair]loop {
 	return found
 }
 
-// keepLoops has a loop that goes on begin when it began, although its first messages are not among the last ones any more.
+// keepLoops keeps the start time of a loop that continues, even if its first messages are no longer among the
+// last ones.
 func (e *cachedTeam) keepLoops(was *cachedTeam) {
 	if was == nil || was.createdAt != e.createdAt {
 		return
@@ -134,7 +136,7 @@ func (e *cachedTeam) keepLoops(was *cachedTeam) {
 	}
 }
 
-// loopWaits returns what waits because agents of a team are in loops.
+// loopWaits returns the items for agents of a team in loops.
 func (e *cachedTeam) loopWaits() (list []api.Attention) {
 	agents := map[string]*api.Relay{}
 	for _, s := range e.states {
@@ -146,10 +148,10 @@ func (e *cachedTeam) loopWaits() (list []api.Attention) {
 	for p, l := range e.loops {
 		_, isAgent := agents[p[0]]
 		if _, other := agents[p[1]]; !isAgent || !other {
-			continue // a person talks to it
+			continue // a person talks to one of them
 		}
 		if held(p[0], p[1]) || held(p[1], p[0]) {
-			continue // it is over, and what is held waits by itself
+			continue // the loop is over, and held messages are items themselves
 		}
 		if began := l.ends.Add(-l.window); e.tools[p[0]].at.After(began) || e.tools[p[1]].at.After(began) {
 			continue
@@ -188,16 +190,16 @@ func windowText(window time.Duration) string {
 	return fmt.Sprintf("%d minutes", int(window.Minutes()))
 }
 
-// A task is what an agent was last told.
+// A task is the last message to an agent.
 type task struct {
 	what, from string
 	at         time.Time
 }
 
-// maxTask is how much of a task is shown, in characters.
+// maxTask is the longest task that is shown, in characters.
 const maxTask = 120
 
-// tasksOf returns the newest message to each agent, of the last messages of its team.
+// tasksOf returns the newest message to each agent, from a team's last messages.
 func tasksOf(talk []journal.Record) map[string]task {
 	list := map[string]task{}
 	for _, m := range talk {
@@ -210,7 +212,7 @@ func tasksOf(talk []journal.Record) map[string]task {
 			text = cmp.Or(strings.TrimSpace(m.Summary), m.Text)
 		case "task_assignment":
 			var assigned struct{ Subject string }
-			_ = json.Unmarshal([]byte(m.Text), &assigned) // its kind was read from it
+			_ = json.Unmarshal([]byte(m.Text), &assigned) // valid, since its kind was read from it
 			text = assigned.Subject
 		}
 		if text = excerpt.Line(text, maxTask); text != "" {

@@ -20,8 +20,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// attentionID returns the id of something of a kind that began to wait at a time, which
-// tells it from the same thing later. A zero time is unknown.
+// attentionID returns the id of an item of a kind that began at a time. The time distinguishes it from a later
+// item with the same parts. A zero time is unknown.
 func attentionID(kind string, at time.Time, parts ...string) string {
 	id := append([]string{kind}, parts...)
 	if !at.IsZero() {
@@ -30,7 +30,7 @@ func attentionID(kind string, at time.Time, parts ...string) string {
 	return strings.Join(id, "/")
 }
 
-// teamWaits returns what waits for a person because of the inboxes and the history of a team.
+// teamWaits returns the items for the inboxes and the history of a team.
 func (c *Cache) teamWaits(ctx context.Context, t *teams.Team, config *teams.Config, e *cachedTeam) (list []api.Attention, err error) {
 	ours, err := mail.Ours(ctx, c.opts.Ledger, t, config)
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *Cache) teamWaits(ctx context.Context, t *teams.Team, config *teams.Conf
 		if found, _, err := journal.Take(c.opts.Journal.Messages.All(ctx, about), 1, 0, func(*journal.Record) int { return 0 }); err != nil {
 			return nil, err
 		} else if len(found) > 0 && found[0].Prompt != "" {
-			continue // its delivery waits, until somebody decides about it
+			continue // its delivery is an item until a person decides about it
 		}
 		shown := view.Receipt(r)
 		list = append(list, api.Attention{
@@ -62,7 +62,7 @@ func (c *Cache) teamWaits(ctx context.Context, t *teams.Team, config *teams.Conf
 			Do:   "if the agent did not get it, send it again: teambridge send " + shown.Member + "@" + t.Name() + " --id " + shown.ID + " --force",
 		})
 	}
-	if e.team.LeadState != teams.Gone.String() { // else nobody would answer
+	if e.team.LeadState != teams.Gone.String() { // otherwise nobody could answer
 		talk, err := c.talk(ctx, q)
 		if err != nil {
 			return nil, err
@@ -77,9 +77,9 @@ func (c *Cache) teamWaits(ctx context.Context, t *teams.Team, config *teams.Conf
 	return list, nil
 }
 
-// stateWaits returns what waits for a person because of the states of the members. served
-// reports whether this service runs the relay of a member, and asks what the dialog of a process asks: see [Cache.answerable]. root is
-// the Claude directory.
+// stateWaits returns the items for the states of members. served reports whether this service runs the relay of
+// a member. asks returns the question in the dialog of a process: see [Cache.answerable]. root is the Claude
+// directory.
 func (e *cachedTeam) stateWaits(root string, now time.Time, served func(member string) bool, asks func(of transcript.Process, since time.Time, there string) (api.Attention, bool)) (list []api.Attention) {
 	add := func(at time.Time, a api.Attention) {
 		a.Team = e.team.Team
@@ -94,13 +94,13 @@ func (e *cachedTeam) stateWaits(root string, now time.Time, served func(member s
 	}
 	asked := slices.ContainsFunc(e.messageWaits, func(a api.Attention) bool { return a.Kind == api.WaitsLead })
 	idle, busy, worked, lost := 0, false, false, false
-	var rested time.Time // since when all are idle
+	var rested time.Time // since when all agents are idle
 	for i, s := range e.states {
 		ended, failed, turned := e.known[i].LastTurn()
 		isLead := s.Member == e.team.Lead
 		lost = lost || status.LeadGone(s)
 		switch {
-		case s.Word == api.WordWaiting && s.Basis == api.BasisProcess && !(isLead && asked): // else that is what it waits for
+		case s.Word == api.WordWaiting && s.Basis == api.BasisProcess && !(isLead && asked): // otherwise the dialog itself is the item
 			var of transcript.Process
 			if p := e.known[i].Process; p != nil {
 				of = p.Process
@@ -116,7 +116,7 @@ func (e *cachedTeam) stateWaits(root string, now time.Time, served func(member s
 				}
 				return call, ok
 			}), Do: whereToAnswer(of)})
-		case failed && s.Word == api.WordIdle && (s.Relay == nil || s.Relay.DeadLetters == 0): // else the message is here
+		case failed && s.Word == api.WordIdle && (s.Relay == nil || s.Relay.DeadLetters == 0): // otherwise the failed message is the item
 			add(ended, api.Attention{Kind: api.WaitsFailed, Member: s.Member, What: "the last turn failed", Do: "read what it said: teambridge history --team " + e.team.Team})
 		}
 		switch {
@@ -147,7 +147,7 @@ func (e *cachedTeam) stateWaits(root string, now time.Time, served func(member s
 			claimed = e.lead.ClaimedAt
 		}
 		add(claimed, api.Attention{Kind: api.WaitsEnded, Member: e.team.Lead, What: "the team's lead is not running", Do: "start it again in " + e.team.Cwd + ", or remove the team"})
-		list[len(list)-1].Since = nil // when it ended is not known
+		list[len(list)-1].Since = nil // its end has no known time
 	case !gone && idle > 0 && !busy && worked:
 		add(rested, api.Attention{Kind: api.WaitsIdle, What: "all agents are idle", Do: "give them work, or end the team"})
 	}
@@ -167,12 +167,12 @@ func unreadFrom(ctx context.Context, t *teams.Team, name string, ours []string) 
 	case errors.Is(err, inbox.ErrMissing), errors.Is(err, inbox.ErrEmpty):
 		return nil, nil
 	case err != nil:
-		return nil, nil // members and doctor show what is wrong with it
+		return nil, nil // members and doctor show the problem
 	}
 	return unreadOf(t.Name(), name, rows, ours), nil
 }
 
-// unreadOf is unreadFrom for rows of an inbox that were read.
+// unreadOf does the work of unreadFrom, for rows that were read.
 func unreadOf(team, name string, rows []inbox.Row, ours []string) (list []api.Attention) {
 	for _, r := range rows {
 		if r.Read || r.Noise() || slices.Contains(ours, r.From) {
@@ -199,10 +199,10 @@ func unreadOf(team, name string, rows []inbox.Row, ours []string) (list []api.At
 	return list
 }
 
-// leadWaits returns the questions of members to their lead that have no answer yet. Their lead takes them out of its
-// inbox at once, so they are looked for in the last messages of the team, the newest first.
+// leadWaits returns the unanswered questions of members to their lead. The lead takes them out of its inbox at
+// once, so they are found in the team's last messages, newest first.
 func leadWaits(talk []journal.Record, config *teams.Config, lead string) (list []api.Attention) {
-	later := map[string]bool{} // members that said something, or got an answer, since
+	later := map[string]bool{} // members that wrote, or got an answer, since their question
 	for _, m := range talk {
 		kind := m.Kind()
 		if kind == "permission_request" && m.Inbox == lead && !later[m.From] {
@@ -222,7 +222,7 @@ func leadWaits(talk []journal.Record, config *teams.Config, lead string) (list [
 	return list
 }
 
-// askedLead says what a member asks its lead.
+// askedLead describes a member's question to its lead.
 func askedLead(text string) string {
 	var r struct {
 		Tool        string `json:"tool_name"`

@@ -14,52 +14,51 @@ import (
 	"teambridge/status/view"
 )
 
-// Watch looks at the registered panes and at the sessions that are in no team, so that no request has to. While there
-// are none, it only looks whether the ledger or a file of a process has changed.
+// Watch looks at the registered panes and at the sessions that are in no team, so that no request has to. If
+// there are none, it only checks whether the ledger or a process file has changed.
 type Watch struct {
 	panes *pane.Panes
 	poll  func(context.Context) (version string, err error) // of the ledger
-	files func() string                                     // of processes: see [pane.Sessions.Processes]
+	files func() string                                     // of process files: see [pane.Sessions.Processes]
 
 	ledgerVersion string // when list was read
 	list          []pane.Pane
-	processes     string      // what the files of processes were when around was read
+	processes     string      // the process files when around was read
 	around        []pane.Pane // sessions
 	sights        map[tmux.Ref]sight
-	now           time.Time // of the last look
+	now           time.Time // time of the last look
 
 	mu   sync.Mutex
 	last map[inbox.InboxKey]pane.View
 	met  []pane.Pane // around, as of the last look
-	news int         // counts what was seen that is shown
+	news int         // counts the changes that were shown
 }
 
-// sight is what a pane showed when it was last looked at closely.
+// sight is the content of a pane at its last close look.
 type sight struct {
 	seen string // see [tmux.Sights]
 	at   time.Time
 }
 
 const (
-	// paneCloser is how often a pane is looked at closely although its screen stays the same:
-	// its process may tell something else. A close look takes three calls of tmux and 200 ms.
+	// paneCloser is how often a pane gets a close look although its screen stays the same: its process may
+	// report something new. A close look takes three calls of tmux and 200 ms.
 	paneCloser = 10 * time.Second
 
-	// paneLimit is how long one look at a pane may take, and paneLooks how many panes are
-	// looked at at once.
+	// paneLimit limits the time of one look at a pane, and paneLooks the number of concurrent looks.
 	paneLimit = 10 * time.Second
 	paneLooks = 4
 
-	// paneRefresh is how often it is shown that an agent works on.
+	// paneRefresh is how often a working agent is shown again as working.
 	paneRefresh = 30 * time.Second
 )
 
-// NewWatch returns a Watch of the panes that a ledger has.
+// NewWatch returns a Watch of the panes in a ledger.
 func NewWatch(panes *pane.Panes, l *ledger.Ledger) *Watch {
 	return &Watch{panes: panes, poll: l.Poll(), files: panes.Sessions.Processes}
 }
 
-// view returns what was seen of a pane at the last look, without its messages.
+// view returns the view of a pane from the last look, without its messages.
 func (w *Watch) view(p pane.Pane) pane.View {
 	if w != nil {
 		w.mu.Lock()
@@ -71,7 +70,7 @@ func (w *Watch) view(p pane.Pane) pane.View {
 	return pane.View{Pane: p}
 }
 
-// version changes whenever something was seen that is shown.
+// version changes after each look with a visible change.
 func (w *Watch) version() int {
 	if w == nil {
 		return 0
@@ -88,7 +87,7 @@ func (w *Watch) sessions() []pane.Pane {
 	return w.met
 }
 
-// relist lists the panes and sessions if the ledger or the file of a process has changed.
+// relist lists the panes and sessions if the ledger or a process file has changed.
 func (w *Watch) relist(ctx context.Context) error {
 	version, err := w.poll(ctx)
 	if err != nil {
@@ -99,7 +98,7 @@ func (w *Watch) relist(ctx context.Context) error {
 		return nil
 	}
 	if processes != w.processes {
-		w.panes.Poke() // to listen next to a new session
+		w.panes.Poke() // so that it listens for a new session, too
 	}
 	around, err := w.panes.Sessions.Around(ctx)
 	if err != nil {
@@ -112,8 +111,8 @@ func (w *Watch) relist(ctx context.Context) error {
 	return err
 }
 
-// Look looks at all panes, and reports whether something was seen that is shown. The error is that
-// they cannot be listed. It is for one goroutine.
+// Look looks at all panes, and reports whether a visible change was seen. It fails only if they cannot be
+// listed. It must not be called concurrently.
 func (w *Watch) Look(ctx context.Context) (changed bool, err error) {
 	if err := w.relist(ctx); err != nil {
 		return false, err
@@ -138,7 +137,7 @@ func (w *Watch) Look(ctx context.Context) (changed bool, err error) {
 	all.Wait()
 	for i, err := range errs {
 		if err != nil {
-			delete(w.sights, list[i].Ref) // again at the next look
+			delete(w.sights, list[i].Ref) // look again next time
 		}
 	}
 	if ctx.Err() != nil {
@@ -150,7 +149,7 @@ func (w *Watch) Look(ctx context.Context) (changed bool, err error) {
 	now := map[inbox.InboxKey]pane.View{}
 	for _, v := range views {
 		was := w.last[v.Pane.InboxKey]
-		v.Messages = nil // the ledger has them
+		v.Messages = nil // they are in the ledger
 		if v.Since.IsZero() {
 			v.Since = v.At
 			if was.State == v.State {
@@ -171,8 +170,8 @@ func (w *Watch) Look(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// glance returns what the panes show now. Those that show the same as when they were last
-// looked at closely, a short while ago, keep the time of that; the others have that of now.
+// glance returns the present content of all panes. A pane whose content is that of a recent close look keeps
+// the time of that look; others get the present time.
 func (w *Watch) glance(ctx context.Context) map[tmux.Ref]sight {
 	ctx, stop := context.WithTimeout(ctx, paneLimit)
 	defer stop()
@@ -185,7 +184,7 @@ func (w *Watch) glance(ctx context.Context) map[tmux.Ref]sight {
 	for socket, refs := range servers {
 		seen, err := tmux.Sights(ctx, socket, refs...)
 		if err != nil {
-			continue // a close look tells what is wrong
+			continue // a close look finds the cause
 		}
 		for ref, shows := range seen {
 			now := sight{shows, w.now}
@@ -198,7 +197,7 @@ func (w *Watch) glance(ctx context.Context) map[tmux.Ref]sight {
 	return w.sights
 }
 
-// lookAt looks at one pane, which has to end. The view is valid also with an error.
+// lookAt takes a close look at one pane, within a time limit. The view is valid even with an error.
 func (w *Watch) lookAt(ctx context.Context, p pane.Pane) (pane.View, error) {
 	ctx, stop := context.WithTimeout(ctx, paneLimit)
 	defer stop()
@@ -209,7 +208,7 @@ func (w *Watch) lookAt(ctx context.Context, p pane.Pane) (pane.View, error) {
 	return v, err
 }
 
-// sameView reports whether two looks saw the same, as far as it is shown.
+// sameView reports whether two views have no visible difference.
 func sameView(a, b pane.View) bool {
 	a.At, a.Messages, a.Process = b.At, b.Messages, b.Process
 	return reflect.DeepEqual(a, b)

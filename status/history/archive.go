@@ -1,5 +1,6 @@
-// Package history has what was seen and recorded on this machine: messages, what agents said and did, what waits for the person, tasks,
-// and what transcripts tell. A command records while it asks; a service has a [Recording], since that goes on all the time.
+// Package history reads the records of this machine: messages, events of agents, items that wait for the
+// person, tasks, and transcripts. A command records while it reads. A service records all the time, and passes
+// its [Recording].
 package history
 
 import (
@@ -14,47 +15,47 @@ import (
 	"teambridge/status/local"
 )
 
-// Options says what an [Archive] has besides files.
+// Options are the sources of an [Archive] besides files.
 type Options struct {
-	Recording *Recording // nil: the archive records while somebody asks
+	Recording *Recording // nil: the archive records only during operations that need it
 
-	// HasInboxes reports whether a team has a member with an inbox, and not with a pane; the error is that there is none.
+	// HasInboxes reports whether a team has a member with an inbox rather than a pane. If it has none, the
+	// error says so.
 	HasInboxes func(ctx context.Context, team, member string) (bool, error)
-	// WithoutLedger returns what is known of a team, or of all, if the ledger cannot be opened.
+	// WithoutLedger returns a snapshot of a team, or of all, without a ledger that cannot be opened.
 	WithoutLedger func(ctx context.Context, team string) (api.Snapshot, error)
 }
 
-// Recording is what an [Archive] has in a service, which records all the time.
+// Recording is the part of a service that an [Archive] reads. The service records all the time.
 type Recording struct {
-	Journal *journal.Journal // for reading, so that a long search does not delay what records
-	States  *attention.Cache // which is kept up to date
-	Gather  time.Duration    // between two snapshots, at least
+	Journal *journal.Journal // for reading, so that a long search does not delay the recording
+	States  *attention.Cache // kept up to date
+	Gather  time.Duration    // the least time between two snapshots
 
 	News  func() (news <-chan struct{}, done func())  // signals when the journal has more
-	Shown func() (shown <-chan struct{}, done func()) // signals when a snapshot shows something else
+	Shown func() (shown <-chan struct{}, done func()) // signals when a snapshot would differ
 
-	LookAtTasks func(ctx context.Context, lists ...string) error // records what is in lists of tasks now
+	LookAtTasks func(ctx context.Context, lists ...string) error // records the present content of task lists
 }
 
-// Archive has what was seen and recorded: messages, what agents said and did, and what waits. It may be used by several
-// goroutines.
+// Archive is the history: recorded messages and events, and the items that wait. It is safe for concurrent use.
 type Archive struct {
 	*local.Files
 
 	opts   Options
-	rec    Recording // of a command: one that has nothing
-	always bool      // it records all the time
+	rec    Recording // empty in a command
+	always bool      // a service records all the time
 
 	mu        sync.Mutex
-	recorders int              // that run
+	recorders int              // number of recorders that run
 	journal   *journal.Journal // see OpenJournal
-	temporary *temporary       // what recorders use in its place; nil: it can be used
-	cache     *attention.Cache // what a command knows of what waits
+	temporary *temporary       // replaces the journal for recorders; nil: the journal works
+	cache     *attention.Cache // of a command, for attention items
 	source    status.Source    // of cache
-	idle      string           // why, as cache knows it, relays do not run
+	idle      string           // the reason that cache has for relays that do not run
 }
 
-// Open returns an Archive. It opens nothing.
+// Open returns an Archive. It opens no file yet.
 func Open(files *local.Files, opts Options) *Archive {
 	l := &Archive{Files: files, opts: opts}
 	if l.always = opts.Recording != nil; l.always {
@@ -69,12 +70,12 @@ func Open(files *local.Files, opts Options) *Archive {
 	return l
 }
 
-// Transcripts has what agents say, change and use, as they write it down themselves.
+// Transcripts reads agents' own records of their conversations, changes and usage.
 type Transcripts struct {
 	*Archive
 
 	meters meters
 }
 
-// TaskLists has the tasks of Claude Code, and what became of them.
+// TaskLists reads the tasks of Claude Code, and their history.
 type TaskLists struct{ *Archive }

@@ -13,16 +13,16 @@ import (
 	"teambridge/teams"
 )
 
-// StatusOf returns what each agent of a team does.
+// StatusOf returns the present state of each agent of a team.
 func (l *Archive) StatusOf(ctx context.Context, t *teams.Team) (list []api.Status, err error) {
-	if !l.records() { // what agents do is judged by what they write
+	if !l.records() { // states are judged by what agents write, so record that first
 		rec, err := l.Record(ctx, t.Name())
 		if err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, rec.Close()) }()
 	}
-	lg, _ := l.Ledger(ctx) // most is known without it, and what records warns
+	lg, _ := l.Ledger(ctx) // most states need no ledger, and a recorder has warned already
 	c, err := l.Cache(ctx, lg, t.Name())
 	if err != nil {
 		return nil, err
@@ -30,9 +30,9 @@ func (l *Archive) StatusOf(ctx context.Context, t *teams.Team) (list []api.Statu
 	return c.Status(ctx, t)
 }
 
-// Attention returns what waits for the person; see [api.Bridge].
+// Attention returns the items that wait for the person; see [api.Bridge].
 func (l *Archive) Attention(ctx context.Context, team string) ([]api.Attention, error) {
-	if within := l.Opts.RecordWithin; within > 0 { // a journal that another process keeps locked is not waited for
+	if within := l.Opts.RecordWithin; within > 0 { // do not wait for a journal that another process keeps locked
 		opening, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
 		if _, err := l.Journal(opening); err != nil {
@@ -50,7 +50,7 @@ func (l *Archive) Attention(ctx context.Context, team string) ([]api.Attention, 
 	return c.Attention(ctx, team)
 }
 
-// Dismiss hides what waits under an id; see [api.Bridge].
+// Dismiss hides the item with an id; see [api.Bridge].
 func (l *Archive) Dismiss(ctx context.Context, id string) (api.Attention, error) {
 	lg, err := l.Ledger(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func (l *Archive) Relays(ctx context.Context, team string) ([]api.RelayEntry, er
 	return c.Relays(ctx, team)
 }
 
-// RelayCache returns the attention cache for what is known of relays, whatever the journal has.
+// RelayCache returns the attention cache for relays. It does not depend on the journal.
 func (l *Archive) RelayCache(ctx context.Context) (*attention.Cache, error) {
 	lg, err := l.Ledger(ctx)
 	if err != nil {
@@ -81,8 +81,8 @@ func (l *Archive) RelayCache(ctx context.Context) (*attention.Cache, error) {
 	return l.known(ctx, status.Source{Ledger: lg})
 }
 
-// Cache returns the attention cache for a team, or for all, with a ledger, which may be nil. What
-// is in the inboxes is recorded first, as a service does all the time, unless somebody records it.
+// Cache returns the attention cache for a team, or for all. lg may be nil. It first records the inboxes, as a
+// service does all the time, unless a recorder runs already.
 func (l *Archive) Cache(ctx context.Context, lg *ledger.Ledger, team string) (*attention.Cache, error) {
 	j, err := l.Journal(ctx)
 	if err != nil {
@@ -94,8 +94,8 @@ func (l *Archive) Cache(ctx context.Context, lg *ledger.Ledger, team string) (*a
 	return l.known(ctx, status.Source{Journal: j, Ledger: lg})
 }
 
-// known returns what a ledger and a journal tell, either of which may be missing, or what the service
-// knows. A command keeps what it has read.
+// known returns the service's cache, or one that reads a ledger and a journal. Either may be missing. A command
+// keeps its cache.
 func (l *Archive) known(ctx context.Context, source status.Source) (*attention.Cache, error) {
 	if l.always {
 		return l.rec.States, nil
@@ -118,8 +118,8 @@ func (l *Archive) known(ctx context.Context, source status.Source) (*attention.C
 	return l.cache, nil
 }
 
-// inboxes lists the inboxes of a team, or of all if the name is empty. Teams that cannot be read have
-// none: their states show the problem.
+// inboxes lists the inboxes of a team, or of all if the name is empty. It skips teams that cannot be read:
+// their states show the problem.
 func (l *Archive) inboxes(ctx context.Context, team string) (boxes []inbox.InboxKey, err error) {
 	root, err := l.Opts.Root()
 	if err != nil {
@@ -136,7 +136,7 @@ func (l *Archive) inboxes(ctx context.Context, team string) (boxes []inbox.Inbox
 		}
 		c, cerr := t.Config(ctx)
 		names, nerr := t.Inboxes()
-		_ = t.Close() // nothing was written through it
+		_ = t.Close() // it was only read
 		if cerr != nil || nerr != nil {
 			continue
 		}
@@ -147,7 +147,7 @@ func (l *Archive) inboxes(ctx context.Context, team string) (boxes []inbox.Inbox
 	return boxes, err
 }
 
-// Statuses returns what each agent of a team does, by what was recorded.
+// Statuses returns the present state of each agent of a team, from the records.
 func (l *Archive) Statuses(ctx context.Context, r *Recorder, t *teams.Team) ([]api.Status, error) {
 	c, err := l.Cache(ctx, r.Ledger(ctx), t.Name())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Changes returns which files an agent has changed; see [api.Bridge].
+// Changes returns the files that an agent has changed; see [api.Bridge].
 func (l *Transcripts) Changes(ctx context.Context, team, who string, q api.ChangesQuery) ([]api.FileChanges, error) {
 	paths, err := l.transcripts(ctx, team, who)
 	if err != nil {
@@ -37,7 +37,7 @@ func (l *Transcripts) Changes(ctx context.Context, team, who string, q api.Chang
 		}
 		f.Changes++
 		f.Added, f.Removed = f.Added+c.Added, f.Removed+c.Removed
-		if c.At.Before(f.First) { // of another transcript
+		if c.At.Before(f.First) { // the file is from another transcript
 			f.First, f.Created = c.At, c.Created
 		}
 		if c.At.After(f.Last) {
@@ -65,8 +65,7 @@ func patch(c transcript.Change) api.Patch {
 	return p
 }
 
-// transcripts returns the transcripts of an agent and of its subagents, but not of teammates in its
-// process.
+// transcripts returns the transcripts of an agent and of its subagents, without teammates in its process.
 func (l *Transcripts) transcripts(ctx context.Context, team, who string) ([]string, error) {
 	t := &transcriptReader{Archive: l.Archive, team: team, who: who}
 	if err := t.settle(ctx); err != nil {
@@ -85,7 +84,7 @@ func (l *Transcripts) transcripts(ctx context.Context, team, who string) ([]stri
 	}
 	paths := []string{path}
 	if filepath.Base(path) != transcript.SessionOf(path)+".jsonl" {
-		return paths, nil // a teammate in the process of its lead
+		return paths, nil // the agent is a teammate in its lead's process
 	}
 	root, err := l.Opts.Root()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"teambridge/teams"
 )
 
-// Journal returns the journal for reading; nil if nothing was recorded or sent.
+// Journal returns the journal for reading. It is nil if nothing was recorded or sent.
 func (l *Archive) Journal(ctx context.Context) (*journal.Journal, error) {
 	if l.always {
 		return l.rec.Journal, nil
@@ -37,16 +37,16 @@ func (l *Archive) Journal(ctx context.Context) (*journal.Journal, error) {
 	return nil, nil
 }
 
-// Refresh copies the messages of the ledger into the journal, and looks which of those that q
-// selects are still in their inboxes. If that fails, it warns.
+// Refresh copies the ledger's messages into the journal, and checks which messages selected by q are still in
+// their inboxes. If that fails, it warns.
 func (l *Archive) Refresh(ctx context.Context, j *journal.Journal, q journal.Query) {
 	l.refresh(ctx, j, func() ([]inbox.InboxKey, error) { return j.Messages.Occupied(ctx, q) })
 }
 
-// refresh copies the messages of the ledger, and then looks at inboxes. If that fails, it warns.
+// refresh copies the ledger's messages, and then looks at inboxes. If that fails, it warns.
 func (l *Archive) refresh(ctx context.Context, j *journal.Journal, inboxes func() ([]inbox.InboxKey, error)) {
 	lg, err := l.Ledger(ctx)
-	if err == nil { // with the connection that records, so that they do not collide
+	if err == nil { // by the connection that records, so that the two never collide
 		j, err = l.OpenJournal(ctx)
 	}
 	if err == nil && lg != nil {
@@ -63,8 +63,8 @@ func (l *Archive) refresh(ctx context.Context, j *journal.Journal, inboxes func(
 	}
 }
 
-// Ended returns the teams in the journal, or those of one name, that no longer exist. The one
-// that was heard last comes first.
+// Ended returns the teams in the journal that no longer exist, or those with one name. The most recently active
+// one comes first.
 func (l *Archive) Ended(ctx context.Context, name string) ([]journal.TeamRecord, error) {
 	root, err := l.Opts.Root()
 	if err != nil {
@@ -112,7 +112,7 @@ func (l *Archive) EndedTeams(ctx context.Context) ([]api.EndedTeam, error) {
 	return list, err
 }
 
-// OrEnded returns the error of opening a team by name: another one if it has ended.
+// OrEnded replaces the error of opening a team by name if that team has ended.
 func (l *Archive) OrEnded(ctx context.Context, name string, err error) error {
 	ended, jerr := l.Ended(ctx, name)
 	if jerr != nil {
@@ -129,9 +129,8 @@ func (l *Archive) OrEnded(ctx context.Context, name string, err error) error {
 	return api.Decide(api.CodeGone, view.HistoryHint(name), "the team %s has ended; it was last heard %s", name, when)
 }
 
-// Open opens the team that a scope means: that of its name, or the one that
-// [teams.Root.Choose] chooses. The error is [api.CodeGone] for one that has ended, if anything
-// of it was recorded. The caller closes the team.
+// Open opens the team of a scope: by its name, or the one that [teams.Root.Choose] chooses. The error is
+// [api.CodeGone] if the team has ended and was recorded. The caller closes the team.
 func (l *Archive) Open(ctx context.Context, s api.Scope) (*teams.Team, error) {
 	root, err := l.Opts.Root()
 	if err != nil {

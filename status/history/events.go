@@ -18,10 +18,10 @@ import (
 
 // EventQuery selects events.
 type EventQuery struct {
-	Team  string // only of teams with this name; empty: of all
-	Agent string // only what this agent of the team said and did; empty: everything
-	After string // the id of the event to begin after, or a number of the journal; empty: now
-	IsID  bool   // After is the id of an event, so that a number alone is from an earlier version
+	Team  string // the name of a team; empty: all teams
+	Agent string // only events of this agent of the team; empty: all events
+	After string // begin after this event id, or this number of the journal; empty: now
+	IsID  bool   // After must be an event id; a bare number is from an earlier version
 }
 
 // Check returns [api.CodeUsage] if After is invalid.
@@ -37,28 +37,28 @@ type Stream struct {
 	l       *Archive
 	q       EventQuery
 	rec     *Recorder
-	shown   <-chan struct{} // a snapshot shows something else; nil: nothing tells
+	shown   <-chan struct{} // signals that a snapshot would differ; nil: no signal
 	done    func()
 	root    string
-	at      journal.Position         // of the last change that was sent or skipped
-	known   bool                     // the position to begin after is one of this journal
+	at      journal.Position         // of the last change, sent or skipped
+	known   bool                     // this journal has the start position
 	shot    []byte                   // the last snapshot
-	asked   map[string]api.Attention // the questions in it, by id
+	asked   map[string]api.Attention // the questions in shot, by id
 	sink    Sink
 	checked time.Time // when the state was last read
 }
 
-// Sink takes the events of a [Stream].
+// Sink receives the events of a [Stream].
 type Sink struct {
 	Event func(api.Event) error
-	Flush func() error // before the stream waits; may be nil
-	Alive func() error // each time that nothing has happened for Heartbeat; may be nil
+	Flush func() error // called before the stream waits; may be nil
+	Alive func() error // called after each Heartbeat without an event; may be nil
 
 	Heartbeat time.Duration
 }
 
-// Stream returns a stream of events, which begins now. In a command it records the inboxes until
-// it has run. The errors are [api.CodeUsage] for a bad After, and those of [Archive.Record].
+// Stream returns a stream of events from now on. In a command, it records the inboxes until it has run. The
+// errors are [api.CodeUsage] for a bad After, and the errors of [Archive.Record].
 func (l *Archive) Stream(ctx context.Context, q EventQuery) (*Stream, error) {
 	at, _ := parsePosition(q.After)
 	if err := q.Check(); err != nil {
@@ -68,7 +68,7 @@ func (l *Archive) Stream(ctx context.Context, q EventQuery) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Before anything is read, so that no later change is missed.
+	// Recording starts before anything is read, so no later change is missed.
 	rec, err := l.Record(ctx, q.Team)
 	if err != nil {
 		return nil, err
@@ -104,11 +104,11 @@ func (l *Archive) Events(ctx context.Context, team, after string) iter.Seq2[api.
 
 const seeDocument = "see GET /openapi.json"
 
-// now, as the number of a position without an epoch, is the end of the journal.
+// now is the number that stands for the end of the journal in a position without an epoch.
 const now = -1
 
-// parsePosition parses where a stream begins: after the id of an event, after a number
-// of the journal or, if s is empty, now.
+// parsePosition parses the start of a stream: the id of an event, a number of the journal, or, if s is empty,
+// now.
 func parsePosition(s string) (at journal.Position, ok bool) {
 	if s == "" {
 		return journal.Position{Seq: now}, true
@@ -120,9 +120,9 @@ func parsePosition(s string) (at journal.Position, ok bool) {
 	return journal.Position{Seq: int64(n)}, err == nil
 }
 
-// locate finds a position in a journal, where now is after the number end. known is false if the
-// position is from another history than the journal's. A number without an epoch is not accepted
-// as the id of an event, because it is from an earlier version.
+// locate finds a position in a journal. now means after the number end. known is false if the position is from
+// another history than the journal's. With id, a number without an epoch is not accepted, because it is from an
+// earlier version.
 func locate(ctx context.Context, j *journal.Journal, at journal.Position, end int64, id bool) (found journal.Position, known bool, err error) {
 	last, err := j.Last(ctx)
 	switch {
@@ -145,8 +145,8 @@ func (s *Stream) close() error {
 	return s.rec.Close()
 }
 
-// Run gives the sink events until ctx ends, or the sink fails: first a snapshot, unless the
-// stream is of one agent, and then what changes.
+// Run sends events to the sink until ctx ends or the sink fails: first a snapshot, unless the stream is limited
+// to one agent, and then changes.
 func (s *Stream) Run(ctx context.Context, sink Sink) (err error) {
 	end := s.l.Attend(ctx, s.q.Team)
 	defer func() { err = errors.Join(err, end(), s.close()) }()
@@ -173,7 +173,7 @@ func (s *Stream) Run(ctx context.Context, sink Sink) (err error) {
 		if more {
 			continue
 		}
-		if s.shown == nil { // so nothing tells of a state that has changed
+		if s.shown == nil { // nothing signals a changed state, so check it
 			if err := s.snapshot(ctx); err != nil {
 				return err
 			}
@@ -197,7 +197,7 @@ func (s *Stream) Run(ctx context.Context, sink Sink) (err error) {
 	}
 }
 
-// catchUp sends a page of new changes.
+// catchUp sends one page of new changes.
 func (s *Stream) catchUp(ctx context.Context) (more bool, err error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
@@ -221,7 +221,7 @@ func (s *Stream) catchUp(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// change sends one change, if the stream is for it.
+// change sends a change if the stream selects it.
 func (s *Stream) change(ctx context.Context, c journal.Change) error {
 	e := s.event("")
 	switch c.Kind {
@@ -258,33 +258,33 @@ func (s *Stream) change(ctx context.Context, c journal.Change) error {
 	return s.sink.Event(e)
 }
 
-// event is one at the position of the stream.
+// event returns an event at the position of the stream.
 func (s *Stream) event(name string) api.Event {
 	return api.Event{Name: name, ID: s.at.String(), Seq: s.at.Seq}
 }
 
-// wants reports whether the stream has what an agent of a team said and did or, if agent is
-// empty, other changes of the team.
+// wants reports whether the stream selects events of an agent of a team or, if agent is empty, other changes of
+// the team.
 func (s *Stream) wants(root, team, agent string) bool {
 	return root == s.root && (s.q.Team == "" || team == s.q.Team) && (s.q.Agent == "" || agent == s.q.Agent)
 }
 
-// Gather is the time between two snapshots, at least.
+// Gather is the least time between two snapshots.
 const Gather = 200 * time.Millisecond
 
-// snapshot sends the current state, if it has changed, with the position of the stream. The
-// stream of one agent has none.
+// snapshot sends the present state, if it has changed, with the position of the stream. The stream of one agent
+// has no snapshots.
 func (s *Stream) snapshot(ctx context.Context) error {
 	if s.q.Agent != "" {
 		return nil
 	}
 	if s.shown == nil && time.Since(s.checked) < Gather {
-		return nil // the next look is soon
+		return nil // the next check is soon
 	}
 	s.checked = time.Now()
 	var shot api.Snapshot
 	var err error
-	if lg := s.rec.Ledger(ctx); lg == nil { // it has warned of that
+	if lg := s.rec.Ledger(ctx); lg == nil { // Ledger has warned
 		shot, err = s.l.opts.WithoutLedger(ctx, s.q.Team)
 	} else if states, failed := s.l.Cache(ctx, lg, s.q.Team); failed != nil {
 		return failed
@@ -297,7 +297,7 @@ func (s *Stream) snapshot(ctx context.Context) error {
 	return s.show(shot)
 }
 
-// show sends a snapshot, if it differs from the last one.
+// show sends a snapshot if it differs from the last one.
 func (s *Stream) show(shot api.Snapshot) error {
 	data, err := json.Marshal(shot)
 	if err != nil || bytes.Equal(data, s.shot) {
@@ -313,7 +313,7 @@ func (s *Stream) show(shot api.Snapshot) error {
 	return s.questions(shot.Attention, first)
 }
 
-// questions sends which questions are new since the last snapshot, and which are no longer open.
+// questions sends an event for each new question, and one for each that is no longer open.
 func (s *Stream) questions(open []api.Attention, first bool) error {
 	var news []api.QuestionEvent
 	asked := map[string]api.Attention{}
@@ -344,7 +344,7 @@ func (s *Stream) questions(open []api.Attention, first bool) error {
 	return nil
 }
 
-// reset tells the client to read everything again, and continues at the end of the journal.
+// reset makes the client read everything again, and continues at the end of the journal.
 func (s *Stream) reset(ctx context.Context) error {
 	last, err := s.rec.journal.Last(ctx)
 	if err != nil {

@@ -19,14 +19,13 @@ import (
 	"teambridge/teams"
 )
 
-// AnswerBytes is about how much the texts of a page of records have; a single one may have more.
-// The next page begins after the last one, as after the largest number.
+// AnswerBytes limits the texts in a page of records. A single record may exceed it. The next page begins after
+// the last record, as it does after the largest number of records.
 const AnswerBytes = 4 << 20
 
-// find yields the records that all and s select of a journal, in the order of all, with their
-// receipts and deliveries. Those that were not searched for have no snippet. hidden, if not nil,
-// counts the confirmations that were left out. The error is *[journal.ValueError] for words that
-// cannot be searched for.
+// find yields the records of a journal that both all and s select, in the order of all, with receipts and
+// deliveries. Records that were not found by a search have no snippet. hidden, if not nil, counts the
+// confirmations that were left out. The error is *[journal.ValueError] if the search words are invalid.
 func (l *Archive) find(ctx context.Context, j *journal.Journal, all journal.Query, s api.SearchQuery, hidden *int) iter.Seq2[api.Hit, error] {
 	lg, err := l.Ledger(ctx)
 	if err != nil {
@@ -43,7 +42,7 @@ func (l *Archive) find(ctx context.Context, j *journal.Journal, all journal.Quer
 	queries := []journal.Query{all}
 	if member := cmp.Or(s.With, s.From); member != "" {
 		queries = of(all, member)
-		if name, team := teams.Split(member); team != "" && all.Team == "" { // other teams know it by its address
+		if name, team := teams.Split(member); team != "" && all.Team == "" { // to other teams, the member has this address
 			own := all
 			own.Team = team
 			queries = append(of(own, name), queries...)
@@ -70,7 +69,7 @@ func (l *Archive) find(ctx context.Context, j *journal.Journal, all journal.Quer
 		}
 		found = append(found, journal.Map(j.Messages.All(ctx, q), func(m journal.Record) (*api.Hit, error) { return show(m, nil) }))
 	}
-	switch q := queries[0]; { // from an agent is to its inbox
+	switch q := queries[0]; { // a message from an agent is in the inbox of its recipient
 	case s.MessagesOnly:
 	case s.Words != "":
 		found = append(found, view.WorkHits(ctx, j, lg, s.Words, q, s.Thinking))
@@ -80,10 +79,10 @@ func (l *Archive) find(ctx context.Context, j *journal.Journal, all journal.Quer
 	return journal.Merge(all.Newest || s.Words != "", func(h api.Hit) int64 { return h.Seq }, found...)
 }
 
-// record returns a message with its receipt and its delivery, if it has them. lg may be nil.
+// record returns a message with its receipt and its delivery, if any. lg may be nil.
 func record(ctx context.Context, j *journal.Journal, lg *ledger.Ledger, m journal.Record) (api.Record, error) {
 	var sent *journal.Receipt
-	if id := m.ID(); m.Answer == "" && strings.TrimSpace(id) != "" && len(id) <= inbox.MaxID { // else not one of ours
+	if id := m.ID(); m.Answer == "" && strings.TrimSpace(id) != "" && len(id) <= inbox.MaxID { // others were not sent from here
 		receipt, found, err := j.Receipts.Receipt(ctx, inbox.SendKey{InboxKey: m.InboxKey, ID: id})
 		if err != nil {
 			return api.Record{}, err
@@ -137,7 +136,7 @@ func (l *Archive) Messages(ctx context.Context, team string, q api.MessageQuery)
 	page.Ours = []string{mail.User}
 	if lg, err := l.Ledger(ctx); err != nil {
 		return page, err
-	} else if lg != nil { // else no team was joined
+	} else if lg != nil { // without a ledger, no team was joined
 		if page.Ours, err = mail.OursIn(ctx, lg, all.Root, instance); err != nil {
 			return page, err
 		}
@@ -164,8 +163,7 @@ func (l *Archive) Messages(ctx context.Context, team string, q api.MessageQuery)
 	return page, nil
 }
 
-// WorkOf returns a page of what a member of a team said and did, in any team of that name; of q,
-// only the numbers count.
+// WorkOf returns a page of an agent's events, in any team with that name. Of q, it uses only the numbers.
 func (l *Archive) WorkOf(ctx context.Context, team, member string, q api.MessageQuery) (api.Envelopes, error) {
 	page := api.Envelopes{Envelopes: []api.Envelope{}}
 	root, err := l.Opts.Root()
@@ -184,7 +182,7 @@ func (l *Archive) WorkOf(ctx context.Context, team, member string, q api.Message
 		return page, err
 	}
 	wanted := journal.Query{Root: root.Path(), Team: team, Inbox: member, After: q.After, Before: q.Before, Newest: !q.Forward || q.Before != 0}
-	list, more, err := journal.Take(j.Envelopes.All(ctx, journal.EnvelopeQuery{Query: wanted}), q.Limit, AnswerBytes, func(e *journal.Envelope) int { return 2 * len(e.Raw) }) // it is there as a record, too
+	list, more, err := journal.Take(j.Envelopes.All(ctx, journal.EnvelopeQuery{Query: wanted}), q.Limit, AnswerBytes, func(e *journal.Envelope) int { return 2 * len(e.Raw) }) // the event is in the record, too
 	if wanted.Newest {
 		slices.Reverse(list)
 	}
@@ -199,7 +197,7 @@ func (l *Archive) WorkOf(ctx context.Context, team, member string, q api.Message
 	return page, err
 }
 
-// History returns what was recorded; see [api.Bridge].
+// History returns recorded messages; see [api.Bridge].
 func (l *Archive) History(ctx context.Context, q api.SearchQuery) (api.Found, error) {
 	answer := api.Found{Hits: []api.Hit{}}
 	limit, err := Limited(q.Limit, api.DefaultHits, api.MaxMessages)
@@ -218,7 +216,7 @@ func (l *Archive) History(ctx context.Context, q api.SearchQuery) (api.Found, er
 	return answer, err
 }
 
-// Export writes every message that q selects, oldest first, and what agents said and did, as
+// Export writes every message that q selects, oldest first, and the events of agents, as
 // [journal.Journal.Export] does.
 func (l *Archive) Export(ctx context.Context, w io.Writer, q api.SearchQuery) error {
 	j, all, err := l.selection(ctx, &q)
@@ -232,8 +230,8 @@ func (l *Archive) Export(ctx context.Context, w io.Writer, q api.SearchQuery) er
 	return j.Export(ctx, w, all)
 }
 
-// selection returns the query for what q selects, which gets the names as they are recorded, and the journal that has it, which is
-// brought up to date; nil if nothing was recorded.
+// selection returns the journal, brought up to date, and the query for q. It replaces the names in q by the
+// recorded ones. The journal is nil if nothing was recorded.
 func (l *Archive) selection(ctx context.Context, q *api.SearchQuery) (j *journal.Journal, all journal.Query, err error) {
 	if q.With != "" && (q.Inbox != "" || q.From != "") {
 		return nil, all, api.Decide(api.CodeUsage, "omit one of them", "with selects both directions, and cannot be used with inbox or from")
@@ -241,20 +239,20 @@ func (l *Archive) selection(ctx context.Context, q *api.SearchQuery) (j *journal
 	root, err := l.Opts.Root()
 	if err == nil {
 		all.Root = root.Path()
-	} else if !errors.As(err, new(*teams.NoRootError)) { // its messages are still found
+	} else if !errors.As(err, new(*teams.NoRootError)) { // without a Claude directory, recorded messages are still found
 		return nil, all, err
 	}
 	if j, err = l.Journal(ctx); err != nil || j == nil {
 		return nil, all, err
 	}
 	l.MemberNames(ctx, q.Team, &q.Inbox)
-	if _, team := teams.Split(cmp.Or(q.With, q.From)); team == "" || q.Team != "" { // else an address, see find
+	if _, team := teams.Split(cmp.Or(q.With, q.From)); team == "" || q.Team != "" { // find handles addresses
 		l.MemberNames(ctx, q.Team, &q.From, &q.With)
 	}
 	all = journal.Query{
 		Root: all.Root, Team: q.Team, CreatedAt: q.CreatedAt, Inbox: q.Inbox, From: q.From, Since: q.Since, Until: q.Until, Before: q.Before, Newest: true,
 	}
-	if q.Before == 0 { // else it is a later page
+	if q.Before == 0 { // a later page needs no refresh
 		l.catchUp(ctx, j, all)
 	}
 	if q.After != "" {
@@ -263,8 +261,8 @@ func (l *Archive) selection(ctx context.Context, q *api.SearchQuery) (j *journal
 	return j, all, err
 }
 
-// AfterID has a query of the journal begin after the message, or what an agent said or did, that
-// has an id, or the only one that begins so.
+// AfterID makes a query of the journal begin after the message or event with an id, or with the only id that
+// has this prefix.
 func AfterID(ctx context.Context, j *journal.Journal, id string, q *journal.Query) error {
 	byID := *q
 	byID.ID = id
@@ -292,9 +290,9 @@ func AfterID(ctx context.Context, j *journal.Journal, id string, q *journal.Quer
 	return api.Decide(api.CodeNotFound, "list the ids with: teambridge history --json", "no message has the id %s", id)
 }
 
-// Receipt says what became of a message that a service has sent to a member of a team, which was
-// created at a time in milliseconds if that is not 0. The error is [api.CodeNotFound] if it has
-// sent none under the id.
+// Receipt returns the receipt of a message that a service has sent to a member of a team. createdAt, in
+// milliseconds, identifies the team unless it is 0. The error is [api.CodeNotFound] if no message was sent
+// under the id.
 func (l *Archive) Receipt(ctx context.Context, team string, createdAt int64, member, id string) (api.Receipt, error) {
 	root, err := l.Opts.Root()
 	if err != nil {
@@ -315,7 +313,7 @@ func (l *Archive) Receipt(ctx context.Context, team string, createdAt int64, mem
 		key := inbox.SendKey{InboxKey: inbox.Key(root.Path(), instance, member), ID: id}
 		receipt, found, err = j.Receipts.Receipt(ctx, key)
 		if lg, lerr := l.Ledger(ctx); err == nil && !found && lg != nil {
-			// A prompt is in the ledger, which is copied a little later.
+			// A prompt is in the ledger, and reaches the journal a little later.
 			if _, err = j.Copy(ctx, lg); err == nil {
 				receipt, found, err = j.Receipts.Receipt(ctx, key)
 			}
@@ -329,7 +327,7 @@ func (l *Archive) Receipt(ctx context.Context, team string, createdAt int64, mem
 	return view.Receipt(receipt), err
 }
 
-// limited returns how many items to return, of those that were asked for; 0 is the usual number.
+// Limited checks a requested number of items. 0 means the usual number.
 func Limited(asked, usual, most int) (int, error) {
 	if asked < 0 || asked > most {
 		return 0, api.Decide(api.CodeUsage, "", "the limit %d is not between 1 and %d", asked, most)
@@ -337,15 +335,15 @@ func Limited(asked, usual, most int) (int, error) {
 	return cmp.Or(asked, usual), nil
 }
 
-// catchUp brings a journal up to date, which recorders do.
+// catchUp brings a journal up to date, unless a recorder does.
 func (l *Archive) catchUp(ctx context.Context, j *journal.Journal, q journal.Query) {
 	if !l.records() {
 		l.Refresh(ctx, j, journal.Query{Root: q.Root, Team: q.Team})
 	}
 }
 
-// MemberNames replaces names of members of a team, which may have ended, by those under which
-// messages are recorded. Without a Claude directory, they stay as they are.
+// MemberNames replaces names of members of a team, which may have ended, by the names under which their
+// messages are recorded. Without a Claude directory, it changes nothing.
 func (l *Archive) MemberNames(ctx context.Context, team string, names ...*string) {
 	root, err := l.Opts.Root()
 	if err != nil {
@@ -358,8 +356,8 @@ func (l *Archive) MemberNames(ctx context.Context, team string, names ...*string
 	}
 }
 
-// instance returns the team of a name that was created at the given time or, if that is 0, the
-// one that exists, or else the last one that was recorded. j may be nil.
+// instance returns the team with a name and a creation time. If the time is 0, it is the team that exists, or
+// else the last one that was recorded. j may be nil.
 func (l *Archive) instance(ctx context.Context, j *journal.Journal, name string, createdAt int64) (teams.Instance, error) {
 	root, err := l.Opts.Root()
 	if err != nil {

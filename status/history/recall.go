@@ -8,15 +8,15 @@ import (
 	"teambridge/teams"
 )
 
-// Recalled is what the journal has of a question that is asked again under its id, as after a service
-// was restarted: its answer may be there already.
+// Recalled is the record of a question that is asked again under its id, for example after a restart of the
+// service. Its answer may have arrived already.
 type Recalled struct {
-	At    time.Time        // when it was sent
-	Taken time.Time        // by the member; zero: not known
-	Said  []journal.Record // by the member since then
+	At    time.Time        // when the question was sent
+	Taken time.Time        // when the member took it; zero: unknown
+	Said  []journal.Record // answers of the member since then
 }
 
-// Recall returns what is known of a question to a member that was sent under an id; nil: it was not.
+// Recall returns the record of a question that was sent to a member under an id. It is nil if none was.
 func (r *Recorder) Recall(ctx context.Context, team teams.Instance, member, id string) (*Recalled, error) {
 	q := journal.Query{Root: r.root.Path(), Team: team.Team, CreatedAt: team.CreatedAt, Before: r.after + 1}
 	if id == "" {

@@ -17,33 +17,32 @@ import (
 	"teambridge/teams"
 )
 
-// A Recorder records what passes through the inboxes while an operation runs, and tells what
-// has been recorded. A service records all the time; there, a Recorder only reads.
+// A Recorder records inbox messages during an operation, and returns new records. A service records all the
+// time; there, a Recorder only reads.
 type Recorder struct {
 	l       *Archive
 	root    *teams.Root
-	team    string // empty: of all teams
-	keeps   bool   // it records for others, and nobody reads what it finds
-	counts  bool   // it is one of those that an [Archive] counts
+	team    string // empty: all teams
+	keeps   bool   // it records for others, and nothing reads its changes
+	counts  bool   // it counts in Archive.recorders
 	journal *journal.Journal
-	close   func() error    // gives back what else it has
-	page    int             // of changes that are read at once
-	after   int64           // number of the last change that was returned
-	look    <-chan struct{} // there may be more in the journal
-	failed  chan error      // the journal can no longer be written
-	warned  bool            // that the ledger could not be opened
-	ended   chan error      // of the tap; nil in a service
+	close   func() error    // releases other resources
+	page    int             // number of changes per read
+	after   int64           // number of the last change returned
+	look    <-chan struct{} // signals that the journal may have more
+	failed  chan error      // signals that the journal is not writable any more
+	warned  bool            // about a ledger that could not be opened
+	ended   chan error      // the result of the tap; nil in a service
 
-	// Sent messages are copied from the ledger, since an agent may take one before the tap
-	// sees it.
+	// replicator copies sent messages from the ledger, since an agent may take one before the tap sees it.
 	replicator *journal.Replicator
-	stop       context.CancelFunc // of the tap and the replicator
+	stop       context.CancelFunc // stops the tap and the replicator
 	copying    sync.WaitGroup
 }
 
-// Record records the messages of one team, or of all if team is empty, until the recorder is
-// closed. When it returns, the present content is recorded. If the journal cannot be used, it
-// warns and makes a temporary one, since only the history depends on it.
+// Record records the messages of one team, or of all if team is empty, until the recorder is closed. When it
+// returns, the present content is recorded. If the journal cannot be used, Record warns and creates a temporary
+// one, since only the history depends on the journal.
 func (l *Archive) Record(ctx context.Context, team string) (*Recorder, error) {
 	r := &Recorder{l: l, team: team, page: 1000, close: func() error { return nil }}
 	var err error
@@ -93,9 +92,8 @@ func (l *Archive) Record(ctx context.Context, team string) (*Recorder, error) {
 	return r, nil
 }
 
-// Keep records the messages of a team, as [Archive.Record] does, for a command that records what
-// its agent does in [Recorder.Journal]. If the journal breaks it warns, and nothing more is
-// recorded.
+// Keep records the messages of a team, as [Archive.Record] does, for a command that records its agent's events
+// in [Recorder.Journal]. If the journal breaks, it warns and stops recording.
 func (l *Archive) Keep(ctx context.Context, team string) (*Recorder, error) {
 	r := &Recorder{l: l, team: team, keeps: true, close: func() error { return nil }}
 	var err error
@@ -111,7 +109,7 @@ func (l *Archive) Keep(ctx context.Context, team string) (*Recorder, error) {
 	return r, nil
 }
 
-// recording counts the recorders that run.
+// recording adds n to the number of recorders that run.
 func (l *Archive) recording(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +123,7 @@ func (l *Archive) records() bool {
 	return l.recorders > 0
 }
 
-// OpenJournal returns the journal to write into, which is opened once: recorders and other operations share it.
+// OpenJournal opens the journal for writing, once: recorders and other operations share it.
 func (l *Archive) OpenJournal(ctx context.Context) (_ *journal.Journal, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,13 +136,13 @@ func (l *Archive) OpenJournal(ctx context.Context) (_ *journal.Journal, err erro
 	return l.journal, err
 }
 
-// Journal returns the journal that is recorded into.
+// Journal returns the journal to record into.
 func (r *Recorder) Journal() *journal.Journal { return r.journal }
 
-// After is the number of the last change that was returned, or that was there before.
+// After is the number of the last change that was returned or existed before.
 func (r *Recorder) After() int64 { return r.after }
 
-// Poke has the ledger read now.
+// Poke makes the recorder read the ledger now.
 func (r *Recorder) Poke() {
 	if r.replicator != nil {
 		r.replicator.Poke()
@@ -163,7 +161,7 @@ func (r *Recorder) open(ctx context.Context) (err error) {
 	if r.journal, err = r.l.OpenJournal(opening); err != nil {
 		return err
 	}
-	if wait := 5 * r.l.Opts.RecordWithin; wait > 0 && !r.keeps { // else recording would wait for as long as another process is stopped
+	if wait := 5 * r.l.Opts.RecordWithin; wait > 0 && !r.keeps { // otherwise recording would wait for as long as another process is stopped
 		writing, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
 		err = r.journal.Writable(writing)
@@ -171,14 +169,15 @@ func (r *Recorder) open(ctx context.Context) (err error) {
 	return err
 }
 
-// temporary is a journal that is removed when the last of the recorders that use it is closed.
+// temporary is a journal that is removed when the last recorder that uses it is closed.
 type temporary struct {
 	*journal.Journal
 	dir   string
 	users int
 }
 
-// useTemporary has r, and all operations meanwhile, use a temporary journal: the one that there is or, with make, a new one.
+// useTemporary makes r, and all operations meanwhile, use the temporary journal. With make, it creates one if
+// there is none.
 func (r *Recorder) useTemporary(ctx context.Context, make bool) (used bool, err error) {
 	l := r.l
 	l.mu.Lock()
@@ -211,8 +210,8 @@ func (r *Recorder) useTemporary(ctx context.Context, make bool) (used bool, err 
 	return true, nil
 }
 
-// begin copies the ledger's messages into the journal, and keeps doing so, with a tap, in
-// the background. It returns when the present content is recorded. If it fails, r is closed.
+// begin starts to copy the ledger's messages and to tap the inboxes, in the background. It returns when the
+// present content is recorded. If it fails, r is closed.
 func (r *Recorder) begin(ctx context.Context) error {
 	running, stop := context.WithCancel(ctx)
 	look := make(chan struct{}, 1)
@@ -223,13 +222,13 @@ func (r *Recorder) begin(ctx context.Context) error {
 				r.l.Opts.Warn(err)
 			}
 		}
-		if !r.keeps { // else what was sent before can wait
+		if !r.keeps { // otherwise earlier messages can wait
 			if _, err := r.journal.Copy(ctx, l); err != nil {
 				warn(fmt.Errorf("what was sent is not recorded: %w", err))
 			}
 		}
 		r.replicator = journal.NewReplicator(journal.ReplicatorOptions{Ledger: l, Journal: r.journal, Warn: warn})
-		r.copying.Go(func() { _ = r.replicator.Run(running) }) // it has no error
+		r.copying.Go(func() { _ = r.replicator.Run(running) }) // it returns no error
 	}
 	opts := journal.TapOptions{
 		Root: r.root, Journal: r.journal,
@@ -254,7 +253,7 @@ func (r *Recorder) begin(ctx context.Context) error {
 	}
 }
 
-// warn gets the tap's errors.
+// warn handles the tap's errors.
 func (r *Recorder) warn(err error) {
 	if broken, ok := errors.AsType[*journal.Error](err); !ok || errors.Is(broken, journal.ErrBusy) {
 		r.l.Opts.Warn(err)
@@ -262,19 +261,20 @@ func (r *Recorder) warn(err error) {
 	}
 	select {
 	case r.failed <- err:
-		if r.keeps { // nobody receives from the channel, so this happens once
+		if r.keeps { // the channel has no receiver, so this happens once
 			r.l.Opts.Warn(fmt.Errorf("%s; messages are no longer recorded", view.Describe(err)))
 		}
 	default: // already pending
 	}
 }
 
-// broken is the error of a recorder whose journal can no longer be written, because the disk is full or the file is damaged.
+// broken wraps the error of a journal that is not writable any more, because the disk is full or the file is
+// damaged.
 func broken(failure error) error {
 	return fmt.Errorf("what comes is not seen any more: %w", failure)
 }
 
-// Ledger returns the ledger; nil if it cannot be opened; it warns of that once.
+// Ledger returns the ledger. It is nil if it cannot be opened; Ledger warns of that once.
 func (r *Recorder) Ledger(ctx context.Context) *ledger.Ledger {
 	l, err := r.l.Opts.Ledger(ctx)
 	if err != nil && !r.warned && ctx.Err() == nil {
@@ -284,7 +284,7 @@ func (r *Recorder) Ledger(ctx context.Context) *ledger.Ledger {
 	return l
 }
 
-// halt stops what records, and waits for it.
+// halt stops the recording, and waits for its end.
 func (r *Recorder) halt() error {
 	if r.ended == nil {
 		return nil
@@ -314,8 +314,8 @@ func (r *Recorder) Close() error {
 	return r.close()
 }
 
-// lastLook records what is in the inboxes of the team. The tap may not have seen the latest
-// messages, and the team may be removed next.
+// lastLook records the inboxes of the team. The tap may not have seen the latest messages, and the team may be
+// removed next.
 func (r *Recorder) lastLook() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastLookWithin)
 	defer cancel()
@@ -326,7 +326,7 @@ func (r *Recorder) lastLook() error {
 	defer t.Close()
 	c, err := t.Config(ctx)
 	if err != nil {
-		return nil // the same
+		return nil // the team is gone
 	}
 	names, err := t.Inboxes()
 	if err != nil {
@@ -341,12 +341,11 @@ func (r *Recorder) lastLook() error {
 
 const lastLookWithin = 2 * time.Second
 
-// Recheck is how often the journal is read without a report: another process may record
-// faster than this one.
+// Recheck is how often the journal is read without a signal: another process may record faster than this one.
 const Recheck = time.Second
 
-// pageOfStream is the number of changes that a service reads at once for one client. Messages can
-// have 100 KiB: 20 streams that nobody read took 160 MB with pages of 100, and take 14 MB with 10.
+// pageOfStream is the number of changes that a service reads at once for one client. A message can have 100
+// KiB: 20 streams without a reader took 160 MB with pages of 100, and take 14 MB with pages of 10.
 const pageOfStream = 10
 
 // take returns the next changes, and whether there may be more.
@@ -359,8 +358,8 @@ func (r *Recorder) take(ctx context.Context) (list []journal.Change, more bool, 
 	return list, len(list) == r.page, nil
 }
 
-// Changes waits for changes in the journal and returns each once; none if there are none
-// within wait.
+// Changes waits for changes in the journal, and returns each once. It returns none if there are none within
+// wait.
 func (r *Recorder) Changes(ctx context.Context, wait time.Duration) ([]journal.Change, error) {
 	over := make(chan struct{})
 	defer time.AfterFunc(wait, func() { close(over) }).Stop()
@@ -388,8 +387,8 @@ func (r *Recorder) Changes(ctx context.Context, wait time.Duration) ([]journal.C
 	}
 }
 
-// await waits until there may be more in the journal, or for tick or other, and says for which of them. The error is that nothing
-// is recorded any more, or that ctx has ended.
+// await waits until the journal may have more, or for tick or other, and reports which of the two came. The
+// error says that recording or ctx has ended.
 func (r *Recorder) await(ctx context.Context, tick <-chan time.Time, other <-chan struct{}) (ticked, told bool, err error) {
 	select {
 	case <-r.look:

@@ -11,14 +11,14 @@ import (
 	"teambridge/status/view"
 )
 
-// TaskHistory returns what became of tasks; see [api.Bridge].
+// TaskHistory returns the history of tasks; see [api.Bridge].
 func (l *TaskLists) TaskHistory(ctx context.Context, q api.TaskHistoryQuery) (h api.TaskHistory, err error) {
 	h.Changes = []api.TaskChange{}
 	if q.TaskQuery, err = l.ofSessions(ctx, q.TaskQuery); err != nil {
 		return h, err
 	}
 	who := q.Who
-	q.Who = "" // who had a task need not have one now
+	q.Who = "" // an earlier owner may have no tasks now
 	t, missing := l.readTasks(ctx, q.TaskQuery)
 	if missing != nil && view.Explain(missing).Code != api.CodeNotFound {
 		return h, missing
@@ -57,12 +57,12 @@ func (l *TaskLists) TaskHistory(ctx context.Context, q api.TaskHistoryQuery) (h 
 			return h, missing
 		}
 	}
-	if err := l.rec.LookAtTasks(ctx, living...); err != nil { // what was just changed, too
+	if err := l.rec.LookAtTasks(ctx, living...); err != nil { // include the latest changes
 		return h, err
 	}
 	if query.Who = q.Who; q.Who != "" && t != nil {
 		t.q.Who, t.name = q.Who, q.Who
-		missing = t.check(ctx) // also finds how the name is spelled
+		missing = t.check(ctx) // check also finds the spelling of the name
 		query.Who = t.name
 	}
 	changes, more, err := j.Tasks.Changes(ctx, query)

@@ -22,7 +22,7 @@ import (
 	"teambridge/teams/watch"
 )
 
-// shortSession is how much of the id of a session is enough: it is in the names of teams, too.
+// shortSession is the length of a sufficient prefix of a session id. Names of teams have it, too.
 const shortSession = 8
 
 // taskReader answers a query for tasks.
@@ -31,8 +31,8 @@ type taskReader struct {
 	root *teams.Root
 
 	all  map[string]tasks.List // by name
-	lead map[string]string     // the session that leads the team of a list; "" if there is none
-	name string                // the member that Who means, as it is written
+	lead map[string]string     // the session that leads a list's team; "" if there is none
+	name string                // Who as the member spells it
 }
 
 // Tasks returns tasks of Claude Code; see [api.Bridge].
@@ -59,18 +59,18 @@ func (l *TaskLists) followTasks(ctx context.Context, q api.TaskQuery, tell func(
 		return err
 	}
 	w := watch.New(watch.Options{Root: t.root.Path(), Tasks: true, Only: t.watches, Warn: l.Opts.Warn})
-	watching, stop := context.WithCancel(context.WithoutCancel(ctx)) // Next is to say that ctx has ended, not that the watcher has
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx)) // when ctx ends, Next must report that, and not the end of the watcher
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(watching) }()
 	defer func() {
 		stop()
 		err = errors.Join(err, <-ended)
 	}()
-	over, end := context.WithCancel(ctx) // of an event that does not wait already
+	over, end := context.WithCancel(ctx) // ends before an event that is not there yet
 	end()
 	before := t.found()
 	for more := tell(before); more; {
-		// Events of a list that is written several times are one look.
+		// Several writes to a list cause one read.
 		changed := map[string]bool{}
 		for wait := ctx; ; wait = over {
 			e, err := w.Next(wait)
@@ -95,7 +95,7 @@ func (l *TaskLists) followTasks(ctx context.Context, q api.TaskQuery, tell func(
 	return errEnough
 }
 
-// readTasks reads the lists that are asked for.
+// readTasks reads the lists that a query selects.
 func (l *TaskLists) readTasks(ctx context.Context, q api.TaskQuery) (*taskReader, error) {
 	root, err := l.Opts.Root()
 	if err != nil {
@@ -130,7 +130,7 @@ func (l *TaskLists) readTasks(ctx context.Context, q api.TaskQuery) (*taskReader
 	return t, nil
 }
 
-// ofSessions returns what is asked for where that is said by the team of the sessions, which all have lists. Panes have none.
+// ofSessions translates a query for the team of the sessions: each session has a list. Panes have none.
 func (l *TaskLists) ofSessions(ctx context.Context, q api.TaskQuery) (api.TaskQuery, error) {
 	if panes, err := l.Reserved(q.Team, pane.Team); err != nil || panes {
 		return q, cmp.Or(err, api.Decide(api.CodeNotFound, "see those of all teams and sessions with: teambridge tasks --all", "%s have no list of tasks", q.Team))
@@ -145,17 +145,17 @@ func (l *TaskLists) ofSessions(ctx context.Context, q api.TaskQuery) (api.TaskQu
 	return q, nil
 }
 
-// watches reports whether a list could be one that is asked for.
+// watches reports whether a query could select a list.
 func (t *taskReader) watches(list string) bool { return t.q.Team == "" || t.q.Team == list }
 
-// read reads a list, and whose it is.
+// read reads a list, and finds its session.
 func (t *taskReader) read(ctx context.Context, name string) error {
 	delete(t.all, name)
 	var total int64
 	for _, l := range t.all {
 		total += l.Bytes
 	}
-	if total > tasks.MaxTotal { // of all lists together, too
+	if total > tasks.MaxTotal { // the limit is also for all lists together
 		t.all[name] = tasks.List{Name: name, Problems: []error{&tasks.Error{Path: filepath.Join(t.root.Path(), "tasks", name), Err: tasks.ErrTooMany}}}
 		return nil
 	}
@@ -165,13 +165,13 @@ func (t *taskReader) read(ctx context.Context, name string) error {
 		return nil
 	case ctx.Err() != nil:
 		return err
-	case err != nil: // the others can be read
+	case err != nil: // other lists may be readable
 		list = tasks.List{Name: name, Problems: []error{err}}
 	}
 	t.all[name] = list
 	t.lead[name] = ""
 	if team, err := t.root.Team(name); err == nil {
-		if c, err := team.Config(ctx); err == nil { // without it, the tasks are there
+		if c, err := team.Config(ctx); err == nil { // the tasks do not depend on it
 			t.lead[name] = c.LeadSessionID
 		}
 		return team.Close()
@@ -179,7 +179,7 @@ func (t *taskReader) read(ctx context.Context, name string) error {
 	return nil
 }
 
-// check returns an error if there is no such team or session, or no owner or task of that name.
+// check returns an error if the team or session does not exist, or if no owner or task has the name.
 func (t *taskReader) check(ctx context.Context) error {
 	if _, ok := t.all[t.q.Team]; t.q.Team != "" && !ok {
 		team, err := t.root.Team(t.q.Team)
@@ -202,28 +202,28 @@ func (t *taskReader) check(ctx context.Context) error {
 	if t.q.Who == "" || len(t.found().Tasks) > 0 {
 		return nil
 	}
-	names := []string{t.q.Team} // which may have no list
+	names := []string{t.q.Team} // a team may have no list
 	for _, list := range t.lists() {
 		names = append(names, list.Name)
 	}
 	for _, name := range names {
 		team, err := t.root.Team(name)
 		if err != nil {
-			continue // it is that of a session, or has ended
+			continue // a session's list, or an ended team
 		}
 		member, err := team.Resolve(ctx, t.q.Who)
 		if cerr := team.Close(); cerr != nil {
 			return cerr
 		}
 		if err == nil {
-			t.name = member // who may have none
+			t.name = member // a member may have no tasks
 			return nil
 		}
 	}
 	return api.Decide(api.CodeNotFound, "see all with: teambridge tasks --all", "no task has the id %q or an owner of that name", t.q.Who)
 }
 
-// lists returns the lists that are asked for, sorted by name.
+// lists returns the selected lists, sorted by name.
 func (t *taskReader) lists() (lists []tasks.List) {
 	for _, name := range slices.Sorted(maps.Keys(t.all)) {
 		if t.watches(name) && (t.q.Session == "" || strings.HasPrefix(t.session(name), t.q.Session)) {
@@ -233,7 +233,8 @@ func (t *taskReader) lists() (lists []tasks.List) {
 	return lists
 }
 
-// session returns whose list one is, or the session that leads the team that it is of; "" if neither is known.
+// session returns the session of a list, or the session that leads the list's team. It is "" if neither is
+// known.
 func (t *taskReader) session(list string) string {
 	if isSession(list) {
 		return list
@@ -241,10 +242,10 @@ func (t *taskReader) session(list string) string {
 	return t.lead[list]
 }
 
-// isSession reports, by its name, whether a list belongs to a session.
+// isSession reports whether a list's name is the id of a session.
 func isSession(list string) bool { return len(list) == 36 && uuid.Validate(list) == nil }
 
-// found returns the tasks that are asked for.
+// found returns the selected tasks.
 func (t *taskReader) found() api.Tasks {
 	found := api.Tasks{Tasks: []api.Task{}}
 	for _, list := range t.lists() {

@@ -30,7 +30,7 @@ import (
 
 const (
 	transcriptTick = 250 * time.Millisecond // how often a followed transcript is read
-	openCodeTick   = time.Second            // how often OpenCode is asked for more
+	openCodeTick   = time.Second            // how often OpenCode's server is read
 )
 
 // errEnough ends an iteration whose caller has stopped.
@@ -42,10 +42,10 @@ type transcriptReader struct {
 	api.TranscriptQuery
 	team, who string
 	tell      func(json.RawMessage, error) bool
-	told      map[string]bool // ids, where what was told can come again
+	told      map[string]bool // ids of yielded envelopes, if some can come again
 }
 
-// Transcript yields what an agent was told, said and did; see [api.Bridge].
+// Transcript yields an agent's conversation; see [api.Bridge].
 func (l *Transcripts) Transcript(ctx context.Context, team, who string, q api.TranscriptQuery) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		t := &transcriptReader{Archive: l.Archive, TranscriptQuery: q, team: team, who: who, tell: yield, told: map[string]bool{}}
@@ -88,7 +88,7 @@ func (t *transcriptReader) run(ctx context.Context) error {
 	return nil
 }
 
-// settle finds out who is meant: then team is "", and who is a session, or the team has that member.
+// settle finds the agent: afterwards, either team is "" and who is a session, or the team has a member who.
 func (t *transcriptReader) settle(ctx context.Context) error {
 	if t.team == pane.SessionTeam {
 		if some, err := t.FindSessions(ctx, []string{t.who}); err == nil {
@@ -107,7 +107,7 @@ func (t *transcriptReader) settle(ctx context.Context) error {
 	return err
 }
 
-// all tells a conversation.
+// all yields a conversation.
 func (t *transcriptReader) all(ctx context.Context, conversation iter.Seq2[wire.Envelope, error]) error {
 	for e, err := range conversation {
 		var line []byte
@@ -154,18 +154,18 @@ func (t *transcriptReader) relayed(ctx context.Context) (s ledger.Session, found
 	return lg.Sessions.Session(ctx, key)
 }
 
-// key is the inbox of the member.
+// key returns the inbox of the member.
 func (t *transcriptReader) key(ctx context.Context) (inbox.InboxKey, error) {
 	team, err := t.Open(ctx, api.Scope{Team: t.team})
 	if err != nil {
 		return inbox.InboxKey{}, err
 	}
-	defer team.Close() // nothing was written through it
+	defer team.Close() // it was only read
 	return fleet.Key(ctx, team, t.who)
 }
 
-// openCode returns the id of a session of OpenCode, and how its server is started; nil if it is none.
-// s is the relay's session, if it was found.
+// openCode returns the id of an OpenCode session, and how its server is started; nil if it is no such session.
+// s is the relay's session, if found.
 func (t *transcriptReader) openCode(ctx context.Context, s ledger.Session, found bool) (id string, _ *ledger.Relay, err error) {
 	settings := ledger.Relay{Runtime: runtimes.OpenCode, Dir: t.Dir}
 	if settings.Dir == "" {
@@ -185,7 +185,7 @@ func (t *transcriptReader) openCode(ctx context.Context, s ledger.Session, found
 	return s.ID, &settings, nil
 }
 
-// openCodeSettings finds how the agent of a session was started, if it is one of OpenCode.
+// openCodeSettings finds the start settings of a session's agent, if it is one of OpenCode.
 func (t *transcriptReader) openCodeSettings(ctx context.Context, s ledger.Session, settings *ledger.Relay) (found bool, err error) {
 	lg, err := t.Ledger(ctx)
 	if err != nil {
@@ -199,7 +199,7 @@ func (t *transcriptReader) openCodeSettings(ctx context.Context, s ledger.Sessio
 		*settings = all[i]
 		return settings.Runtime == runtimes.OpenCode, nil
 	}
-	// A relay of run has no settings in the ledger.
+	// A relay of the command run has no settings in the ledger.
 	if strings.HasPrefix(s.Command, "http://") || strings.HasPrefix(s.Command, "https://") {
 		settings.URL = s.Command
 		return true, nil
@@ -208,7 +208,7 @@ func (t *transcriptReader) openCodeSettings(ctx context.Context, s ledger.Sessio
 	return len(settings.Command) > 0 && strings.HasPrefix(filepath.Base(settings.Command[0]), runtimes.OpenCode), nil
 }
 
-// openCodeSession tells a session of OpenCode.
+// openCodeSession yields a session of OpenCode.
 func (t *transcriptReader) openCodeSession(ctx context.Context, id string, settings ledger.Relay) (err error) {
 	l := runtimes.Launch{Settings: settings, State: t.Opts.State, Env: t.Opts.Env}
 	runtime, err := l.Runtime(ctx)
@@ -250,15 +250,15 @@ func (t *transcriptReader) openCodeSession(ctx context.Context, id string, setti
 	}
 }
 
-// follow tells what is added to a transcript, until ctx ends or the agent has gone on to the next
-// one: /clear begins another session.
+// follow yields additions to a transcript, until ctx ends or the agent begins the next transcript: /clear
+// begins another session.
 func (t *transcriptReader) follow(ctx context.Context, path string) (next string, err error) {
 	looks := 0
 	err = t.all(ctx, session.Follow(ctx, path, time.Time{}, transcriptTick, func() bool {
 		if looks++; looks%4 != 0 {
 			return false
 		}
-		now, err := t.path(ctx) // without a team any more, there is no next one
+		now, err := t.path(ctx) // without its team, there is no next transcript
 		if err == nil && now != path {
 			next = now
 		}
@@ -267,7 +267,7 @@ func (t *transcriptReader) follow(ctx context.Context, path string) (next string
 	return next, err
 }
 
-// path finds the transcript of a session, or of a member.
+// path returns the transcript of a session or of a member.
 func (t *transcriptReader) path(ctx context.Context) (string, error) {
 	root, err := t.Opts.Root()
 	if err != nil {
@@ -286,7 +286,7 @@ func (t *transcriptReader) path(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer team.Close() // nothing was written through it
+	defer team.Close() // it was only read
 	key, err := fleet.Key(ctx, team, t.who)
 	if err != nil {
 		return "", err

@@ -21,7 +21,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// meters has what was counted in transcripts, for as long as somebody asks.
+// meters caches the counts of transcripts while there are requests.
 type meters struct {
 	mu      sync.Mutex
 	all     map[string]*transcript.Meter // by file
@@ -29,11 +29,11 @@ type meters struct {
 	forget  *time.Timer
 }
 
-// metersKept is how long what was counted is kept when nobody asks: the ids of answers need memory.
+// metersKept is how long counts are kept without a request: the ids of answers need memory.
 const metersKept = 10 * time.Minute
 
-// read counts what is new in the transcripts that have changed since a time, and returns all that
-// were counted. The texts say what could not be read.
+// read counts the new part of the transcripts that have changed since a time, and returns the counts of all.
+// missed has a text for each transcript that could not be read.
 func (m *meters) read(ctx context.Context, root string, since time.Time) (all map[string]*transcript.Meter, missed []string, err error) {
 	if m.all == nil {
 		m.all, m.counted = map[string]*transcript.Meter{}, transcript.NewCounted()
@@ -59,7 +59,7 @@ func (m *meters) read(ctx context.Context, root string, since time.Time) (all ma
 		}
 	}
 	for _, fork := range m.all {
-		if path, ok := transcript.Session(root, "", fork.Parent); fork.Parent != "" && ok && m.all[path] == nil { // it has not changed since
+		if path, ok := transcript.Session(root, "", fork.Parent); fork.Parent != "" && ok && m.all[path] == nil { // unchanged since that time
 			m.all[path] = transcript.NewMeter(path, m.counted)
 			if err := m.all[path].Read(); err != nil {
 				missed = append(missed, view.Describe(err))
@@ -88,7 +88,7 @@ func (l *Transcripts) Usage(ctx context.Context, q api.UsageQuery) (api.Usage, e
 	if err != nil {
 		return api.Usage{}, err
 	}
-	// Whose the sessions are is found out first: a lock is held while transcripts are read.
+	// Find the owners first, since a lock is held while transcripts are read.
 	owners, err := l.sessionOwners(ctx, root)
 	if err != nil {
 		return api.Usage{}, err
@@ -108,7 +108,7 @@ func (l *Transcripts) Usage(ctx context.Context, q api.UsageQuery) (api.Usage, e
 	return u, nil
 }
 
-// owners says whose transcripts and sessions are.
+// owners maps transcripts and sessions to their agents.
 type owners struct {
 	files    map[string]inbox.InboxKey // by path
 	sessions map[string]inbox.InboxKey // by id
@@ -155,7 +155,7 @@ func (o *owners) addTeams(ctx context.Context, root *teams.Root) error {
 	for _, one := range list {
 		t, err := root.Team(one.Name)
 		if err != nil {
-			continue // doctor says what is wrong with it; its transcripts say whose they are
+			continue // doctor reports the problem, and its transcripts name their session
 		}
 		if c, err := t.Config(ctx); err == nil {
 			lead, _ := c.Lead()
@@ -175,7 +175,7 @@ func ownerKey(root *teams.Root, team, member string) inbox.InboxKey {
 	return inbox.InboxKey{Root: root.Path(), Team: team, Inbox: member}
 }
 
-// of returns whose a transcript is. A session in no team without a name has the beginning of its id.
+// of returns the agent of a transcript. A session without a team and a name gets the beginning of its id.
 func (o *owners) of(m *transcript.Meter) inbox.InboxKey {
 	if k, ok := o.files[m.Path()]; ok {
 		return k
@@ -193,24 +193,24 @@ func (o *owners) of(m *transcript.Meter) inbox.InboxKey {
 	return k
 }
 
-// use is what an agent has used within an hour.
+// use is an agent's usage within an hour.
 type use struct {
 	who          inbox.InboxKey
 	session, cwd string
 	transcript.Spending
 	transcript.Spent
 	cost     float64
-	unstated bool // it may not be in a cost
+	unstated bool // a stated cost may not include it
 }
 
-// recorded is what the journal has of the usage of a session.
+// recorded is the usage of a session in the journal.
 type recorded struct {
 	who    inbox.InboxKey
 	spent  map[transcript.Spending]transcript.Spent
-	stated []transcript.Stated // within the time that was asked for, and the last before it
+	stated []transcript.Stated // costs stated in the requested time, and the last one before
 }
 
-// recordedUsage returns what the journal has of the turns that ended at a time or later, by session.
+// recordedUsage returns the usage of the turns in the journal that ended at or after a time, by session.
 func (l *Transcripts) recordedUsage(ctx context.Context, root string, since time.Time) (map[string]*recorded, error) {
 	j, err := l.Journal(ctx)
 	if err != nil || j == nil {
@@ -257,16 +257,15 @@ func (r *recorded) add(e journal.Envelope) {
 	}
 }
 
-// uses returns what sessions have used: those with transcripts and, with what the journal has, those
-// of other programs.
+// uses returns the usage of sessions: from transcripts and, for sessions of other programs, from the journal.
 func uses(all map[string]*transcript.Meter, o owners, known map[string]*recorded) (list []use) {
-	own := map[string]*transcript.Meter{} // the conversations of the sessions themselves
+	own := map[string]*transcript.Meter{} // conversations of the sessions themselves, without subagents
 	for _, m := range all {
 		if m.Own() {
 			own[m.Session] = m
 		}
 	}
-	// Up to which hour the costs of sessions are stated, in all and by results alone.
+	// The last hours with a stated cost: of any source, and of results alone.
 	until, results := map[string]time.Time{}, map[string]time.Time{}
 	for id, m := range own {
 		stated := m.Stated
@@ -286,7 +285,7 @@ func uses(all map[string]*transcript.Meter, o owners, known map[string]*recorded
 	for path, m := range all {
 		main, whose := own[m.Session], m
 		if _, teammate := o.files[path]; main != nil && m.Team == "" && !teammate {
-			whose = main // it is a subagent of it
+			whose = main // of a subagent's main session
 		}
 		for at, spent := range m.Spent() {
 			u := use{who: o.of(whose), session: m.Session, cwd: cmp.Or(whose.Cwd, m.Cwd), Spending: at, Spent: spent}
@@ -312,7 +311,7 @@ func uses(all map[string]*transcript.Meter, o owners, known map[string]*recorded
 	return list
 }
 
-// lastStated returns the last hour in which a cost was stated.
+// lastStated returns the last hour with a stated cost.
 func lastStated(list []transcript.Stated) (hour time.Time) {
 	for _, s := range list {
 		if h := s.At.Truncate(time.Hour); h.After(hour) {
@@ -322,7 +321,7 @@ func lastStated(list []transcript.Stated) (hour time.Time) {
 	return hour
 }
 
-// count adds up uses.
+// count adds up usage.
 func count(q api.UsageQuery, list []use) api.Usage {
 	all := api.Usage{Since: q.Since.UTC(), By: q.By}
 	rows := map[api.UsageRow]*api.UsageRow{}
@@ -366,7 +365,7 @@ func count(q api.UsageQuery, list []use) api.Usage {
 			r.Unstated = r.Unstated || u.unstated
 		}
 	}
-	all.Rows = []api.UsageRow{} // never null
+	all.Rows = []api.UsageRow{} // never null in JSON
 	for _, r := range rows {
 		r.Cost = rounded(r.Cost)
 		all.Rows = append(all.Rows, *r)
@@ -379,7 +378,7 @@ func count(q api.UsageQuery, list []use) api.Usage {
 	return all
 }
 
-// rounded rounds a cost, so that the order in which it was added up does not show.
+// rounded rounds a cost, so that it does not depend on the order of addition.
 func rounded(cost *float64) *float64 {
 	if cost == nil {
 		return nil
