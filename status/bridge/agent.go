@@ -14,12 +14,13 @@ import (
 
 type agentKey struct{}
 
-// WithAgent says that an agent asks for what is done with ctx, and no person.
+// WithAgent marks the requests with ctx as an agent's, and not a person's.
 func WithAgent(ctx context.Context) context.Context {
 	return context.WithValue(ctx, agentKey{}, true)
 }
 
-// Agent reports whether an agent asks. It writes under its own name, and never as the person: not as a prompt, and into no pane.
+// Agent reports whether an agent makes the request. An agent writes under its own name, and never as the
+// person: not as a prompt, and not into a pane.
 func Agent(ctx context.Context) bool {
 	agent, _ := ctx.Value(agentKey{}).(bool)
 	return agent && !Person(ctx)
@@ -44,8 +45,8 @@ func (l *Local) speaks(ctx context.Context, to *Target, from string) error {
 	return nil
 }
 
-// writtenBy returns the name that a row to a team has from NAME[@TEAM]: another member's as it is called there, and what is
-// elsewhere with its team.
+// writtenBy returns the sender's name in a row to a team. A sender NAME@TEAM of the same team is called NAME,
+// and one of another team keeps its team.
 func (l *Local) writtenBy(ctx context.Context, to *Target, from string) (string, error) {
 	name, team := teams.Split(from)
 	switch {

@@ -28,9 +28,9 @@ func (l *Local) Agents(ctx context.Context) (all api.Agents, err error) {
 		}
 	}
 	unknown(api.TeamPanes, err)
-	taken := map[string]int{} // how many agents have a name
+	taken := map[string]int{} // number of agents with a name
 	placed := map[[2]string]bool{}
-	alone := map[string]api.Status{} // of sessions in no team
+	alone := map[string]api.Status{} // sessions in no team
 	for _, t := range list {
 		if t.Problem != "" {
 			all.Unknown = append(all.Unknown, api.UnknownTeam{Team: t.Team, Why: t.Problem})
@@ -43,7 +43,7 @@ func (l *Local) Agents(ctx context.Context) (all api.Agents, err error) {
 		if ctx.Err() != nil {
 			return all, context.Cause(ctx)
 		}
-		unknown(t.Team, err) // the others can be written to
+		unknown(t.Team, err) // continue with the other agents
 		for _, m := range members {
 			switch {
 			case t.Sessions:
@@ -55,7 +55,7 @@ func (l *Local) Agents(ctx context.Context) (all api.Agents, err error) {
 			}
 		}
 	}
-	named := map[string]int{} // how many sessions in no team have a name
+	named := map[string]int{} // number of sessions with a name, in no team
 	for _, s := range sessions {
 		if s.Member == "" {
 			named[sessionName(s)]++
@@ -93,13 +93,13 @@ func (l *Local) Agents(ctx context.Context) (all api.Agents, err error) {
 	return all, nil
 }
 
-// agentOf returns a member of a team, or a pane.
+// agentOf returns a member of a team, or a pane, as an agent.
 func agentOf(ctx context.Context, t api.Team, m api.Status, sessions []api.Session) api.Agent {
 	one := api.Agent{Name: m.Member + "@" + t.Team, Team: t.Team, Member: m.Member, Kind: "member", Way: api.WayInbox}
 	m.Cwd = cmp.Or(m.Cwd, t.Cwd)
 	switch {
 	case t.Panes:
-		if one.Kind, one.Way = "pane", api.WayPane; Agent(ctx) { // what is typed there counts as a person's words
+		if one.Kind, one.Way = "pane", api.WayPane; Agent(ctx) { // text typed there counts as a person's
 			one.Way = ""
 		}
 	case t.Machine != "":
@@ -115,12 +115,12 @@ func agentOf(ctx context.Context, t api.Team, m api.Status, sessions []api.Sessi
 	return described(one, m)
 }
 
-// described fills in what an agent does, and what the way to it can promise.
+// described adds an agent's present work, and the promises of its way.
 func described(one api.Agent, does api.Status) api.Agent {
 	one.Word, one.Why, one.Does, one.Overview = does.Word, does.Why, view.Does(does), does.Overview
 	one.Promise = view.Promise(one.Way)
 	return one
 }
 
-// sessionName is the name of a session in no team.
+// sessionName returns the name of a session in no team.
 func sessionName(s api.Session) string { return cmp.Or(s.As, pane.SessionName(s.Name, s.Session)) }

@@ -19,12 +19,12 @@ import (
 	"teambridge/teams"
 )
 
-// Ask sends a message to a member and waits for the answer; see [api.Bridge]. If there is an
-// error, what is known is returned even then.
+// Ask sends a message to a member and waits for the answer; see [api.Bridge]. Even with an error, it returns as
+// much of the result as is known.
 func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuestion) (a api.Answered, err error) {
 	var to Target
 	defer func() {
-		if err = overdue(ctx, err); err != nil && a.Joined != "" { // an error is all that comes over HTTP
+		if err = overdue(ctx, err); err != nil && a.Joined != "" { // over HTTP, only the error reaches the caller
 			f := view.Explain(err)
 			hint := fmt.Sprintf("you have joined %s as %s, so that agents can answer; \"teambridge leave\" undoes it", to.Name(), a.Joined)
 			if f.Hint != "" {
@@ -46,17 +46,17 @@ func (l *Local) Ask(ctx context.Context, team, member, id string, n api.NewQuest
 	if err != nil {
 		return a, err
 	}
-	defer to.Close() // it is written by path
+	defer to.Close() // writes go by path
 	if err := cmp.Or(w.suits(&to, &n.NewMessage), l.speaks(ctx, &to, n.From)); err != nil {
 		return a, err
 	}
-	n.Wait = api.Seen // it is followed
+	n.Wait = api.Seen // the wait needs these states
 	a, err = w.ask(ctx, &to, message{n.NewMessage, id}, n.Dir, timeout)
 	return a, whileAsked(ctx, w, &to, err, l.Attention)
 }
 
-// whileAsked adds to the error that there is no answer in time that the agent waits for its person, for what, and what to do about it.
-// attention returns what waits in a team.
+// whileAsked extends a timeout error if the agent waits for its person: why, and what to do about it. attention
+// returns the items of a team.
 func whileAsked(ctx context.Context, w way, to *Target, err error, attention func(ctx context.Context, team string) ([]api.Attention, error)) error {
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -70,7 +70,7 @@ func whileAsked(ctx context.Context, w way, to *Target, err error, attention fun
 		return err
 	}
 	what, hint := "waits for you: "+cmp.Or(list[0].Why, "it asks something"), f.Hint
-	waits, _ := attention(ctx, to.Name()) // else what is known is enough
+	waits, _ := attention(ctx, to.Name()) // without them, the status suffices
 	for _, a := range waits {
 		if a.Member == list[0].Member && (a.Kind == api.WaitsTerminal || a.Question != nil) {
 			what, hint = a.What, a.Do+"; "+hint
@@ -89,7 +89,7 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 		return a, l.alike(ctx, err, "")
 	}
 	if !Agent(ctx) {
-		if ours, err := l.Ours(ctx, t); err == nil && slices.Contains(ours, member) { // a ledger that cannot be read ends the send
+		if ours, err := l.Ours(ctx, t); err == nil && slices.Contains(ours, member) { // if the ledger cannot be read, the send fails
 			return a, api.Decide(api.CodeRefused, "nothing was sent; list the agents with: teambridge members", "%s is you, and cannot answer", member)
 		}
 	}
@@ -107,7 +107,7 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 	if m.From != "" {
 		m.From = t.Root().MemberName(ctx, t.Name(), m.From) // the reply comes to this inbox
 	}
-	// Before joining: a message that is not sent must not change the team.
+	// Check before joining: a refused message must not change the team.
 	draft := inbox.Message{ID: m.id, From: cmp.Or(m.From, api.Guest), Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}
 	if err := cmp.Or(draft.Check(), draft.CheckProtocol(c)); err != nil {
 		return a, err
@@ -121,7 +121,7 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 	if err != nil {
 		return a, err
 	}
-	if before == nil { // else it may have been answered
+	if before == nil { // otherwise it may have been answered
 		if err := l.canAnswer(ctx, rec.Ledger(ctx), t, c, member, anyway); err != nil {
 			return a, err
 		}
@@ -144,7 +144,7 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 	}
 	q := &question.Question{
 		Sender: r.sender, From: m.From, Summary: m.Summary, Text: m.Text, Changes: rec.Changes, Alone: l.carrying.alone,
-		Nobody: func(ctx context.Context, c *teams.Config) error { // without the ledger: a relay that is being restarted is no reason to give up
+		Nobody: func(ctx context.Context, c *teams.Config) error { // no ledger is passed, so a relay that restarts does not end the wait
 			return l.canAnswer(ctx, nil, t, c, member, "the message stays sent")
 		},
 	}
@@ -171,14 +171,14 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 	return a, nil
 }
 
-// sendQuestion sends a message through a team of its own, since who follows the message may
-// close that before the answer comes.
+// sendQuestion sends a message through a target of its own, since the follower of the message may close that
+// target before the answer comes.
 func (l inboxWay) sendQuestion(ctx context.Context, asked *Target, m message) (d mail.Delivered, sent api.Sent, err error) {
 	to, err := l.In(ctx, asked.Name(), asked.Member())
 	if err != nil {
 		return d, sent, err
 	}
-	defer to.Close() // it is written by path
+	defer to.Close() // writes go by path
 	d.Start = time.Now()
 	sent, row, err := l.send(ctx, &to, m)
 	if err != nil {
@@ -193,10 +193,10 @@ func (l inboxWay) sendQuestion(ctx context.Context, asked *Target, m message) (d
 	return d, sent, err
 }
 
-// canAnswer returns an error with the hint if nobody can answer for a member. lg may be nil.
+// canAnswer returns an error with the hint if nothing can answer for a member. lg may be nil.
 func (l inboxWay) canAnswer(ctx context.Context, lg *ledger.Ledger, t *teams.Team, c *teams.Config, member, hint string) error {
 	facts, err := relay.Facts(ctx, lg, l.Opts.State, t, c, member)
-	if err != nil { // it is for a hint
+	if err != nil { // only the error's text depends on it
 		l.Opts.Debug("whether %s is relayed to is not known: %v", member, err)
 	}
 	switch c.Deliverability(member, facts) {
@@ -209,15 +209,15 @@ func (l inboxWay) canAnswer(ctx context.Context, lg *ledger.Ledger, t *teams.Tea
 	case teams.NoRelay:
 		return api.Decide(api.CodeNotFound, hint, "%s is headless and has no running relay: nobody can answer", member)
 	case teams.AtTerminal:
-		if l.carrying.alone { // else a prompt moves it
+		if l.carrying.alone { // in a service, a prompt moves the session
 			return api.Decide(api.CodeNotFound, "teambridge switch "+member+" --to remote", "the session of %s is at a person's terminal: messages wait until it moves", member)
 		}
 	}
 	return nil
 }
 
-// askingAs returns the name to ask under. It joins the team if nobody has, since agents can
-// write to members alone, and returns the name as joined then, too.
+// askingAs returns the name to ask under. If the person has no name in the team, it joins the team, since
+// agents can write only to members, and returns the new name as joined, too.
 func (l inboxWay) askingAs(ctx context.Context, t *teams.Team, c *teams.Config, dir string) (name, joined string, err error) {
 	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
@@ -230,7 +230,7 @@ func (l inboxWay) askingAs(ctx context.Context, t *teams.Team, c *teams.Config, 
 	return api.Guest, api.Guest, err
 }
 
-// prompted returns a delivery of a question that was sent as a prompt.
+// prompted returns the delivery of a question that was sent as a prompt.
 func (l inboxWay) prompted(ctx context.Context, delivery string) (d ledger.Delivery, err error) {
 	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {

@@ -8,18 +8,18 @@ import (
 	"teambridge/status/api"
 )
 
-// Status returns what each agent of a team does; see [api.Bridge].
+// Status returns the present state of each agent of a team; see [api.Bridge].
 func (l *Local) Status(ctx context.Context, team string, members ...string) ([]api.Status, error) {
 	to, w, err := l.at(ctx, team, members...)
 	if err != nil {
 		return nil, err
 	}
-	defer to.Close() // nothing was written through it
+	defer to.Close() // it was only read
 	list, err := w.status(ctx, &to)
 	if err != nil {
 		return nil, err
 	}
-	lg, _ := l.Ledger(ctx) // most is known without it
+	lg, _ := l.Ledger(ctx) // most states need no ledger
 	c, err := l.Cache(ctx, lg, to.Name())
 	if err == nil {
 		err = c.Place(ctx, to.Name(), list)
@@ -27,7 +27,7 @@ func (l *Local) Status(ctx context.Context, team string, members ...string) ([]a
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err != nil { // what they do is known
+	if err != nil { // the states themselves are known
 		l.Opts.Warn(fmt.Errorf("%w; what agents were told, and what waits because of them, is not shown", err))
 	}
 	return list, nil
@@ -40,7 +40,7 @@ func (l inboxWay) status(ctx context.Context, to *Target) ([]api.Status, error) 
 	}
 	var some []api.Status
 	for _, name := range to.Members {
-		i := slices.IndexFunc(all, func(s api.Status) bool { return s.Member == name }) // it may have left
+		i := slices.IndexFunc(all, func(s api.Status) bool { return s.Member == name }) // a member may have left
 		if i < 0 {
 			if name, err = to.Team.Resolve(ctx, name); err != nil {
 				return nil, l.alike(ctx, err, "")
@@ -55,7 +55,7 @@ func (l inboxWay) status(ctx context.Context, to *Target) ([]api.Status, error) 
 	return some, nil
 }
 
-// withoutLedger returns what is known of teams without a ledger: nothing of it waits.
+// withoutLedger returns the teams and states that are known without a ledger. No item waits.
 func (l *Local) withoutLedger(ctx context.Context, team string) (api.Snapshot, error) {
 	shot := api.Snapshot{Teams: []api.Team{}, Status: []api.Status{}, Attention: []api.Attention{}}
 	all, err := l.Teams(ctx)
@@ -64,7 +64,7 @@ func (l *Local) withoutLedger(ctx context.Context, team string) (api.Snapshot, e
 			continue
 		}
 		shot.Teams = append(shot.Teams, t)
-		if states, err := l.Status(ctx, t.Team); err == nil { // else it has a problem, or has ended
+		if states, err := l.Status(ctx, t.Team); err == nil { // otherwise the team has a problem, or has ended
 			shot.Status = append(shot.Status, states...)
 		}
 	}

@@ -1,16 +1,16 @@
-// Package bridge does what people and programs ask for, once for all ways of asking: the
-// command line and the service call it, and differ in how they are asked and how they answer.
+// Package bridge carries out the operations of people and programs. The command line and the service both use
+// it; they differ only in how requests and answers are encoded.
 //
 //	to, err := local.Target(ctx, api.Scope{Dir: cwd}, "worker")
 //	sent, err := local.Send(ctx, to.Team, to.Member(), "", api.NewMessage{Text: "hello"})
 //
-// Only target.go decides which team is meant, and whether a name means a member or a pane.
-// way.go has what the ways to reach somebody have in common, and each of them is a file: row.go
-// with prompt.go, pane.go, machine.go and person.go. control.go, with what uses it, is what controls agents.
+// File target.go alone decides which team is meant, and whether a name is a member or a pane. way.go defines
+// the ways of messages, and each way has a file: row.go with prompt.go, pane.go, machine.go and person.go.
+// control.go defines Control, which controls agents; relays.go, permit.go and others have its operations.
 //
-// A Local embeds what other packages know, none of which imports this one: local opens the files of this machine, history
-// has what was seen and recorded, and links the other machines. A service gives it a [Carrying], and history a
-// [history.Recording]; without them, it serves a command.
+// A Local embeds types of other packages, none of which imports this one: local opens the files of this
+// machine, history reads the records, and links knows the other machines. In a service, it gets a [Carrying],
+// and the history a [history.Recording]. Without them, it serves a command.
 package bridge
 
 import (
@@ -22,10 +22,10 @@ import (
 	"teambridge/status/local"
 )
 
-// Options says on which files a [Local] works.
+// Options are the files and settings of a [Local].
 type Options = local.Options
 
-// Local does operations on the files of this machine. It may be used by several goroutines.
+// Local carries out operations on the files of this machine. It is safe for concurrent use.
 type Local struct {
 	*local.Files
 	*history.Archive
@@ -36,19 +36,19 @@ type Local struct {
 	*Control
 
 	carrying *Carrying
-	fates    rows // what carrying knows, or what a command has put into inboxes
+	fates    rows // carrying, or the rows of this command
 
 	mu     sync.Mutex
-	typing map[string]bool // deliveries that a command types into panes itself
+	typing map[string]bool // deliveries that this command types into panes itself
 	warned bool            // that the journal cannot be used
 }
 
-// New returns a Local. It opens nothing.
+// New returns a Local for a command. It opens nothing.
 func New(opts Options) *Local {
 	return open(opts, nil, alone(), &ownRows{sent: map[string]following{}})
 }
 
-// ForService returns the Local of a service, which records and carries all the time.
+// ForService returns the Local of a service, which records and delivers all the time.
 func ForService(opts Options, rec *history.Recording, carrying *Carrying) *Local {
 	return open(opts, rec, carrying, carrying)
 }
@@ -68,13 +68,13 @@ func open(opts Options, rec *history.Recording, carrying *Carrying, fates rows) 
 
 type personKey struct{}
 
-// WithPerson says that a person asks for what is done with ctx.
+// WithPerson marks the requests with ctx as a person's.
 func WithPerson(ctx context.Context) context.Context {
 	return context.WithValue(ctx, personKey{}, true)
 }
 
-// Person reports whether a person asks, and not a program: prompts are for persons alone.
-// Nobody is one by default.
+// Person reports whether a person makes the request, and not a program: prompts are only for persons. Without
+// WithPerson, it is false.
 func Person(ctx context.Context) bool {
 	person, _ := ctx.Value(personKey{}).(bool)
 	return person

@@ -13,7 +13,7 @@ import (
 	"teambridge/status/view"
 )
 
-// Deliveries returns deliveries, the newest first; see [api.Bridge].
+// Deliveries returns deliveries, newest first; see [api.Bridge].
 func (l *Control) Deliveries(ctx context.Context, relay string, q api.DeliveryQuery) ([]api.Delivery, error) {
 	wanted := ledger.DeliveryQuery{Team: q.Team, Limit: q.Limit}
 	for name := range strings.SplitSeq(q.State, ",") {
@@ -46,7 +46,7 @@ func (l *Control) Deliveries(ctx context.Context, relay string, q api.DeliveryQu
 	return l.deliveries(ctx, wanted)
 }
 
-// unfinished returns the states of [api.Unfinished].
+// unfinished returns the states that [api.Unfinished] stands for.
 func unfinished() (states []ledger.DeliveryState) {
 	for name := range strings.SplitSeq(api.Unfinished, ",") {
 		states = append(states, ledger.DeliveryState(name))
@@ -63,7 +63,7 @@ func (l *Control) deliveries(ctx context.Context, q ledger.DeliveryQuery) ([]api
 	found, err := lg.Deliveries.List(ctx, q)
 	for _, d := range found {
 		shown := view.Delivery(d)
-		if d.State == ledger.Claimed && d.Person && d.Reason == "" { // why a message to a pane waits is kept with the message
+		if d.State == ledger.Claimed && d.Person && d.Reason == "" { // the ledger keeps the reason why a message to a pane waits with the message
 			m, _, perr := lg.PaneMessages.Message(ctx, d.UUID)
 			shown.Reason, err = cmp.Or(m.Detail, m.Held), errors.Join(err, perr)
 		}
@@ -82,7 +82,7 @@ func (l *Control) DropDelivery(ctx context.Context, id string) (api.Delivery, er
 	return l.changeDelivery(ctx, id, ledger.Deliveries.Drop)
 }
 
-// changeDelivery changes the delivery with an id, or the only unfinished one whose id begins so.
+// changeDelivery changes the delivery with an id, or the only unfinished one whose id begins with it.
 func (l *Control) changeDelivery(ctx context.Context, id string, change func(ledger.Deliveries, context.Context, string) error) (d api.Delivery, err error) {
 	open, err := l.deliveries(ctx, ledger.DeliveryQuery{States: unfinished()})
 	if err != nil {

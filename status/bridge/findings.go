@@ -10,7 +10,7 @@ import (
 	"teambridge/teams"
 )
 
-// Findings returns what keeps messages from arriving; see [api.Bridge].
+// Findings returns the problems that keep messages from arriving; see [api.Bridge].
 func (l *Local) Findings(ctx context.Context, team string, fix bool) (api.Report, error) {
 	root, err := l.Opts.Root()
 	missing, ok := errors.AsType[*teams.NoRootError](err)

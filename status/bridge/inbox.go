@@ -25,11 +25,11 @@ func (l *Local) Inbox(ctx context.Context, q api.InboxQuery) (in api.Inbox, err 
 			return in, context.Cause(ctx)
 		}
 		if err != nil {
-			if f := view.Explain(err); f.Code != api.CodeGone && f.Code != api.CodeNotFound { // else it has ended in between
+			if f := view.Explain(err); f.Code != api.CodeGone && f.Code != api.CodeNotFound { // otherwise the team has ended in between
 				in.Problems = append(in.Problems, f)
 			}
 		}
-		for _, note := range found.Notes { // it has no content
+		for _, note := range found.Notes { // an inbox without readable content
 			in.Problems = append(in.Problems, api.Error{Code: api.CodeBusy, Message: note, Hint: "try again"})
 		}
 		in.Problems = append(in.Problems, found.Problems...)
@@ -50,17 +50,17 @@ func (l *Local) Inbox(ctx context.Context, q api.InboxQuery) (in api.Inbox, err 
 	return in, nil
 }
 
-// withPerson returns the teams that the person may have inboxes in: all, or the named one.
+// withPerson returns the teams in which the person may have inboxes: all, or the named one.
 func (l *Local) withPerson(ctx context.Context, team string) (names []string, err error) {
 	if team == pane.SessionTeam {
-		return []string{team}, nil // whether there is a session or not
+		return []string{team}, nil // with or without a session
 	}
 	if team != "" {
 		to, err := l.In(ctx, team)
 		if err != nil {
 			return nil, err
 		}
-		return []string{to.Name()}, to.Close() // nothing was written through it
+		return []string{to.Name()}, to.Close() // it was only read
 	}
 	list, err := l.Teams(ctx)
 	if err != nil {
@@ -71,13 +71,14 @@ func (l *Local) withPerson(ctx context.Context, team string) (names []string, er
 			names = append(names, t.Team)
 		}
 	}
-	if !slices.Contains(names, pane.SessionTeam) { // what ended sessions wrote is there, too
+	if !slices.Contains(names, pane.SessionTeam) { // messages of ended sessions are in it, too
 		names = append(names, pane.SessionTeam)
 	}
 	return names, nil
 }
 
-// waitsNow is [history.Archive.Attention]. With record, the inboxes are recorded first if no service does, even if nothing was before.
+// waitsNow is [history.Archive.Attention]. With record, and without a service, it first records the inboxes,
+// even if nothing was recorded before.
 func (l *Local) waitsNow(ctx context.Context, team string, record bool) (list []api.Attention, err error) {
 	if record {
 		rec, err := l.Record(ctx, team)
@@ -86,20 +87,20 @@ func (l *Local) waitsNow(ctx context.Context, team string, record bool) (list []
 		}
 		defer func() { err = errors.Join(err, rec.Close()) }()
 		if rec.Ledger(ctx) == nil {
-			return nil, nil // it has warned
+			return nil, nil // Cache has warned
 		}
 	}
 	return l.Attention(ctx, team)
 }
 
-// withMessages adds the unread messages to what waits because of them.
+// withMessages adds unread messages to the items about them.
 func withMessages(list []api.Attention, all []api.Message) []api.Attention {
 	found := append(make([]api.Attention, 0, len(list)), list...)
 	for _, m := range all {
 		i := slices.IndexFunc(found, func(w api.Attention) bool {
 			return w.Kind == api.WaitsUnread && w.Team == m.Team && w.Member == m.Inbox && w.From == m.From
 		})
-		if i < 0 { // confirmations, or it has just come
+		if i < 0 { // confirmations, or new messages without an item
 			i = len(found)
 			found = append(found, api.Attention{
 				ID: strings.Join([]string{api.WaitsUnread, m.Team, m.Inbox, m.From, m.ID}, "/"), Kind: api.WaitsUnread, Title: api.WaitOf(api.WaitsUnread).Title, Team: m.Team, Member: m.Inbox, From: m.From,

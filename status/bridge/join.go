@@ -16,7 +16,7 @@ import (
 
 var _ api.Bridge = (*Local)(nil)
 
-// real opens a team that has inboxes, and its config.json. The caller closes the team.
+// real opens a team with inboxes, and its config.json. The caller closes the team.
 func (l *Targets) real(ctx context.Context, team string) (t *teams.Team, c *teams.Config, err error) {
 	to, err := l.withInboxes(ctx, api.Decide(api.CodeInvalid, "it is for teams of Claude Code", "%s is the team of the panes, which has no inboxes", team), team)
 	if err != nil {
@@ -34,7 +34,7 @@ func (l *Local) Join(ctx context.Context, team string, n api.NewJoin) (joined ap
 	if err != nil {
 		return joined, err
 	}
-	defer t.Close() // it is written by path
+	defer t.Close() // writes go by path
 	if n.Remote != "" {
 		return l.JoinFor(ctx, t, n)
 	}
@@ -43,7 +43,7 @@ func (l *Local) Join(ctx context.Context, team string, n api.NewJoin) (joined ap
 		lead, _ := c.Lead()
 		n.Dir = lead.Cwd
 	}
-	// Only the ledger can tell us from an agent later.
+	// Later, only the ledger distinguishes our entry from an agent's.
 	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return joined, fmt.Errorf("join %s: nothing was written: %w", t.Name(), err)
@@ -59,7 +59,7 @@ func (l *Local) Join(ctx context.Context, team string, n api.NewJoin) (joined ap
 	}
 	err = lg.Teams.Joined(ctx, joinRecord(t, c, m))
 	if err != nil && m.Added {
-		// An unrecorded entry could never be removed again.
+		// Without a record, the entry could never be removed.
 		_, lerr := t.Leave(ctx, l.Opts.Locker, m)
 		err = errors.Join(fmt.Errorf("join %s: taken back, because it was not recorded: %w", t.Name(), err), lerr)
 	}
@@ -72,7 +72,7 @@ func (l *Local) Leave(ctx context.Context, team, as string) (left []api.Membersh
 	if err != nil {
 		return nil, err
 	}
-	defer t.Close() // it is written by path
+	defer t.Close() // writes go by path
 	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (l *Local) Leave(ctx context.Context, team, as string) (left []api.Membersh
 	if err != nil {
 		return nil, err
 	}
-	name := as // also in another case
+	name := as // as, possibly spelled in another case
 	if as != "" {
 		name = t.Root().MemberName(ctx, t.Name(), as)
 	}
@@ -111,7 +111,7 @@ func (l *Local) Leave(ctx context.Context, team, as string) (left []api.Membersh
 	return left, err
 }
 
-// joinRecord is the ledger's record of a membership.
+// joinRecord returns the ledger's record of a membership.
 func joinRecord(t *teams.Team, c *teams.Config, m teams.Membership) ledger.Join {
 	instance := c.Instance()
 	return ledger.Join{
@@ -129,7 +129,7 @@ func (l *Local) MarkRead(ctx context.Context, team string, m api.MarkRead) (done
 	if err != nil {
 		return done, err
 	}
-	defer to.Close() // it is written by path
+	defer to.Close() // writes go by path
 	return w.markRead(ctx, &to, m)
 }
 

@@ -24,17 +24,18 @@ import (
 	"teambridge/status/view"
 )
 
-// machineWay is the way to the members of a team on another machine: the message goes into the
-// outbox, and a service carries it there. The team is called TEAM@MACHINE.
+// machineWay is the way to the members of a team on another machine, TEAM@MACHINE: a message goes into the
+// outbox, and a service carries it to the machine.
 type machineWay struct{ *Local }
 
-// onMachine returns what members of a team on another machine mean.
+// onMachine returns the target for members of a team on another machine.
 func (l *Targets) onMachine(ctx context.Context, name string, members []string) (Target, error) {
 	m, err := l.MachineOf(ctx, name)
 	return Target{Members: members, Machine: &m, remote: name}, err
 }
 
-// offer is what the machine of a target said of the team last; found is false if it said nothing of it.
+// offer returns the target's team from the last report of its machine; found is false if the report does not
+// have it.
 func (to *Target) offer() (t link.Team, found bool) {
 	team, _, _ := local.Elsewhere(to.remote)
 	return view.Offer(*to.Machine, team)
@@ -73,7 +74,7 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 	offer, known := to.offer()
 	name := cmp.Or(links.There(offer, to.Member()), to.Member())
 	sent.Member = name
-	if known && links.There(offer, to.Member()) == "" && team != pane.SessionTeam { // sessions have ids, too
+	if known && links.There(offer, to.Member()) == "" && team != pane.SessionTeam { // sessions also have ids, which an offer does not list
 		return sent, links.NoMember(to.remote, to.Member())
 	}
 	root, err := l.Opts.Root()
@@ -122,7 +123,7 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 
 const noCarrier = "no service runs here, which would carry it: teambridge serve"
 
-// held says in words what a message to another machine may wait for.
+// held describes why a message to another machine waits.
 func (l machineWay) held(ctx context.Context, to *Target) string {
 	why := view.Whereabouts(*to.Machine)
 	switch links, err := l.Links(ctx); {
@@ -137,7 +138,7 @@ func (l machineWay) held(ctx context.Context, to *Target) string {
 	return cmp.Or(why, to.Machine.Name+" is there")
 }
 
-// sentThere shows a message to another machine.
+// sentThere returns the result for a message to another machine.
 func sentThere(o ledger.Outgoing) api.Sent {
 	s := api.Sent{Team: o.Team, Member: o.Inbox, ID: o.ID, State: string(o.Stage), Recorded: true, Reachable: o.Reach == "", Reach: o.Reach, Delivery: o.UUID}
 	if o.State == ledger.Failed {
@@ -199,7 +200,7 @@ func (l machineWay) status(_ context.Context, to *Target) ([]api.Status, error) 
 	}), nil
 }
 
-// rows returns what members there wrote to the person and, of others, what is on its way to them.
+// rows returns messages of members there to the person and, for other recipients, messages on their way.
 func (l machineWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api.Rows) (past, now map[string][]inbox.Row, err error) {
 	if q.History {
 		return nil, nil, noHistory(to, "what is on another machine")
@@ -242,7 +243,7 @@ func (l machineWay) markRead(ctx context.Context, _ *Target, m api.MarkRead) (ap
 
 func (l machineWay) ask(ctx context.Context, to *Target, m message, _ string, timeout time.Duration) (a api.Answered, err error) {
 	switch {
-	case Agent(ctx): // whose session gets the answer as a message
+	case Agent(ctx): // an agent's session gets the answer as a message
 		return a, api.Decide(api.CodeRefused, "send it without waiting for the answer, which comes as a message", "the answer of a member on another machine cannot be waited for")
 	case l.carrying.alone:
 		return a, api.Decide(api.CodeConflict, "start it with: teambridge serve", "only a service carries messages to other machines and back")
@@ -349,7 +350,7 @@ func (l machineWay) outgoing(ctx context.Context, s api.Sent) (o ledger.Outgoing
 	return o, err
 }
 
-// toMachine reports whether a message is one to another machine.
+// toMachine reports whether a message goes to another machine.
 func toMachine(s api.Sent) bool {
 	_, _, ok := local.Elsewhere(s.Team)
 	return ok && s.Delivery != ""
@@ -397,7 +398,7 @@ func (l machineWay) await(_, ctx context.Context, s api.Sent, until string, time
 	}
 }
 
-// notThere returns the error for a message that did not arrive, or may not have.
+// notThere returns the error for a message that did not arrive, or possibly did not.
 func (l machineWay) notThere(o ledger.Outgoing) error {
 	again := "to send it again: teambridge relay retry " + o.UUID
 	_, why := ledger.SplitReason(o.Reason)

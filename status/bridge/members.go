@@ -15,8 +15,8 @@ import (
 	"teambridge/status/view"
 )
 
-// Teams returns all teams, sorted by name, with that of the registered panes, that of the
-// sessions that are in none, and those on other machines.
+// Teams returns all teams, sorted by name, including the team of the registered panes, the team of the sessions
+// in no team, and the teams on other machines.
 func (l *Local) Teams(ctx context.Context) ([]api.Team, error) {
 	root, err := l.Opts.Root()
 	if err != nil {
@@ -52,8 +52,8 @@ func (l *Local) Teams(ctx context.Context) ([]api.Team, error) {
 	return l.withUnread(ctx, list)
 }
 
-// withUnread adds the teams on other machines that are not offered any more, and wrote what the person has
-// not read.
+// withUnread adds the teams on other machines that are no longer offered, but have unread messages to the
+// person.
 func (l *Local) withUnread(ctx context.Context, list []api.Team) ([]api.Team, error) {
 	if lg, err := l.Ledger(ctx); err != nil || lg == nil {
 		return list, err
@@ -72,13 +72,13 @@ func (l *Local) withUnread(ctx context.Context, list []api.Team) ([]api.Team, er
 	return list, err
 }
 
-// Members returns the members of a team, then the inboxes without a member; see [api.Bridge].
+// Members returns the members of a team, and then the inboxes without a member; see [api.Bridge].
 func (l *Local) Members(ctx context.Context, team string) ([]api.Member, error) {
 	to, w, err := l.at(ctx, team)
 	if err != nil {
 		return nil, err
 	}
-	defer to.Close() // nothing was written through it
+	defer to.Close() // it was only read
 	return w.members(ctx, &to)
 }
 
@@ -106,7 +106,7 @@ func (l *Local) Team(ctx context.Context, team string) (d api.TeamDetail, err er
 	if err != nil {
 		return d, err
 	}
-	defer to.Close() // nothing was written through it
+	defer to.Close() // it was only read
 	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
 		return d, err

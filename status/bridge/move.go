@@ -15,7 +15,7 @@ import (
 	"teambridge/teams"
 )
 
-// Move asks for a session to be moved; see [api.Bridge].
+// Move requests the move of a session; see [api.Bridge].
 func (l *Control) Move(ctx context.Context, team, member string, n api.NewPlace) (api.Placed, error) {
 	w, err := l.Wish(ctx, team, member, n)
 	if err != nil {
@@ -24,16 +24,16 @@ func (l *Control) Move(ctx context.Context, team, member string, n api.NewPlace)
 	return w.Placed, w.Close()
 }
 
-// Wish is a request that a session moves. Close it.
+// Wish is a request to move a session. Close it.
 type Wish struct {
 	api.Placed // where the session is
 
 	move   relay.Move
-	number int64 // 0: it is there already
+	number int64 // 0: the session is there already
 }
 
-// Wish is [Control.Move] for those who wait for the move. If team is "", the member is looked for
-// among the sessions that can move.
+// Wish makes a request like [Control.Move], which can then be waited for. If team is "", it looks for the
+// member among the sessions that can move.
 func (l *Control) Wish(ctx context.Context, team, member string, n api.NewPlace) (w *Wish, err error) {
 	if n.To != api.PlaceLocal && n.To != api.PlaceRemote {
 		return nil, api.Decide(api.CodeInvalid, "", "to is %q; it must be %s or %s", n.To, api.PlaceLocal, api.PlaceRemote)
@@ -71,18 +71,17 @@ func (l *Control) ask(ctx context.Context, w *Wish, member string) (h ledger.Han
 	return h, err
 }
 
-// Asked reports whether the session is asked to move: it is not there already.
+// Asked reports whether the session has to move: it is not there already.
 func (w *Wish) Asked() bool { return w.number > 0 }
 
-// Close closes the team. The wish stands.
+// Close closes the team. The request remains.
 func (w *Wish) Close() error { return w.move.Team.Close() }
 
-// takeBackWithin is how long a wish that was waited for in vain may take to be taken back.
+// takeBackWithin limits the time for withdrawing a request after a wait in vain.
 const takeBackWithin = 2 * time.Second
 
-// Wait waits until the session is where it was asked to be, and calls held with each new reason
-// why it is still where it is. If ctx ends before, the wish is taken back, and the error is the
-// cause.
+// Wait waits until the session has moved, and calls held with each new reason why it has not. If ctx ends
+// first, it withdraws the request, and returns the cause.
 func (w *Wish) Wait(ctx context.Context, held func(at, reason string)) error {
 	at := w.Place.At
 	h, err := w.move.Wait(ctx, w.number, func(reason string) { held(at, reason) })
@@ -96,7 +95,7 @@ func (w *Wish) Wait(ctx context.Context, held func(at, reason string)) error {
 	return err
 }
 
-// takeBack withdraws a wish after ctx has ended. It may have been granted just now.
+// takeBack withdraws a request after ctx has ended. The move may have just happened.
 func (w *Wish) takeBack(ctx context.Context) (ledger.Handoff, error) {
 	why := context.Cause(ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackWithin)
@@ -153,7 +152,7 @@ func (l *Control) Movable(ctx context.Context) (list []ledger.Handoff, err error
 		if c, err := t.Config(ctx); err == nil && c.Instance().CreatedAt == h.CreatedAt && l.launched(t, h.Inbox) {
 			list = append(list, h)
 		}
-		_ = t.Close() // nothing was written through it
+		_ = t.Close() // it was only read
 	}
 	return list, err
 }

@@ -17,8 +17,9 @@ import (
 	"teambridge/teams"
 )
 
-// addresses returns whom one can write to, by name: sessions, registered panes, members of living teams, and members on
-// other machines. What cannot be read is left out: an error is being explained.
+// addresses returns the addresses of all recipients, by name: sessions, registered panes, members of living
+// teams, and members on other machines. It skips whatever cannot be read, since it only helps to explain an
+// error.
 func (l *Targets) addresses(ctx context.Context) map[string][]string {
 	all := map[string][]string{}
 	add := func(name, team string) {
@@ -52,7 +53,7 @@ func (l *Targets) addresses(ctx context.Context) map[string][]string {
 					add(name, t.Name())
 				}
 			}
-			_ = t.Close() // nothing was written through it
+			_ = t.Close() // it was only read
 		}
 	}
 	if list, err := l.Linked(ctx); err == nil {
@@ -68,23 +69,23 @@ func (l *Targets) addresses(ctx context.Context) map[string][]string {
 	return all
 }
 
-// leastLetters is how many letters of a name are enough, if no other name begins with them.
+// leastLetters is the length of the shortest accepted prefix of a name.
 const leastLetters = 2
 
-// shortens reports whether name stands for another one: as the beginning of it, or as the last part of the directory in which
-// the other one is.
+// shortens reports whether name abbreviates another name: by a prefix, or by the last element of the directory
+// dir.
 func shortens(name, whole, dir string) bool {
 	return len(name) >= leastLetters && (strings.HasPrefix(whole, name) || dir != "" && filepath.Base(dir) == name)
 }
 
-// completed returns the addresses of those whom shortened names stand for: the only ones whose names begin so, or the only sessions in
-// directories that end so. It returns nil if one of the names stands for nobody. The error is [api.CodeAmbiguousTeam] if one
-// stands for several.
+// completed returns the addresses that abbreviated names stand for: a name must be the prefix of only one
+// recipient's name, or the last directory of only one session. It returns nil if one of the names stands for no
+// recipient. The error is [api.CodeAmbiguousTeam] if one stands for several.
 func (l *Targets) completed(ctx context.Context, names []string) (whole []string, err error) {
 	all := l.addresses(ctx)
 	for _, name := range names {
 		if all[name] != nil || name == mail.User || strings.EqualFold(name, "lead") {
-			return nil, nil // it is somebody's whole name
+			return nil, nil // the name is complete
 		}
 		var found []string
 		for _, other := range slices.Sorted(maps.Keys(all)) {
@@ -113,8 +114,8 @@ func (l *Targets) completed(ctx context.Context, names []string) (whole []string
 	return whole, nil
 }
 
-// shortened returns the sessions that names stand for, as [Targets.completed] does among sessions. none is the error if a name stands for
-// none.
+// shortened returns the sessions that names stand for, as [Targets.completed] does among sessions. It returns
+// the error none if a name stands for no session.
 func (l *Targets) shortened(ctx context.Context, names []string, none error) (some []pane.Pane, err error) {
 	all, err := l.FindSessions(ctx, nil)
 	if err != nil {
@@ -143,8 +144,9 @@ func (l *Targets) shortened(ctx context.Context, names []string, none error) (so
 	return some, nil
 }
 
-// completedTeam returns the living team that a name stands for: the only one whose name begins so, or whose lead is in a directory
-// that ends so; "" if there is none. The error is [api.CodeAmbiguousTeam] if there are several.
+// completedTeam returns the living team that a name abbreviates: the name must be the prefix of only one team,
+// or the last directory of only one lead. It returns "" if there is none. The error is [api.CodeAmbiguousTeam]
+// if there are several.
 func (l *Targets) completedTeam(ctx context.Context, name string) (string, error) {
 	root, err := l.Opts.Root()
 	if err != nil {
@@ -165,7 +167,7 @@ func (l *Targets) completedTeam(ctx context.Context, name string) (string, error
 				found = append(found, t.Name())
 			}
 		}
-		_ = t.Close() // nothing was written through it
+		_ = t.Close() // it was only read
 	}
 	if len(found) > 1 {
 		return "", severalMeant(name, found)
@@ -181,11 +183,12 @@ func severalMeant(name string, found []string) error {
 	return api.Decide(api.CodeAmbiguousTeam, "say which: "+strings.Join(found, ", ")+more, "%q could be several", name)
 }
 
-// mostNamed is how many addresses an error names.
+// mostNamed is the number of addresses that an error lists.
 const mostNamed = 5
 
-// nobody says which of names nobody has, and whom there is, the most alike first; all is what addresses returns. It returns nil
-// if there is nobody at all, or somebody has each name.
+// nobody returns the error for the first name without a recipient. Its hint lists recipients, the most similar
+// names first. all is the result of addresses. The error is nil if there is no recipient at all, or if each
+// name has one.
 func nobody(all map[string][]string, names []string) error {
 	i := slices.IndexFunc(names, func(name string) bool {
 		return all[name] == nil && name != mail.User && !strings.EqualFold(name, "lead")
@@ -198,7 +201,7 @@ func nobody(all map[string][]string, names []string) error {
 	for _, name := range there {
 		for _, address := range all[name] {
 			if n, team := teams.Split(address); team == pane.SessionTeam || team == pane.Team {
-				address = n // which is enough
+				address = n // the name is enough
 			}
 			if !slices.Contains(list, address) {
 				list = append(list, address)
@@ -212,7 +215,8 @@ func nobody(all map[string][]string, names []string) error {
 	return api.Decide(api.CodeNotFound, "there are: "+strings.Join(list, ", ")+more, "nobody is called %q", names[i])
 }
 
-// alike adds to the error that a team has no such member whom else the name may mean. hint is what else helps; "": as usual.
+// alike adds similar addresses to the error that a team has no such member. hint is the rest of the hint; ""
+// means the usual one.
 func (l *Targets) alike(ctx context.Context, err error, hint string) error {
 	nf, ok := errors.AsType[*teams.NotFoundError](err)
 	if !ok || nf.Kind != "member" {

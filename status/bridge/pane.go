@@ -23,7 +23,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// paneWay is the way of what is typed into panes, or written to the sockets of sessions.
+// paneWay is the way of messages that are typed into panes, or written to sessions.
 type paneWay struct{ *Local }
 
 func (paneWay) suits(to *Target, m *api.NewMessage) error {
@@ -62,7 +62,7 @@ func (l paneWay) says(to *Target) (t api.Target) {
 	if len(to.Panes) != 1 {
 		return t
 	}
-	p, _ := transcript.ProcessWith(to.Panes[0].Root, to.Panes[0].Ref.PID) // without it, less is said
+	p, _ := transcript.ProcessWith(to.Panes[0].Root, to.Panes[0].Ref.PID) // without it, the description is less exact
 	switch by := pane.ReachOf(l.Opts.State, p); {
 	case to.Panes[0].Profile == pane.Codex:
 		t.How = "the shared server of Codex"
@@ -93,7 +93,7 @@ func (l paneWay) audience(ctx context.Context, to *Target, m api.NewBroadcast, o
 		return err
 	}
 	list = slices.DeleteFunc(list, panes.Sessions.Headless)
-	if to.Way() == api.WaySession { // what is sent to one that has ended would wait for a day
+	if to.Way() == api.WaySession { // a broadcast to an ended session would wait for a day
 		living, err := panes.Sessions.List(ctx)
 		if err != nil {
 			return err
@@ -160,7 +160,7 @@ func (l paneWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api.Ro
 	return nil, rows, err
 }
 
-// noHistory is the error for rows that have left inboxes where there are none.
+// noHistory is the error for reading earlier messages where no inbox has any.
 func noHistory(to *Target, where string) error {
 	return &api.Decided{Code: api.CodeInvalid, Option: "history", Hint: "omit it, and see: teambridge history --team " + to.Name(), Err: fmt.Errorf("history is not for %s", where)}
 }
@@ -169,8 +169,8 @@ func (l paneWay) markRead(context.Context, *Target, api.MarkRead) (done api.Mark
 	return done, api.Decide(api.CodeInvalid, "it is for teams of Claude Code", "panes have no inboxes")
 }
 
-// paneOf returns the pane that a message to a target is typed into: the only one, or the one
-// that config.json has for the member; or the session of its process.
+// paneOf returns the pane or session for a message to a target: its only pane, or the member's pane from
+// config.json, or the session of the member's process.
 func (l paneWay) paneOf(ctx context.Context, to *Target, opts api.PaneOptions) (pane.Pane, error) {
 	if to.Way() != api.WayInbox {
 		if len(to.Panes) != 1 {
@@ -188,8 +188,8 @@ func (l paneWay) paneOf(ctx context.Context, to *Target, opts api.PaneOptions) (
 	return p.Registry.OfMember(ctx, to.Team, to.Member(), cmp.Or(opts.Tmux, l.Opts.Tmux))
 }
 
-// closed is the error for a pane or session that nothing can be sent to now, whatever is at its prompt,
-// and that does not change by itself: it is gone, or there is no agent in it.
+// closed returns an error if a pane or session can take no message, and this will not change by itself: it is
+// gone, or no agent runs in it. The text at its prompt does not matter.
 func (l paneWay) closed(ctx context.Context, p pane.Pane) error {
 	panes, err := l.OpenPanes(ctx)
 	if err != nil {
@@ -205,7 +205,7 @@ func (l paneWay) closed(ctx context.Context, p pane.Pane) error {
 	return err
 }
 
-// notTyped is the error for a message that was not typed, by the reason that held it.
+// notTyped is the error for a message that was not typed, according to the reason for holding it.
 func notTyped(name, team string, held tmux.Reason, why, hint string) error {
 	switch {
 	case held == tmux.Outdated:
@@ -220,8 +220,8 @@ func notTyped(name, team string, held tmux.Reason, why, hint string) error {
 	return api.Decide(api.CodeTimeout, hint, "the message to %s@%s was not sent: %s", name, team, why)
 }
 
-// sendToPane puts a message into the queue of a pane. A service types it later; in a command,
-// [Local.Await] does.
+// sendToPane puts a message into the queue of a pane. A service types it later. In a command, [Local.Await]
+// does.
 func (l paneWay) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Sent, error) {
 	start := time.Now()
 	failed := api.Sent{Team: to.Team, Member: to.Inbox, ID: m.id, State: api.Failed}
@@ -258,7 +258,7 @@ func (l paneWay) sendToPane(ctx context.Context, to pane.Pane, m message) (api.S
 		failed.WaitedMs = time.Since(start).Milliseconds()
 		return failed, err
 	}
-	if typed.Policy != pane.ByQueue && (l.carrying.alone || m.RequireAgent && !to.IsSession()) { // a session may be resumed
+	if typed.Policy != pane.ByQueue && (l.carrying.alone || m.RequireAgent && !to.IsSession()) { // an ended session may be resumed
 		if err := l.closed(ctx, to); err != nil {
 			return api.Sent{}, err
 		}
@@ -275,7 +275,8 @@ func (l paneWay) sendToPane(ctx context.Context, to pane.Pane, m message) (api.S
 	return view.PaneSent(recorded, again), nil
 }
 
-// queued returns what the name of a session of Codex means whose queue takes messages: there they count as the words of its person.
+// queued returns the session of Codex with a name, for a message to Codex's queue. Messages there count as the
+// person's words.
 func (l paneWay) queued(ctx context.Context, name string) (to Target, err error) {
 	if !Person(ctx) {
 		return to, api.Decide(api.CodeForbidden, "there it counts as the words of its person", "only a person can put something into Codex's queue")
@@ -291,8 +292,8 @@ func (l paneWay) queued(ctx context.Context, name string) (to Target, err error)
 	return Target{Members: []string{name}, Panes: []pane.Pane{p}}, err
 }
 
-// confirmed waits for the outcome of a message to a pane until wait ends. A command that has put
-// it there types it, and gives it up when wait ends; else a service does.
+// confirmed waits for the outcome of a message to a pane until wait ends. If this command has put it there, the
+// command types it, and gives it up when wait ends. Otherwise a service does both.
 func (l paneWay) confirmed(ctx, wait context.Context, s api.Sent) (api.Sent, error) {
 	panes, err := l.OpenPanes(ctx)
 	if err != nil {
@@ -338,7 +339,7 @@ func (l paneWay) confirmed(ctx, wait context.Context, s api.Sent) (api.Sent, err
 	return now, notTyped(s.Member, s.Team, tmux.Reason(record.Held), cmp.Or(now.Reason, "-"), hint)
 }
 
-// inPane reports whether a message is one to a pane or a session.
+// inPane reports whether a message goes to a pane or a session.
 func (l paneWay) inPane(ctx context.Context, s api.Sent) bool {
 	lg, err := l.Ledger(ctx)
 	if s.Delivery == "" || err != nil || lg == nil {
@@ -348,7 +349,7 @@ func (l paneWay) inPane(ctx context.Context, s api.Sent) bool {
 	return err == nil && found
 }
 
-// await waits until the message is confirmed and, for [api.Seen], until the model was given it.
+// await waits until the message is confirmed and, for [api.Seen], until the model has received it.
 func (l paneWay) await(ctx, wait context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
 	s, err := l.confirmed(ctx, wait, s)
 	if err != nil || until != api.Seen {
@@ -371,7 +372,7 @@ func (l paneWay) await(ctx, wait context.Context, s api.Sent, until string, time
 	return s, api.Decide(api.CodeTimeout, "the message stays sent", "%s has taken the message, and its model was not given it within %s", s.Member, timeout)
 }
 
-// longest is a time in words.
+// longest formats a duration in words.
 func longest(d time.Duration) string {
 	if d >= time.Hour {
 		return plain.Plural(int(d.Hours()), "hour")

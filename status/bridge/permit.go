@@ -14,8 +14,8 @@ import (
 
 const seeQuestions = "list the open questions with: teambridge permit"
 
-// asked returns what agents of the service ask in a team, or in all, and what sessions ask at their terminals; of these,
-// [Control.placed] knows the team.
+// asked returns the questions of agents of the service in a team, or in all, and the questions of sessions at
+// their terminals. The latter have no team yet: see [Control.placed].
 func (l *Control) asked(ctx context.Context, team string) ([]api.Asked, error) {
 	list := []api.Asked{}
 	root, err := l.AnyRoot()
@@ -43,7 +43,8 @@ func (l *Control) asked(ctx context.Context, team string) ([]api.Asked, error) {
 	return list, err
 }
 
-// placed says which members of a team, or of all, ask at their terminals. What has just been asked or answered there is left out.
+// placed sets the team and member of the questions at terminals. It removes those without an attention item:
+// they were asked or answered just now.
 func (l *Control) placed(ctx context.Context, team string, list []api.Asked) ([]api.Asked, error) {
 	if !slices.ContainsFunc(list, func(q api.Asked) bool { return q.Relay == api.Terminal }) {
 		return list, nil
@@ -66,7 +67,8 @@ func (l *Control) placed(ctx context.Context, team string, list []api.Asked) ([]
 	return known, nil
 }
 
-// noneAsk is the error of a process that runs no agents, where none asks. It names those that wait for the person elsewhere.
+// noneAsk is the error of a process that runs no agents, and so has no questions. It names an agent that waits
+// for the person at its terminal, if there is one.
 func (l *Control) noneAsk(ctx context.Context, team string) error {
 	list, err := l.Attention(ctx, team)
 	for _, w := range list {
@@ -77,7 +79,7 @@ func (l *Control) noneAsk(ctx context.Context, team string) error {
 	return api.Decide(api.CodeNotFound, `agents of "teambridge run" ask at the terminal that it runs in`, "no service runs agents, and so none waits for an answer")
 }
 
-// Questions returns what agents ask; see [api.Bridge].
+// Questions returns the open questions of agents; see [api.Bridge].
 func (l *Control) Questions(ctx context.Context, team string) ([]api.Asked, error) {
 	list, err := l.asked(ctx, team)
 	if err == nil {
@@ -116,7 +118,7 @@ func (l *Control) Question(ctx context.Context, team, id string) (q api.Asked, e
 		return q, notPermitted(id, fmt.Errorf("question %s: %w: %s", id, fleet.ErrAnswered, was))
 	case f == nil && len(list) == 0:
 		return q, l.noneAsk(ctx, team)
-	case f != nil: // it remembers what became of it; an answer without a digest answers nothing
+	case f != nil: // a fleet knows the outcome; an answer without a digest answers nothing
 		if err := f.Answer(fleet.Answer{Question: id}); errors.Is(err, fleet.ErrAnswered) {
 			return q, notPermitted(id, err)
 		}
@@ -145,7 +147,7 @@ func (l *Control) Answer(ctx context.Context, id string, p api.Permit) (q api.As
 	return q, nil
 }
 
-// notPermitted is the error for an answer that changed nothing.
+// notPermitted returns the error for an answer that changed nothing.
 func notPermitted(question string, err error) error {
 	switch {
 	case errors.Is(err, fleet.ErrNoQuestion):

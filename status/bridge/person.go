@@ -16,19 +16,19 @@ import (
 	"teambridge/status/view"
 )
 
-// personWay is the way to the person of the sessions. What their agents write is in the ledger, and is shown as an inbox of the
-// person in their team.
+// personWay is the way to the person of the sessions. The ledger keeps the messages of their agents, and shows
+// them as an inbox of the person in the team of the sessions.
 type personWay struct{ *Local }
 
 func (personWay) suits(_ *Target, m *api.NewMessage) error {
-	return refuse("is for sessions, and "+mail.User+" is you", "omit it", option{"via", m.Via != "", ""}) // an agent sends it, which chooses none of the others
+	return refuse("is for sessions, and "+mail.User+" is you", "omit it", option{"via", m.Via != "", ""}) // only agents send this way, and they can choose no other option
 }
 
 func (personWay) says(*Target) api.Target {
 	return api.Target{How: "what is kept here of sessions, as an inbox of yours"}
 }
 
-// send records what the agent of a session writes to the person, among the messages of sessions.
+// send records a session agent's message to the person, with the messages of sessions.
 func (l personWay) send(ctx context.Context, _ *Target, m message) (sent api.Sent, _ *mail.Delivered, err error) {
 	start := time.Now()
 	sent = api.Sent{Team: pane.SessionTeam, Member: mail.User, ID: cmp.Or(m.id, uuid.NewString()), State: api.Failed}
@@ -54,7 +54,7 @@ func (l personWay) send(ctx context.Context, _ *Target, m message) (sent api.Sen
 	return sent, nil, nil
 }
 
-// rows returns what agents of sessions wrote to the person.
+// rows returns the messages of session agents to the person.
 func (l personWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api.Rows) (past, now map[string][]inbox.Row, err error) {
 	if lg, err := l.Ledger(ctx); err != nil || lg == nil {
 		return nil, nil, err
@@ -94,7 +94,7 @@ func (l personWay) message(ctx context.Context, w *waiting) (*api.Record, error)
 	}
 }
 
-// errPerson is the error for what can be done with agents alone.
+// errPerson is the error for operations that only agents support.
 var errPerson = api.Decide(api.CodeInvalid, "what agents wrote to you is in: teambridge inbox", "%s is you, and no agent", mail.User)
 
 func (personWay) await(_, _ context.Context, s api.Sent, _ string, _ time.Duration) (api.Sent, error) {
@@ -119,7 +119,7 @@ func (personWay) status(context.Context, *Target) ([]api.Status, error) { return
 
 func (personWay) state(context.Context, *waiting) ([]api.Status, error) { return nil, errPerson }
 
-// readSaid marks what agents of sessions, or of teams on other machines, wrote to the person as read.
+// readSaid marks messages to the person as read, from agents of sessions or of teams on other machines.
 func (l *Local) readSaid(ctx context.Context, m api.MarkRead) (done api.Marked, err error) {
 	if done.Inbox = mail.User; m.Inbox != "" && m.Inbox != mail.User {
 		return done, api.Decide(api.CodeRefused, "only your own messages can be marked as read", "%s would never get messages that somebody else marked as read", m.Inbox)

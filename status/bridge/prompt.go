@@ -21,9 +21,8 @@ import (
 // prompter puts user prompts into the queue of one member, as [relay.Prompts] does.
 type prompter func(ctx context.Context, ins ...relay.Input) ([]relay.PromptResult, error)
 
-// promptable returns what takes user prompts for a member: a relay of this service, or the
-// launcher of a session that can move. If there is none, or the sender is no person, it
-// returns the reason.
+// promptable returns the function that takes user prompts for a member: of a relay of this service, or of the
+// launcher of a session that can move. If there is none, or the sender is not a person, it returns the reason.
 func (r *row) promptable(ctx context.Context, member string) (prompts prompter, reason string, err error) {
 	c, t := r.carrying, r.to.Team
 	if c.alone {
@@ -90,7 +89,7 @@ func (r *row) prompt(ctx context.Context, member string, m mail.Message, opts pr
 	})
 	switch {
 	case errors.Is(err, ledger.ErrWritten):
-		return sent, "it was put into the inbox before", nil // and putting it again tells what happened to it
+		return sent, "it was put into the inbox before", nil // another try returns its state
 	case errors.Is(err, fleet.ErrNotRunning), errors.Is(err, fleet.ErrUnknown):
 		return sent, err.Error(), nil
 	case err != nil:
@@ -102,7 +101,7 @@ func (r *row) prompt(ctx context.Context, member string, m mail.Message, opts pr
 	return sent, "", nil
 }
 
-// prompted is the part of an answer that is the same for all prompts to a member.
+// prompted returns the common part of the results of prompts to a member.
 func (r *row) prompted(member string) api.Sent {
 	sent := api.Sent{Team: r.to.Name(), Member: member, State: api.Verified, Recorded: true}
 	reach := r.sender.Reach(member)
@@ -115,22 +114,22 @@ func (r *row) prompted(member string) api.Sent {
 	return sent
 }
 
-// A Payload is a line of the session protocol: a prompt, unless its form is dropped.
+// A Payload is a line of the session protocol: a prompt, unless its form is one that is dropped.
 type Payload struct {
-	Line    int // in what was sent, from 1
+	Line    int // in the input, from 1
 	Dropped bool
 	Input   relay.Input
 }
 
-// SendPayloads sends payloads of the session protocol to a member as prompts: all or, if there
-// is an error, none. form is what those that are dropped are called.
+// SendPayloads sends payloads of the session protocol to a member as prompts: all or, if there is an error,
+// none. The answer lists those that are dropped by their form.
 func (l *Local) SendPayloads(ctx context.Context, team, member string, lines []Payload, form string) (answer api.SentPayloads, err error) {
 	start := time.Now()
 	to, err := l.withInboxes(ctx, notPromptable(member+" is a pane"), team, member)
 	if err != nil {
 		return answer, err
 	}
-	defer to.Close() // nothing was written through it
+	defer to.Close() // it was only read
 	r, err := inboxWay{l}.row(ctx, &to, "", false, false)
 	if err != nil {
 		return answer, err
@@ -186,7 +185,7 @@ func (l *Local) SendPayloads(ctx context.Context, team, member string, lines []P
 	return answer, nil
 }
 
-// InvalidLine is the error for a payload that cannot be sent.
+// InvalidLine is the error for an invalid payload.
 func InvalidLine(number int, err error) error {
 	return api.Decide(api.CodeInvalid, "nothing was sent; check all lines with: teambridge wire validate", "line %d: %s", number, view.Describe(err))
 }

@@ -47,7 +47,7 @@ func (l *Local) Read(ctx context.Context, team string, q api.Reading) (found api
 	found.Messages = []api.Message{}
 	for i, e := range entries {
 		gone := e.Index < len(past[e.Inbox])
-		at, dated := e.Time() // an invalid time may be any
+		at, dated := e.Time() // rows without a valid time are not filtered by it
 		switch {
 		case i <= after, dated && !q.Since.IsZero() && !at.After(q.Since), q.From != "" && e.From != q.From, q.Unread && (e.Read || gone):
 		case !q.Protocol && e.Noise():
@@ -64,13 +64,13 @@ func (l *Local) Read(ctx context.Context, team string, q api.Reading) (found api
 	return found, nil
 }
 
-// rowsOf returns what was and what is in inboxes of a team.
+// rowsOf returns the earlier and the present messages in inboxes of a team.
 func (l *Local) rowsOf(ctx context.Context, team string, q *api.Reading, found *api.Rows) (past, now map[string][]inbox.Row, err error) {
 	names := q.Inboxes
 	if q.Own && len(names) == 0 {
 		if of, err := l.OfSessions(team); err != nil {
 			return nil, nil, err
-		} else if of { // where only that of the person can be marked as read
+		} else if of { // only the person's own messages can be marked as read
 			names = []string{mail.User}
 		}
 	}
@@ -78,12 +78,12 @@ func (l *Local) rowsOf(ctx context.Context, team string, q *api.Reading, found *
 	if err != nil {
 		return nil, nil, err
 	}
-	defer to.Close() // nothing was written through it
+	defer to.Close() // writes go by path
 	return w.rows(ctx, &to, q, found)
 }
 
-// rows returns what was and what is in inboxes of a team. If one cannot be read, the others still
-// are.
+// rows returns the earlier and the present messages in inboxes of a team. If one inbox cannot be read, the
+// others still are.
 func (l inboxWay) rows(ctx context.Context, to *Target, q *api.Reading, found *api.Rows) (past, now map[string][]inbox.Row, err error) {
 	t := to.Team
 	if q.From != "" {
@@ -107,7 +107,7 @@ func (l inboxWay) rows(ctx context.Context, to *Target, q *api.Reading, found *a
 		switch {
 		case err == nil, errors.Is(err, inbox.ErrMissing):
 		case errors.Is(err, inbox.ErrEmpty):
-			// An inbox without messages is an empty array, so something went wrong.
+			// An inbox without messages contains an empty array, so a file without content is a problem.
 			found.Notes = append(found.Notes, view.Describe(err))
 		case ctx.Err() != nil, errors.Is(err, teams.ErrTeamGone):
 			return nil, nil, err
@@ -128,8 +128,8 @@ func (l inboxWay) rows(ctx context.Context, to *Target, q *api.Reading, found *a
 	return past, now, err
 }
 
-// past returns the recorded messages that have left their inboxes. Those that should still
-// be in an unreadable inbox are put into now.
+// past returns the recorded messages that have left their inboxes. If an inbox is unreadable, the messages that
+// should still be there are put into now.
 func (l inboxWay) past(ctx context.Context, t *teams.Team, wanted func(string) bool, now map[string][]inbox.Row, unreadable map[string]bool) (map[string][]inbox.Row, error) {
 	c, err := t.Config(ctx)
 	if err != nil {
@@ -147,7 +147,7 @@ func (l inboxWay) past(ctx context.Context, t *teams.Team, wanted func(string) b
 		}
 	}
 	past, hidden := map[string][]inbox.Row{}, map[string][]inbox.Row{}
-	// Newest first: of equal rows, the last ones are still there.
+	// Newest first: of equal rows, the last ones are still in the inbox.
 	q := journal.Query{Root: t.Root().Path(), Team: c.Team, CreatedAt: c.Instance().CreatedAt, Newest: true}
 	for m, err := range j.Messages.All(ctx, q) {
 		if err != nil {

@@ -19,14 +19,14 @@ import (
 	"teambridge/teams"
 )
 
-// Relay returns the relay that a name means; see [api.Bridge].
+// Relay returns the relay with a name; see [api.Bridge].
 func (l *Control) Relay(ctx context.Context, team, name string) (api.RelayEntry, error) {
 	e, _, err := l.relay(ctx, team, name)
 	return e, err
 }
 
-// relay returns the relay that a name means, and its record if it was added. One that was added
-// is meant before one of "teambridge run".
+// relay returns the relay with a name, and its record if it was added. A relay that was added takes precedence
+// over one of "teambridge run".
 func (l *Control) relay(ctx context.Context, team, name string) (e api.RelayEntry, r *ledger.Relay, err error) {
 	root, err := l.AnyRoot()
 	if err != nil {
@@ -81,7 +81,7 @@ func (l *Control) relay(ctx context.Context, team, name string) (e api.RelayEntr
 	return list[i], nil, nil
 }
 
-// Work returns a page of what the agent of a relay said and did; see [history.Archive.WorkOf].
+// Work returns a page of the events of a relay's agent; see [history.Archive.WorkOf].
 func (l *Control) Work(ctx context.Context, relay string, q api.MessageQuery) (api.Envelopes, error) {
 	e, err := l.Relay(ctx, "", relay)
 	if err != nil {
@@ -94,7 +94,7 @@ func noRelay(name string) error {
 	return api.Decide(api.CodeNotFound, "list the relays with: teambridge relay list --relays", "there is no relay %s", name)
 }
 
-// added is [Control.relay] for one that the service controls.
+// added is [Control.relay] for a relay that the service controls.
 func (l *Control) added(ctx context.Context, name string) (api.RelayEntry, *ledger.Relay, error) {
 	e, r, err := l.relay(ctx, "", name)
 	if err == nil && r == nil {
@@ -106,9 +106,9 @@ func (l *Control) added(ctx context.Context, name string) (api.RelayEntry, *ledg
 
 type candidate struct{ id, root, team, member string }
 
-// pick returns the index of the relay with the id name, else of MEMBER[@TEAM], else whose id
-// begins with it. It returns -1 if there is none, and a usage error if there are several.
-// Members are not known without a root.
+// pick returns the index of the relay that name means: its id, or else MEMBER[@TEAM], or else the beginning of
+// its id. It returns -1 if there is none, and a usage error if there are several. Without a root, members are
+// unknown.
 func pick(ctx context.Context, root *teams.Root, team, name string, all []candidate) (int, error) {
 	member, named := teams.Split(name)
 	team = cmp.Or(named, team)
@@ -137,7 +137,7 @@ func pick(ctx context.Context, root *teams.Root, team, name string, all []candid
 	return -1, nil
 }
 
-// admin changes the relays of a Claude directory in the ledger, where a service sees it.
+// admin changes the relays of a Claude directory in the ledger. A service notices the changes.
 func (l *Control) admin(ctx context.Context, root *teams.Root) (fleet.Admin, error) {
 	lg, err := l.Opts.Ledger(ctx)
 	return fleet.Admin{Root: root, Ledger: lg, Locker: l.Opts.Locker, State: l.Opts.State}, err
@@ -185,7 +185,7 @@ func (l *Control) RemoveRelay(ctx context.Context, id string, deleteTeam bool) (
 	}
 	root, err := teams.Open(r.Root)
 	if err == nil {
-		defer root.Close() // nothing was written through it
+		defer root.Close() // it was only read
 	} else if root = nil; deleteTeam || !errors.As(err, new(*teams.NoRootError)) {
 		return e, err
 	}
@@ -200,7 +200,7 @@ func (l *Control) RemoveRelay(ctx context.Context, id string, deleteTeam bool) (
 	return e, err
 }
 
-// RetryRelay has an agent started again; see [api.Bridge].
+// RetryRelay starts an agent again; see [api.Bridge].
 func (l *Control) RetryRelay(ctx context.Context, id string) (e api.RelayEntry, err error) {
 	e, r, err := l.added(ctx, id)
 	if err != nil {
@@ -217,12 +217,12 @@ func (l *Control) retryRelay(ctx context.Context, r ledger.Relay) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close() // nothing was written through it
+	defer root.Close() // it was only read
 	if f := l.carrying.Fleet; f != nil {
 		if err = f.Retry(ctx, r.ID); !errors.Is(err, fleet.ErrUnknown) {
 			return err
 		}
-		// It was just added, and is about to start, or it is of another Claude directory.
+		// The relay was just added, and is about to start, or it belongs to another Claude directory.
 		if own, err := l.Opts.Root(); err != nil || r.Root == own.Path() {
 			return err
 		}
@@ -232,7 +232,7 @@ func (l *Control) retryRelay(ctx context.Context, r ledger.Relay) error {
 		return err
 	}
 	if err = admin.Retry(ctx, r); errors.Is(err, teams.ErrTeamGone) {
-		err = nil // it is started when there is a team
+		err = nil // it starts when the team exists
 	}
 	return err
 }
@@ -260,13 +260,13 @@ func (l *Control) Interrupt(ctx context.Context, id string) (api.RelayEntry, err
 
 const startService = "start one with: teambridge serve"
 
-// Hold holds back what two members write each other; see [api.Bridge].
+// Hold holds the messages of two members to each other; see [api.Bridge].
 func (l *Control) Hold(ctx context.Context, team, member, sender string) ([]api.Hold, error) {
 	t, _, err := l.real(ctx, team)
 	if err != nil {
 		return nil, err
 	}
-	defer t.Close() // nothing was written through it
+	defer t.Close() // it was only read
 	if sender == "" {
 		return nil, api.Decide(api.CodeInvalid, "", "the sender is missing whose messages to %s are to be held", member)
 	}
@@ -316,7 +316,7 @@ func (l *Control) Hold(ctx context.Context, team, member, sender string) ([]api.
 	return list, nil
 }
 
-// holdReason is why a person holds what two members write each other.
+// holdReason returns the reason of a hold by a person.
 func (l *Control) holdReason(ctx context.Context, team, a, b string) string {
 	waits, err := l.Attention(ctx, team)
 	if err != nil {
@@ -330,13 +330,13 @@ func (l *Control) holdReason(ctx context.Context, team, a, b string) string {
 	return "by you"
 }
 
-// Release releases what is held back from a member; see [api.Bridge].
+// Release releases held messages to a member; see [api.Bridge].
 func (l *Control) Release(ctx context.Context, team, member, sender string) ([]api.Hold, error) {
 	t, _, err := l.real(ctx, team)
 	if err != nil {
 		return nil, err
 	}
-	defer t.Close() // nothing was written through it
+	defer t.Close() // it was only read
 	key, err := fleet.Key(ctx, t, member)
 	if err != nil {
 		return nil, err

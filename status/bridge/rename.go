@@ -15,7 +15,7 @@ import (
 	"teambridge/teams"
 )
 
-// Rename gives a session a name of its own; see [api.Bridge].
+// Rename names a session; see [api.Bridge].
 func (c *Control) Rename(ctx context.Context, team, member string, n api.NewName) (done api.Renamed, err error) {
 	to, err := c.In(ctx, team, member)
 	if err != nil {
@@ -48,8 +48,8 @@ func (c *Control) Rename(ctx context.Context, team, member string, n api.NewName
 	return api.Renamed{Team: now.Team, Member: now.Inbox, Was: of.Inbox, Session: now.Ref.ID}, nil
 }
 
-// free says why a session cannot have a name, which is then that of somebody else or would be taken for something else; "" is what
-// Claude Code calls it.
+// free returns an error if a session cannot have a name: it is another recipient's name, or it could be
+// mistaken for something else. "" means the name that Claude Code uses.
 func (c *Control) free(ctx context.Context, of pane.Pane, name string) error {
 	if name == "" || name == of.Inbox {
 		return nil

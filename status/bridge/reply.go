@@ -40,16 +40,17 @@ func (l *Local) Reply(ctx context.Context, id string, r api.NewReply) (done api.
 	return done, err
 }
 
-// senderOf returns who wrote a message. In messages, sessions are called by their names, which a new one can have by now.
+// senderOf returns the sender of a message. Messages call sessions by their names, and a new session may have
+// the name by now.
 func (l *Local) senderOf(ctx context.Context, m api.Message) (team, member string, err error) {
 	team, member = m.Team, m.From
 	if Agent(ctx) {
 		if name, of, err := l.Split(ctx, m.From); err != nil {
 			return "", "", err
-		} else if of != "" { // it is of another team than the agent
+		} else if of != "" { // the sender is of another team than the agent
 			team, member = of, name
 		}
-		if member == mail.User && team != pane.SessionTeam { // the name that the person has joined the team under
+		if member == mail.User && team != pane.SessionTeam { // the person's name in the team
 			d, err := l.Team(ctx, team)
 			return team, d.From, err
 		}
@@ -61,7 +62,8 @@ func (l *Local) senderOf(ctx context.Context, m api.Message) (team, member strin
 	return team, api.WhoIs(sessions, member), err
 }
 
-// toPerson returns the message to the person that an answer is to. It fails if that could be in what cannot be read.
+// toPerson returns the message to the person that an answer is for. It fails if the message could be in an
+// inbox that cannot be read.
 func (l *Local) toPerson(ctx context.Context, r api.NewReply) (to api.Message, err error) {
 	in, err := l.Inbox(ctx, api.InboxQuery{Team: r.Team, Read: true})
 	for _, p := range in.Problems {
@@ -76,7 +78,7 @@ func (l *Local) toPerson(ctx context.Context, r api.NewReply) (to api.Message, e
 		if len(all) == 0 {
 			return to, api.Decide(api.CodeNotFound, list, "there is no message to you")
 		}
-		slices.Reverse(all) // of two at the same time, the later one
+		slices.Reverse(all) // of two messages at the same time, the later one comes first
 		return slices.MaxFunc(all, func(a, b api.Message) int { return sentAt(a).Compare(sentAt(b)) }), nil
 	}
 	ids := make([]string, len(all))
@@ -92,7 +94,7 @@ func (l *Local) toPerson(ctx context.Context, r api.NewReply) (to api.Message, e
 		case m.ID != id:
 		case to.ID == "":
 			to = m
-		case to.Team != m.Team || to.From != m.From: // an agent can copy an id
+		case to.Team != m.Team || to.From != m.From: // agents can reuse an id
 			return to, api.Decide(api.CodeUsage, "name the recipient with: teambridge send", "several messages to you have the id %s", id)
 		}
 	}
@@ -102,7 +104,8 @@ func (l *Local) toPerson(ctx context.Context, r api.NewReply) (to api.Message, e
 	return to, err
 }
 
-// toAgent returns the message to an agent that its answer is to. Its id may be that of the delivery, which a session is given with it.
+// toAgent returns the message to an agent that its answer is for. The given id may also be the delivery's,
+// which a session gets with the message.
 func (l *Local) toAgent(ctx context.Context, r api.NewReply) (to api.Message, err error) {
 	name, team := teams.Split(r.From)
 	if team == "" {
@@ -133,7 +136,7 @@ func (l *Local) toAgent(ctx context.Context, r api.NewReply) (to api.Message, er
 	return to, api.Decide(api.CodeNotFound, "see them with read_messages; send_message writes to anybody", "no message to you has the id %.60q", r.To)
 }
 
-// sentAt returns when a message was sent; zero if its timestamp is invalid.
+// sentAt returns the time of a message, or zero if its timestamp is invalid.
 func sentAt(m api.Message) (at time.Time) {
 	at, _ = (&inbox.Row{Timestamp: m.Timestamp}).Time()
 	return at

@@ -14,7 +14,7 @@ import (
 	"teambridge/teams"
 )
 
-// inboxWay is the way of rows in the inboxes of members and, to the agents of a service, of prompts.
+// inboxWay is the way of rows in members' inboxes and, for agents of a service, of prompts.
 type inboxWay struct{ *Local }
 
 func (inboxWay) suits(_ *Target, m *api.NewMessage) error {
@@ -40,7 +40,7 @@ func (l inboxWay) send(ctx context.Context, to *Target, m message) (sent api.Sen
 	if err := box.sender.Validate(written); err != nil {
 		return sent, nil, err
 	}
-	// An agent may write to the person even if those of its team cannot.
+	// An agent may write to the person even if the agents of the target's team cannot.
 	member, err := box.sender.Resolve(to.Member(), m.Force || Agent(ctx) && to.Member() == mail.User)
 	if err != nil {
 		return sent, nil, l.alike(ctx, err, "list the members with: teambridge members; --force makes an inbox that nobody is known to read")
@@ -91,23 +91,23 @@ func (l inboxWay) audience(ctx context.Context, to *Target, m api.NewBroadcast, 
 	return nil
 }
 
-// nobodyToSendTo says that a broadcast leaves out all members.
+// nobodyToSendTo is the error of a broadcast that leaves out all members.
 func nobodyToSendTo(to *Target) error {
 	return api.Decide(api.CodeNotFound, "list the members with: teambridge members; --include-lead, or includeLead in the API, sends to the lead too",
 		"there is nobody to send to in %s", to.Name())
 }
 
-// row is a row for a member's inbox that is on its way.
+// row sends rows to the inboxes of a team's members.
 type row struct {
 	*Local
 	sender *mail.Sender
 	to     *Target
 	force  bool
-	blind  error // why nothing remembers what is sent, which was forced
+	blind  error // why the ledger is missing; the send was forced
 	put    []mail.Delivered
 }
 
-// row returns the way into the inboxes of a team. A dry run opens no ledger, which may write.
+// row returns a row for a team. A dry run does not open the ledger, since opening may write.
 func (l inboxWay) row(ctx context.Context, to *Target, from string, force, dryRun bool) (*row, error) {
 	r := &row{Local: l.Local, to: to, force: force}
 	from, err := l.writtenBy(ctx, to, from)
@@ -128,7 +128,7 @@ func (l inboxWay) row(ctx context.Context, to *Target, from string, force, dryRu
 	}
 	opts.Facts = func(member string) teams.Facts {
 		f, err := relay.Facts(ctx, opts.Ledger, l.Opts.State, to.Team, opts.Config, member)
-		if err != nil { // it is for a hint
+		if err != nil { // only a hint depends on it
 			l.Opts.Debug("whether %s is relayed to is not known: %v", member, err)
 		}
 		return f
@@ -139,7 +139,7 @@ func (l inboxWay) row(ctx context.Context, to *Target, from string, force, dryRu
 	return r, err
 }
 
-// unrecorded warns once that the journal cannot be used. The message is sent anyway.
+// unrecorded warns that the journal cannot be used: in a command, once. The message is sent anyway.
 func (l inboxWay) unrecorded(err error) {
 	l.mu.Lock()
 	warned := l.warned && l.carrying.alone
@@ -150,7 +150,7 @@ func (l inboxWay) unrecorded(err error) {
 	}
 }
 
-// send sends a message to a member: as a prompt if it can be one, else as a row.
+// send sends a message to a member: as a prompt if possible, or else as a row.
 func (r *row) send(ctx context.Context, member string, m mail.Message, opts promptOptions, follow bool) (api.Sent, error) {
 	sent, reason, err := r.prompt(ctx, member, m, opts)
 	if err != nil || reason == "" {
@@ -175,14 +175,13 @@ func (r *row) send(ctx context.Context, member string, m mail.Message, opts prom
 	return sent, nil
 }
 
-// follow lets what was put into inboxes be followed. Then nothing more may be sent: who follows
-// it closes the team.
+// follow starts to follow the rows that were sent. Nothing more may be sent then: the follower closes the team.
 func (r *row) follow() {
 	r.to.kept = len(r.put) > 0 && r.fates.follow(r.sender, r.put)
 }
 
-// append puts a message into the inbox of a member, and records what was seen of one to track.
-// It returns what is known even if there is an error.
+// append puts a message into the inbox of a member, and records the row if it is to be tracked. Even with an
+// error, it returns as much of the result as is known.
 func (r *row) append(ctx context.Context, member string, m mail.Message, track bool) (mail.Delivered, error) {
 	d, err := r.sender.Put(ctx, member, m, inbox.AppendOptions{Force: r.force, Track: track})
 	switch {
@@ -194,11 +193,11 @@ func (r *row) append(ctx context.Context, member string, m mail.Message, track b
 		r.Opts.Warn(fmt.Errorf("the message is in the inbox, but that was not recorded: %w", d.Unrecorded))
 	}
 	r.fates.record(ctx, r.sender, d)
-	d.Seen = nil // it is large
+	d.Seen = nil // saves memory
 	return d, nil
 }
 
-// await waits until the agent has taken a message, or its model was given it.
+// await waits until the agent has taken a message, or its model has received it.
 func (l inboxWay) await(_, ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
 	switch {
 	case until != api.Consumed && until != api.Seen:
@@ -213,13 +212,13 @@ func (l inboxWay) await(_, ctx context.Context, s api.Sent, until string, timeou
 func (l inboxWay) outdated(ctx context.Context, s api.Sent) error {
 	root, err := l.Opts.Root()
 	if err != nil {
-		return nil // the wait says it
+		return nil // the wait reports the problem
 	}
 	t, err := root.Team(s.Team)
 	if err != nil {
 		return nil
 	}
-	defer t.Close() // nothing was written through it
+	defer t.Close() // it was only read
 	c, err := t.Config(ctx)
 	if err != nil {
 		return nil
@@ -242,8 +241,8 @@ func (l inboxWay) notTaken(ctx context.Context, t *teams.Team, s api.Sent, after
 	return api.Decide(api.CodeTimeout, "", "timed out after %s: %s", after, what)
 }
 
-// notSeen is the error for a message that was taken, but is not known to have been seen within
-// a time.
+// notSeen is the error for a message that was taken, but for which nothing shows within a time that the model
+// received it.
 func (l inboxWay) notSeen(t *teams.Team, s api.Sent, after time.Duration) error {
 	hint := ""
 	if c, err := t.Config(context.Background()); err == nil {

@@ -15,25 +15,26 @@ import (
 	"teambridge/status/view"
 )
 
-// rows says what becomes of what was put into inboxes: a command knows what it has put there itself, and a service all.
+// rows follows rows after they were put into inboxes: in a command the command's own rows, and in a service
+// all.
 type rows interface {
-	// track reports whether it is to be known what becomes of a row; follow says that somebody asks for it.
+	// track reports whether rows have to be tracked; follow is true if the caller will wait for them.
 	track(follow bool) bool
-	// record records what was seen of a row that was put into an inbox.
+	// record records a row that was put into an inbox.
 	record(ctx context.Context, sender *mail.Sender, d mail.Delivered)
 	// follow follows the rows of a sender. If it returns true, it will close the sender's team.
 	follow(sender *mail.Sender, put []mail.Delivered) bool
-	// await waits until the agent has taken a message, or its model was given it.
+	// await waits until the agent has taken a message, or its model has received it.
 	await(ctx context.Context, l inboxWay, s api.Sent, until string, timeout time.Duration) (api.Sent, error)
 }
 
-// ownRows are those that a command has put into inboxes.
+// ownRows are the rows that a command has put into inboxes.
 type ownRows struct {
 	mu   sync.Mutex
 	sent map[string]following
 }
 
-// following is a message that was put into an inbox here, and what can tell what becomes of it.
+// following is a row that this process follows, and the sender that can look at it.
 type following struct {
 	sender *mail.Sender
 	d      mail.Delivered
@@ -58,8 +59,7 @@ func (r *ownRows) follow(sender *mail.Sender, put []mail.Delivered) bool {
 	return true
 }
 
-// await waits until the agent has taken a message that this process has put into its inbox,
-// or until its model was given it.
+// await waits until the agent has taken a message that this process has sent, or its model has received it.
 func (r *ownRows) await(ctx context.Context, l inboxWay, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
 	r.mu.Lock()
 	f, own := r.sent[followed(s.Team, s.Member, s.ID)]
@@ -74,11 +74,11 @@ func (r *ownRows) await(ctx context.Context, l inboxWay, s api.Sent, until strin
 	} else {
 		err = f.sender.Await(ctx, f.d)
 	}
-	if err == nil || Agent(ctx) { // whose server runs for long, and does not ask again
+	if err == nil || Agent(ctx) { // an agent's server runs for long, and does not ask again
 		r.mu.Lock()
 		delete(r.sent, followed(s.Team, s.Member, s.ID))
 		r.mu.Unlock()
-		defer f.sender.Team().Close() // nothing was written through it
+		defer f.sender.Team().Close() // it was only read
 	}
 	switch {
 	case err == nil:
@@ -102,7 +102,7 @@ func (c *Carrying) follow(sender *mail.Sender, put []mail.Delivered) bool {
 	return c.Follow(sender, put)
 }
 
-// await waits until the receipt of a message that the service follows says what became of it.
+// await waits until the receipt of a message that the service follows has the state.
 func (c *Carrying) await(ctx context.Context, l inboxWay, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
 	root, err := l.Opts.Root()
 	if err != nil {
@@ -112,10 +112,10 @@ func (c *Carrying) await(ctx context.Context, l inboxWay, s api.Sent, until stri
 	if err != nil {
 		return s, err
 	}
-	defer t.Close() // nothing was written through it
+	defer t.Close() // it was only read
 	news, done := c.News()
 	defer done()
-	look := time.NewTicker(history.Recheck) // nothing tells that a team has ended
+	look := time.NewTicker(history.Recheck) // nothing signals the end of a team
 	defer look.Stop()
 	for {
 		gone := t.Exists()

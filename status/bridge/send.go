@@ -12,7 +12,7 @@ import (
 	"teambridge/status/view"
 )
 
-// message is a message to send. Sending again under the same id is sending once; "" is a new one.
+// message is a message to send. A message with a known id is sent once; "" means a new id.
 type message struct {
 	api.NewMessage
 	id string
@@ -22,20 +22,18 @@ func (m *message) mail() mail.Message {
 	return mail.Message{ID: m.id, Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}
 }
 
-// Send sends a message to a member of a team. It is typed into a pane, if the team is that of the
-// panes or the message says so; a message of a person to an agent of the service is a prompt; and
-// all others become a row of the member's inbox, since everybody can write rows, and a row must
-// never become a prompt.
+// Send sends a message to a member of a team. It is typed into a pane if the team is the panes' or the message
+// asks for it. A person's message to an agent of the service is a prompt. All other messages become rows in the
+// member's inbox. Everybody can write rows, so a row must never become a prompt.
 //
-// Of what was put into a queue, the state is [api.Verified] or [api.Waiting]: see
-// [Local.Await]. If there is an error, what is known is returned even then, and nothing was
-// sent if the state is empty.
+// The state of a queued message is [api.Verified] or [api.Waiting]: see [Local.Await]. Even with an error, Send
+// returns as much of the result as is known. If the state is then empty, nothing was sent.
 func (l *Local) Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error) {
 	to, w, err := l.reach(ctx, team, member, &m)
 	if err != nil {
 		return api.Sent{}, err
 	}
-	defer to.Close() // nothing was written through it
+	defer to.Close() // it was only read
 	if err := cmp.Or(w.suits(&to, &m), l.speaks(ctx, &to, m.From)); err != nil {
 		return api.Sent{}, err
 	}
@@ -43,9 +41,8 @@ func (l *Local) Send(ctx context.Context, team, member, id string, m api.NewMess
 	return sent, err
 }
 
-// Broadcast sends a message to all agents of a team, as [Local.Send] does. If id is not "",
-// each message has the id ID-MEMBER. If it cannot be sent to one, the others still get it: the
-// error is in what is returned for that one.
+// Broadcast sends a message to all agents of a team, as [Local.Send] does. If id is not "", each message has
+// the id ID-MEMBER. If one message cannot be sent, its result has the error, and the others are still sent.
 func (l *Local) Broadcast(ctx context.Context, team, id string, m api.NewBroadcast) (all []api.Sent, err error) {
 	var to Target
 	if m.Scope != nil {
@@ -56,7 +53,7 @@ func (l *Local) Broadcast(ctx context.Context, team, id string, m api.NewBroadca
 	if err != nil {
 		return nil, err
 	}
-	defer to.Close() // nothing was written through it
+	defer to.Close() // it was only read
 	w := l.by(&to)
 	each := api.NewMessage{Text: m.Text, Summary: m.Summary, Color: m.Color, From: m.From, Protocol: m.Protocol, PaneOptions: m.PaneOptions}
 	err = cmp.Or(refuse("is not for broadcasts", "omit it", option{"via", m.Via != "", ""}), w.suits(&to, &each), l.speaks(ctx, &to, m.From))
@@ -78,8 +75,8 @@ func (l *Local) Broadcast(ctx context.Context, team, id string, m api.NewBroadca
 	return all, err
 }
 
-// Await waits until a message has come to a state; see [api.Bridge]. A command knows the messages
-// that it has sent, a service all. What a command has put into the queue of a pane, Await types.
+// Await waits until a message has reached a state; see [api.Bridge]. A command knows the messages that it has
+// sent, and a service knows all. If a command has put the message into the queue of a pane, Await types it.
 func (l *Local) Await(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
 	start := time.Now()
 	wait, cancel := Within(ctx, timeout, "the message is not "+until)
@@ -92,7 +89,7 @@ func (l *Local) Await(ctx context.Context, s api.Sent, until string, timeout tim
 	return s, err
 }
 
-// sentBy returns the way by which a message went that is waited for.
+// sentBy returns the way of a sent message.
 func (l *Local) sentBy(ctx context.Context, s api.Sent, until string) way {
 	switch {
 	case toMachine(s):
@@ -103,7 +100,7 @@ func (l *Local) sentBy(ctx context.Context, s api.Sent, until string) way {
 	return inboxWay{l}
 }
 
-// promptOptions say how an agent works on a prompt. No row of an inbox can say that.
+// promptOptions configure how an agent works on a prompt. Rows of inboxes have no such options.
 type promptOptions struct {
 	mode     mode.Mode
 	isolated bool
@@ -119,7 +116,7 @@ func promptOptionsOf(m api.NewMessage) (opts promptOptions, err error) {
 	return opts, err
 }
 
-// notPrompted is the error for a message that can only be a prompt, and cannot be one.
+// notPrompted is the error for a message that must be a prompt and cannot be one.
 func notPrompted(reason string) error {
 	return api.Decide(api.CodeInvalid, "omit mode and isolated to put it into the inbox as a teammate's message",
 		"mode and isolated are only for agents that a service relays to: %s", reason)
@@ -127,8 +124,7 @@ func notPrompted(reason string) error {
 
 const seeDocument = "see GET /openapi.json"
 
-// Worst returns the error that a broadcast ends with, given what became of each message: nil if
-// all were sent.
+// Worst returns the error of a broadcast, given the result of each message. It is nil if all were sent.
 func Worst(all []api.Sent) error {
 	var worst api.Error
 	failed := 0

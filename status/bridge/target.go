@@ -19,27 +19,28 @@ import (
 	"teambridge/teams"
 )
 
-// Targets says what names mean: teams, their members, panes, sessions, and teams on other machines.
+// Targets finds the target of a name: a team, members, panes, sessions, or a team on another machine.
 type Targets struct {
 	*local.Files
 	*history.Archive
 	*links.Machines
 }
 
-// Target is what a scope and names mean: members of a team, or panes. Close it.
+// Target is the meaning of a scope and names: members of a team, or panes. Close it.
 type Target struct {
-	Team    *teams.Team // nil if the names are names of panes
-	Members []string    // as they were asked for, without their team; none: all
-	Panes   []pane.Pane // those with these names, or all; or sessions
+	Team    *teams.Team // nil for panes and sessions
+	Members []string    // as requested, without their team; empty: all
+	Panes   []pane.Pane // the panes or sessions with these names, or all
 
-	Machine *ledger.Machine // with the team, if that is on another one; else nil
+	Machine *ledger.Machine // the machine of the team; nil: this one
 
-	remote string // the name of that team: TEAM@MACHINE
-	person bool   // the person of the sessions is the only member
-	kept   bool   // by what follows the message
+	remote string // the team on Machine: TEAM@MACHINE
+	person bool   // the only member is the person of the sessions
+	kept   bool   // the follower of the message closes Team
 }
 
-// Way says how a message reaches the target: [api.WayInbox], [api.WayPane], [api.WaySession] or [api.WayMachine].
+// Way returns the way of messages to the target: [api.WayInbox], [api.WayPane], [api.WaySession] or
+// [api.WayMachine].
 func (t *Target) Way() string {
 	switch {
 	case t.Team != nil, t.person:
@@ -68,7 +69,7 @@ func (t *Target) Name() string {
 	return pane.Team
 }
 
-// Member is the only name that was asked for, or "".
+// Member returns the name if exactly one was requested, or else "".
 func (t *Target) Member() string {
 	if len(t.Members) != 1 {
 		return ""
@@ -84,18 +85,21 @@ func (t *Target) Close() error {
 	return t.Team.Close()
 }
 
-// Resolve returns what names such as MEMBER or MEMBER@TEAM mean. The team is the one that the
-// scope or the names give. Otherwise the names are panes, if all of them are; or else
-// the team is the only living one that has them all; or else they are sessions, if all of them are; or else they are
-// shortened; or else the team is the one that [teams.Root.Choose] chooses. Whether a team has the members is only looked up for that.
+// Resolve returns the target of names such as MEMBER or MEMBER@TEAM. If the scope or the names give a team,
+// that team decides. Otherwise the first rule that fits decides:
+//   - all names are panes;
+//   - only one living team has all members;
+//   - all names are sessions;
+//   - all names are abbreviations;
+//   - the team is the one that [teams.Root.Choose] chooses. In this case, members are not looked up.
 //
-// The errors are those of [teams.Root.Team], [teams.Root.Choose] and [history.Archive.Open],
-// *[pane.NotFoundError], *[pane.SessionError], [api.CodeUsage] for names of two teams, and [api.CodeAmbiguousTeam]
-// for a pane whose name a member has too.
+// The errors are the errors of [teams.Root.Team], [teams.Root.Choose] and [history.Archive.Open],
+// *[pane.NotFoundError], *[pane.SessionError], [api.CodeUsage] for names of two teams, and
+// [api.CodeAmbiguousTeam] for a pane whose name is also a member's.
 func (l *Targets) Resolve(ctx context.Context, s api.Scope, names ...string) (to Target, err error) {
 	defer func() {
 		if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && nf.Query != "" {
-			err = l.OrEnded(ctx, nf.Query, err) // which [history.Archive.Open] does only in a command
+			err = l.OrEnded(ctx, nf.Query, err) // in a service, [history.Archive.Open] does not
 		}
 	}()
 	shared := ""
@@ -118,7 +122,7 @@ func (l *Targets) Resolve(ctx context.Context, s api.Scope, names ...string) (to
 		return l.In(ctx, cmp.Or(shared, s.Team, s.Default), members...)
 	}
 	list, err := l.Registered(ctx)
-	if err != nil { // there are still the inboxes
+	if err != nil { // the names may still be members
 		l.Opts.Debug("panes are not known: %v", err)
 	}
 	some, panes := named(list, members)
@@ -174,9 +178,9 @@ func (l *Targets) Resolve(ctx context.Context, s api.Scope, names ...string) (to
 	return Target{Team: t, Members: members}, err
 }
 
-// Target returns what a scope and names mean; see [api.Bridge].
+// Target returns the target of a scope and names; see [api.Bridge].
 func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (api.Target, error) {
-	if s.Via == api.ViaQueue && len(names) == 1 { // its sessions are not among those that take messages
+	if s.Via == api.ViaQueue && len(names) == 1 { // these sessions take messages only there
 		if name, team := queueOf(s.Team, names[0]); team == pane.SessionTeam {
 			return api.Target{Team: team, Members: []string{name}, Way: api.WaySession, Queued: true}, nil
 		}
@@ -190,7 +194,7 @@ func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (api.T
 	if err != nil {
 		return api.Target{}, err
 	}
-	defer t.Close() // nothing was written through it
+	defer t.Close() // it was only read
 	to := l.by(&t).says(&t)
 	to.Team, to.Members, to.Way = t.Name(), t.Members, t.Way()
 	if s.Existing && len(names) > 0 {
@@ -199,15 +203,15 @@ func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (api.T
 	return to, err
 }
 
-// queueOf returns whom an address means to whom a message goes through Codex's queue: a session, unless a team is named.
+// queueOf returns the team and name for an address in Codex's queue: a session, unless the address has a team.
 func queueOf(team, address string) (string, string) {
 	name, of := teams.Split(address)
 	return name, cmp.Or(of, team, pane.SessionTeam)
 }
 
-// addressed returns whom a message to a name is for. An agent, from, writes only to those that are there. What it calls "user" is the
-// person, under the name that its team can answer, and a name without a team means a member of its own, if there is one. detail is
-// [Local.Team].
+// addressed returns the target for a message to a name. If from, an agent, sends it, the recipient must exist.
+// For an agent, "user" is the person, under a name that the agent's team can answer, and a name without a team
+// is a member of the agent's own team, if there is one. detail is [Local.Team].
 func (l *Targets) addressed(ctx context.Context, s api.Scope, from, name string, detail func(context.Context, string) (api.TeamDetail, error)) (to Target, err error) {
 	if !Agent(ctx) {
 		return l.Resolve(ctx, s, name)
@@ -249,7 +253,8 @@ func (l *Targets) addressed(ctx context.Context, s api.Scope, from, name string,
 	return to, err
 }
 
-// existing returns the names of the members of a target if they are members or inboxes. Otherwise it closes the target.
+// existing returns the names of a target's members if they are members or inboxes. Otherwise it closes the
+// target.
 func (l *Targets) existing(ctx context.Context, t *Target) ([]string, error) {
 	if t.Team == nil {
 		return t.Members, nil
@@ -265,11 +270,10 @@ func twoTeams(flag, name string) error {
 	return api.Decide(api.CodeUsage, "omit one of them", "--team says %q and the name says %q", flag, name)
 }
 
-// In returns what members of a team of this name mean, as [Targets.Resolve] does. The team of the
-// registered panes is [pane.Team], and that of the sessions is [pane.SessionTeam], unless somebody gave that name to
-// a real one.
+// In returns the target for members of a team, as [Targets.Resolve] does. The team of the registered panes is
+// [pane.Team], and the team of the sessions is [pane.SessionTeam], unless a real team has that name.
 //
-// TEAM@MACHINE is a team on another machine, and so is TEAM if there is none here and one machine has it.
+// TEAM@MACHINE is a team on another machine, and so is TEAM if no team here has the name and one machine has.
 func (l *Targets) In(ctx context.Context, team string, members ...string) (Target, error) {
 	if _, _, ok := local.Elsewhere(team); ok {
 		return l.onMachine(ctx, team, members)
@@ -293,7 +297,7 @@ func (l *Targets) In(ctx context.Context, team string, members ...string) (Targe
 	if err != nil {
 		return Target{}, err
 	}
-	if t, err := root.Team(team); err == nil { // which doctor reports
+	if t, err := root.Team(team); err == nil { // doctor reports this team
 		return Target{Team: t, Members: members}, nil
 	} else if !errors.Is(err, teams.ErrTeamGone) && !errors.As(err, new(*teams.NotFoundError)) {
 		return Target{}, err
@@ -327,7 +331,7 @@ func (l *Targets) In(ctx context.Context, team string, members ...string) (Targe
 	return Target{}, &pane.NotFoundError{Name: members[i], Panes: list}
 }
 
-// withInboxes returns what members of a team mean, as [Targets.In] does, or, if they are panes, the
+// withInboxes returns the target for members of a team, as [Targets.In] does. If they are panes, it returns the
 // error refused.
 func (l *Targets) withInboxes(ctx context.Context, refused error, team string, members ...string) (Target, error) {
 	to, err := l.In(ctx, team, members...)
@@ -337,17 +341,17 @@ func (l *Targets) withInboxes(ctx context.Context, refused error, team string, m
 	return to, err
 }
 
-// hasInboxes reports whether members of a team have inboxes, and no panes.
+// hasInboxes reports whether members of a team have inboxes rather than panes.
 func (l *Targets) hasInboxes(ctx context.Context, team, member string) (bool, error) {
 	to, err := l.In(ctx, team, member)
 	if err != nil {
 		return false, err
 	}
-	return to.Team != nil, to.Close() // nothing was written through it
+	return to.Team != nil, to.Close() // it was only read
 }
 
-// named returns the panes that have these names, or all if there are no names; ok is false if
-// one of the names is not that of a pane.
+// named returns the panes with these names, or all if there are no names; ok is false if one of the names is
+// not a pane's.
 func named(list []pane.Pane, names []string) (some []pane.Pane, ok bool) {
 	if len(names) == 0 {
 		return list, true
@@ -362,7 +366,7 @@ func named(list []pane.Pane, names []string) (some []pane.Pane, ok bool) {
 	return some, true
 }
 
-// having opens the living teams that have all members; none if there are no members.
+// having opens the living teams that have all members. Without members, it opens none.
 func (l *Targets) having(ctx context.Context, members []string) ([]*teams.Team, error) {
 	root, err := l.Opts.Root()
 	if err != nil || len(members) == 0 || slices.Contains(members, "") {
@@ -371,13 +375,12 @@ func (l *Targets) having(ctx context.Context, members []string) ([]*teams.Team, 
 	return root.Having(ctx, members...)
 }
 
-// Inboxes returns the inboxes of a team that names mean, or all; with own, only those of the
-// person.
+// Inboxes returns the inboxes of a team with these names, or all; with own, only the person's.
 func (l *Targets) Inboxes(ctx context.Context, t *teams.Team, names []string, own bool) (wanted []string, err error) {
 	for _, name := range names {
 		found, err := t.Resolve(ctx, name)
 		if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" && name == mail.User {
-			found, err = name, nil // nobody has written to the person yet
+			found, err = name, nil // the person's inbox does not exist yet
 		}
 		if err != nil {
 			return nil, err
@@ -403,7 +406,7 @@ func (l *Targets) Inboxes(ctx context.Context, t *teams.Team, names []string, ow
 	return wanted, nil
 }
 
-// Ours returns the inboxes of the person in a team.
+// Ours returns the names of the person's inboxes in a team.
 func (l *Targets) Ours(ctx context.Context, t *teams.Team) ([]string, error) {
 	c, err := t.Config(ctx)
 	if err != nil {
@@ -413,7 +416,7 @@ func (l *Targets) Ours(ctx context.Context, t *teams.Team) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if lg == nil { // no team was joined
+	if lg == nil { // without a ledger, no team was joined
 		return []string{mail.User}, nil
 	}
 	return mail.Ours(ctx, lg, t, c)

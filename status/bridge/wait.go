@@ -14,23 +14,23 @@ import (
 	"teambridge/status/view"
 )
 
-// settled is how long an agent without waiting messages must be idle to count as idle.
-// Agents look into their inboxes each second.
+// settled is how long an agent without waiting messages must be idle to count as idle. Agents check their
+// inboxes each second.
 const settled = 1500 * time.Millisecond
 
-// waiting is what is waited for in a team.
+// waiting is a wait for an occasion in a team.
 type waiting struct {
 	*Local
 	api.Occasion
 	to   *Target
 	team string
 	root string
-	rec  *history.Recorder // nil where nothing is recorded
+	rec  *history.Recorder // nil if the way records nothing
 
-	since time.Time // when the wait began, to the millisecond, as transcripts have it
+	since time.Time // start of the wait, in milliseconds like transcripts
 }
 
-// Wait waits until something happens in a team; see [api.Bridge].
+// Wait waits for an occasion in a team; see [api.Bridge].
 func (l *Local) Wait(ctx context.Context, team string, o api.Occasion) (h api.Happened, err error) {
 	defer func() { err = overdue(ctx, err) }()
 	switch {
@@ -50,7 +50,7 @@ func (l *Local) Wait(ctx context.Context, team string, o api.Occasion) (h api.Ha
 	if err != nil {
 		return h, err
 	}
-	defer to.Close() // nothing was written through it
+	defer to.Close() // it was only read
 	root, err := l.Opts.Root()
 	if err != nil {
 		return h, err
@@ -83,7 +83,7 @@ func (l inboxWay) prepare(ctx context.Context, w *waiting) (err error) {
 	if w.Member != "" {
 		var all []api.Status
 		all, err = l.Statuses(ctx, w.rec, w.to.Team)
-		if err == nil && !slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == w.Member }) { // else it may have left
+		if err == nil && !slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == w.Member }) { // otherwise it may have left
 			if w.Member, err = w.to.Team.Resolve(ctx, w.Member); err != nil {
 				err = l.alike(ctx, err, "")
 			}
@@ -98,8 +98,8 @@ func (l inboxWay) prepare(ctx context.Context, w *waiting) (err error) {
 	return err
 }
 
-// provable returns an error if an agent that is waited for is too old to know that of it. What is
-// in an inbox can be known of all.
+// provable returns an error if the agent is too old to prove the occasion. Messages and ends can be seen in the
+// inboxes of all versions.
 func (w *waiting) provable(ctx context.Context) error {
 	if w.For == api.ForMessage || w.For == api.ForTerminated {
 		return nil
@@ -125,7 +125,7 @@ func (l inboxWay) message(ctx context.Context, w *waiting) (*api.Record, error) 
 }
 func (l inboxWay) state(ctx context.Context, w *waiting) ([]api.Status, error) { return w.status(ctx) }
 
-// missing says what has not happened.
+// missing describes the missing occasion.
 func (w *waiting) missing() string {
 	switch {
 	case w.For == api.ForIdle:
@@ -142,7 +142,8 @@ func (w *waiting) missing() string {
 	return "no " + w.For + " from " + w.Member
 }
 
-// appeared returns the messages of the team that have come, within a time. An answer that is found now can be one of long ago.
+// appeared returns the messages of the team that were recorded within a time. It ignores answers from before
+// the wait, which may be recorded late.
 func (w *waiting) appeared(ctx context.Context, within time.Duration) ([]journal.Record, error) {
 	changes, err := w.rec.Changes(ctx, within)
 	var list []journal.Record
@@ -164,8 +165,8 @@ func (w *waiting) message(ctx context.Context) (*api.Record, error) {
 			return nil, err
 		}
 	}
-	var none error                                           // it will not come, unless it was written last
-	for wait := time.Duration(0); ; wait = history.Recheck { // a team can end without a change
+	var none error                                           // why no message can come; the journal is read once more first
+	for wait := time.Duration(0); ; wait = history.Recheck { // no change announces the end of a team
 		if none != nil {
 			wait = 0
 		}
@@ -195,8 +196,8 @@ func (w *waiting) message(ctx context.Context) (*api.Record, error) {
 	}
 }
 
-// never returns an error if what is waited for cannot happen: the member has shut down, or its process
-// or that of the lead is not running, for that member or for all.
+// never returns an error if the occasion cannot happen: the member, or each member, has shut down or has no
+// running process, or the lead is gone.
 func (w *waiting) never(all []api.Status) error {
 	why := ""
 	for _, s := range all {
@@ -218,7 +219,7 @@ func (w *waiting) never(all []api.Status) error {
 	return api.Decide(api.CodeNotFound, view.HistoryHint(w.team), "%s: %s", subject, why)
 }
 
-// status waits until a status holds. Idle must hold for some time.
+// status waits for a state. Idle must last for some time.
 func (w *waiting) status(ctx context.Context) ([]api.Status, error) {
 	var since time.Time
 	for {
@@ -227,7 +228,7 @@ func (w *waiting) status(ctx context.Context) ([]api.Status, error) {
 			return nil, err
 		}
 		if w.For == api.ForAllIdle {
-			if c, err := w.to.Team.Config(ctx); err == nil { // else the next look reports it
+			if c, err := w.to.Team.Config(ctx); err == nil { // the next look reports the error
 				lead, _ := c.Lead()
 				all = slices.DeleteFunc(all, func(s api.Status) bool { return s.Member == lead.Name })
 			}
@@ -252,7 +253,7 @@ func (w *waiting) status(ctx context.Context) ([]api.Status, error) {
 		if err != nil {
 			return nil, err
 		}
-		// With a message to it or from it, it was not idle all the time.
+		// An agent that sent or got a message was not idle all the time.
 		if w.For != api.ForTerminated && slices.ContainsFunc(list, func(m journal.Record) bool {
 			return w.Member == "" || m.Inbox == w.Member || m.From == w.Member
 		}) {
@@ -261,7 +262,7 @@ func (w *waiting) status(ctx context.Context) ([]api.Status, error) {
 	}
 }
 
-// judge reports whether an occasion holds now, and for whom.
+// judge reports whether an occasion has happened, and for which members.
 func (w *waiting) judge(all []api.Status) (found []api.Status, holds bool) {
 	for _, s := range all {
 		idle := status.Rests(s)
@@ -279,7 +280,7 @@ func (w *waiting) judge(all []api.Status) (found []api.Status, holds bool) {
 	return found, w.For == api.ForAllIdle && len(found) > 0
 }
 
-// Within bounds a wait; 0 is no bound. what says what has not happened at the timeout.
+// Within limits a wait; 0 means no limit. what describes the missing event in the timeout error.
 func Within(ctx context.Context, d time.Duration, what string) (context.Context, context.CancelFunc) {
 	if d <= 0 {
 		return context.WithCancel(ctx)
@@ -287,7 +288,7 @@ func Within(ctx context.Context, d time.Duration, what string) (context.Context,
 	return context.WithTimeoutCause(ctx, d, api.Decide(api.CodeTimeout, "", "timed out after %s: %s", d, what))
 }
 
-// overdue is the cause of ctx if it has ended and there is an error, else err.
+// overdue returns the cause of ctx if ctx has ended and err is not nil, or else err.
 func overdue(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -14,19 +14,19 @@ import (
 	"teambridge/status/api"
 )
 
-// A way reaches the members of a target. There is a file for each: row.go, pane.go for panes and
+// A way brings messages to the members of a target. Each way has a file: row.go, pane.go for panes and
 // sessions, machine.go, and person.go for the person of the sessions.
 type way interface {
-	// suits returns an error for the first option of a message that cannot have it; see [refuse].
+	// suits returns an error for the first option of a message that the way does not support; see [refuse].
 	suits(to *Target, m *api.NewMessage) error
-	// says returns what is said of a target besides whom it means.
+	// says describes the way to a target.
 	says(to *Target) api.Target
-	// send sends a message to the only member. It also returns the row to follow that it became, if
-	// it did.
+	// send sends a message to the only member. If the message became a row, it also returns the row, to be
+	// followed.
 	send(ctx context.Context, to *Target, m message) (api.Sent, *mail.Delivered, error)
-	// await waits until a message that was sent has come to a state, or until wait ends, which is with ctx or after a timeout.
+	// await waits until a sent message has reached a state, or until wait ends: with ctx, or after a timeout.
 	await(ctx, wait context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error)
-	// audience calls one for each member that a broadcast is for, with what sends it under an id.
+	// audience calls one for each recipient of a broadcast, with a function that sends the message under an id.
 	audience(ctx context.Context, to *Target, m api.NewBroadcast, one func(member string, send func(id string) (api.Sent, error))) error
 	// ask sends a question of a person in a directory, and waits for the answer.
 	ask(ctx context.Context, to *Target, m message, dir string, timeout time.Duration) (api.Answered, error)
@@ -34,28 +34,28 @@ type way interface {
 	members(ctx context.Context, to *Target) ([]api.Member, error)
 	detail(ctx context.Context, to *Target, lg *ledger.Ledger) (api.TeamDetail, error)
 	status(ctx context.Context, to *Target) ([]api.Status, error)
-	// rows returns what has left the inboxes of members, and what is in them. It may change q, and
-	// tells found what could not be read.
+	// rows returns earlier and present messages in the inboxes of members. It may change q, and adds a note to
+	// found for each inbox that cannot be read.
 	rows(ctx context.Context, to *Target, q *api.Reading, found *api.Rows) (past, now map[string][]inbox.Row, err error)
 
 	// markRead marks messages to the person as read.
 	markRead(ctx context.Context, to *Target, m api.MarkRead) (api.Marked, error)
 
-	// prepare begins to wait, if it can be waited for, and opens the recorder if it needs one. Then
-	// message or state waits.
+	// prepare starts a wait, or returns an error if the way does not support it. It opens the recorder if one
+	// is needed. Afterwards, message or state waits.
 	prepare(ctx context.Context, w *waiting) error
 	message(ctx context.Context, w *waiting) (*api.Record, error)
 	state(ctx context.Context, w *waiting) ([]api.Status, error)
 }
 
-// option is one of a message.
+// option is an option of a message.
 type option struct {
 	name  string // in JSON
 	given bool
-	why   string // it is refused
+	why   string // added to the hint
 }
 
-// refuse returns an error for the first option that is given: it is not for such a message.
+// refuse returns an error for the first given option, since the way does not support it.
 func refuse(what, hint string, all ...option) error {
 	for _, o := range all {
 		if o.given {
@@ -65,7 +65,8 @@ func refuse(what, hint string, all ...option) error {
 	return nil
 }
 
-// forPrompts and forPanes are the options that only prompts, and only what is typed or written, can have.
+// forPrompts and forPanes return the options that only prompts, and only messages to panes and sessions,
+// support.
 func forPrompts(m *api.NewMessage) []option {
 	return []option{{"mode", len(m.Mode) > 0 && string(m.Mode) != "null", ""}, {"isolated", m.Isolated, ""}}
 }
@@ -74,7 +75,7 @@ func forPanes(m *api.NewMessage) []option {
 	return []option{{"policy", m.Policy != "", ""}, {"saveDraft", m.SaveDraft, ""}, {"notifyOnStop", m.NotifyOnStop, ""}}
 }
 
-// waitFor returns an error unless a state that is to be waited for, if there is one, is one of these.
+// waitFor returns an error if the message is to be waited for until a state that is not in states.
 func waitFor(m *api.NewMessage, what, why string, states ...string) error {
 	err := refuse(what, "omit it", option{"wait", m.Wait != "" && !slices.Contains(states, m.Wait), why})
 	if d, ok := errors.AsType[*api.Decided](err); ok {
@@ -96,13 +97,13 @@ func (l *Local) by(to *Target) way {
 	return paneWay{l}
 }
 
-// at returns what members of a team mean, as [Targets.In] does, and the way to them. Close the target.
+// at returns the target for members of a team, as [Targets.In] does, and the way to it. Close the target.
 func (l *Local) at(ctx context.Context, team string, members ...string) (to Target, w way, err error) {
 	to, err = l.In(ctx, team, members...)
 	return to, l.by(&to), err
 }
 
-// reach returns whom a message is for, and the way to them. Close the target.
+// reach returns the target of a message, and the way to it. Close the target.
 func (l *Local) reach(ctx context.Context, team, member string, m *api.NewMessage) (to Target, w way, err error) {
 	name := member
 	if m.Scope != nil {
@@ -111,7 +112,7 @@ func (l *Local) reach(ctx context.Context, team, member string, m *api.NewMessag
 	if m.Via == api.ViaQueue {
 		if of, err := l.OfSessions(team); err != nil {
 			return to, nil, err
-		} else if of { // other names than those of sessions that take messages
+		} else if of { // others than sessions that take messages
 			to, err = paneWay{l}.queued(ctx, name)
 			return to, paneWay{l}, err
 		}

@@ -15,8 +15,8 @@ import (
 	"teambridge/teams"
 )
 
-// Split takes an address apart: MEMBER@TEAM or, if there is a link with the machine,
-// MEMBER@TEAM@MACHINE, whose team is TEAM@MACHINE.
+// Split splits an address: MEMBER@TEAM or, if there is a link with the machine, MEMBER@TEAM@MACHINE. The team
+// of the latter is TEAM@MACHINE.
 func (l *Machines) Split(ctx context.Context, address string) (member, team string, err error) {
 	member, team = split(address, func(name string) bool {
 		var list []ledger.Machine
@@ -26,7 +26,8 @@ func (l *Machines) Split(ctx context.Context, address string) (member, team stri
 	return member, team, err
 }
 
-// split takes an address apart as [teams.Split] does. If what follows its last "@" is a machine, the team is TEAM@MACHINE.
+// split splits an address as [teams.Split] does. If the last part is the name of a machine, the team is
+// TEAM@MACHINE.
 func split(address string, machine func(name string) bool) (member, team string) {
 	rest, last := teams.Split(address)
 	if name, team := teams.Split(rest); team != "" && machine(last) {
@@ -35,7 +36,7 @@ func split(address string, machine func(name string) bool) (member, team string)
 	return rest, last
 }
 
-// saidBy reports whether a team on another machine wrote something to the person.
+// saidBy reports whether a team on another machine has written to the person.
 func (l *Machines) saidBy(ctx context.Context, team string) (bool, error) {
 	if lg, err := l.Ledger(ctx); err != nil || lg == nil {
 		return false, err
@@ -48,7 +49,8 @@ func (l *Machines) saidBy(ctx context.Context, team string) (bool, error) {
 	return len(rows) > 0, err
 }
 
-// Offered returns the teams on other machines that have a team of that name, or all members, as they said last.
+// Offered returns the teams on other machines that have a given name, or that have all members, as of their
+// last report.
 func (l *Machines) Offered(ctx context.Context, team string, members []string) (all []string, err error) {
 	list, err := l.Linked(ctx)
 	for _, m := range list {
@@ -66,7 +68,8 @@ func (l *Machines) Offered(ctx context.Context, team string, members []string) (
 	return all, err
 }
 
-// There returns the name of a member of a team on another machine, or "".
+// There returns the member that a name means in a team on another machine: the one with that name, or the lead
+// for "lead". It is "" if there is none.
 func There(t link.Team, name string) string {
 	for _, m := range t.Members {
 		if m.Member == name || m.Lead && strings.EqualFold(name, "lead") {
@@ -76,11 +79,11 @@ func There(t link.Team, name string) string {
 	return ""
 }
 
-// MachineOf returns the machine of a team on another one.
+// MachineOf returns the machine of a team TEAM@MACHINE.
 func (l *Machines) MachineOf(ctx context.Context, name string) (ledger.Machine, error) {
 	_, machine, _ := local.Elsewhere(name)
 	m, err := l.Machine(ctx, machine)
-	if errors.Is(err, api.CodeNotFound) { // what it wrote to the person can be read after the end of its link
+	if errors.Is(err, api.CodeNotFound) { // messages from there to the person stay readable after the end of the link
 		if said, serr := l.saidBy(ctx, name); serr != nil || said {
 			m, err = ledger.Machine{Name: machine}, serr
 		}
@@ -88,10 +91,10 @@ func (l *Machines) MachineOf(ctx context.Context, name string) (ledger.Machine, 
 	return m, err
 }
 
-// NoMember says that a team on another machine has no member of that name.
+// NoMember is the error for a member that a team on another machine does not have.
 func NoMember(team, name string) error {
 	return api.Decide(api.CodeNotFound, "list them with: teambridge members --team "+team, "%s has no member %q", team, name)
 }
 
-// IDs makes ids of messages to and from other machines.
+// IDs is the namespace of ids for messages to and from other machines.
 var IDs = uuid.MustParse("0d9c7a0e-6a1c-5f0b-8a41-6d2f0a7f2f11")

@@ -19,11 +19,12 @@ import (
 	"teambridge/status/view"
 )
 
-// answerWithin is how long the answer to a question of another machine is waited for.
+// answerWithin limits the wait for an answer to a question of another machine.
 const answerWithin = 24 * time.Hour
 
-// answer waits for the answers to questions of other machines, until ctx ends. What an agent writes
-// to the one who asked goes there anyway; what it says at the end of its turn is sent here, once.
+// answer waits for the answers to questions of other machines, until ctx ends. If an agent writes to the sender
+// of the question, that message goes there anyway. If it only ends its turn with an answer, answer sends that,
+// once.
 func (r *Carrier) answer(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -46,7 +47,7 @@ func (r *Carrier) answer(ctx context.Context) error {
 				if err := r.answerOne(ctx, in); err != nil && ctx.Err() == nil {
 					r.opts.Log.Warn("the answer to a question is not sent", "machine", in.Machine, "err", view.Describe(err))
 				}
-				mu.Lock() // it is asked again if it still waits
+				mu.Lock() // if it still waits, it is asked again
 				defer mu.Unlock()
 				delete(waiting, in.N)
 			})
@@ -54,12 +55,12 @@ func (r *Carrier) answer(ctx context.Context) error {
 	})
 }
 
-// maxAsked is how many questions of other machines are waited for at a time.
+// maxAsked limits the number of questions of other machines that are waited for at a time.
 const maxAsked = 1000
 
-// answerOne waits for the answer to a question, and sends it if the agent has not. If the service ends
-// meanwhile, the next one asks again under the same id, and finds in the journal, the ledger or the
-// transcript what the agent has said since.
+// answerOne waits for the answer to a question, and sends it unless the agent has. If the service ends
+// meanwhile, the next service asks again under the same id, and finds an answer since then in the journal, the
+// ledger or the transcript.
 func (r *Carrier) answerOne(ctx context.Context, in ledger.Incoming) error {
 	m, err := link.MessageOf(in)
 	if err != nil {
@@ -75,7 +76,7 @@ func (r *Carrier) answerOne(ctx context.Context, in ledger.Incoming) error {
 		return nil
 	case err != nil && (permanent(err) || errors.Is(err, api.CodeNoAnswer) || errors.Is(err, api.CodeUnknown)), err == nil && a.Via != api.ViaResult:
 		return errors.Join(err, r.opts.Ledger.Arrivals.GotAnswer(ctx, in))
-	case err != nil: // such as a full disk
+	case err != nil: // a full disk, for example
 		return err
 	}
 	member, team, err := recipient(ctx, r.opts.Ledger, m.From)
@@ -96,14 +97,14 @@ func (r *Carrier) answerOne(ctx context.Context, in ledger.Incoming) error {
 	return r.opts.Ledger.Arrivals.GotAnswer(ctx, in)
 }
 
-// askAgain asks a question that was put where it belongs already.
+// askAgain asks a question that was delivered already.
 func (r *Carrier) askAgain(ctx context.Context, m link.Message) (a api.Answered, err error) {
 	from := ""
 	err = r.admitted(ctx, m, func() error {
 		from, err = r.sender(ctx, m)
 		return err
 	})
-	if err != nil { // the team may be gone, or shared no longer
+	if err != nil { // the team may be gone, or not shared any more
 		return a, err
 	}
 	return r.here.Ask(ctx, m.Team, m.Member, idHere(m.Incoming), api.NewQuestion{NewMessage: api.NewMessage{Text: m.Text, Summary: m.Summary, From: from}})

@@ -22,25 +22,25 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Options says what a [Carrier] has besides the machines.
+// Options configure a [Carrier].
 type Options struct {
 	Root     *teams.Root
 	Ledger   *ledger.Ledger
 	Journal  *journal.Journal // for reading
 	Locker   *lockedfile.Locker
-	ReadOnly bool   // nothing is carried
+	ReadOnly bool   // carry nothing
 	Version  string // of this program
-	// DialHub connects to a hub at an ssh:// address; nil: there is no such hub.
+	// DialHub connects to a hub at an ssh:// address; nil: such hubs are not supported.
 	DialHub func(ctx context.Context, address string) (net.Conn, error)
 
 	News    func() (news <-chan struct{}, done func()) // signals when the journal has more
-	Changed func()                                     // tells that the ledger has more, and something else is shown
+	Changed func()                                     // called after a change of the ledger or of the links' state
 	Log     *slog.Logger
 }
 
-// Here does what other machines ask for, as an agent.
+// Here carries out requests of other machines, with the rights of an agent.
 type Here interface {
-	// Team returns the team with a member, or nil if those are sessions. Close it.
+	// Team returns the team of a member, or nil if the team is that of the sessions. Close it.
 	Team(ctx context.Context, team, member string) (t *teams.Team, done func() error, err error)
 	Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error)
 	Ask(ctx context.Context, team, member, id string, q api.NewQuestion) (api.Answered, error)
@@ -48,28 +48,28 @@ type Here interface {
 	Status(ctx context.Context, team string, members ...string) ([]api.Status, error)
 }
 
-// Carrier carries messages to and from other machines while a service runs.
+// Carrier exchanges messages with other machines while a service runs.
 type Carrier struct {
 	*Machines
 
-	// Before it runs, tests set how often it looks, see [link.Options], and where it fails.
+	// Tests set these before Run: the intervals of [link.Options], and the point of failure.
 	Every, Late time.Duration
 	Fault       func(step string) error
 
 	opts Options
 	here Here
 
-	changed chan struct{} // link or machines
+	changed chan struct{} // the link or its machines have changed
 	asked   chan struct{} // a question came from another machine
 	looked  chan struct{} // the journal has more
 
-	mu   chan struct{} // guards what follows; it is full while somebody holds it
-	wire *nats.Wire    // nil: none runs
+	mu   chan struct{} // a lock for the fields below; full while it is held
+	wire *nats.Wire    // nil: no link runs
 	link *link.Link
-	err  error // why none does
+	err  error // why no link runs
 }
 
-// NewCarrier returns a Carrier, which the machines use from then on. It starts nothing.
+// NewCarrier returns a Carrier, and gives it to the machines. It starts nothing.
 func NewCarrier(m *Machines, here Here, opts Options) *Carrier {
 	m.carrier = &Carrier{
 		Machines: m, opts: opts, here: here, changed: make(chan struct{}, 1), looked: make(chan struct{}, 1), asked: make(chan struct{}, 1), mu: make(chan struct{}, 1),
@@ -89,7 +89,7 @@ func (r *Carrier) get() (*nats.Wire, *link.Link, error) {
 	return r.wire, r.link, r.err
 }
 
-// Poke says that there may be something to send, or that the links have changed.
+// Poke reports that there may be something to send, or that the links have changed.
 func (r *Carrier) Poke() {
 	signals.Send(r.changed)
 	if _, l, _ := r.get(); l != nil {
@@ -97,7 +97,7 @@ func (r *Carrier) Poke() {
 	}
 }
 
-// state says how the connection with the hub is, and since when.
+// state returns the state of the connection with the hub, and sets since when.
 func (r *Carrier) state(shown *api.Links) (state, reason string) {
 	w, carrier, why := r.get()
 	if r.opts.ReadOnly {
@@ -120,7 +120,7 @@ func (r *Carrier) state(shown *api.Links) (state, reason string) {
 	return api.LinkDisconnected, cmp.Or(s.Err, "it is just connecting")
 }
 
-// refused returns how many messages of a machine were refused, and why the last one was.
+// refused returns the number of refused messages of a machine, and the last reason.
 func (r *Carrier) refused(machine string) (count int, why string) {
 	if _, l, _ := r.get(); l != nil {
 		refused := l.Refused(machine)
@@ -129,8 +129,8 @@ func (r *Carrier) refused(machine string) (count int, why string) {
 	return 0, ""
 }
 
-// Failed returns why nothing can be carried as long as another process runs: it runs the links, or has the identity of this
-// machine. It also reports whether the hub is connected.
+// Failed returns the reason why nothing can be carried until another process ends: that process runs the links,
+// or has this machine's identity. It also reports whether the hub is connected.
 func (r *Carrier) Failed() (connected bool, why error) {
 	w, _, why := r.get()
 	if w == nil {
@@ -143,8 +143,7 @@ func (r *Carrier) Failed() (connected bool, why error) {
 	return state.Connected, why
 }
 
-// Run runs the links as long as there are some. Without any it only waits until it is told that
-// there are.
+// Run runs the links while there are any. Without links, it waits for a signal that there are.
 func (r *Carrier) Run(ctx context.Context) error {
 	for {
 		self, found, err := r.opts.Ledger.Links.Link(ctx)
@@ -168,7 +167,7 @@ func (r *Carrier) Run(ctx context.Context) error {
 	}
 }
 
-// serve runs the links until what this machine is changes.
+// serve runs the links until the settings of this machine change.
 func (r *Carrier) serve(ctx context.Context, self ledger.Link) error {
 	release, err := lockedfile.HoldWithin(ctx, 5*time.Second, filepath.Join(r.Opts.State, "locks"), link.Lock)
 	if err != nil {
@@ -238,7 +237,7 @@ func (r *Carrier) serve(ctx context.Context, self ledger.Link) error {
 				signals.Send(r.looked)
 				continue
 			}
-			signals.Send(r.changed) // start over
+			signals.Send(r.changed) // serve again with the new settings
 			stop()
 			return cmp.Or(err, <-done)
 		case <-ctx.Done():

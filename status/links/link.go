@@ -56,7 +56,7 @@ func (l *Machines) Links(ctx context.Context) (shown api.Links, err error) {
 	return shown, err
 }
 
-// Linked returns the machines that there are links with: none if there is no ledger.
+// Linked returns the linked machines: none if there is no ledger.
 func (l *Machines) Linked(ctx context.Context) ([]ledger.Machine, error) {
 	lg, err := l.Ledger(ctx)
 	if err != nil || lg == nil {
@@ -72,7 +72,7 @@ func (l *Machines) Linked(ctx context.Context) ([]ledger.Machine, error) {
 	return lg.Links.Machines(ctx, root.Path())
 }
 
-// SetLink says what this machine is for others; see [api.Bridge].
+// SetLink sets this machine's name and hub; see [api.Bridge].
 func (l *Machines) SetLink(ctx context.Context, n api.NewLink) (api.Links, error) {
 	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
@@ -109,8 +109,8 @@ func (l *Machines) SetLink(ctx context.Context, n api.NewLink) (api.Links, error
 	return l.Links(ctx)
 }
 
-// ensureKey creates the key of this machine if there is none. With replace it always creates one, and
-// keeps the old key in a file next to it. If it fails, the key is as it was.
+// ensureKey creates the key of this machine if there is none. With replace it always creates one, and keeps the
+// old key in a file next to it. If it fails, the key is unchanged.
 func (l *Machines) ensureKey(replace bool) error {
 	path := filepath.Join(l.Opts.State, nats.KeyFile)
 	target := path
@@ -137,7 +137,7 @@ func (l *Machines) ensureKey(replace bool) error {
 		err = nats.WriteKey(target, key)
 	}
 	switch {
-	case target == path && errors.Is(err, fs.ErrExist): // another process has made it
+	case target == path && errors.Is(err, fs.ErrExist): // another process has created it
 		return nil
 	case err != nil || target == path:
 		return err
@@ -145,10 +145,11 @@ func (l *Machines) ensureKey(replace bool) error {
 	return os.Rename(target, path)
 }
 
-// checkHub returns an error unless there can be a hub at the address, trusted so.
+// checkHub returns an error if the address of the hub or its trust is invalid. It makes the path of a
+// certificate absolute.
 func checkHub(self *ledger.Link) error {
 	o := nats.Options{Hub: self.Hub}.Trusting(self.Trust)
-	if o.CA != "" { // whoever runs the links is elsewhere
+	if o.CA != "" { // the service runs in another directory
 		path, err := filepath.Abs(o.CA)
 		if err != nil {
 			return err
@@ -165,7 +166,7 @@ func checkHub(self *ledger.Link) error {
 	return nil
 }
 
-// AddMachine makes a link with a machine; see [api.Bridge].
+// AddMachine links a machine; see [api.Bridge].
 func (l *Machines) AddMachine(ctx context.Context, n api.NewMachine) (api.Machine, error) {
 	card, err := nats.ParseCard(n.Card)
 	if err != nil {
@@ -197,7 +198,7 @@ func (l *Machines) AddMachine(ctx context.Context, n api.NewMachine) (api.Machin
 	return l.share(ctx, card.Name, false, n.Teams...)
 }
 
-// checkShare returns an error for what cannot be shared.
+// checkShare returns an error if a team cannot be shared.
 func (l *Machines) checkShare(team string, stop bool) error {
 	if err := teams.CheckName("team", team); err != nil {
 		return api.Decide(api.CodeInvalid, "", "%v", err)
@@ -212,8 +213,8 @@ func (l *Machines) checkShare(team string, stop bool) error {
 		"registered panes are not shared: what is typed there counts as your words, and no other machine speaks for you")
 }
 
-// ShareTeam lets a machine write to a team, or lets it no longer; see [api.Bridge]. Then the entries of
-// its members leave the team: with one, a member there could still write to it.
+// ShareTeam lets a machine write to a team, or revokes that; see [api.Bridge]. After a revocation, the entries
+// of the machine's members leave the team, since a member with an entry could still write to it.
 func (l *Machines) ShareTeam(ctx context.Context, machine string, n api.NewShare) (api.Machine, error) {
 	if err := l.checkShare(n.Team, n.Stop); err != nil {
 		return api.Machine{}, err
@@ -253,7 +254,7 @@ func (l *Machines) share(ctx context.Context, machine string, stop bool, shared 
 	return view.Machine(m), err
 }
 
-// Machine returns the machine with a name that there is a link with.
+// Machine returns the linked machine with a name.
 func (l *Machines) Machine(ctx context.Context, name string) (ledger.Machine, error) {
 	list, err := l.Linked(ctx)
 	if err != nil {
@@ -290,7 +291,7 @@ func (l *Machines) RemoveMachine(ctx context.Context, machine string) (api.Machi
 	return view.Machine(m), err
 }
 
-// LinksChanged tells what runs the links that they have changed.
+// LinksChanged notifies the carrier, if any, of changed links.
 func (l *Machines) LinksChanged() {
 	if l.carrier != nil {
 		l.carrier.Poke()

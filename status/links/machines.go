@@ -1,5 +1,5 @@
-// Package links has the other machines that there are links with, and carries messages to and from them. What is done here with what
-// comes is up to whoever runs the carrier: see [Here].
+// Package links keeps the links with other machines, and exchanges messages with them. The user of a carrier
+// decides what is done with incoming messages: see [Here].
 package links
 
 import (
@@ -8,11 +8,11 @@ import (
 	"teambridge/status/local"
 )
 
-// Machines has the other machines that there are links with, and the entries of their members in teams here.
+// Machines are the linked machines, and the entries of their members in teams here.
 type Machines struct {
 	*local.Files
 
-	AccessWithin time.Duration // how long who ends the access of a machine waits for what just comes from it; 0: 30 s
+	AccessWithin time.Duration // how long to wait, when access ends, for a message that is just being delivered; 0: 30 s
 
 	carrier *Carrier // of a service; nil in a command
 }

@@ -23,7 +23,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// deliver puts a message of another machine where it belongs, once under its id.
+// deliver delivers a message of another machine, once under its id.
 func (r *Carrier) deliver(ctx context.Context, m link.Message) (ledger.Incoming, error) {
 	out := m.Incoming
 	to, reach, err := r.put(ctx, m)
@@ -41,7 +41,7 @@ func (r *Carrier) deliver(ctx context.Context, m link.Message) (ledger.Incoming,
 	return out, err
 }
 
-// permanent reports whether an error remains however often the operation is tried.
+// permanent reports whether retrying cannot help against an error.
 func permanent(err error) bool {
 	switch view.Explain(err).Code {
 	case api.CodeNotFound, api.CodeGone, api.CodeInvalid, api.CodeRefused, api.CodeForbidden, api.CodeConflict, api.CodeUsage, api.CodeAmbiguousTeam:
@@ -50,14 +50,14 @@ func permanent(err error) bool {
 	return false
 }
 
-// idHere is the id under which a message of another machine is sent here, so that it is sent once.
+// idHere derives the id of another machine's message on this machine, so that it is sent once.
 func idHere(in ledger.Incoming) string {
 	return uuid.NewSHA1(IDs, fmt.Appendf(nil, "%q", []string{in.Machine, in.Team, in.Member, in.ID})).String()
 }
 
 var errNoTeam = api.Decide(api.CodeNotFound, "", "there is no such team")
 
-// put puts a message of another machine where it belongs.
+// put delivers a message of another machine.
 func (r *Carrier) put(ctx context.Context, m link.Message) (sent api.Sent, reach string, err error) {
 	if inbox.ProtocolType(m.Text) != "" {
 		return sent, "", api.Decide(api.CodeRefused, "", "only texts come from other machines, and no object of Claude Code's own protocol")
@@ -77,13 +77,13 @@ func (r *Carrier) put(ctx context.Context, m link.Message) (sent api.Sent, reach
 	return sent, sent.Reach, err
 }
 
-// tellPerson puts a message of another machine into the inbox of the person, as one of a team there.
+// tellPerson puts a message of another machine into the inbox of the person, from a team there.
 func (r *Carrier) tellPerson(ctx context.Context, m link.Message, id string) error {
 	from, team, err := recipient(ctx, r.opts.Ledger, m.From)
 	if err != nil {
 		return err
 	}
-	if strings.Contains(team, "@") { // a person, who wrote to a team here, and is in none
+	if strings.Contains(team, "@") { // a person, who is in no team, and wrote to a team here
 		team = pane.SessionTeam
 	}
 	_, err = r.opts.Ledger.Person.AddSaid(ctx, inbox.InboxKey{Root: r.opts.Root.Path(), Team: team + "@" + m.Machine, CreatedAt: ledger.MachineTeamCreated, Inbox: mail.User}, from, id, m.Text, m.Summary)
@@ -94,7 +94,7 @@ func (r *Carrier) tellPerson(ctx context.Context, m link.Message, id string) err
 	return err
 }
 
-// putShared puts a message of another machine into a team that it may write to.
+// putShared delivers a message of another machine to a team, if the machine may write to that team.
 func (r *Carrier) putShared(ctx context.Context, m link.Message, id string) (sent api.Sent, err error) {
 	from, err := r.sender(ctx, m)
 	if err != nil {
@@ -103,10 +103,10 @@ func (r *Carrier) putShared(ctx context.Context, m link.Message, id string) (sen
 	return r.here.Send(ctx, m.Team, m.Member, id, api.NewMessage{Text: m.Text, Summary: m.Summary, From: from})
 }
 
-// admitted calls do if the sender of a message may write to its team. Whoever ends the sharing of the
-// team meanwhile waits until do returns: see [Machines.endAccess].
+// admitted calls do if the sender of a message may write to its team. Whoever revokes the access waits until do
+// returns: see [Machines.endAccess].
 func (r *Carrier) admitted(ctx context.Context, m link.Message, do func() error) error {
-	if err := r.mayWrite(ctx, m); err != nil { // without the lock, so that who waits for it gets it
+	if err := r.mayWrite(ctx, m); err != nil { // without the lock, so that a waiting revocation gets it
 		return err
 	}
 	if err := r.at("checked"); err != nil {
@@ -126,14 +126,14 @@ func (r *Carrier) admitted(ctx context.Context, m link.Message, do func() error)
 	return do()
 }
 
-// sender returns the name that a message of another machine has here: that of a stand-in in a team
-// with inboxes, and else the address of the sender.
+// sender returns the sender's name on this machine: the name of its stand-in, in a team with inboxes, or else
+// its address.
 func (r *Carrier) sender(ctx context.Context, m link.Message) (string, error) {
 	to, done, err := r.here.Team(ctx, m.Team, m.Member)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = done() }() // nothing was written through it
+	defer func() { _ = done() }() // it was only read
 	if to == nil {
 		self, _, err := r.opts.Ledger.Links.Link(ctx)
 		if strings.HasSuffix(m.From, "@"+self.Name) { // a person, who wrote to a team here
@@ -164,13 +164,12 @@ func (r *Carrier) sender(ctx context.Context, m link.Message) (string, error) {
 	return r.standInFor(ctx, to, m.Machine, m.From, "")
 }
 
-// MaxStandIns is how many entries of a team the members of one machine get by writing to it: who writes
-// is only a claim of the machine.
+// MaxStandIns limits the entries in a team that members of one machine get by writing to it. The machine could
+// invent names of senders.
 const MaxStandIns = 50
 
-// forPerson reports whether a message is for the person: an answer to what the person sent to a team
-// of that machine, TEAM@MACHINE, or what is sent to the person among the sessions. Its sender is
-// NAME@TEAM.
+// forPerson reports whether a message is for the person: an answer to the person's message to a team of that
+// machine, TEAM@MACHINE, or a message to the person among the sessions. Its sender is NAME@TEAM.
 func (r *Carrier) forPerson(m link.Message) bool {
 	_, machine, ok := local.Elsewhere(m.Team)
 	if name, team := teams.Split(m.From); name == "" || teams.CheckName("team", team) != nil {
@@ -179,9 +178,9 @@ func (r *Carrier) forPerson(m link.Message) bool {
 	return ok && machine == m.Machine || m.Team == pane.SessionTeam && m.Member == mail.User
 }
 
-// mayWrite returns an error unless the sender of a message may write to its team: the team is shared
-// with the machine, or the sender has a stand-in in it. To the person it may write if the person has
-// written to its machine, or shares the sessions with it.
+// mayWrite returns an error unless the sender of a message may write to its team: the team is shared with the
+// machine, or the sender has a stand-in there. It may write to the person if the person has written to its
+// machine, or shares the sessions with it.
 func (r *Carrier) mayWrite(ctx context.Context, m link.Message) error {
 	team := m.Team
 	if r.forPerson(m) {
@@ -200,7 +199,7 @@ func (r *Carrier) mayWrite(ctx context.Context, m link.Message) error {
 	return err
 }
 
-// lookAt returns how far a message of another machine has come.
+// lookAt returns the present state of a message of another machine.
 func (r *Carrier) lookAt(ctx context.Context, in ledger.Incoming) (ledger.Incoming, error) {
 	if in.Delivery != "" {
 		if m, found, err := r.opts.Ledger.PaneMessages.Message(ctx, in.Delivery); err != nil || found {
@@ -248,7 +247,7 @@ func paneStage(in ledger.Incoming, m ledger.PaneMessage) ledger.Incoming {
 	return in
 }
 
-// offers returns the teams that a machine may write to, with what their members do.
+// offers returns the teams that a machine may write to, with the states of their members.
 func (r *Carrier) offers(ctx context.Context, machine string) (list []link.Team, err error) {
 	m, err := r.Machine(ctx, machine)
 	if err != nil {
@@ -292,8 +291,8 @@ func (r *Carrier) offers(ctx context.Context, machine string) (list []link.Team,
 	return list, nil
 }
 
-// recipient takes the address apart that a message came from, or that a stand-in stands for. That of
-// a person is NAME@TEAM@MACHINE, with the team here that the person wrote to.
+// recipient splits the address of a sender, or of the member behind a stand-in. The address of a person is
+// NAME@TEAM@MACHINE, where TEAM is the team here that the person wrote to.
 func recipient(ctx context.Context, lg *ledger.Ledger, address string) (member, team string, err error) {
 	self, _, err := lg.Links.Link(ctx)
 	member, team = split(address, func(name string) bool { return name == self.Name })

@@ -23,15 +23,15 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Agents can write only to names in config.json, so each member on another machine that one of a
-// team wrote to, or got something from, has an entry there: its stand-in. What agents write to it
-// is taken out of its inbox and put into the outbox.
+// Agents can write only to names in config.json. So each member on another machine that exchanged messages with
+// a team has an entry there: its stand-in. Messages that agents write to a stand-in are moved from its inbox to
+// the outbox.
 
-// standInUnused is how long a stand-in stays that nobody uses.
+// standInUnused is how long an unused stand-in stays.
 const standInUnused = 30 * 24 * time.Hour
 
-// standInFor returns the name of the stand-in of a member on a machine, MEMBER@TEAM, in a team that
-// has agents, and makes it if there is none.
+// standInFor returns the name of the stand-in for MEMBER@TEAM on a machine, in a team with agents. It creates
+// the stand-in if there is none.
 func (l *Machines) standInFor(ctx context.Context, t *teams.Team, machine, address, as string) (string, error) {
 	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
@@ -78,14 +78,14 @@ func (l *Machines) standInFor(ctx context.Context, t *teams.Team, machine, addre
 		return "", err
 	}
 	s.AgentID, s.JoinedAt = m.AgentID, m.JoinedAt
-	if err = lg.Links.SetStandIn(ctx, s); err != nil && m.Added { // nobody would know it again
+	if err = lg.Links.SetStandIn(ctx, s); err != nil && m.Added { // without a record, it could not be recognized later
 		_, lerr := t.Leave(ctx, l.Opts.Locker, m)
 		err = errors.Join(err, lerr)
 	}
 	return s.Inbox, err
 }
 
-// JoinFor makes a stand-in of a member on another machine.
+// JoinFor creates a stand-in for a member on another machine.
 func (l *Machines) JoinFor(ctx context.Context, t *teams.Team, n api.NewJoin) (joined api.Membership, err error) {
 	member, remote := split(n.Remote, func(string) bool { return true })
 	team, machine, ok := local.Elsewhere(remote)
@@ -106,16 +106,15 @@ func (l *Machines) JoinFor(ctx context.Context, t *teams.Team, n api.NewJoin) (j
 	return joined, err
 }
 
-// accessWithin is how long what comes from a machine, and who ends its access to a team, wait for each
-// other. It is longer than the lock of an inbox is waited for.
+// accessWithin limits how long the delivery of a machine's message and the end of its access wait for each
+// other. It is longer than the limit for the lock of an inbox.
 const accessWithin = 30 * time.Second
 
-// accessLock is the key of the lock that is shared by all that put messages of a machine where they
-// belong.
+// accessLock is the key of the lock that all deliveries of a machine's messages share.
 func accessLock(machine string) string { return "access of " + machine }
 
-// endAccess removes the stand-ins of members on a machine, from one team or all, that it may write to
-// no longer. After it, nothing of what came before makes another stand-in, or is delivered there.
+// endAccess removes the stand-ins of a machine's members from one team, or from all, when its access ends.
+// Afterwards, no earlier message can create another stand-in or be delivered there.
 func (l *Machines) endAccess(ctx context.Context, lg *ledger.Ledger, machine, team string) error {
 	release, err := lockedfile.HoldWithin(ctx, cmp.Or(l.AccessWithin, accessWithin), filepath.Join(l.Opts.State, "locks"), accessLock(machine))
 	if err != nil {
@@ -128,7 +127,7 @@ func (l *Machines) endAccess(ctx context.Context, lg *ledger.Ledger, machine, te
 func (l *Machines) removeStandIns(ctx context.Context, lg *ledger.Ledger, machine, team string) error {
 	root, err := l.Opts.Root()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // and no team does
+		return nil // and no team has one
 	}
 	if err != nil {
 		return err
@@ -145,7 +144,7 @@ func (l *Machines) removeStandIns(ctx context.Context, lg *ledger.Ledger, machin
 func (l *Machines) removeStandIn(ctx context.Context, lg *ledger.Ledger, root *teams.Root, s ledger.StandIn) error {
 	t, err := root.Team(s.Team)
 	if err == nil {
-		defer t.Close() // it is written by path
+		defer t.Close() // writes go by path
 		var c *teams.Config
 		if c, err = t.Config(ctx); err == nil && c.Instance().CreatedAt == s.CreatedAt {
 			_, err = t.Leave(ctx, l.Opts.Locker, teams.Membership{Name: s.Inbox, AgentID: s.AgentID, JoinedAt: s.JoinedAt})
@@ -157,7 +156,7 @@ func (l *Machines) removeStandIn(ctx context.Context, lg *ledger.Ledger, root *t
 	return lg.Links.RemoveStandIn(ctx, s.InboxKey)
 }
 
-// claimStandIns puts what agents write to stand-ins into the outbox, until ctx ends.
+// claimStandIns moves messages to stand-ins into the outbox, until ctx ends.
 func (r *Carrier) claimStandIns(ctx context.Context) error {
 	seen := map[inbox.InboxKey]os.FileInfo{}
 	warned := ""
@@ -180,9 +179,9 @@ func (r *Carrier) claimStandIns(ctx context.Context) error {
 	})
 }
 
-// ClaimStandIn puts what waits in the inbox of a stand-in into the outbox. Each row is claimed in
-// the commit that puts it there, before it is marked as read, so a crash in between loses nothing
-// and repeats nothing: the row is then found among those that are claimed and not marked.
+// ClaimStandIn moves the messages in the inbox of a stand-in into the outbox. One commit claims each row and
+// puts it there; the row is marked as read afterwards. A crash in between loses and repeats nothing: the row is
+// then found as claimed and not marked.
 func (r *Carrier) ClaimStandIn(ctx context.Context, s ledger.StandIn, seen map[inbox.InboxKey]os.FileInfo) error {
 	t, err := r.opts.Root.Team(s.Team)
 	if errors.As(err, new(*teams.NotFoundError)) || errors.Is(err, teams.ErrTeamGone) {
@@ -191,7 +190,7 @@ func (r *Carrier) ClaimStandIn(ctx context.Context, s ledger.StandIn, seen map[i
 	if err != nil {
 		return err
 	}
-	defer t.Close() // it is written by path
+	defer t.Close() // writes go by path
 	c, err := t.Config(ctx)
 	if err != nil {
 		return err
@@ -203,7 +202,7 @@ func (r *Carrier) ClaimStandIn(ctx context.Context, s ledger.StandIn, seen map[i
 	if err != nil {
 		return err
 	}
-	info, _ := os.Stat(box.Path()) // nil if there is none
+	info, _ := os.Stat(box.Path()) // nil if there is no file
 	if old, ok := seen[s.InboxKey]; ok && lockedfile.SameFile(old, info) || info == nil {
 		return nil
 	}
@@ -225,7 +224,7 @@ func (r *Carrier) ClaimStandIn(ctx context.Context, s ledger.StandIn, seen map[i
 	}
 	plan, err := claim.New(ctx, r.opts.Ledger.Deliveries, s.InboxKey, rows, unmarked, claim.Rules{
 		Limit: claimedAtOnce,
-		// What is of Claude Code's protocol goes nowhere.
+		// Objects of Claude Code's own protocol are not sent.
 		Discard: func(row *inbox.Row) bool { return row.Kind() != "message" || inbox.ProtocolType(row.Text) != "" },
 		Held: func(row *inbox.Row) bool {
 			return slices.ContainsFunc(holds, func(h ledger.Hold) bool { return h.Sender == row.From || h.Sender == row.From+"@"+s.Team })
@@ -256,7 +255,7 @@ func (r *Carrier) ClaimStandIn(ctx context.Context, s ledger.StandIn, seen map[i
 	if err := r.at("marked"); err != nil {
 		return err
 	}
-	// Rows that are gone, or were read by somebody else, are in the outbox, too.
+	// Rows that are gone, or that another process has marked, are in the outbox, too.
 	marked := slices.Concat(plan.Mine, plan.Taken, plan.Gone)
 	for _, id := range marked {
 		if err := r.opts.Ledger.Deliveries.Mark(ctx, id); err != nil && !errors.Is(err, ledger.ErrUnknown) {
@@ -266,20 +265,20 @@ func (r *Carrier) ClaimStandIn(ctx context.Context, s ledger.StandIn, seen map[i
 	if len(marked) > 0 {
 		r.Poke()
 	}
-	if plan.Work { // our own writing is a change, too, and there may be more
+	if plan.Work { // the file changed by our own write, and may have more rows
 		signals.Send(r.looked)
 		return nil
 	}
-	if len(holds) == 0 { // a hold ends without a change of the file
+	if len(holds) == 0 { // a hold can end without a change of the file
 		seen[s.InboxKey] = info
 	}
 	return nil
 }
 
-// claimedAtOnce is how many rows of a stand-in are put into the outbox in one commit.
+// claimedAtOnce is the largest number of a stand-in's rows in one commit.
 const claimedAtOnce = 500
 
-// at is where a test ends it.
+// at is where a test makes the carrier fail.
 func (r *Carrier) at(step string) error {
 	if r.Fault == nil {
 		return nil
