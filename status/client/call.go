@@ -27,7 +27,7 @@ func call[Q, A any](ctx context.Context, c *conn, o *op.Op[Q, A], q Q) (a A, err
 	return a, err
 }
 
-// added is call for an operation that adds something. It also reports whether that is new.
+// added is call for an operation that adds something. It also reports whether the result is new.
 func added[Q, A any](ctx context.Context, c *conn, o *op.Op[Q, A], q Q) (a A, added bool, err error) {
 	status, err := c.call(ctx, &o.Route, q, &a)
 	return a, status == http.StatusCreated, err

@@ -1,6 +1,5 @@
-// Package client is a client of the teambridge service ("teambridge serve"), over its
-// unix socket or over TCP. A program that imports it links no database and nothing else
-// of teambridge except package api.
+// Package client is a client of the teambridge service ("teambridge serve"), over its unix socket or over TCP.
+// A program that imports it links no database, and of teambridge only package api.
 //
 //	c, err := client.Find(stateDir, root.Path()) // or client.New(client.Options{…})
 //	sent, err := c.Send(ctx, "myteam", "worker", "review-12", api.NewMessage{Text: "please review task 12"})

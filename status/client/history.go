@@ -23,12 +23,12 @@ func (c history) Messages(ctx context.Context, team string, q MessageQuery) (api
 	return call(ctx, c.conn, &op.Messages, op.MessagesQuery{OfTeam: op.OfTeam{Team: team}, MessageQuery: q})
 }
 
-// History returns what was recorded, the newest first; see [api.Bridge].
+// History returns recorded messages, newest first; see [api.Bridge].
 func (c history) History(ctx context.Context, q SearchQuery) (api.Found, error) {
 	return call(ctx, c.conn, &op.History, q)
 }
 
-// Transcript yields what an agent was told, said and did; see [api.Bridge].
+// Transcript yields an agent's conversation; see [api.Bridge].
 func (c history) Transcript(ctx context.Context, team, who string, q api.TranscriptQuery) iter.Seq2[json.RawMessage, error] {
 	if team == "" {
 		return c.lines(ctx, &op.SessionTranscript.Route, op.SessionTranscriptQuery{OfSession: op.OfSession{Session: who}, TranscriptQuery: q})
@@ -64,7 +64,7 @@ func (c history) FollowTasks(ctx context.Context, q api.TaskQuery) iter.Seq2[api
 	}
 }
 
-// TaskHistory returns how tasks have changed; see [api.Bridge].
+// TaskHistory returns the history of tasks; see [api.Bridge].
 func (c history) TaskHistory(ctx context.Context, q api.TaskHistoryQuery) (api.TaskHistory, error) {
 	return call(ctx, c.conn, &op.TaskHistory, q)
 }

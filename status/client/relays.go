@@ -20,13 +20,13 @@ func (c relays) Relay(ctx context.Context, team, name string) (api.RelayEntry, e
 	return call(ctx, c.conn, &op.Relay, op.RelayQuery{OfRelay: op.OfRelay{Relay: name}, Team: team})
 }
 
-// AddRelay has the service run an agent; see [api.Bridge].
+// AddRelay makes the service run an agent; see [api.Bridge].
 func (c relays) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry, err error) {
 	e, e.Added, err = added(ctx, c.conn, &op.AddRelay, op.With[api.NewRelay]{Body: n})
 	return e, err
 }
 
-// RemoveRelay stops having the service run an agent, after the agent's current turn; see [api.Bridge].
+// RemoveRelay makes the service stop running an agent, after the agent's current turn; see [api.Bridge].
 func (c relays) RemoveRelay(ctx context.Context, id string, deleteTeam bool) (api.RelayEntry, error) {
 	return call(ctx, c.conn, &op.RemoveRelay, op.RemoveRelayRequest{OfRelay: op.OfRelay{Relay: id}, DeleteTeam: deleteTeam})
 }
@@ -66,7 +66,7 @@ func (c relays) Answer(ctx context.Context, id string, p api.Permit) (api.Asked,
 	return call(ctx, c.conn, &op.AnswerQuestion, op.AnswerRequest{Question: id, With: op.With[api.Permit]{Body: p}})
 }
 
-// Move asks for the session of a member to be moved; see [api.Bridge].
+// Move requests the move of a member's session; see [api.Bridge].
 func (c relays) Move(ctx context.Context, team, member string, n api.NewPlace) (api.Placed, error) {
 	return call(ctx, c.conn, &op.Move, op.MoveRequest{OfMember: op.Of(team, member), With: op.With[api.NewPlace]{Body: n}})
 }
@@ -79,8 +79,8 @@ func (c relays) Deliveries(ctx context.Context, id string, q api.DeliveryQuery) 
 	return call(ctx, c.conn, &op.RelayDeliveries, op.RelayDeliveriesQuery{OfRelay: op.OfRelay{Relay: id}, State: q.State, Limit: q.Limit})
 }
 
-// Envelopes returns what the agent of a relay said and did, oldest first. It uses only the numbers in q: After,
-// Before and Limit. See also [Client.EnvelopeEvents].
+// Envelopes returns the events of a relay's agent, oldest first. It uses only the numbers in q: After, Before
+// and Limit. See also [Client.EnvelopeEvents].
 func (c relays) Envelopes(ctx context.Context, id string, q MessageQuery) (api.Envelopes, error) {
 	return call(ctx, c.conn, &op.Envelopes, op.EnvelopesQuery{OfRelay: op.OfRelay{Relay: id}, After: q.After, Forward: q.Forward, Before: q.Before, Limit: q.Limit})
 }

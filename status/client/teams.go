@@ -7,7 +7,7 @@ import (
 	"teambridge/status/api/op"
 )
 
-// teams has the operations on teams, members and sessions, and on things that need the person.
+// teams has the operations on teams, members and sessions, and on items that need the person.
 type teams struct{ *conn }
 
 // Target resolves names in a scope; see [api.Bridge].
@@ -55,7 +55,7 @@ func (c teams) Sessions(ctx context.Context) ([]api.Session, error) {
 	return call(ctx, c.conn, &op.Sessions, op.None{})
 }
 
-// Rename gives a session a name of its own; see [api.Bridge].
+// Rename names a session; see [api.Bridge].
 func (c teams) Rename(ctx context.Context, team, member string, n api.NewName) (api.Renamed, error) {
 	return call(ctx, c.conn, &op.Rename, op.RenameRequest{OfMember: op.Of(team, member), With: op.With[api.NewName]{Body: n}})
 }
@@ -65,22 +65,22 @@ func (c teams) Agents(ctx context.Context) (api.Agents, error) {
 	return call(ctx, c.conn, &op.AllAgents, op.None{})
 }
 
-// Attention returns the things that need the person; see [api.Bridge].
+// Attention returns the items that need the person; see [api.Bridge].
 func (c teams) Attention(ctx context.Context, team string) ([]api.Attention, error) {
 	return call(ctx, c.conn, &op.Attention, op.InTeam{Team: team})
 }
 
-// Inbox returns the things that need the person, with the unread messages; see [api.Bridge].
+// Inbox returns the items that need the person, with the unread messages; see [api.Bridge].
 func (c teams) Inbox(ctx context.Context, q api.InboxQuery) (api.Inbox, error) {
 	return call(ctx, c.conn, &op.Inbox, q)
 }
 
-// Dismiss hides the thing with an id; see [api.Bridge].
+// Dismiss hides the item with an id; see [api.Bridge].
 func (c teams) Dismiss(ctx context.Context, id string) (api.Attention, error) {
 	return call(ctx, c.conn, &op.Dismiss, op.With[api.Dismiss]{Body: api.Dismiss{ID: id}})
 }
 
-// Findings returns what keeps messages to a team from arriving; see [api.Bridge].
+// Findings returns the problems that keep messages to a team from arriving; see [api.Bridge].
 func (c teams) Findings(ctx context.Context, team string, fix bool) (api.Report, error) {
 	o := &op.Doctor
 	if fix {

@@ -25,7 +25,7 @@ import (
 // Checkup configures a checkup. All fields but Dir and Wait are needed.
 type Checkup struct {
 	Root   *teams.Root
-	NoRoot *teams.NoRootError // why there is no Claude directory, which is reported; then Root is the expected one, or nil
+	NoRoot *teams.NoRootError // why there is no Claude directory; it is reported, and Root is then the expected directory, or nil
 	State  string             // the state directory; "" if there is none, which is reported
 	Locker *lockedfile.Locker // of the inboxes
 
@@ -41,8 +41,9 @@ type Checkup struct {
 	Journal func(context.Context) (*journal.Journal, error)
 }
 
-// Run examines one team or, if team is "", everything. With fix, it also fixes what it can. Problems are in the report.
-// The error is that of ctx, or means that the teams cannot be listed or that there is no such team.
+// Run examines one team or, if team is "", everything. With fix, it also fixes what it can. Problems are in the
+// report. The error is the error of ctx, or means that the teams cannot be listed or that the team does not
+// exist.
 func (c Checkup) Run(ctx context.Context, team string, fix bool) (api.Report, error) {
 	x := &examination{Checkup: c}
 	if c.NoRoot != nil {

@@ -19,12 +19,12 @@ import (
 	"teambridge/teams/sharedfile"
 )
 
-// objects examines a directory for objects in the place of locks, for locks that no process holds, and for our own
-// leftovers. If only is not empty, it examines only those of that file.
+// objects examines a directory for objects in the place of locks, for locks that no process holds, and for our
+// own leftovers. If only is not empty, it examines only the objects of that file.
 func (x *examination) objects(team, dir, only string) {
 	entries, err := sharedfile.ReadDir(dir)
 	if err != nil {
-		return // the check that has to read it reports the error, or it does not exist yet
+		return // another check reports the error, or the directory does not exist yet
 	}
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())

@@ -1,5 +1,5 @@
-// Package local opens what is on this machine, for the core and each part of it: the Claude directory, the ledger, the journal, panes and
-// sessions.
+// Package local opens the resources of this machine, for package bridge and its parts: the Claude directory,
+// the ledger, the journal, panes and sessions.
 package local
 
 import (
@@ -21,11 +21,11 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Options says on which files [Files] are. Those without a default are needed.
+// Options configure [Files]. Fields without a default are needed.
 //
-// Root, Ledger and Journal are asked when something is first needed, so that a message costs
-// nothing that it does not need. Root and Ledger return the same each time. Journal opens the
-// journal, for all that needs it, and whoever gave it closes it.
+// Root, Ledger and Journal are called at the first use, so that an operation opens only what it needs. Root and
+// Ledger return the same value each time. Journal opens the journal for all users; the caller of Open closes
+// it.
 type Options struct {
 	Root    func() (*teams.Root, error)
 	Ledger  func(context.Context) (*ledger.Ledger, error)
@@ -33,40 +33,39 @@ type Options struct {
 	State   string // the directory of ledger, journal and locks
 	Locker  *lockedfile.Locker
 
-	// Tmux is the socket of the tmux server with the panes that config.json names; "" is that
-	// of a plain tmux.
+	// Tmux is the socket of the tmux server with the panes that config.json names; "" is the default server.
 	Tmux string
 
-	RecordWithin time.Duration // how long recording what was seen may take; 0: without a limit
+	RecordWithin time.Duration // limit for recording an observation; 0: none
 
-	// What a checkup looks at, and where Codex is: the environment in which agents are started, and the project whose
-	// settings count, if any. A service may take AnswerWithin to answer; 0: 1 s.
+	// LookupEnv looks up a variable of the environment in which agents are started. A checkup uses it, and the
+	// search for Codex. Dir is the project whose settings a checkup examines; "": none. AnswerWithin is how
+	// long a service may take to answer a checkup; 0: 1 s.
 	LookupEnv    func(string) (string, bool)
 	Dir          string
 	AnswerWithin time.Duration
 	Version      api.Version // of this program
 
-	Env []string // of agents, as "NAME=value"; nil: that of this process
+	Env []string // of agents, as "NAME=value"; nil: the environment of this process
 
-	// What a service has; nil in a command.
-	Panes *pane.Panes                                             // what types into panes
-	Seen  func(context.Context, []pane.Pane) ([]pane.View, error) // what is in panes, as it was seen last
+	// Set by a service; nil in a command.
+	Panes *pane.Panes                                             // types into panes
+	Seen  func(context.Context, []pane.Pane) ([]pane.View, error) // returns panes as of the service's last look
 
-	Warn  func(error)                        // gets what was not recorded, or not told
-	Debug func(format string, values ...any) // gets what is only for hints
+	Warn  func(error)                        // called with failures of recording
+	Debug func(format string, values ...any) // called with messages that explain hints
 
-	// Idle says why relays that were added do not run, if no service does; nil:
-	// [attention.NoService].
+	// Idle returns the reason why added relays do not run, if no service does; nil: [attention.NoService].
 	Idle func() string
 }
 
-// Files opens what is on this machine: the Claude directory, the ledger, panes and sessions. It may be used by several goroutines.
+// Files opens the resources of this machine. It is safe for concurrent use.
 type Files struct {
 	Opts Options
 
 	mu         sync.Mutex
 	panes      *pane.Panes
-	unreadable string // the teams that the last look at sessions could not read
+	unreadable string // the error for teams that could not be read at the last search for sessions
 }
 
 // Open returns Files. It opens nothing.
@@ -77,7 +76,7 @@ func Open(opts Options) *Files {
 	return &Files{Opts: opts, panes: opts.Panes}
 }
 
-// Ledger opens the ledger, or returns nil if nothing was ever sent, joined or registered.
+// Ledger opens the ledger, or returns nil if no message was ever sent, no team joined and no pane registered.
 func (l *Files) Ledger(ctx context.Context) (*ledger.Ledger, error) {
 	if l.Opts.State == "" {
 		return nil, nil
@@ -88,7 +87,7 @@ func (l *Files) Ledger(ctx context.Context) (*ledger.Ledger, error) {
 	return l.Opts.Ledger(ctx)
 }
 
-// OpenPanes returns what types into panes.
+// OpenPanes returns the panes, which type messages.
 func (l *Files) OpenPanes(ctx context.Context) (*pane.Panes, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +105,7 @@ func (l *Files) OpenPanes(ctx context.Context) (*pane.Panes, error) {
 	return l.panes, err
 }
 
-// Homes are where the sessions of programs other than Claude Code are.
+// Homes returns the directories of sessions of programs other than Claude Code.
 func (l *Files) Homes() pane.Homes {
 	if l.Opts.LookupEnv == nil {
 		return pane.Homes{}
@@ -114,8 +113,8 @@ func (l *Files) Homes() pane.Homes {
 	return pane.HomesOf(l.Opts.LookupEnv)
 }
 
-// Attend has agents of sessions write to the person until end is called, if they are of that team, or if it is "". A service
-// does so all the time.
+// Attend lets agents of sessions write to the person until end is called: the sessions of one team, or all if
+// team is "". A service does this all the time.
 func (l *Files) Attend(ctx context.Context, team string) (end func() error) {
 	if l.Opts.Panes != nil || team != "" && team != pane.SessionTeam {
 		return func() error { return nil }
@@ -130,7 +129,7 @@ func (l *Files) Attend(ctx context.Context, team string) (end func() error) {
 	return panes.Incoming.Attend(ctx)
 }
 
-// Registered returns the registered panes, sorted by name: none if there is no ledger.
+// Registered returns the registered panes, sorted by name. There are none without a ledger.
 func (l *Files) Registered(ctx context.Context) ([]pane.Pane, error) {
 	if lg, err := l.Ledger(ctx); err != nil || lg == nil {
 		return nil, err
@@ -142,8 +141,7 @@ func (l *Files) Registered(ctx context.Context) ([]pane.Pane, error) {
 	return p.Registry.List(ctx)
 }
 
-// Look returns what is in panes. It looks at all of them at the same time, or shows what the
-// service saw last.
+// Look returns the views of panes. It looks at all of them concurrently, or returns the service's last look.
 func (l *Files) Look(ctx context.Context, list []pane.Pane) ([]pane.View, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -158,10 +156,10 @@ func (l *Files) Look(ctx context.Context, list []pane.Pane) ([]pane.View, error)
 	return panes.Views.LookAll(ctx, list)
 }
 
-// OfSessions reports whether a name means the team of the sessions, and no real team.
+// OfSessions reports whether a name means the team of the sessions: no real team has the name.
 func (l *Files) OfSessions(team string) (bool, error) { return l.Reserved(team, pane.SessionTeam) }
 
-// Reserved reports whether a name is the reserved one, of the panes or of the sessions, and no real team has it.
+// Reserved reports whether team is the reserved name of the panes or of the sessions, and no real team has it.
 func (l *Files) Reserved(team, name string) (bool, error) {
 	if team != name {
 		return false, nil
@@ -177,8 +175,8 @@ func (l *Files) Reserved(team, name string) (bool, error) {
 	return errors.Is(err, teams.ErrTeamGone) || errors.As(err, new(*teams.NotFoundError)), nil
 }
 
-// AnyRoot returns the Claude directory, or nil if there is none: what was added for one that is
-// gone can still be removed.
+// AnyRoot returns the Claude directory, or nil if there is none. Entries for a directory that is gone can still
+// be removed.
 func (l *Files) AnyRoot() (*teams.Root, error) {
 	root, err := l.Opts.Root()
 	if errors.As(err, new(*teams.NoRootError)) {
@@ -187,8 +185,8 @@ func (l *Files) AnyRoot() (*teams.Root, error) {
 	return root, err
 }
 
-// PaneTeam returns the team without a directory that has a name: that of the registered panes, if there are some, that of
-// the sessions, which there always is, or one on another machine.
+// PaneTeam returns the team with a name that has no directory: the team of the registered panes, if there are
+// any, the team of the sessions, which always exists, or a team on another machine.
 func (l *Files) PaneTeam(ctx context.Context, name string) (t teams.Instance, found bool, err error) {
 	if _, _, ok := Elsewhere(name); ok {
 		return teams.Instance{Team: name, CreatedAt: ledger.MachineTeamCreated}, true, nil

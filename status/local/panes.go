@@ -26,7 +26,7 @@ func (l *Files) Panes(ctx context.Context) ([]api.Pane, error) {
 	return shown, err
 }
 
-// registered returns the pane with a name, which may be NAME@tmux.
+// registered returns the pane with a name, NAME or NAME@tmux.
 func (l *Files) registered(ctx context.Context, name string) (*pane.Panes, pane.Pane, error) {
 	panes, err := l.OpenPanes(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (l *Files) Pane(ctx context.Context, name string) (api.Pane, error) {
 	return view.Pane(v), err
 }
 
-// TestPane says what a message to a pane would do now; see [api.Bridge].
+// TestPane returns the present result of sending a message to a pane, without sending; see [api.Bridge].
 func (l *Files) TestPane(ctx context.Context, name, policy string) (api.PaneTest, error) {
 	panes, p, err := l.registered(ctx, name)
 	if err != nil {
@@ -55,8 +55,7 @@ func (l *Files) TestPane(ctx context.Context, name, policy string) (api.PaneTest
 	return tested(ctx, panes, p, policy)
 }
 
-// TestUnregistered is [Files.TestPane] for a pane that need not be registered. Its name is its
-// target.
+// TestUnregistered is [Files.TestPane] for a pane that is not necessarily registered. Its name is its target.
 func (l *Files) TestUnregistered(ctx context.Context, n api.NewPane, policy string) (t api.PaneTest, err error) {
 	seen, err := tmux.Resolve(ctx, n.Socket, n.Target)
 	if err != nil {
@@ -132,7 +131,7 @@ func (l *Files) RemovePane(ctx context.Context, name string) (shown api.Pane, er
 	if err != nil {
 		return shown, err
 	}
-	if l.Opts.Seen != nil { // it was seen already
+	if l.Opts.Seen != nil { // it was looked at already
 		views, err := l.Look(ctx, []pane.Pane{p})
 		if err != nil {
 			return shown, err

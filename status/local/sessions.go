@@ -22,12 +22,12 @@ func (l *Files) Sessions(ctx context.Context) ([]api.Session, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err != nil { // the sessions are there
+	if err != nil { // the sessions themselves are known
 		l.mu.Lock()
 		news := l.unreadable != err.Error()
 		l.unreadable = err.Error()
 		l.mu.Unlock()
-		if news { // not each time that somebody looks
+		if news { // only once, not at each call
 			l.Opts.Warn(fmt.Errorf("%w; whose sessions are in these teams is not known", err))
 		}
 	}
@@ -82,7 +82,8 @@ func (l *Files) Sessions(ctx context.Context) ([]api.Session, error) {
 	return shown, nil
 }
 
-// FindSessions returns the sessions with these names or, if there are no names, those that live or that messages wait for.
+// FindSessions returns the sessions with these names. Without names, it returns the living ones and those with
+// waiting messages.
 func (l *Files) FindSessions(ctx context.Context, names []string) ([]pane.Pane, error) {
 	root, err := l.Opts.Root()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package question finds out what an agent answers to a message, by what was recorded of it: which of the things that it says is the
-// answer, and whether that is certain.
+// Package question finds an agent's answer to a message in the records: which of the agent's messages and
+// reports is the answer, and whether that is certain.
 package question
 
 import (
@@ -24,21 +24,21 @@ import (
 
 const (
 	lookStep  = 10 * time.Millisecond  // how often the inbox is read for the sent message
-	recordLag = 2 * time.Second        // how late an agent may write down its conversation
-	lookAgain = 100 * time.Millisecond // how often it is read meanwhile
+	recordLag = 2 * time.Second        // how late an agent may write its transcript
+	lookAgain = 100 * time.Millisecond // interval for reading the inbox of a question that others follow, too
 
-	// An agent's turn with its model takes at least this long. If its transcript does not show
-	// when the turn with a message began, a report without an idle reason that comes sooner
-	// after the message was taken counts as one of the previous turn.
+	// An agent's turn with its model takes at least this long. If the transcript does not show when the turn
+	// with a message began, a report without an idle reason that comes sooner after the message was taken
+	// counts as the previous turn's.
 	startup = 500 * time.Millisecond
 
-	// How long a message is waited for that an agent says in its report to have written.
+	// quiet limits the wait for a message that an agent's report mentions.
 	quiet = 10 * time.Second
 
-	// How much earlier than the clock the time of a file can be: a file has that of the last tick.
+	// fileTime is how far a file's modification time can be behind the clock: it is the time of the last tick.
 	fileTime = 10 * time.Millisecond
 
-	recheck = time.Second // how often it is looked whether somebody can answer
+	recheck = time.Second // interval for checking whether the member can still answer
 )
 
 // Reply is an answer.
@@ -53,42 +53,43 @@ type Reply struct {
 type Question struct {
 	mail.Delivered
 	Sender  *mail.Sender
-	From    string // the answer is sent to this name
+	From    string // the name to which the answer goes
 	Summary string
 	Text    string
 
 	Conversation *teams.Conversation // of the member
 	Transcripts  func() []string     // of the member
 
-	// Changes waits for what is recorded of the team, as [teambridge/status/history.Recorder.Changes] does.
+	// Changes waits for new records of the team, as [teambridge/status/history.Recorder.Changes] does.
 	Changes func(ctx context.Context, wait time.Duration) ([]journal.Change, error)
-	// Prompt returns how far a prompt has come; nil: it is a row.
+	// Prompt returns the present state of a prompt; nil: the message is a row.
 	Prompt func(context.Context) (ledger.Delivery, error)
-	// Nobody returns an error if nobody can answer any more.
+	// Nobody returns an error if no agent can answer any more.
 	Nobody func(context.Context, *teams.Config) error
-	// Alone says that nothing else follows the message, so that its inbox is looked at often until it is taken.
+	// Alone means that nothing else follows the message, so its inbox is read often until it is taken.
 	Alone bool
 
-	over        bool      // the prompt had ended when it was looked at last
+	over        bool      // the prompt had ended at the last check
 	transcribed time.Time // when transcripts were last read for the answer
 
-	since, taken time.Time        // the message was taken between these; taken is zero until then
-	said         []journal.Record // by the member; not yet weighed
+	since, taken time.Time        // the message was taken between these times; taken is zero before it is known
+	said         []journal.Record // by the member; to be judged
 
-	begun time.Time // when its model was given the message; zero: not known
-	other bool      // another message may have come to it since
+	begun time.Time // when the model received the message; zero: unknown
+	other bool      // the member may have received another message since
 }
 
-// Again says that the question was asked before, what is known of when the member took it, and what it has said since.
+// Again continues a question that was asked before: with the time when the member took it, and the member's
+// messages since then.
 func (q *Question) Again(taken time.Time, said []journal.Record) {
 	q.taken, q.said, q.other = taken, said, true
 }
 
-// Await waits for the answer. The member's messages and the state of its inbox are in
-// different files, so changes can be seen in any order.
+// Await waits for the answer. The member's messages and its inbox are in different files, so changes can appear
+// in any order.
 func (q *Question) Await(ctx context.Context) (Reply, error) {
 	q.since = q.Start
-	checked := time.Now() // when somebody could answer
+	checked := time.Now() // when Nobody was last called
 	for {
 		wait := recheck
 		if q.taken.IsZero() && q.Alone {
@@ -155,12 +156,12 @@ func (q *Question) Await(ctx context.Context) (Reply, error) {
 	}
 }
 
-// of reports whether a change is a message that has appeared in the team.
+// of reports whether a change is a new message in the team.
 func (q *Question) of(c journal.Change) bool {
 	return c.Kind == journal.Appeared && c.Message.Team == q.Team && c.Message.Root == q.Sender.Team().Root().Path()
 }
 
-// lifecycle is what a message says about the life of a member.
+// lifecycle returns a message's information about the life of a member.
 func lifecycle(m journal.Record) (status.Lifecycle, bool) {
 	e := m.Entry()
 	return status.LifecycleOf(&e)
@@ -192,13 +193,13 @@ func (q *Question) look(ctx context.Context) error {
 		q.since = now
 		return nil
 	}
-	info, _ := os.Stat(q.Inbox.Path()) // nil: it was removed
+	info, _ := os.Stat(q.Inbox.Path()) // nil: the file was removed
 	q.taken, q.State = latest(info, q.since, time.Now()), api.Consumed
 	return nil
 }
 
-// latest is when a message was taken at the latest, which was seen now in a file and not yet then: not later than the file has changed,
-// however late that is seen.
+// latest returns the latest time at which a message can have been taken that is gone now, and was not at the
+// time then. That is the modification time of the file, or else now.
 func latest(file os.FileInfo, then, now time.Time) time.Time {
 	if file != nil {
 		if changed := file.ModTime().Add(fileTime); changed.After(then) && changed.Before(now) {
@@ -208,8 +209,8 @@ func latest(file os.FileInfo, then, now time.Time) time.Time {
 	return now
 }
 
-// overPrompt reports whether a prompt has ended, and had when it was looked at before: its
-// answer, which is recorded with its end, would be known. r is a message of that turn.
+// overPrompt reports whether a prompt has ended, and had ended at the last check. Its answer, which is recorded
+// with its end, would be known by now. r is a message of that turn.
 func (q *Question) overPrompt(ctx context.Context) (r Reply, over bool, err error) {
 	if q.Prompt == nil {
 		return r, false, nil
@@ -226,15 +227,15 @@ func (q *Question) overPrompt(ctx context.Context) (r Reply, over bool, err erro
 	return r, true, noAnswer("the prompt to %s is %s: %s", q.Member, d.State, cmp.Or(d.Reason, "-"))
 }
 
-// early reports whether a report must wait, because the agent's conversation does not yet
-// show when the turn with the message began.
+// early reports whether a report must wait, because the agent's conversation does not yet show when the turn
+// with the message began.
 func (q *Question) early(m journal.Record) bool {
 	known, given := q.begins()
 	return known && given == 0 && time.Since(m.FirstSeen) < recordLag
 }
 
-// begins finds out when the turn with the message began. known says that there is a
-// conversation, and given how many times the message may be in it.
+// begins finds the begin of the turn with the message. known reports whether there is a conversation, and given
+// is the number of places where the message may be in it.
 func (q *Question) begins() (known bool, given int) {
 	if !q.begun.IsZero() {
 		return true, 1
@@ -247,11 +248,10 @@ func (q *Question) begins() (known bool, given int) {
 	return known, len(list)
 }
 
-// transcript returns what the agent said last in the turn with the message, by its
-// transcript, if that turn has been over for a while. On a busy machine the reader of its
-// report can be faster than we are: then the report is gone before it was seen here. A
-// message that the agent sent us in that turn comes first; it may not have been seen either. The error
-// is that the turn has ended without an answer.
+// transcript returns the agent's last text in the turn with the message, from its transcript, if that turn has
+// been over for a while. On a busy machine, the recipient of the report can remove it before it is seen here. A
+// message that the agent sent us in that turn takes precedence, since it may also have been missed. The error
+// says that the turn ended without an answer.
 func (q *Question) transcript(ctx context.Context) (r Reply, ok bool, err error) {
 	if time.Since(q.transcribed) < recordLag {
 		return Reply{}, false, nil
@@ -275,13 +275,13 @@ func (q *Question) transcript(ctx context.Context) (r Reply, ok bool, err error)
 	return Reply{}, false, nil
 }
 
-// saidIn returns what an agent said last in the turn that began at a time, "" if nothing, and when it was completed: the
-// zero time if the turn is not in the conversation, or was not.
+// saidIn returns an agent's last text in the turn that began at a time, or "", and when the turn ended. The
+// time is zero if the turn is not in the conversation, or has not ended.
 func saidIn(conversation iter.Seq2[wire.Envelope, error], begun time.Time) (said string, at time.Time) {
 	var turn *string
 	for e, err := range conversation {
 		if err != nil {
-			return "", time.Time{} // what cannot be read says nothing
+			return "", time.Time{} // an unreadable conversation has no text
 		}
 		switch event := e.Event.(type) {
 		case *wire.TurnStart:
@@ -304,28 +304,26 @@ func saidIn(conversation iter.Seq2[wire.Envelope, error], begun time.Time) (said
 	return "", time.Time{}
 }
 
-// weigh decides whether something the member said is the answer.
+// weigh decides whether a message or report of the member is the answer.
 //
-// Agents take messages between two turns, so a message that is sent after that is the answer.
-// The report of a turn, an idle_notification, is written at about the time when the next message
-// is taken:
+// Agents take messages between two turns, so a message that is sent later is the answer. The report of a turn,
+// an idle_notification, is written at about the time when the next message is taken:
 //
 //   - An agent with nothing to do reports an idle reason, and then reads its inbox, 1 ms later
 //     and every 500 ms.
 //   - An agent that finds a message takes it, and then reports the previous turn without a
 //     reason, up to 60 ms later, or 500 ms on a busy machine.
 //
-// The agent's transcript shows when its model was given the message: after the report of the
-// previous turn (3 to 90 ms), and before that of its own, unless the model answers within 90 ms.
-// Then the report has a reason. If that is not known, as of a question that was asked twice, a
-// report that is dated after the message was taken is of its turn. That is not certain if another
-// message came, too.
+// The agent's transcript shows when its model received the message: after the report of the previous turn (3 to
+// 90 ms), and before the report of its own turn, unless the model answers within 90 ms. Such a report has a
+// reason. If the time is unknown, as for a question that was asked twice, a report that is dated after the
+// message was taken belongs to its turn. This is not certain if another message came, too.
 func (q *Question) weigh(m journal.Record) (r Reply, ok bool, err error) {
 	at, known := m.Time()
 	if !known {
 		at = m.FirstSeen
 	}
-	if at.Before(q.since.Truncate(time.Millisecond)) { // rows have their time in milliseconds
+	if at.Before(q.since.Truncate(time.Millisecond)) { // rows have times in milliseconds
 		return Reply{}, false, nil
 	}
 	r = Reply{Message: m}
@@ -334,7 +332,7 @@ func (q *Question) weigh(m journal.Record) (r Reply, ok bool, err error) {
 		r.Via, r.Text = api.ViaMessage, m.Text
 		r.Certain = known && (at.After(q.taken) || q.taken.Sub(q.since) < startup)
 		return r, m.Inbox == q.From, nil
-	case journal.KindAnswer: // of a headless agent, recorded with the messages that it answers
+	case journal.KindAnswer: // a headless agent's, recorded with the messages that it answers
 		r.Via, r.Text, r.Certain = api.ViaResult, m.Text, true
 		return r, slices.Contains(m.InReplyTo(), q.ID), nil
 	case "idle_notification":
@@ -350,7 +348,7 @@ func (q *Question) weigh(m journal.Record) (r Reply, ok bool, err error) {
 	switch {
 	case told && at.Before(q.begun) && (idle.IdleReason == "" || !after),
 		!told && (idle.IdleReason == "" && !at.After(q.taken.Add(startup)) || idle.Result == "" && !after):
-		return Reply{}, false, nil // of the previous turn
+		return Reply{}, false, nil // it is the previous turn's
 	}
 	switch {
 	case idle.IdleReason == "failed":
@@ -365,13 +363,13 @@ func (q *Question) weigh(m journal.Record) (r Reply, ok bool, err error) {
 	return Reply{}, false, nil
 }
 
-// errNoWord says that the turn with the message ended with a report without an answer.
+// errNoWord means that the report of the turn with the message has no answer.
 var errNoWord = errors.New("no answer in the report")
 
-// unseen returns the message that the member sent us in the turn that has ended. It is in
-// another file than the report, and may not have been recorded yet.
+// unseen returns the member's message to us from the turn that has ended. It is in another file than the
+// report, and may not have been recorded yet.
 func (q *Question) unseen(ctx context.Context) (Reply, error) {
-	box, err := inbox.Open(q.Sender.Team(), q.From, nil) // reading takes no lock
+	box, err := inbox.Open(q.Sender.Team(), q.From, nil) // nil: reading takes no lock
 	if err != nil {
 		return Reply{}, err
 	}
@@ -391,17 +389,17 @@ func (q *Question) unseen(ctx context.Context) (Reply, error) {
 	return Reply{}, noAnswer("%s took the message, and ended its turn without an answer", q.Member)
 }
 
-// What something that a member said means for a question.
+// verdict is the meaning of a member's message or report for a question.
 type verdict int
 
 const (
 	unrelated verdict = iota
-	undecided         // it is to be weighed again
+	undecided         // judge it again later
 	decided           // it ends the question
 )
 
-// answer returns the answer, or why there will be none, if something the member said decides it. A
-// report that the member wrote to us is weighed again until that message is there.
+// answer returns the answer, or the reason why there will be none, if m decides it. A report that mentions a
+// message to us is judged again until that message has arrived.
 func (q *Question) answer(ctx context.Context, m journal.Record) (Reply, verdict, error) {
 	r, ok, err := q.weigh(m)
 	switch {
@@ -418,8 +416,8 @@ func (q *Question) answer(ctx context.Context, m journal.Record) (Reply, verdict
 	return r, decided, err
 }
 
-// first returns what the member said first in its turn: a report, or a message to us from before it,
-// which is in another file, and may not have been recorded yet.
+// first returns the first answer of a turn: the report, or an earlier message to us. The message is in another
+// file, and may not have been recorded yet.
 func (q *Question) first(ctx context.Context, report Reply) Reply {
 	if report.Message.Kind() != "idle_notification" {
 		return report
@@ -434,8 +432,8 @@ func (q *Question) first(ctx context.Context, report Reply) Reply {
 	return report
 }
 
-// wrote reports whether a report says that the member sent us a message in its turn. On a busy
-// machine, agents were seen to report before the message was in the inbox.
+// wrote reports whether a report mentions a message to us in its turn. On a busy machine, agents were seen to
+// report before the message was in the inbox.
 func (q *Question) wrote(report journal.Record) bool {
 	l, ok := lifecycle(report)
 	return ok && l.Member == q.Member && l.WroteTo == q.From

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// commands are the operations that do what commands do. Of commands whose second word says what is done, both words count.
+// commands maps commands to the operations that do the same. A command that needs a second word has both in its
+// key.
 var commands = map[string]string{
 	"members": "GET /v1/teams/{team}/members", "teams": "GET /v1/teams", "sessions": "GET /v1/sessions", "status": "GET /v1/teams/{team}/status",
 	"send": "POST /v1/teams/{team}/members/{member}/messages", "ask": "POST /v1/teams/{team}/members/{member}/ask", "broadcast": "POST /v1/teams/{team}/broadcast",
@@ -23,8 +24,8 @@ var (
 	commandFlag = regexp.MustCompile(`--[a-z]`)
 )
 
-// operations returns a hint of the command line for a program: a command in it is the operation that does the same. What says more of
-// the command line than that is left out.
+// operations translates a hint of the command line for programs: it replaces each command by the operation that
+// does the same, and drops other advice about the command line.
 func operations(hint string) string {
 	if !command.MatchString(hint) {
 		return hint

@@ -41,7 +41,7 @@ func (p *Proxy) Run(ctx context.Context, ready func(api.SignIn) error) (err erro
 		Transport: p.To, ErrorLog: slog.NewLogLogger(silent.Handler(), slog.LevelDebug), ErrorHandler: p.failed,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host = "http", "teambridge"
-			r.Out.Host = r.In.Host // a loopback one, and that of Origin
+			r.Out.Host = r.In.Host // a loopback host, the same as in Origin
 			r.Out.Header.Del("Cookie")
 			r.Out.Header.Del("Authorization")
 		},

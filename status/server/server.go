@@ -1,7 +1,7 @@
 // Package server is the HTTP API of the service. It listens, authenticates clients, decodes requests, calls
-// [service.Service], and encodes answers. All else that a service does is in package service: it records what passes
-// through the inboxes of one Claude directory, sends messages and tracks them until an agent has taken them, and runs
-// the relays of headless agents that were added to it (package relay/fleet).
+// [service.Service], and encodes answers. Package service does the work: it records the inboxes of one Claude
+// directory, sends messages and tracks them until an agent has taken them, and runs the relays of headless
+// agents that were added to it (package relay/fleet).
 //
 //	s, err := server.New(server.Options{Root: root, State: stateDir, Log: log})
 //	err = s.Run(ctx) // until ctx ends
@@ -97,7 +97,7 @@ type Options struct {
 	Listen []string
 
 	ReadOnly bool        // refuse all changes, and run no relays
-	Env      []string    // of the agents, as "NAME=value"; nil: that of this process
+	Env      []string    // of the agents, as "NAME=value"; nil: the environment of this process
 	Version  api.Version // of this program
 	Log      *slog.Logger
 	Lock     lockedfile.Options // all but Dir
@@ -106,23 +106,23 @@ type Options struct {
 	// recorded. They can hold secrets.
 	KeepTranscripts []string
 
-	// As is the name under which sessions of Claude Code list the service, so that their agents can write to the
-	// person first; "": they do not.
+	// As is the name of the service in the lists of sessions of Claude Code, so that their agents can write to
+	// the person first. "": it is not listed.
 	As string
 
-	Alerts service.Alerts // about things that need the person
+	Alerts service.Alerts // about items that need the person
 
-	// DialHub connects to a hub for other machines at an ssh:// address; nil: there is no such hub.
+	// DialHub connects to a hub for other machines at an ssh:// address; nil: such hubs are not supported.
 	DialHub func(ctx context.Context, address string) (net.Conn, error)
 
-	KeepWork time.Duration // how long the work of agents is kept; 0: [KeepWork]
+	KeepWork time.Duration // how long the events of agents are kept; 0: [KeepWork]
 
 	// Page, if not nil, answers GET / and everything below /ui/, for anybody who can
 	// connect: it must not contain secrets. See package page.
 	Page http.Handler
 }
 
-// KeepWork is how long the work of agents is kept by default.
+// KeepWork is how long the events of agents are kept by default.
 const KeepWork = 30 * 24 * time.Hour
 
 // Server is a service. Make it with [New].

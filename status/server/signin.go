@@ -59,7 +59,7 @@ func (c *codes) issue(token string, now time.Time) (code string, until time.Time
 	return code, until
 }
 
-// attach has a file removed together with a code.
+// attach adds a file to a code. The file is removed together with the code.
 func (c *codes) attach(code, token, file string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

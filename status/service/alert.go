@@ -34,7 +34,7 @@ func (s *Service) alert(ctx context.Context, to alert.Destination) {
 		opts.Text = func(ctx context.Context, w api.Attention) string { return text(ctx, s.Local, w) }
 	}
 	if err := to.Check(opts.LookupEnv); err != nil {
-		warn(err) // it may be mended before the first alert
+		warn(err) // a failure may be repaired before the first alert
 	}
 	a, err := alert.Open(opts)
 	for told := false; err != nil; a, err = alert.Open(opts) {

@@ -122,7 +122,7 @@ func (f *follower) share(i *sentRow) {
 // release closes the team of a sender that no message uses. f.mu is held.
 func (f *follower) release(s *mail.Sender) {
 	if !slices.ContainsFunc(f.items, func(o *sentRow) bool { return o.sender == s }) {
-		_ = s.Team().Close() // nothing was written through it
+		_ = s.Team().Close() // it was only read
 	}
 }
 
@@ -339,7 +339,7 @@ func (f *follower) judge(ctx context.Context, i *sentRow, at *mail.Sight, info o
 	return true
 }
 
-// show records which of the messages to one inbox the agent's model has got, by its transcript.
+// show records which of the messages to one inbox the agent's model has received, from its transcript.
 func (f *follower) show(ctx context.Context, items []*sentRow) {
 	open := slices.DeleteFunc(slices.Clone(items), func(i *sentRow) bool { return i.seen })
 	if len(open) == 0 {

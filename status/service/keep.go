@@ -19,8 +19,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// keeper records what the interactive agents of some teams say and do, from their transcripts. It skips headless
-// agents, since their relays record it.
+// keeper records the events of the interactive agents of some teams, from their transcripts. It skips headless
+// agents, since their relays record them.
 type keeper struct {
 	*shared
 	panes *pane.Panes
@@ -82,14 +82,14 @@ func (k *keeper) look(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		if paths := t.Agent(c, m.Name).Transcripts(); !relayed && len(paths) > 0 { // older ones are of earlier sessions
+		if paths := t.Agent(c, m.Name).Transcripts(); !relayed && len(paths) > 0 { // older transcripts are of earlier sessions
 			k.keep(ctx, inbox.Key(k.opts.Root.Path(), c.Instance(), m.Name), paths[0])
 		}
 	}
 	return nil
 }
 
-// lookAtSessions is look for the sessions of Claude Code in no team.
+// lookAtSessions does the work of look for the sessions of Claude Code in no team.
 func (k *keeper) lookAtSessions(ctx context.Context) error {
 	list, err := k.panes.Sessions.List(ctx)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package service is the long-running process of "teambridge serve", without its HTTP API. A [Service] is a
-// [bridge.Local] that also records what passes through the inboxes, tracks sent messages, runs headless agents,
-// types into panes, exchanges messages with other machines, and sends alerts about what needs the person.
+// [bridge.Local] that also records inboxes all the time, tracks sent messages, runs headless agents, types into
+// panes, exchanges messages with other machines, and sends alerts about items that need the person.
 package service
 
 import (
@@ -43,29 +43,29 @@ type Options struct {
 	State    string             // the directory of journal, ledger and locks
 	Lock     lockedfile.Options // all but Dir
 	ReadOnly bool               // run no agents, type into no panes, and join no team again
-	Env      []string           // of the agents, as "NAME=value"; nil: that of this process
+	Env      []string           // of the agents, as "NAME=value"; nil: the environment of this process
 	Tmux     string             // as in [local.Options]
 	As       string             // as in [pane.Options]
 	Log      *slog.Logger
 
 	KeepTranscripts []string      // the teams whose transcripts of interactive agents are recorded
-	KeepWork        time.Duration // how long what agents said and did while they worked is kept
+	KeepWork        time.Duration // how long the events of agents at work are kept
 
-	Alerts Alerts // about things that need the person
+	Alerts Alerts // about items that need the person
 
 	Version    string // of this program, for other machines
 	LinksAlone bool   // carry messages to and from other machines, and nothing else
-	// DialHub connects to a hub at an ssh:// address; nil: there is no such hub.
+	// DialHub connects to a hub at an ssh:// address; nil: such hubs are not supported.
 	DialHub func(ctx context.Context, address string) (net.Conn, error)
 
 	Timing relay.Timing  // of the relays
-	Tick   time.Duration // between two looks at what changes by time alone; 0: 2 s
+	Tick   time.Duration // between two checks for changes without an event; 0: 2 s
 	Gather time.Duration // between two snapshots, at least; 0: 200 ms
 	Behind int64         // as in [attention.Options]
 }
 
-// Service is a [bridge.Local] for one Claude directory with work of its own: while [Service.Run] runs, it records what
-// passes through the inboxes, tracks sent messages, runs relays, and types into panes. A person's messages to the
+// Service is a [bridge.Local] for one Claude directory that also works on its own: while [Service.Run] runs, it
+// records the inboxes, tracks sent messages, runs relays, and types into panes. A person's messages to the
 // agents that it runs become prompts.
 type Service struct {
 	*bridge.Local
@@ -85,7 +85,7 @@ type Service struct {
 	tasks      *taskRecorder
 }
 
-// shared has what all parts of a service use, so that no part depends on the service itself.
+// shared is the common part of all parts of a service, so that no part depends on the service itself.
 type shared struct {
 	opts   Options
 	log    *slog.Logger
@@ -168,7 +168,7 @@ func Open(ctx context.Context, opts Options) (_ *Service, err error) {
 	return s, nil
 }
 
-// here sends what comes from other machines, with the rights of an agent.
+// here sends messages of other machines, with the rights of an agent.
 type here struct{ *bridge.Local }
 
 func (h here) Team(ctx context.Context, team, member string) (*teams.Team, func() error, error) {
@@ -354,7 +354,7 @@ func (s *Service) pump(ctx context.Context, look <-chan struct{}) (moved error) 
 		}
 		if now, err := ledgerVersion(ctx); !failed(err) && now != version {
 			version = now
-			// Signal the parts that read the ledger.
+			// Wake the parts that read the ledger.
 			s.replicator.Poke()
 			signals.Send(s.rejoiner.dirty)
 			s.links.Poke()

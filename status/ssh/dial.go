@@ -110,8 +110,8 @@ type Dialer struct {
 	// applies to all connections but the first: only then is the person sure to be at the terminal.
 	Batch bool
 
-	silence time.Duration                  // of tests; 0: the usual one
-	asks    func(pid int, batch bool) bool // the same: whether ssh asks the person something
+	silence time.Duration                  // for tests; 0: the usual one
+	asks    func(pid int, batch bool) bool // for tests: reports whether ssh prompts the person
 
 	mu     sync.Mutex
 	dialed int

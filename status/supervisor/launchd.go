@@ -90,7 +90,7 @@ func (launchd) text(j Job, command, env []string) (string, error) {
 `, j.mark(), name, words.String(), variables.String(), escape(j.Log)), nil
 }
 
-// start has launchd read the file. If the file has changed, launchd must first unload the old one.
+// start makes launchd read the file. If the file has changed, launchd must first unload the old one.
 func (l launchd) start(ctx context.Context, j Job, _ string, changed bool) error {
 	if state, err := l.state(ctx, j); err == nil && state == "running" && !changed {
 		return nil

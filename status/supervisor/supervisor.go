@@ -1,6 +1,6 @@
-// Package supervisor has the system start the service, or a hub, at login and keep it running: as a user unit of
-// systemd, as a launchd agent on macOS, or as a task of the Task Scheduler on Windows. The last two have never run on a
-// real system: the tests use substitutes for launchctl and schtasks.
+// Package supervisor makes the system start the service, or a hub, at login and keep it running: as a user unit
+// of systemd, as a launchd agent on macOS, or as a task of the Task Scheduler on Windows. The last two have
+// never run on a real system: the tests use substitutes for launchctl and schtasks.
 //
 // github.com/kardianos/service 1.3.0 does not suit. On Windows, it only installs system services, which needs an
 // administrator; they run as another user, without the person's login, files and programs. On macOS, it does not
