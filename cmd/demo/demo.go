@@ -27,16 +27,16 @@ import (
 type Options struct {
 	Print   func(v any, text string) error   // prints v as JSON, or else the text
 	Dim     func(string) string              // makes a text less conspicuous
-	Note    func(format string, args ...any) // tells a person
+	Note    func(format string, args ...any) // prints a note for the person
 	Warn    func(error)
-	Log     io.Writer // gets the warnings of the service
+	Log     io.Writer // receives the warnings of the service
 	Version api.Version
 }
 
 type demonstration struct {
 	Options
 	start  time.Time
-	dir    string // has all files
+	dir    string // of all files
 	claude string // the Claude directory
 	state  string
 	team   *teams.Team
@@ -45,14 +45,14 @@ type demonstration struct {
 	locker *lockedfile.Locker
 	opened []func() error
 	agents []*agent
-	told   int   // how many messages the plain session was given
-	err    error // the first of the output
+	told   int   // messages that the plain session was given
+	err    error // the first error of the output
 }
 
 type step struct {
 	Seconds float64 `json:"seconds"` // since the start
 	Text    string  `json:"text"`
-	*counts         // only in the last
+	*counts         // only in the last step
 }
 
 type counts struct {
@@ -89,7 +89,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := d.play(ctx, func() error { return d.run(ctx) }); err != nil {
 		return err
 	}
-	return d.end() // after the agents, which have locks and temporary files at work
+	return d.end() // after the agents have stopped, since they use locks and temporary files
 }
 
 // begin makes a simulated team in a temporary directory. Its lead is played by another process.
@@ -104,7 +104,7 @@ func begin(ctx context.Context, o Options, agents ...*agent) (_ *demonstration, 
 		}
 	}()
 	d.claude, d.state = filepath.Join(d.dir, "claude"), filepath.Join(d.dir, "state")
-	work := filepath.Join(d.dir, "webshop") // people see this name
+	work := filepath.Join(d.dir, "webshop") // the name is visible
 	if err := os.Mkdir(work, 0o700); err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func begin(ctx context.Context, o Options, agents ...*agent) (_ *demonstration, 
 			return j, err
 		},
 		State: d.state, Locker: d.locker, Dir: work, Warn: d.Warn, Debug: func(string, ...any) {},
-		LookupEnv: func(string) (string, bool) { return "", false }, // no variable leads out of the directory
+		LookupEnv: func(string) (string, bool) { return "", false }, // so nothing outside the directory is used
 	})
 	return d, nil
 }
@@ -165,14 +165,14 @@ func (d *demonstration) play(ctx context.Context, what func() error) error {
 	return err
 }
 
-// agent returns the agent of that name.
+// agent returns the agent with a name.
 func (d *demonstration) agent(name string) *agent {
 	return d.agents[slices.IndexFunc(d.agents, func(a *agent) bool { return a.name == name })]
 }
 
 func toLead() []string { return []string{"plan the release", "and then\ntell everybody"} }
 
-// confirm answers that a message was done.
+// confirm returns the answer that a message was done.
 func confirm(r row) (text, summary string) { return "done: " + r.Text, "answer" }
 
 func (d *demonstration) run(ctx context.Context) (err error) {

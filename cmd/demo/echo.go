@@ -14,23 +14,23 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// version is the Claude Code that the agents say they are.
+// version is the version of Claude Code that the agents report.
 const version = "2.1.332"
 
 // scene is a scripted turn of the playground's lead: it calls tools in order and then says something. The
 // tools do nothing.
 type scene struct {
-	match  string // the texts that hold it; "": all
+	match  string // texts that start it; "": all
 	calls  []call
 	say    string
-	denied string // is said, with the reason, if a call is not allowed
+	denied string // the text after a call that was not allowed; the reason follows
 }
 
 type call struct {
 	tool   string
 	input  object
 	result string
-	rule   string // "", or it asks for permission and offers this rule for the session
+	rule   string // a rule for the session, which its request for permission offers; "": no request
 }
 
 // lead is a headless agent that speaks Claude Code's stream-json. It repeats each message, or plays a scene
@@ -38,15 +38,15 @@ type call struct {
 type lead struct {
 	scenes  []scene
 	session string
-	path    string // of its transcript
+	path    string // of the transcript
 	model   string
 	mode    string // of permissions
-	last    any    // uuid of the last record of its transcript
+	last    any    // uuid of the last record in the transcript
 	in      *bufio.Reader
 	queue   []frame
-	answer  *control // to the question that it asked last
+	answer  *control // to the last question
 	asked   int
-	err     error // the first of its transcript
+	err     error // the first error of the transcript
 }
 
 type frame struct{ id, text string }
@@ -73,7 +73,7 @@ type control struct {
 	} `json:"response"`
 }
 
-// playLead is the process of the lead, until the end of stdin.
+// playLead plays the lead, until the end of stdin.
 func playLead(claude string, scenes []scene) (err error) {
 	if slices.Contains(os.Args, "--version") {
 		fmt.Println(version, "(simulated)")
@@ -153,7 +153,7 @@ func (l *lead) turn(f frame) {
 		"user_message_uuids": []string{f.id}, "uuid": uuid.NewString(),
 	})
 	l.keep("user", f.id, object{"message": saidByUser(f.text)})
-	if !strings.HasPrefix(f.text, "<teammate-message") { // which Claude Code does not echo
+	if !strings.HasPrefix(f.text, "<teammate-message") { // Claude Code does not echo these
 		l.print("user", object{"isReplay": true, "uuid": f.id, "parent_tool_use_id": nil, "timestamp": now(), "message": saidByUser(f.text)})
 	}
 	answer := "ACK: " + f.text
@@ -168,7 +168,7 @@ func (l *lead) turn(f frame) {
 	l.lifecycle(f.id, "completed")
 }
 
-// play calls the tools of a scene, and returns what is said in the end.
+// play calls the tools of a scene, and returns its closing text.
 func (l *lead) play(s scene) string {
 	for _, c := range s.calls {
 		id := "toolu_" + uuid.NewString()
@@ -194,7 +194,7 @@ func (l *lead) play(s scene) string {
 	return s.say
 }
 
-// ask asks whether a tool may be used, and waits for the answer.
+// ask requests permission for a tool, and waits for the answer.
 func (l *lead) ask(c call, id string) (reason string, allowed bool) {
 	l.asked++
 	request := "ask-" + strconv.Itoa(l.asked)
@@ -231,7 +231,7 @@ func (l *lead) lifecycle(frame, state string) {
 
 func (l *lead) print(kind string, line object) {
 	line["type"], line["session_id"] = kind, l.session
-	_, _ = os.Stdout.Write(append(encoded(line), '\n')) // nobody who reads it is no reason to stop
+	_, _ = os.Stdout.Write(append(encoded(line), '\n')) // the lead continues without a reader
 }
 
 // keep appends a record to the transcript.

@@ -22,7 +22,7 @@ import (
 
 // Playground is what [Keep] prints as JSON.
 type Playground struct {
-	Page        string            `json:"page"` // signs in one browser, once, within a minute
+	Page        string            `json:"page"` // signs one browser in, once, within a minute
 	Environment map[string]string `json:"environment"`
 	Commands    []string          `json:"commands"`
 }
@@ -104,7 +104,7 @@ func (d *demonstration) stay(ctx context.Context, ended chan error) error {
 	return errors.Join(err, denyAll(context.WithoutCancel(ctx), c))
 }
 
-// converse sends the first messages, and waits until they are answered and the lead asks.
+// converse sends the first messages, and waits for their answers and for the lead's question.
 func (d *demonstration) converse(ctx context.Context, c *client.Client) error {
 	if _, err := d.local.Join(ctx, d.team.Name(), api.NewJoin{As: api.Guest}); err != nil {
 		return err
@@ -173,7 +173,7 @@ In another terminal:
 `, d.team.Name(), p.Page, export, strings.Join(p.Commands, "\n    ")))
 }
 
-// denyAll denies what agents ask.
+// denyAll denies all open questions of agents.
 func denyAll(ctx context.Context, c *client.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

@@ -15,8 +15,8 @@ import (
 	"teambridge/relay/claude"
 )
 
-// headless starts the lead, a headless agent that never reads its inbox, and its relay, which end
-// ends. recorded gets a value when the ledger has a new event.
+// headless starts the lead, a headless agent that never reads its inbox, and its relay. end ends both. recorded
+// receives a value when the ledger has a new event.
 func (d *demonstration) headless(ctx context.Context) (recorded <-chan struct{}, end func() error, err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -104,7 +104,7 @@ func (d *demonstration) relayed(ctx context.Context, recorded <-chan struct{}, t
 	}
 }
 
-// said counts how often the lead worked on messages.
+// said counts how often the lead has worked on messages.
 func (d *demonstration) said(texts ...string) (n int, err error) {
 	given, err := d.given("*")
 	for _, turn := range given {

@@ -12,7 +12,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// playing is the environment variable of a process that plays an agent. It holds which one, a space, and the Claude directory.
+// playing is the environment variable of a process that plays an agent. Its value is the part, a space, and the
+// Claude directory.
 const playing = "TEAMBRIDGE_DEMO"
 
 // The agents that need a process of their own.
@@ -57,8 +58,8 @@ const stamp = "2006-01-02T15:04:05.000Z"
 
 func now() string { return time.Now().UTC().Format(stamp) }
 
-// thisProcess returns the namespace of this process and when it started, as Claude Code writes them: on Linux "host#pid:[4026531836]"
-// and field 22 of /proc/self/stat, elsewhere the name of the host and nothing.
+// thisProcess returns the namespace of this process and its start time, as Claude Code writes them: on Linux
+// "host#pid:[4026531836]" and field 22 of /proc/self/stat, elsewhere the host's name and nothing.
 func thisProcess() (space, start string, err error) {
 	if space, err = os.Hostname(); err != nil {
 		return "", "", err
@@ -72,7 +73,7 @@ func thisProcess() (space, start string, err error) {
 	return space, start, nil
 }
 
-// transcriptOf is where a session of this process has its transcript.
+// transcriptOf returns the path of a session's transcript. The session is this process's.
 func transcriptOf(claude, session string) (string, error) {
 	dir, err := os.Getwd()
 	if err == nil {
@@ -94,7 +95,7 @@ func appendTo(path string, record object) error {
 	return errors.Join(err, file.Close())
 }
 
-// given returns the texts that models were given, by the transcripts whose names match.
+// given returns the texts that models received, from the transcripts whose names match.
 func (d *demonstration) given(session string) (texts []string, err error) {
 	paths, err := filepath.Glob(filepath.Join(d.claude, "projects", "*", session+".jsonl"))
 	for _, path := range paths {

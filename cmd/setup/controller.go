@@ -35,7 +35,7 @@ func (s controllerStep) look(_ context.Context, st *Step) error {
 var minted = regexp.MustCompile(`\((c_[0-9a-f]+)\)[^\x00]*?\b(qpc_[0-9a-f]{64})\b`)
 
 func (s controllerStep) do(ctx context.Context, st *Step) error {
-	if _, ok := qwen.ControllerOf(s.State, s.Qwen); ok { // it was added since we looked
+	if _, ok := qwen.ControllerOf(s.State, s.Qwen); ok { // it was added after the check
 		return nil
 	}
 	c := qwen.Controller{Home: s.Qwen}
@@ -66,7 +66,7 @@ func (s controllerStep) undo(ctx context.Context, st *Step) error {
 	if !done {
 		return nil
 	}
-	if qwen.HasController(s.Qwen, r.controller()) { // else the person has revoked it
+	if qwen.HasController(s.Qwen, r.controller()) { // otherwise the person has revoked it
 		if _, err := s.run(ctx, st, "sessions", "controllers", "remove", r.controller()); err != nil {
 			return err
 		}

@@ -46,21 +46,21 @@ func resolve(path string) (string, error) {
 	return real, err
 }
 
-// readIfAny reads a file; nil if there is none.
+// readIfAny reads a file, or returns nil if there is none.
 func readIfAny(path string) ([]byte, error) {
 	real, err := resolve(path)
 	if err != nil {
 		return nil, err
 	}
-	data, err := sharedfile.ReadFile(real) // of an empty file it is not nil
+	data, err := sharedfile.ReadFile(real) // not nil for an empty file
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	return data, err
 }
 
-// replace replaces the content old of a file, or removes the file if data is nil, unless another program has
-// changed it in between. The path must not be that of a link.
+// replace replaces the content old of a file by data, or removes the file if data is nil. It fails if another
+// program has changed the file in between. The path must not be a link.
 func replace(path string, old, data []byte) error {
 	now, err := readIfAny(path)
 	switch {
@@ -79,20 +79,20 @@ func replace(path string, old, data []byte) error {
 	return atomicfile.Write(path, data)
 }
 
-// same reports whether two files have the same bytes. nil means no file.
+// same reports whether two contents are equal. nil means no file.
 func same(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
 
-// invalid is the error about a settings file that is not as expected.
+// invalid is the error for a settings file with unexpected content.
 func invalid(path string, err error) error {
 	return fmt.Errorf("%s: %w; nothing was changed: repair the file by hand, and try again", path, err)
 }
 
-// addition changes the content of a settings file, given the record of an earlier call, and returns the new
-// record.
+// addition changes the content of a settings file. was is the record of an earlier call, and the second result
+// is the new record.
 type addition func(data []byte, was []rawjson.Made) ([]byte, []rawjson.Made, error)
 
-// add has a step add something to a settings file. ours says that it was there before in another form, without a record: then
-// it is changed, and remains without one.
+// add makes an addition to a settings file. With ours, an earlier form of the addition is there without a
+// record. It is then changed, and remains without one.
 func (s *Setup) add(st *Step, path string, ours bool, change addition) error {
 	file, err := resolve(path)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Setup) add(st *Step, path string, ours bool, change addition) error {
 	if err != nil {
 		return err
 	}
-	r, done := before.find(st) // with the file to which a link has led before
+	r, done := before.find(st) // recorded for the file that the link led to before
 	others := before.sharing(file, r)
 	if !done && len(others) > 0 {
 		r.Made = others[0].Made
@@ -120,7 +120,7 @@ func (s *Setup) add(st *Step, path string, ours bool, change addition) error {
 	changed := !bytes.Equal(data, text)
 	switch {
 	case !changed && (done || !recorded):
-		return nil // it was there before
+		return nil // the addition was there before
 	case ours && !recorded:
 		st.Changed = true
 		return replace(file, old, data)
@@ -132,7 +132,7 @@ func (s *Setup) add(st *Step, path string, ours bool, change addition) error {
 	r.Made, r.Files[file] = made, path
 	if err = s.begin(all, r); err == nil {
 		all.left(file, old, data)
-		err = s.write(all) // first, since what has no record is not undone
+		err = s.write(all) // the record comes first, since only recorded steps are undone
 	}
 	if err == nil {
 		err = replace(file, old, data)
@@ -140,11 +140,11 @@ func (s *Setup) add(st *Step, path string, ours bool, change addition) error {
 	if err != nil {
 		return errors.Join(err, s.write(before))
 	}
-	st.Changed = changed // else it is for this directory, too, and stays when theirs is undone
+	st.Changed = changed // otherwise it also serves this directory, and stays when the other directory's step is undone
 	return nil
 }
 
-// orEmpty is the content of a settings file, or of an empty one if there is none.
+// orEmpty returns the content of a settings file, or of an empty one if there is none.
 func orEmpty(data []byte) []byte {
 	if data == nil {
 		return []byte("{}\n")
@@ -155,7 +155,7 @@ func orEmpty(data []byte) []byte {
 // removal removes a step's additions from a file with content old, and returns the rest.
 type removal func(file string, old []byte, r record) ([]byte, error)
 
-// edit is the removal that changes the content of a settings file, given what was made in it.
+// edit returns the removal that changes the content of a settings file. made is the record of the addition.
 func edit(change func(data []byte, made []rawjson.Made) ([]byte, error)) removal {
 	return func(file string, old []byte, r record) ([]byte, error) {
 		data, err := change(old, r.Made)
@@ -166,8 +166,9 @@ func edit(change func(data []byte, made []rawjson.Made) ([]byte, error)) removal
 	}
 }
 
-// take undoes what a step has done to files, and to the one to which path leads now, and removes its record. Only a file that does not
-// get its old bytes back is given to remove; without that, it stays as it is.
+// take undoes a step's changes of files, including the file that path leads to now, and removes its record.
+// remove is called only for files that do not get their old bytes back. If remove is nil, such a file stays as
+// it is.
 func (s *Setup) take(st *Step, path string, remove removal) error {
 	all, err := s.records()
 	if err != nil {
@@ -189,7 +190,7 @@ func (s *Setup) take(st *Step, path string, remove removal) error {
 		if err != nil {
 			return err
 		}
-		if old == nil || len(all.sharing(file, r)) > 0 { // they undo it later
+		if old == nil || len(all.sharing(file, r)) > 0 { // undoing the other records will restore it
 			continue
 		}
 		now := old
@@ -212,7 +213,8 @@ func (s *Setup) take(st *Step, path string, remove removal) error {
 	return s.write(all)
 }
 
-// ran records a step, and has do change the files at paths by a program, which runs command later. Claude Code writes them in its own form.
+// ran records a step and calls do, which changes the files at paths by running a program. The program will run
+// command later. Claude Code writes files in its own form.
 func (s *Setup) ran(st *Step, command []string, do func() error, paths ...string) error {
 	all, err := s.records()
 	if err != nil {
@@ -241,7 +243,7 @@ func (s *Setup) ran(st *Step, command []string, do func() error, paths ...string
 			all.Files[file] = kept
 		}
 	}
-	if err := s.write(all); err != nil { // first, since what has no record is not undone
+	if err := s.write(all); err != nil { // the record comes first, since only recorded steps are undone
 		return err
 	}
 	if err := do(); err != nil {

@@ -19,18 +19,18 @@ import (
 // pluginStep installs the plugin in Claude Code.
 type pluginStep struct{ *Setup }
 
-// errElsewhere means that Claude Code has a plugin of this name that we have not installed.
+// errElsewhere means that setup did not install Claude Code's plugin of this name.
 var errElsewhere = errors.New("the plugin teambridge of Claude Code comes from elsewhere")
 
 // installed is the state of the plugin in Claude Code.
 type installed struct {
-	version string // of the plugin; "": none is installed
+	version string // of the plugin; "": not installed
 	enabled bool
-	program string // that it runs
-	listed  bool   // the marketplace is
+	program string // the program that the plugin runs
+	listed  bool   // Claude Code knows the marketplace
 }
 
-// claude runs commands of "claude plugin", up to the first that fails.
+// claude runs commands of "claude plugin" until one fails.
 func (s pluginStep) claude(ctx context.Context, st *Step, commands ...[]string) error {
 	for _, args := range commands {
 		if _, err := s.run(ctx, st, append([]string{"plugin"}, args...)...); err != nil {
@@ -40,7 +40,7 @@ func (s pluginStep) claude(ctx context.Context, st *Step, commands ...[]string) 
 	return nil
 }
 
-// list reads the answer of "claude plugin ARGS --json".
+// list decodes the output of "claude plugin ARGS --json".
 func (s pluginStep) list(ctx context.Context, st *Step, into any, args ...string) error {
 	out, err := s.run(ctx, st, slices.Concat([]string{"plugin"}, args, []string{"--json"})...)
 	if err != nil {
@@ -52,10 +52,10 @@ func (s pluginStep) list(ctx context.Context, st *Step, into any, args ...string
 	return nil
 }
 
-// market is the marketplace that we write. Each of Claude Code's directories has its own.
+// market returns the directory of our marketplace. Each directory of Claude Code has its own.
 func (s pluginStep) market(st *Step) string { return plugin.Dir(s.State, st.Target) }
 
-// installed asks Claude Code what it has. The error can be errElsewhere.
+// installed asks Claude Code for the state of the plugin. The error can be errElsewhere.
 func (s pluginStep) installed(ctx context.Context, st *Step) (is installed, err error) {
 	var markets []struct{ Name, Path, Repo, URL string }
 	if err := s.list(ctx, st, &markets, "marketplace", "list"); err != nil {
@@ -85,7 +85,7 @@ func (s pluginStep) installed(ctx context.Context, st *Step) (is installed, err 
 	return is, nil
 }
 
-// there reports whether Claude Code has the plugin that setup has installed.
+// there reports whether Claude Code has the plugin from setup.
 func (s pluginStep) there(ctx context.Context, st *Step) bool {
 	is, err := s.installed(ctx, st)
 	return err == nil && is.version != ""
@@ -94,7 +94,7 @@ func (s pluginStep) there(ctx context.Context, st *Step) bool {
 func (s pluginStep) look(ctx context.Context, st *Step) error {
 	data, err := readIfAny(s.settings())
 	if err == nil && data != nil {
-		if err = json.Unmarshal(bytes.TrimPrefix(data, mark), &map[string]any{}); err != nil { // Claude Code would write another one
+		if err = json.Unmarshal(bytes.TrimPrefix(data, mark), &map[string]any{}); err != nil { // Claude Code would replace an invalid file
 			err = invalid(s.settings(), err)
 		}
 	}
@@ -125,7 +125,7 @@ func (s pluginStep) look(ctx context.Context, st *Step) error {
 	return nil
 }
 
-// missing are the commands that have Claude Code use the plugin.
+// missing returns the commands after which Claude Code uses the plugin.
 func (s pluginStep) missing(st *Step, is installed) [][]string {
 	commands := [][]string{{"marketplace", "add", s.market(st)}}
 	if is.version == "" {
@@ -160,7 +160,7 @@ func (s pluginStep) do(ctx context.Context, st *Step) error {
 		}
 		return s.claude(ctx, st, commands...)
 	}
-	if is.version != "" { // if setup has not installed that, it is not undone
+	if is.version != "" { // a marketplace that setup did not add is not undone
 		return install()
 	}
 	plugins := filepath.Join(st.Target, "plugins")
@@ -168,7 +168,7 @@ func (s pluginStep) do(ctx context.Context, st *Step) error {
 		filepath.Join(plugins, "installed_plugins.json"), filepath.Join(plugins, "known_marketplaces.json"))
 }
 
-// undo removes the plugin and all that was made for it.
+// undo removes the plugin and its files.
 func (s pluginStep) undo(ctx context.Context, st *Step) error {
 	is, err := s.installed(ctx, st)
 	if err != nil {
@@ -198,8 +198,8 @@ func (s pluginStep) undo(ctx context.Context, st *Step) error {
 	return nil
 }
 
-// enableOthers turns the plugin of other directories on again whose settings are the same file, by a link: what says there that it
-// is on has just gone.
+// enableOthers enables the plugin again for other directories that share the settings file by a link, since
+// undo has just disabled it there.
 func (s pluginStep) enableOthers(ctx context.Context, st *Step) (err error) {
 	all, err := s.records()
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"teambridge/relay/wake"
 )
 
-// switchStep is a permission of the person that is a file of ours.
+// switchStep is a permission that the person gives, kept as a file in the state directory.
 type switchStep struct{ *Setup }
 
-// switches are the steps that turn something on in the state directory, by their names.
+// switches are the steps that switch something on by a file in the state directory, by name.
 var switches = map[string]struct {
 	isOn            func(state string) bool
 	turn            func(state string, on bool) error

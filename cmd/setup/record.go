@@ -19,34 +19,34 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// records are what setup has done, and the files that it has changed, to undo it.
+// records are the steps that setup has done and the files that it has changed, for undoing them.
 type records struct {
-	Steps []record        `json:"steps"`           // in the order in which they were done
-	Files map[string]kept `json:"files,omitempty"` // by their paths, which are not those of links
+	Steps []record        `json:"steps"`           // in the order of execution
+	Files map[string]kept `json:"files,omitempty"` // by real path
 }
 
-// record is a step that was done.
+// record is a completed step.
 type record struct {
 	Step    string            `json:"step"`
 	Target  string            `json:"target"`            // see [Step]
-	Files   map[string]string `json:"files,omitempty"`   // that it has changed, and the path of each by which it was found, perhaps a link
-	Made    []rawjson.Made    `json:"made,omitempty"`    // in the file, besides what it has added
-	Command []string          `json:"command,omitempty"` // that the program runs
+	Files   map[string]string `json:"files,omitempty"`   // changed files, each with the path by which it was found, perhaps a link
+	Made    []rawjson.Made    `json:"made,omitempty"`    // structure added to the file besides the entry itself
+	Command []string          `json:"command,omitempty"` // the command that the program runs
 }
 
-// kept is what is known of a file that steps have changed. There is a copy of it as it was before all of them.
+// kept is the state of a file that steps have changed. A copy of its original content is kept.
 type kept struct {
 	Existed   bool   `json:"existed,omitempty"`
-	Sum       string `json:"sum,omitempty"`       // of the file as the last step has left it; "": somebody else may have changed it before
+	Sum       string `json:"sum,omitempty"`       // of the content after the last step; "": another program may have changed the file before
 	Rewritten bool   `json:"rewritten,omitempty"` // a program has written it in its own form
-	Directory bool   `json:"directory,omitempty"` // that of the file was made for it
+	Directory bool   `json:"directory,omitempty"` // the file's directory was created for it
 }
 
 func (s *Setup) doneFile() string { return stophook.DoneFile(s.State) }
 
 func (s *Setup) dir() string { return filepath.Dir(s.doneFile()) }
 
-// copyOf is where the copy is of a file as it was.
+// copyOf returns the path of the copy of a file's original content.
 func (s *Setup) copyOf(file string) string {
 	return filepath.Join(s.dir(), sum([]byte(file))[:16]+"-"+filepath.Base(file))
 }
@@ -56,7 +56,7 @@ func sum(data []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-// records returns what was done.
+// records reads the records.
 func (s *Setup) records() (*records, error) {
 	all := &records{Files: map[string]kept{}}
 	data, err := os.ReadFile(s.doneFile())
@@ -72,7 +72,7 @@ func (s *Setup) records() (*records, error) {
 	return all, nil
 }
 
-// find returns the record of a step, and a new one if it was not done.
+// find returns the record of a step, or a new one.
 func (all *records) find(st *Step) (r record, done bool) {
 	r = record{Step: st.Name, Target: st.Target, Files: map[string]string{}}
 	files := r.Files
@@ -87,7 +87,7 @@ func (all *records) find(st *Step) (r record, done bool) {
 // of reports whether two records belong to the same step.
 func (r record) of(o record) bool { return r.Step == o.Step && r.Target == o.Target }
 
-// users returns the records of other steps than that of r that use a file, which the paths by which they found it lead to.
+// users returns the records of steps other than r's that use a file: the recorded paths lead to it now.
 func (all *records) users(file string, r record) (users []record) {
 	for _, o := range all.Steps {
 		if path, ok := o.Files[file]; ok && !o.of(r) {
@@ -99,7 +99,7 @@ func (all *records) users(file string, r record) (users []record) {
 	return users
 }
 
-// sharing returns those of users that have done the same step: two directories can have the same settings, by a link.
+// sharing returns the records in users of the same step: two directories can share a settings file by a link.
 func (all *records) sharing(file string, r record) []record {
 	return slices.DeleteFunc(all.users(file, r), func(o record) bool { return o.Step != r.Step })
 }
@@ -127,7 +127,7 @@ func (s *Setup) begin(all *records, r record) error {
 	return nil
 }
 
-// left says in the records how a step has left a file, which was old before.
+// left records the content of a file after a step. old is the content before the step.
 func (all *records) left(file string, old, data []byte) {
 	if kept, ok := all.Files[file]; ok {
 		if kept.Sum == sum(old) {
@@ -139,7 +139,7 @@ func (all *records) left(file string, old, data []byte) {
 	}
 }
 
-// write writes the records, without files that no step uses any more. Of those there are no copies then.
+// write writes the records, without the files that no step uses any more. It removes the copies of these files.
 func (s *Setup) write(all *records) error {
 	maps.DeleteFunc(all.Files, func(file string, k kept) bool {
 		unused := !slices.ContainsFunc(all.Steps, func(r record) bool { return r.Files[file] != "" })
@@ -175,9 +175,10 @@ func (s *Setup) write(all *records) error {
 	return err
 }
 
-// restored returns what a file is to be, given its content: what it was before all of our steps, if no other step than that of r uses
-// it, and the content is as the last step has left it, or says the same as before in the form in which a program writes it, or has
-// nothing in it in a file that was made. There is no file if that is nil. Otherwise it returns the content.
+// restored returns the content for a file when r is undone, or nil for no file. now is the present content. It
+// is the original content if no step other than r's uses the file, and now either is the content after the last
+// step, equals the original in the form in which a program writes it, or is empty in a file that setup created.
+// Otherwise it is now.
 func (s *Setup) restored(all *records, r record, file string, now []byte) ([]byte, error) {
 	kept, known := all.Files[file]
 	if !known || now == nil || len(all.users(file, r)) > 0 {
@@ -187,7 +188,7 @@ func (s *Setup) restored(all *records, r record, file string, now []byte) ([]byt
 	if kept.Existed {
 		var err error
 		if before, err = os.ReadFile(s.copyOf(file)); errors.Is(err, fs.ErrNotExist) {
-			return now, nil // somebody has removed the copy
+			return now, nil // the copy is gone
 		} else if err != nil {
 			return nil, err
 		}
@@ -198,10 +199,11 @@ func (s *Setup) restored(all *records, r record, file string, now []byte) ([]byt
 	return now, nil
 }
 
-// mark is what a text in UTF-8 can begin with.
+// mark is an optional prefix of UTF-8 texts.
 var mark = []byte("\xef\xbb\xbf")
 
-// alike reports whether two objects say the same, but for empty objects and a version that the first one does not have.
+// alike reports whether two objects are equal, apart from empty objects, and a version that only the second one
+// has.
 func alike(before, now []byte) bool {
 	before, now = bytes.TrimPrefix(before, mark), bytes.TrimPrefix(now, mark)
 	var a, b map[string]any

@@ -5,12 +5,13 @@ import (
 	"errors"
 )
 
-// serviceStep has the system run the service.
+// serviceStep makes the system run the service.
 type serviceStep struct{ *Setup }
 
-// System is what runs the service from login on: systemd, launchd or the Task Scheduler.
+// System runs the service from login on: systemd, launchd or the Task Scheduler.
 type System interface {
-	// Installed reports whether there is the file that describes the service to it. One that somebody else has written is an error.
+	// Installed reports whether the file that describes the service exists. It fails if teambridge did not
+	// write the file.
 	Installed() (bool, error)
 	File() string
 	Install(context.Context) (changed bool, err error)

@@ -17,7 +17,7 @@ type teamsStep struct{ *Setup }
 // hooksStep puts our hooks into a settings file of Claude Code.
 type hooksStep struct{ *Setup }
 
-// variable is where the variable is in the settings that turns teams on, and enabled the value that we give it.
+// variable is the path in the settings of the variable that turns teams on, and enabled is the value to set.
 var variable = []string{"env", teams.EnableVariable}
 
 const enabled = `"1"`
@@ -39,7 +39,7 @@ func valueOf(data []byte) (value string, ok bool, err error) {
 	return string(raw), true, nil
 }
 
-// addVariable adds the variable, unless there is one.
+// addVariable adds the variable if it is missing.
 func addVariable(data []byte, was []rawjson.Made) ([]byte, []rawjson.Made, error) {
 	if _, ok, err := valueOf(data); ok || err != nil {
 		return data, was, err
@@ -48,7 +48,7 @@ func addVariable(data []byte, was []rawjson.Made) ([]byte, []rawjson.Made, error
 	return data, []rawjson.Made{made}, err
 }
 
-// removeVariable removes it. One with another value is somebody else's.
+// removeVariable removes the variable if it has our value.
 func removeVariable(data []byte, made []rawjson.Made) ([]byte, error) {
 	spans, err := rawjson.Follow(data, variable...)
 	if err != nil || len(spans) <= len(variable) || string(spans[len(variable)].Of(data)) != enabled || len(made) == 0 {
@@ -84,7 +84,8 @@ func (s teamsStep) look(_ context.Context, st *Step) error {
 	return nil
 }
 
-// shares returns what a setup of other directories has done to a file, unless one of this directory has done it, too.
+// shares returns the records of the same step for other directories that share the file, unless this directory
+// has a record, too.
 func (s *Setup) shares(st *Step, path string) ([]record, error) {
 	all, err := s.records()
 	if err != nil {
@@ -106,7 +107,7 @@ func (s teamsStep) undo(_ context.Context, st *Step) error {
 	return s.take(st, s.settings(), edit(removeVariable))
 }
 
-// file is the settings file of a step of Claude Code: that of all projects, or the one that is its target.
+// file returns the settings file of a step of Claude Code: the file for all projects, or the step's target.
 func (s *Setup) file(st *Step) string {
 	if st.Target == s.Root {
 		return s.settings()

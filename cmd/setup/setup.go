@@ -1,12 +1,12 @@
-// Package setup gives the programs of agents on a machine what they need for teambridge, and takes it away again.
+// Package setup equips the programs of agents on a machine for teambridge, and undoes that.
 //
-// Claude Code gets the plugin, and the variable in its settings that turns agent teams on, or the hooks alone. Codex and Qwen Code get
-// the tools, by their own commands. Of OpenCode it only says what works.
+// Claude Code gets the plugin, or only the hooks, and the variable in its settings that turns agent teams on.
+// Codex and Qwen Code get the tools, by their own commands. OpenCode needs nothing.
 //
-// Each step is looked at, and done, by itself: see [Setup.Look] and [Setup.Do]. What was done is recorded in the folder setup of
-// the state directory, with a copy of each file as it was before the first step that changes it, and only that is undone: see
-// [Setup.Made]. A file that nobody has changed since gets its old bytes back, whatever the order in which steps
-// are undone. Otherwise our own entry is removed from it.
+// Each step can be examined and done separately: see [Setup.Look] and [Setup.Do]. The folder setup of the state
+// directory records the steps that were done, with a copy of each file from before its first change. Only these
+// steps are undone: see [Setup.Made]. A file that was not changed since gets its old bytes back, in whatever
+// order the steps are undone. From other files, our entry is removed.
 package setup
 
 import (
@@ -25,19 +25,19 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Setup is a machine, for one user.
+// Setup configures the setup of one user on one machine.
 type Setup struct {
-	Root    string   // Claude Code's directory, which need not exist
-	Named   bool     // Root is not the one that Claude Code and Program find by themselves
-	Codex   string   // Codex's directory, which need not exist
+	Root    string   // Claude Code's directory; it may be missing
+	Named   bool     // Root is not the default of Claude Code and Program
+	Codex   string   // Codex's directory; it may be missing
 	Qwen    string   // Qwen Code's
-	State   string   // ours
-	Program string   // teambridge, by its absolute path
-	Flags   []string // of Program, in whatever Claude directory it runs
-	Path    string   // as $PATH: where programs are looked for
-	File    string   // the settings file for the hooks, by its absolute path; "": that of all projects
+	State   string   // our state directory
+	Program string   // absolute path of teambridge
+	Flags   []string // flags of Program for every Claude directory
+	Path    string   // in the form of $PATH: the directories of programs
+	File    string   // absolute path of the settings file for the hooks; "": the file for all projects
 	Unasked bool     // the waiting hook is for sessions with a socket, too
-	System  System   // that runs the service; nil: there is none
+	System  System   // runs the service; nil: there is none
 }
 
 // The programs.
@@ -47,63 +47,64 @@ const (
 	OpenCode = "opencode"
 	Qwen     = "qwen"
 
-	Teambridge = "teambridge" // whose service is a step
+	Teambridge = "teambridge" // its service is a step
 )
 
 // The steps.
 const (
-	Plugin  = "plugin"      // of Claude Code
-	Teams   = "teams"       // turned on in Claude Code
-	Hooks   = stophook.Step // in a settings file of Claude Code: the plugin has them, too
-	Asks    = "questions"   // what sessions ask at their terminals can be answered from elsewhere
-	Respawn = "respawn"     // a message starts a session again that was stopped in the background
+	Plugin  = "plugin"      // in Claude Code
+	Teams   = "teams"       // in Claude Code
+	Hooks   = stophook.Step // in a settings file of Claude Code, without the plugin, which also has them
+	Asks    = "questions"   // sessions' questions at terminals can be answered elsewhere
+	Respawn = "respawn"     // a message restarts a session that was stopped in the background
 	Tools   = "tools"       // of "teambridge mcp", in Codex and Qwen Code
-	Rights  = "rights"      // what the person sends to Qwen Code counts as theirs
+	Rights  = "rights"      // the person's messages to Qwen Code have the person's authority
 	Serve   = "service"     // the system runs it from login on
-	Run     = "run"         // nothing is set up: "teambridge run" runs it
+	Run     = "run"         // "teambridge run" needs no setup
 )
 
-// State is how a step stands.
+// State is the state of a step.
 type State string
 
 // The states.
 const (
 	Done     State = "done"
 	Missing  State = "missing"
-	Declined State = "declined" // it is missing, or still there, because the person said so
-	Other    State = "other"    // somebody else has set it up in another way, or there is nothing to set up
+	Declined State = "declined" // missing, or still there, since the person declined the step
+	Other    State = "other"    // set up in another way by another program, or nothing to set up
 	Failed   State = "failed"
 )
 
-// Step is something that a program needs.
+// Step is one change that a program needs.
 type Step struct {
 	Program string `json:"program"`
-	Path    string `json:"path"` // of the program; "": it is not in $PATH
+	Path    string `json:"path"` // of the program; "": not in $PATH
 	Name    string `json:"step"`
 	State   State  `json:"state"`
 	Detail  string `json:"detail"`
 	Changed bool   `json:"changed"`
 
-	// Target is where it is done: the directory of the program, or the settings file of hooks that are not those of all projects.
+	// Target is the place of the change: the program's directory, or a settings file for hooks that are not for
+	// all projects.
 	Target string `json:"-"`
 
-	// Grants says that it gives teambridge rights of the person, who should agree to it alone.
+	// Grants means that the step gives teambridge rights of the person, who must agree to it separately.
 	Grants bool `json:"-"`
-	// Plan is what [Setup.Do] would do, as an order; "": nothing.
+	// Plan describes what [Setup.Do] would do, as an order; "": nothing.
 	Plan string `json:"-"`
 
 	kind *kind
 	undo bool
 }
 
-// action finds out how a step stands, and does and undoes it.
+// action examines, does and undoes a step.
 type action interface {
 	look(context.Context, *Step) error
 	do(context.Context, *Step) error
 	undo(context.Context, *Step) error
 }
 
-// lasting is an action whose effect can be told from that of others without a record of it.
+// lasting is an action whose effect can be recognized without a record.
 type lasting interface {
 	there(context.Context, *Step) bool
 }
@@ -111,10 +112,10 @@ type lasting interface {
 // kind is a row of the table of steps.
 type kind struct {
 	program, name string
-	named         bool // it is done only if it is named, and needs no program
+	named         bool // done only on request, and needs no program
 	grants        bool
 	action        func(*Setup) action
-	undoes        string // the plan to undo it: FILE is its settings file, and ID the controller
+	undoes        string // the plan for undoing it; FILE stands for its settings file, and ID for the controller
 }
 
 var kinds = []kind{
@@ -139,15 +140,16 @@ var kinds = []kind{
 		undoes: "revoke the controller ID"},
 }
 
-// Programs are those that are looked for, in the order of their steps.
+// Programs returns the programs that Look looks for, in the order of their steps.
 func Programs() []string { return []string{Claude, Codex, OpenCode, Qwen} }
 
-// Names are what steps can be chosen by: the names of programs and of steps.
+// Names returns the names that select steps: names of programs and of steps.
 func Names() []string {
 	return append(Programs(), Plugin, Teams, Hooks, Asks, Respawn, Tools, Rights, Serve)
 }
 
-// chosen reports whether a step is one of those with these names; without names, all are that are not done by their name alone.
+// chosen reports whether names select a step. Without names, all steps are selected that are not on request
+// only.
 func (k *kind) chosen(names []string) bool {
 	return slices.Contains(names, k.name) || !k.named && (len(names) == 0 || slices.Contains(names, k.program))
 }
@@ -155,7 +157,7 @@ func (k *kind) chosen(names []string) bool {
 // step returns the step of a kind.
 func (s *Setup) step(k *kind) *Step {
 	st := &Step{Program: k.program, Name: k.name, Target: s.Root, Grants: k.grants, kind: k}
-	st.Path, _ = shell.LookPath(s.Path, k.program) // "" if it is not there
+	st.Path, _ = shell.LookPath(s.Path, k.program) // "": not found
 	switch {
 	case k.program == Codex:
 		st.Target = s.Codex
@@ -167,7 +169,8 @@ func (s *Setup) step(k *kind) *Step {
 	return st
 }
 
-// Look returns how the steps of the programs in $PATH stand, or those of [Names] alone. It changes nothing.
+// Look returns the states of the steps of the programs in $PATH, or of the steps that names select (see
+// [Names]). It changes nothing.
 func (s *Setup) Look(ctx context.Context, names ...string) (list []*Step) {
 	for i := range kinds {
 		if st := s.step(&kinds[i]); st.kind.chosen(names) && (st.Path != "" || st.kind.named) {
@@ -178,8 +181,9 @@ func (s *Setup) Look(ctx context.Context, names ...string) (list []*Step) {
 	return list
 }
 
-// Made returns the steps that [Setup.Do] has done, or those of [Names] alone, to be undone in this order: the last one comes first.
-// Of steps that are named, it also returns those without a record, if their effect can be told from that of others.
+// Made returns the steps that [Setup.Do] has done, or only those that names select, in the order for undoing:
+// the last one comes first. For selected steps, it also returns those without a record whose effect can be
+// recognized.
 func (s *Setup) Made(ctx context.Context, names ...string) (list []*Step, err error) {
 	all, err := s.records()
 	if err != nil {
@@ -195,7 +199,7 @@ func (s *Setup) Made(ctx context.Context, names ...string) (list []*Step, err er
 		for i := range kinds {
 			st := s.step(&kinds[i])
 			if len(names) == 0 && r.Step == Hooks && slices.Contains(slices.Collect(maps.Values(r.Files)), r.Target) {
-				st.Target = r.Target // those of a project
+				st.Target = r.Target // the settings file of a project
 			}
 			if r.Step == st.Name && r.Target == st.Target && (len(names) == 0 || st.kind.chosen(names)) {
 				undo(st, r)
@@ -215,7 +219,7 @@ func (s *Setup) Made(ctx context.Context, names ...string) (list []*Step, err er
 	return list, nil
 }
 
-// Do does what the step plans, and says in the step what became of it.
+// Do does what the step plans, and sets the step's new state.
 func (s *Setup) Do(ctx context.Context, st *Step) {
 	release, err := lockedfile.HoldWithin(ctx, time.Minute, filepath.Join(s.State, "locks"), "setup")
 	if err == nil {
@@ -226,7 +230,7 @@ func (s *Setup) Do(ctx context.Context, st *Step) {
 	}
 }
 
-// do does a step, or undoes it. What is recorded of one that fails is undone, unless it was done before.
+// do does a step, or undoes it. If a step fails, it undoes what was recorded, unless the step was done before.
 func (s *Setup) do(ctx context.Context, st *Step) error {
 	all, err := s.records()
 	if err != nil {
@@ -238,7 +242,7 @@ func (s *Setup) do(ctx context.Context, st *Step) error {
 		do = action.undo
 	}
 	if err = do(ctx, st); err == nil {
-		if st.State, st.Detail = Missing, st.Plan; st.Path != "" || st.kind.named { // else it cannot be asked
+		if st.State, st.Detail = Missing, st.Plan; st.Path != "" || st.kind.named { // otherwise there is no program to ask
 			s.look(ctx, st)
 		}
 		if st.undo || st.State != Missing {
@@ -261,7 +265,7 @@ func (s *Setup) do(ctx context.Context, st *Step) error {
 	return err
 }
 
-// fail says in the step that it has failed.
+// fail sets the step's state after a failure.
 func (st *Step) fail(err error) {
 	st.State, st.Detail, st.Plan = Failed, err.Error(), ""
 	switch {
@@ -272,17 +276,17 @@ func (st *Step) fail(err error) {
 	}
 }
 
-// Decline says in the step that the person does not want it.
+// Decline sets the step's state after the person declined it.
 func (st *Step) Decline() { st.State, st.Detail, st.Plan = Declined, "declined: "+st.Plan, "" }
 
-// look fills in how a step stands.
+// look examines the state of a step.
 func (s *Setup) look(ctx context.Context, st *Step) {
 	if err := st.kind.action(s).look(ctx, st); err != nil {
 		st.fail(err)
 	}
 }
 
-// runStep is nothing: "teambridge run" runs the program.
+// runStep has no effect: "teambridge run" needs no setup.
 type runStep struct{}
 
 func (runStep) look(_ context.Context, st *Step) error {

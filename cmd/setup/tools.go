@@ -19,19 +19,19 @@ import (
 // toolsStep adds the tools to Codex or Qwen Code.
 type toolsStep struct{ *Setup }
 
-// commandTime is how long a command of a program may take.
+// commandTime limits a program's command.
 const commandTime = 2 * time.Minute
 
-// agents are the programs that get the tools, by their own commands.
+// agents are the programs that get the tools by their own commands.
 var agents = map[string]struct {
 	title, config string   // config is the file that names the MCP servers
-	add, remove   []string // its arguments, which the command of the server follows
+	add, remove   []string // arguments; the command of the server follows
 }{
 	Codex: {"Codex", "config.toml", []string{"mcp", "add", "teambridge", "--"}, []string{"mcp", "remove", "teambridge"}},
 	Qwen:  {"Qwen Code", settingsFile, []string{"mcp", "add", "--scope", "user", "teambridge"}, []string{"mcp", "remove", "--scope", "user", "teambridge"}},
 }
 
-// config is the file that names the MCP servers of the program of a step.
+// config returns the file with the MCP servers of a step's program.
 func (st *Step) config() string { return filepath.Join(st.Target, agents[st.Program].config) }
 
 // entry is an MCP server, as "codex mcp list --json" prints it.
@@ -45,12 +45,12 @@ type entry struct {
 	}
 }
 
-// runs is what an entry runs.
+// runs returns the command of an entry.
 func (e *entry) runs() []string {
 	return append([]string{cmp.Or(e.Transport.Command, e.Transport.URL)}, e.Transport.Args...)
 }
 
-// quoted is a command as a shell reads it.
+// quoted formats a command for a shell.
 func quoted(command []string) string {
 	var words []string
 	for _, w := range command {
@@ -59,7 +59,8 @@ func quoted(command []string) string {
 	return strings.Join(words, " ")
 }
 
-// command is what a program is to run. It does not have the environment of sessions of Claude Code, which have their own directory.
+// command returns the command of the MCP server. The server does not get the environment of Claude Code's
+// sessions, so the command names a Claude directory that is not the default.
 func (s *Setup) command() []string {
 	command := append([]string{s.Program, "mcp"}, s.Flags...)
 	if s.Named {
@@ -68,7 +69,7 @@ func (s *Setup) command() []string {
 	return command
 }
 
-// run runs the program of a step in its directory, and returns what it prints.
+// run runs a step's program in the step's directory, and returns its output.
 func (s *Setup) run(ctx context.Context, st *Step, args ...string) ([]byte, error) {
 	if st.Path == "" {
 		return nil, fmt.Errorf("%s is not in $PATH, and is needed to undo this: install it, and try again", st.Program)
@@ -81,7 +82,7 @@ func (s *Setup) run(ctx context.Context, st *Step, args ...string) ([]byte, erro
 		cmd.Env = append(cmd.Env, "CLAUDE_CONFIG_DIR="+st.Target)
 	}
 	if _, err := os.Stat(st.Target); err == nil {
-		cmd.Dir = st.Target // a project can have settings of its own
+		cmd.Dir = st.Target // a project can have its own settings
 	}
 	cmd.WaitDelay = time.Second
 	var said bytes.Buffer
@@ -97,9 +98,9 @@ func (s *Setup) run(ctx context.Context, st *Step, args ...string) ([]byte, erro
 	return out, nil
 }
 
-// entry returns our entry in a program; nil if there is none.
+// entry returns our entry in a program, or nil if there is none.
 func (s toolsStep) entry(ctx context.Context, st *Step) (*entry, error) {
-	if st.Program == Qwen { // its command starts the servers
+	if st.Program == Qwen { // its own command would start the servers
 		return s.qwenEntry()
 	}
 	out, err := s.run(ctx, st, "mcp", "list", "--json")
@@ -116,7 +117,7 @@ func (s toolsStep) entry(ctx context.Context, st *Step) (*entry, error) {
 	return nil, nil
 }
 
-// qwenEntry is entry for Qwen Code.
+// qwenEntry returns our entry in Qwen Code.
 func (s toolsStep) qwenEntry() (*entry, error) {
 	path := filepath.Join(s.Qwen, settingsFile)
 	data, err := readIfAny(path)
@@ -169,7 +170,7 @@ func (s toolsStep) look(ctx context.Context, st *Step) error {
 }
 
 func (s toolsStep) do(ctx context.Context, st *Step) error {
-	if e, err := s.entry(ctx, st); err != nil || e != nil { // it was added since we looked
+	if e, err := s.entry(ctx, st); err != nil || e != nil { // it was added after the check
 		return err
 	}
 	st.Changed = true
@@ -182,7 +183,7 @@ func (s toolsStep) do(ctx context.Context, st *Step) error {
 func (s toolsStep) undo(ctx context.Context, st *Step) error {
 	return s.take(st, st.config(), func(file string, old []byte, r record) ([]byte, error) {
 		e, err := s.entry(ctx, st)
-		if err == nil && e != nil && slices.Equal(e.runs(), r.Command) { // else somebody has replaced it
+		if err == nil && e != nil && slices.Equal(e.runs(), r.Command) { // otherwise another program has replaced it
 			_, err = s.run(ctx, st, agents[st.Program].remove...)
 		}
 		if err != nil {

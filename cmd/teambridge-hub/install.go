@@ -93,7 +93,7 @@ func (a *app) install(ctx context.Context, o runOptions, start bool) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(a.dir, 0o700); err != nil { // systemd opens nothing that is not there
+	if err := os.MkdirAll(a.dir, 0o700); err != nil { // systemd needs an existing directory
 		return err
 	}
 	i, err := u.Install(ctx, text, start)
@@ -129,7 +129,7 @@ func (a *app) uninstall(ctx context.Context) error {
 	return nil
 }
 
-// unit is the unit of the person.
+// unit returns the user unit of the hub.
 func (a *app) unit() (supervisor.Job, error) {
 	return supervisor.Hub(a.dir, os.LookupEnv, os.UserHomeDir)
 }

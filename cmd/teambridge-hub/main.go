@@ -1,5 +1,5 @@
-// Command teambridge-hub is a meeting point for teambridge on several machines.
-// "teambridge-hub --help" tells how.
+// Command teambridge-hub keeps messages between machines until they are taken. "teambridge-hub --help" explains
+// it.
 package main
 
 import (

@@ -131,9 +131,9 @@ func (a *app) dialStdio(ctx context.Context) error {
 	if _, err := io.WriteString(a.stdout, ssh.Greeting); err != nil {
 		return err
 	}
-	go func() { // as long as the process
+	go func() { // ends with the process
 		io.Copy(conn, a.stdin)
-		conn.Close() // a client that is gone waits for nothing
+		conn.Close() // a client that is gone needs no more output
 	}()
 	if _, err = io.Copy(a.stdout, conn); errors.Is(err, net.ErrClosed) {
 		return nil

@@ -1,5 +1,5 @@
-// Command teambridge-probe measures whether Claude Code does what teambridge relies on.
-// "teambridge-probe --help" tells how.
+// Command teambridge-probe measures whether Claude Code does what teambridge relies on. "teambridge-probe
+// --help" explains it.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"teambridge/teams"
 )
 
-// quiet is how long a probe waits for what should not come; 0: the default. For tests.
+// quiet is how long a probe waits for events that must not happen; 0: the default. Tests set it.
 var quiet time.Duration
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -57,7 +57,7 @@ func run(args []string) int {
 	return api.ExitError
 }
 
-// newCommand is the command line; status is what the program ends with if there is no error.
+// newCommand returns the command line. It sets status to the exit status of a run without an error.
 func newCommand(status *int) *cobra.Command {
 	asJSON, state := false, ""
 	cmd := &cobra.Command{
@@ -125,14 +125,14 @@ program; 130 interrupted: what it had started has ended.`,
 	return cmd
 }
 
-// measure measures a program, and what has changed once more. It returns how it was started.
+// measure measures a program, and measures changed points again. It also returns the command that was started.
 func measure(ctx context.Context, command []string) ([]string, probe.Result, error) {
 	if len(command) == 0 {
 		command = []string{"claude"}
 	}
 	path, err := exec.LookPath(command[0])
 	if err == nil {
-		path, err = filepath.Abs(path) // it is run in another directory
+		path, err = filepath.Abs(path) // it runs in another directory
 	}
 	if err != nil {
 		return nil, probe.Result{}, api.Decide(api.CodeNotFound, "name it: teambridge-probe -- /path/to/claude", "there is no program %q: %w", command[0], errors.Unwrap(err))
@@ -163,7 +163,7 @@ func measure(ctx context.Context, command []string) ([]string, probe.Result, err
 	return command, r, nil
 }
 
-// described is a result as it is printed as JSON and kept.
+// described returns a result in the form that is printed as JSON and kept.
 func described(command []string, r probe.Result) api.Probe {
 	p := api.Probe{
 		Version: r.Version.String(), Listed: !r.Version.Newer(), Command: command, At: r.At.UTC(), Seconds: math.Round(r.Took.Seconds()*10) / 10,

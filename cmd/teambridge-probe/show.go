@@ -13,8 +13,8 @@ import (
 	"teambridge/teams"
 )
 
-// meaning is what a point means, or why it was not measured. What is in said was the reason of an earlier one: on a busy machine, most
-// points can have the same one, with a piece of the screen in it.
+// meaning returns the meaning of a point, or why it was not measured. said has the reasons that were shown
+// already: on a busy machine, most points can have the same one, with a piece of the screen in it.
 func meaning(f api.ProbePoint, said map[string]bool) string {
 	switch {
 	case f.Found != probe.Unsure.String():
@@ -26,12 +26,13 @@ func meaning(f api.ProbePoint, said map[string]bool) string {
 	return "not measured: " + plain.Escape(f.Why, false)
 }
 
-// lasted is a number of seconds as a time, to the millisecond: 8.2 is a little less than that.
+// lasted converts seconds to a duration, rounded to milliseconds, since 8.2 is slightly less than that as a
+// float.
 func lasted(seconds float64) time.Duration {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond)
 }
 
-// show prints what was found, and what it means.
+// show prints a result.
 func show(p api.Probe, r probe.Result) error {
 	colour := func(code, s string) string { return s }
 	if stdio.Colourful(os.Stdout, os.LookupEnv) {

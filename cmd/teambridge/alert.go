@@ -77,8 +77,8 @@ func textOf(ctx context.Context, b api.Bridge, w api.Attention) string {
 }
 
 // startAlerts starts sending alerts about a team, or about all teams if the name is empty. Each call of update
-// has the current list of things that need the person. finish stops, and returns the alerts that were not
-// delivered as an error; if the command was interrupted, it only warns of them.
+// passes the current list of items that need the person. finish stops, and returns an error for alerts that
+// were not delivered. After an interrupt it only warns of them.
 func (a *app) startAlerts(ctx context.Context, o alertOptions, team string) (update func([]api.Attention), finish func() error, err error) {
 	to, err := o.destinations(a.lookup)
 	if err != nil {
@@ -91,7 +91,7 @@ func (a *app) startAlerts(ctx context.Context, o alertOptions, team string) (upd
 	if o.text {
 		opts.Text = func(ctx context.Context, w api.Attention) string { return textOf(ctx, a.bridge(ctx), w) }
 	}
-	if len(to) > 0 { // alerts are sent by this machine alone
+	if len(to) > 0 { // only this machine sends alerts
 		root, err := a.root()
 		if err != nil {
 			return nil, nil, err

@@ -68,7 +68,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 	}
 	q := api.NewQuestion{NewMessage: o.message(body)}
 	if q.Scope = new(a.scope()); o.via != "" {
-		q.Tmux, _ = a.socket("") // of the environment, which has no error
+		q.Tmux, _ = a.socket("") // from the environment, without an error
 	}
 	if q.Dir, err = a.personDir(); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 	noted := a.noteHeld(ctx, id)
 	answer, err := once(ctx, a, a.bridge(ctx), id, true, func(b api.Bridge, id string) (api.Answered, error) {
 		answer, err := b.Ask(ctx, api.AnyTeam, address, id, q)
-		answer.Sent.ID = cmp.Or(answer.Sent.ID, id) // a service that is left alone has it, too
+		answer.Sent.ID = cmp.Or(answer.Sent.ID, id) // the id is set even if the service has not answered
 		return answer, a.unsure(err, id)
 	})
 	noted()
@@ -99,7 +99,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) error
 	if err := a.printAnswer(answer); err != nil {
 		return err
 	}
-	if answer.Via == api.ViaMessage { // a result is in the inbox of the lead
+	if answer.Via == api.ViaMessage { // a result is in the lead's inbox
 		a.markSeen(ctx, answer.Reply)
 	}
 	return nil
@@ -116,13 +116,13 @@ func (c *console) printAnswer(answer api.Answered) error {
 	return c.printf("%s\n", escape(answer.Text, true))
 }
 
-// stillSent adds to the error of who stops waiting that the question stays sent, and its id.
+// stillSent adds to an error of waiting that the question stays sent, and its id.
 func (a *app) stillSent(ctx context.Context, sent api.Sent, err error) error {
 	if ctx.Err() == nil || sent.ID == "" || sent.State == api.Failed || sent.State == api.NotSent || view.Explain(err).Code != api.CodeInterrupted {
 		return err
 	}
 	stays := "the message " + sent.ID + " stays sent"
-	if sent.State == "" { // the service has not said so
+	if sent.State == "" { // the service has not confirmed it
 		stays = "if the message " + sent.ID + " was sent, it stays sent"
 	}
 	return api.Decide(api.CodeInterrupted, stays+"; the answer will be in: teambridge history", "%w", err)

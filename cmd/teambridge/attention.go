@@ -13,14 +13,14 @@ import (
 	"teambridge/status/view"
 )
 
-// waits returns the things that need the person, in one team or in all. With an error, the list is incomplete.
+// waits returns the items that need the person, in one team or in all. With an error, the list is incomplete.
 func (a *access) waits(ctx context.Context, team string) (list []api.Attention, err error) {
 	b := a.bridge(ctx)
 	list, err = b.Attention(ctx, team)
 	return list, errors.Join(err, b.serviceError())
 }
 
-// dismiss hides the things in list that need no action, until they change.
+// dismiss hides the items in list that need no action, until they change.
 func (a *access) dismiss(ctx context.Context, list []api.Attention) error {
 	list = slices.DeleteFunc(slices.Clone(list), func(w api.Attention) bool { return !w.Dismissable })
 	if len(list) == 0 {
@@ -28,7 +28,7 @@ func (a *access) dismiss(ctx context.Context, list []api.Attention) error {
 	}
 	var faults []error
 	for _, w := range list {
-		if _, err := a.bridge(ctx).Dismiss(ctx, w.ID); !errors.Is(err, api.CodeNotFound) { // not_found: it has changed since it was shown
+		if _, err := a.bridge(ctx).Dismiss(ctx, w.ID); !errors.Is(err, api.CodeNotFound) { // not found: it has changed since
 			faults = append(faults, err)
 		}
 	}
@@ -39,7 +39,7 @@ func (a *access) dismiss(ctx context.Context, list []api.Attention) error {
 	return nil
 }
 
-// watchWaits prints each new thing that needs the person, runs p for it, and sends alerts about it.
+// watchWaits prints each new item that needs the person, runs p for it, and sends alerts about it.
 func (a *app) watchWaits(ctx context.Context, p *program, o alertOptions) (err error) {
 	if a.there != nil && len(o.specs) > 0 {
 		return usage("there, type: teambridge serve --alert, or teambridge watch --needs-you --alert", "--alert cannot be used with --host")
@@ -84,15 +84,15 @@ func (a *app) watchWaits(ctx context.Context, p *program, o alertOptions) (err e
 	return nil
 }
 
-// waitWatch compares successive lists of things that need the person, prints the new ones, and runs a program
-// for each.
+// waitWatch compares successive lists of items that need the person, prints new items, and runs a program for
+// each.
 type waitWatch struct {
 	*app
 	program *program
 	shown   map[string]api.Attention // the last list, by id; nil before the first
 }
 
-// show prints the things in list that are new.
+// show prints the new items in list.
 func (w *waitWatch) show(list []api.Attention) error {
 	now := map[string]api.Attention{}
 	for _, i := range list {
@@ -111,7 +111,7 @@ func (w *waitWatch) show(list []api.Attention) error {
 	return nil
 }
 
-// showWait prints one thing that needs the person, and runs p for it.
+// showWait prints one item that needs the person, and runs p for it.
 func (a *app) showWait(w api.Attention, p *program) error {
 	line, err := jsonLine(w)
 	if err != nil {
@@ -127,7 +127,7 @@ func (a *app) showWait(w api.Attention, p *program) error {
 	return a.print([]byte(b.String()))
 }
 
-// printWaits prints the things that need the person, grouped by title.
+// printWaits prints the items that need the person, grouped by title.
 func (c *console) printWaits(in api.Inbox) error {
 	title, between := "", ""
 	for _, kind := range api.Waits {
@@ -177,7 +177,7 @@ func waitText(w api.Attention) (who, what string) {
 	return who, what
 }
 
-// writeWait writes one thing that needs the person, and below it what to do.
+// writeWait writes one item that needs the person, and below it the advice.
 func (c *console) writeWait(b *strings.Builder, w api.Attention) {
 	who, what := waitText(w)
 	do := w.Do
@@ -192,10 +192,10 @@ func (c *console) writeWait(b *strings.Builder, w api.Attention) {
 	fmt.Fprintf(b, "  %s\n    %s\n", escape(what, false), escape(do, false))
 }
 
-// waitsNote notes how many things need the person, in one team or in all.
+// waitsNote notes the number of items that need the person, in one team or in all.
 func (a *access) waitsNote(ctx context.Context, team string) {
 	if a.json {
-		return // the output of the command has it already
+		return // the output of the command has them already
 	}
 	if all, err := a.bridge(ctx).Teams(ctx); err == nil && len(all) == 1 {
 		team = ""

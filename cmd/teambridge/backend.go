@@ -15,21 +15,22 @@ import (
 	"teambridge/status/view"
 )
 
-// A backend does the operations of a command. It is the service of the Claude directory, if one runs, answers,
-// has this version, and is not read-only; otherwise it works on the files.
+// A backend carries out the operations of a command. It is the service of the Claude directory, if one runs,
+// answers, has this version, and is not read-only. Otherwise it works on the files.
 //
 // Only a service knows the open questions of its agents, and why an agent stopped. If a service runs but cannot
-// be used, the files are used, and a command that shows such things fails at its end with
+// be used, the backend uses the files, and a command that shows such information fails at its end with
+// [backend.serviceError], status 4. A command that keeps running, such as watch, warns.
 // [backend.serviceError], status 4. A command that keeps running, such as watch, warns.
 type backend struct {
 	api.Bridge
 	service *client.Client // nil: the files are used
-	unused  error          // why a running service is not used; nil if it is, if none runs, or if the files say as much
-	idle    string         // with the files: why the added relays do not run
+	unused  error          // why a running service is not used; nil if it is used, if none runs, or if the files suffice
+	idle    string         // with the files: the reason why added relays do not run
 }
 
-// answerWait is the patience with a service: after this time, a request is followed by a ping, which has to be
-// answered within the same time.
+// answerWait limits the patience with a service: a request that takes longer is followed by a ping, which must
+// be answered within the same time.
 const answerWait = time.Second
 
 // bridge returns the backend of this command. It chooses it at the first call.
@@ -41,7 +42,7 @@ func (a *access) bridge(ctx context.Context) *backend {
 		if c.service != nil {
 			a.atEnd(func() error { c.service.Close(); return nil })
 		}
-		if c.unused != nil && !errors.Is(c.unused, client.ErrUnreachable) { // only a person can mend it
+		if c.unused != nil && !errors.Is(c.unused, client.ErrUnreachable) { // only a person can repair it
 			a.warn("%s", view.Describe(c.unused))
 		}
 		a.backend = c
@@ -49,12 +50,12 @@ func (a *access) bridge(ctx context.Context) *backend {
 	return a.backend
 }
 
-// choose returns the service of the Claude directory if it can be used, else the files.
+// choose returns the service of the Claude directory if it can be used, or else the files.
 func (a *access) choose(ctx context.Context) *backend {
 	files := &backend{Bridge: a.local(), idle: attention.NoService}
 	root, err := a.root()
 	if err != nil {
-		return files // the operation fails with the same error
+		return files // the operation will fail with the same error
 	}
 	c, err := client.FindWith(a.state, root.Path(), client.Options{Patience: cmp.Or(a.wait, answerWait), Agent: a.agent, Broken: a.connectionBroke})
 	if err == nil {
@@ -85,8 +86,8 @@ func outdated(c *client.Client, v api.ServiceVersion) error {
 	return &client.SkewError{Where: c.Where(), Reason: "it is teambridge " + v.Version.Version + ", which is an earlier version"}
 }
 
-// serviceError is the error of a command that needs what only the service knows, and could not ask it. It is nil
-// if nothing is missing.
+// serviceError is the error of a command that needs information from the service and could not get it. It is
+// nil if nothing is missing.
 func (c *backend) serviceError() error {
 	if c.unused == nil {
 		return nil

@@ -66,7 +66,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 		all, err := b.Broadcast(ctx, api.AnyTeam, id, api.NewBroadcast{
 			Text: m.Text, Summary: m.Summary, Color: m.Color, From: m.From, Protocol: m.Protocol, Except: o.except, IncludeLead: o.includeLead, PaneOptions: m.PaneOptions, Scope: new(a.scope()),
 		})
-		var typing sync.WaitGroup // each waits until it is typed
+		var typing sync.WaitGroup // each send waits until the message is typed
 		for i := range all {
 			if all[i].Error == nil && all[i].Next() == api.Confirmed {
 				typing.Go(func() { a.awaitTyped(ctx, b, &all[i]) })
@@ -79,7 +79,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 		return err
 	}
 	for i := range all {
-		all[i].Deduplicated = false // the ids are new: only a service that failed can have used them
+		all[i].Deduplicated = false // ids are new here, so only a service that failed can have used them
 	}
 	worst := bridge.Worst(all)
 	if err := a.printAll(all); err != nil {
@@ -93,8 +93,8 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	return worst
 }
 
-// mayTellSessions asks the person at a terminal whether all sessions are meant, which have nothing to do with one another. piped says
-// that standard input was the text.
+// mayTellSessions asks the person at a terminal whether to send to all sessions, which need not belong
+// together. piped means that the text came from standard input.
 func mayTellSessions(ctx context.Context, a *app, except []string, piped bool) (bool, error) {
 	if s := a.scope(); !a.keyboard || piped || a.json || s.AnyTeam() {
 		return true, nil
@@ -131,7 +131,7 @@ func (a *app) awaitTyped(ctx context.Context, b api.Bridge, s *api.Sent) {
 	}
 }
 
-// printAll prints what became of the messages of a broadcast.
+// printAll prints the results of a broadcast.
 func (c *console) printAll(all []api.Sent) error {
 	if c.json {
 		return c.printJSON(all)

@@ -10,10 +10,10 @@ import (
 	"teambridge/status/view"
 )
 
-// deliver calls send, and then waits for the state that the person asked for, or until the message is typed into
-// a pane. With an error, the result has what is known.
+// deliver calls send, and then waits for the requested state, or until the message is typed into a pane. Even
+// with an error, it returns as much of the result as is known.
 func (a *app) deliver(ctx context.Context, m api.NewMessage, o sendOptions, send func(b api.Bridge, id string) (api.Sent, error)) (api.Sent, error) {
-	var first api.Sent // the answer of a service that failed later
+	var first api.Sent // the result of a service that failed later
 	do := func(b api.Bridge, id string) (api.Sent, error) {
 		sent, err := send(b, id)
 		err = a.unsure(err, id)
@@ -22,7 +22,7 @@ func (a *app) deliver(ctx context.Context, m api.NewMessage, o sendOptions, send
 			return api.Sent{ID: id, State: api.Failed}, err
 		case err != nil:
 			return sent, err
-		case o.id == "" || first.State != "": // the files may find the message that the service has just sent
+		case o.id == "" || first.State != "": // the files may have the message that the service has just sent
 			sent.Deduplicated = first.Deduplicated
 		}
 		until := sent.Until(m.Wait)

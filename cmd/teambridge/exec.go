@@ -25,7 +25,7 @@ type program struct {
 	full  bool // the queue was full at the last call; only for the goroutine that calls enqueue
 }
 
-// trigger is the message, or the thing that needs the person, for which the program runs.
+// trigger is the message, or the item that needs the person, for which the program runs.
 type trigger struct {
 	kind  string // message, or attention
 	title string
@@ -56,7 +56,7 @@ func (a *app) startProgram(ctx context.Context, argv []string) (*program, error)
 	return p, nil
 }
 
-// enqueue has the program run for o later. It drops o if the queue is full. p may be nil.
+// enqueue queues a run of the program for o. It drops o if the queue is full. p may be nil.
 func (p *program) enqueue(o trigger) {
 	if p == nil {
 		return
@@ -82,7 +82,7 @@ func (p *program) finish() {
 
 func (p *program) execute(ctx context.Context, o trigger) {
 	cmd := exec.CommandContext(ctx, p.argv[0], p.argv[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(o.json), p.app.stderr, p.app.stderr // stdout has the messages
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(o.json), p.app.stderr, p.app.stderr // stdout is for the messages
 	text := []rune(escape(o.text, true))
 	cmd.Env = append(os.Environ(), "TEAMBRIDGE_EVENT="+o.kind, "TEAMBRIDGE_TITLE="+escape(o.title, false),
 		"TEAMBRIDGE_TEXT="+string(text[:min(len(text), maxTriggerText)]))

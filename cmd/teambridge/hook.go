@@ -175,7 +175,7 @@ func waitForMessage(ctx context.Context, a *app, pid int, unasked bool) error {
 	return exitStatus(stophook.WakeStatus)
 }
 
-// hookInput is the JSON that Claude Code gives a hook, as far as it is used.
+// hookInput is the part of a hook's JSON that is used.
 type hookInput struct {
 	Session    string `json:"session_id"`
 	Transcript string `json:"transcript_path"`
@@ -238,7 +238,7 @@ func recordStop(ctx context.Context, a *app) error {
 		return err
 	}
 	if l, err := a.local().Ledger(ctx); err != nil || l == nil {
-		return err // without a ledger, nothing was ever sent
+		return err // without a ledger, no message was ever sent
 	}
 	panes, err := a.local().OpenPanes(ctx)
 	if err != nil {

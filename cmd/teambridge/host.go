@@ -135,7 +135,7 @@ func (a *access) dial(ctx context.Context, batch bool) (*client.Client, error) {
 	if e := a.there; e.socket != "" {
 		opts.Socket, opts.Patience = e.socket, cmp.Or(a.wait, answerWait)
 	} else {
-		var later io.Writer // by default, the errors of attempts to reconnect are not shown: they would never end
+		var later io.Writer // by default, hide the errors of reconnecting, which would repeat forever
 		if a.verbose {
 			later = a.stderr
 		}
@@ -185,7 +185,7 @@ func sshFault(e *ssh.Error) (api.Code, string) {
 	return api.CodeError, "see that this works: " + e.Host.Line(e.Remote+" version", false)
 }
 
-// unsure adds to the error of a send through --host whether the message may have been sent. It returns other
+// unsure adds to the error of a send through --host whether the message was possibly sent. It returns other
 // errors unchanged.
 func (a *access) unsure(err error, id string) error {
 	u, ok := errors.AsType[*client.UnreachableError](err)

@@ -74,7 +74,8 @@ func (a *app) showInbox(ctx context.Context, o inboxOptions) error {
 	return errors.Join(faults...)
 }
 
-// ownInbox returns what needs the person, in the named team or in all. faults are the parts that could not be read.
+// ownInbox returns the items that need the person, in the named team or in all. faults are the parts that could
+// not be read.
 func (a *app) ownInbox(ctx context.Context, q api.InboxQuery) (in api.Inbox, faults []error, err error) {
 	if q.Team, err = a.namedTeam(""); err != nil {
 		return in, nil, err
@@ -153,8 +154,8 @@ func sentAt(m api.Message) time.Time {
 	return at
 }
 
-// markSeen marks a message as read that the person has answered, or that was shown as an answer. If that fails, it
-// only warns.
+// markSeen marks a message as read that the person has answered or seen as an answer. If that fails, it only
+// warns.
 func (a *app) markSeen(ctx context.Context, m api.Message) {
 	if err := a.markRead(ctx, []api.Message{m}); err != nil {
 		a.warn("the message %s stays unread: %s", m.ID, view.Describe(err))

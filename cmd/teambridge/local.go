@@ -213,7 +213,7 @@ func (g *localAgent) Launch(s handoff.Start) (handoff.Launch, error) {
 	}
 	if o.Session != "" {
 		var err error
-		o.Session, _, _ = teams.Moved(g.root.Path(), o.Session) // no other process runs it: handoff checks with Elsewhere first
+		o.Session, _, _ = teams.Moved(g.root.Path(), o.Session) // no other process runs it: handoff has checked
 		t := claude.Transcript{Root: o.Root, Dir: o.Dir, Session: o.Session}
 		if o.Resume, err = t.Resumable(); errors.Is(err, agent.ErrUnusable) {
 			o.Session = ""

@@ -48,10 +48,10 @@ func serveMCP(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	ctx = bridge.WithAgent(ctx)
-	a.local() // before concurrent calls, which share it
+	a.local() // created before concurrent calls share it
 	parents := ancestors(os.Getppid())
 	forget, err := qwen.KeepToken(a.state, a.lookup, parents)
-	if err != nil { // the tools work anyway
+	if err != nil { // the tools work without it
 		a.warn("the token of the session of Qwen Code is not kept: %v; messages to it are held for its person", err)
 	} else {
 		defer func() { err = errors.Join(err, forget()) }()

@@ -8,13 +8,13 @@ import (
 	"teambridge/status/api"
 )
 
-// noise collects a run of messages that nobody needs to read, and prints it as one line.
+// noise collects a run of messages that people need not read, and prints it as one line.
 type noise struct {
 	*app
 	list []api.Record
 }
 
-// add adds a message if nobody needs to read it, and reports whether that is so.
+// add adds a message if people need not read it, and reports whether it did.
 func (n *noise) add(r api.Record) bool {
 	if isNoise(r) {
 		n.list = append(n.list, r)
@@ -35,8 +35,8 @@ func (n *noise) print() error {
 	return n.app.printf("%s\n", n.paint(dim, clock(list[0].FirstSeen)+"  "+escape(noiseSummary(list), false)))
 }
 
-// noiseSummary sums up messages that nobody needs to read, such as "worker, tester: idle · 14 times, the last at
-// 15:04:05".
+// noiseSummary summarizes messages that people need not read, such as "worker, tester: idle · 14 times, the
+// last at 15:04:05".
 func noiseSummary(list []api.Record) string {
 	var words []string
 	names := map[string][]string{} // by word

@@ -11,9 +11,9 @@ import (
 	"teambridge/status/client"
 )
 
-// once calls do with the backend c and, if that is a service that fails, again with the files. Both calls get the
-// same message id (a new one if id is empty), so that the message is sent once. Without again, do is not repeated
-// if the service may have acted on it. With --host, a failing service is an error.
+// once calls do with the backend c and, if that is a service that fails, again with the files. Both calls get
+// the same message id (a new one if id is empty), so that the message is sent once. Without again, do is not
+// repeated if the service may have carried it out. With --host, a failing service is an error.
 func once[T any](ctx context.Context, a *app, c *backend, id string, again bool, do func(b api.Bridge, id string) (T, error)) (T, error) {
 	if c.service == nil {
 		return do(c.Bridge, id)
@@ -31,8 +31,8 @@ func once[T any](ctx context.Context, a *app, c *backend, id string, again bool,
 	return do(a.local(), key)
 }
 
-// serviceFailed reports whether an error is a failure of the service, not of the request, and whether the service
-// may have acted on the request.
+// serviceFailed reports whether the service failed, rather than the request, and whether the service may have
+// carried out the request.
 func serviceFailed(err error) (failed, sent bool) {
 	if u, ok := errors.AsType[*client.UnreachableError](err); ok {
 		return true, u.Sent

@@ -66,8 +66,8 @@ func (a *access) targetIn(ctx context.Context, s api.Scope, names ...string) (ap
 func (a *access) local() *bridge.Local {
 	if a.onFiles == nil {
 		a.completesState()
-		tmux, _ := a.socket("") // of the environment, which has no error
-		dir, _ := a.cwd()       // without it, the settings of the project do not count
+		tmux, _ := a.socket("") // from the environment, without an error
+		dir, _ := a.cwd()       // without it, settings of the project are ignored
 		a.onFiles = bridge.New(bridge.Options{
 			Root: a.root, Ledger: a.ledger, Journal: a.journal, State: a.state, Locker: a.locks(), Tmux: tmux, RecordWithin: cmp.Or(a.wait, journalWait),
 			LookupEnv: a.lookup, Dir: dir, AnswerWithin: a.wait, Version: build(),

@@ -6,20 +6,18 @@ package main
 // transcript: a line for each). Without, it is text for a person: aligned columns, local times, and
 // colour only on a terminal and without NO_COLOR.
 //
-// stderr has the rest: "teambridge: " and an error, in lower case and without a full stop,
-// then "hint: " and what to do; "warning: " and what went wrong without stopping the
-// command; "note: " and what a person should know; with -v what is being done. With --json
-// an error is {"error": {"code", "message", "hint"}}, a warning {"warning": {"message"}},
-// each on its own line, and notes are left out.
+// stderr has the rest: "teambridge: " and an error, in lower case and without a full stop, then "hint: " and
+// advice; "warning: " and a failure that does not stop the command; "note: " and information for a person; with
+// -v the progress. With --json, an error is {"error": {"code", "message", "hint"}} and a warning {"warning":
+// {"message"}}, each on its own line, and notes are left out.
 //
-// On a terminal, a line on stderr says what a command waits for, if that takes longer than
-// a second; it is gone at the end.
+// On a terminal, a line on stderr says what a command waits for, after a second. It is removed at the end.
 //
 // Names, texts and paths come from files that others write. Characters that could control
 // the terminal or reorder a line are escaped; in JSON they are \u escapes.
 //
-// If the reader of stdout goes away, as head does, the command ends with status 141 and
-// prints nothing on stderr. What it has done stays done.
+// If the reader of stdout goes away, as head does, the command ends with status 141 and prints nothing on
+// stderr. Its effects remain.
 
 import (
 	"cmp"
@@ -101,7 +99,7 @@ func (c *console) say(what, text string) {
 	c.writeStderr(stderrLine(what, text))
 }
 
-// tell writes a line to stderr. An error could not be reported anywhere.
+// writeStderr writes a line to stderr. There is no place to report an error.
 func (c *console) writeStderr(line []byte) {
 	c.progress.Aside(func() { c.stderr.Write(line) })
 }
@@ -124,8 +122,8 @@ func (c *console) queueErrors() *stdio.Queue {
 	return q
 }
 
-// queueOutput puts a queue in front of stdout, which calls failed with the first error. drain waits
-// until it is read.
+// queueOutput puts a queue in front of stdout. It calls failed with the first error. drain waits until the
+// queue is read.
 func (c *console) queueOutput(leftOut func(stdio.Missing) []byte, failed func(error)) (q *stdio.Queue, drain func(context.Context)) {
 	q = stdio.NewQueue(c.stdout, leftOut, func(err error) { failed(fmt.Errorf("write the answer: %w", err)) })
 	q.Patience = cmp.Or(c.patience, q.Patience)
@@ -200,7 +198,7 @@ func plural(n int, one string) string { return plain.Plural(n, one) }
 
 func dash(s string) string { return cmp.Or(s, "-") }
 
-// escape makes text of others safe for a terminal; see [plain.Escape].
+// escape makes text from other programs safe for a terminal; see [plain.Escape].
 func escape(s string, lines bool) string { return plain.Escape(s, lines) }
 
 func jsonLine(v any) ([]byte, error) { return plain.JSON(v) }
@@ -210,8 +208,8 @@ func (c *console) table(rows [][]string) error {
 	return c.print([]byte(plain.Table(rows, c.width(), 3)))
 }
 
-// printList prints a list: as JSON, or else as a table with a row for each value, or what to say if
-// there is none.
+// printList prints a list: as JSON, or else as a table with a row for each value. none is printed if the list
+// is empty.
 func printList[T any](c *console, list []T, none string, head []string, row func(T) []string) error {
 	switch {
 	case c.json:
@@ -227,7 +225,7 @@ func printList[T any](c *console, list []T, none string, head []string, row func
 	return c.table(rows)
 }
 
-// orUnchanged is the word for what was done, if anything was.
+// orUnchanged returns word if something was changed.
 func orUnchanged(word string, changed bool) string {
 	if !changed {
 		return "unchanged"

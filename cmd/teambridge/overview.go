@@ -12,10 +12,11 @@ import (
 	"teambridge/status/view"
 )
 
-// mostAgents is how many agents the overview shows.
+// mostAgents limits the number of agents in the overview.
 const mostAgents = 20
 
-// overview prints the agents on this machine and how to write to one. It is teambridge without arguments.
+// overview prints the agents on this machine and how to write to one. It is the output of teambridge without
+// arguments.
 func overview(ctx context.Context, a *app) error {
 	machine := "this machine"
 	if a.there != nil {
@@ -46,7 +47,7 @@ func overview(ctx context.Context, a *app) error {
 	list := all.Agents
 	if named, err := a.namedTeam(""); err != nil {
 		return err
-	} else if named != "" { // names without a team would mean that team
+	} else if named != "" { // without a team, a name would be looked up in that team
 		for i := range list {
 			list[i].Name = list[i].Member + "@" + list[i].Team
 		}
@@ -59,14 +60,14 @@ func overview(ctx context.Context, a *app) error {
 	return a.print([]byte(overviewText(list, a.width())))
 }
 
-// noAgents says what to do if there are no agents.
+// noAgents returns the advice if there are no agents.
 func noAgents(why, start string) string {
 	return why + "\n" + start + ` run teambridge again. "teambridge demo" shows it on simulated agents.
 "teambridge doctor" says what keeps messages from arriving, "teambridge --help" lists the commands.
 `
 }
 
-// overviewText is a table of agents, what the ways to them promise, and commands to try.
+// overviewText returns a table of agents, the promises of their ways, and commands to try.
 func overviewText(list []api.Agent, columns int) string {
 	rows := [][]string{{"NAME", "KIND", "STATE", "REACH", "DIRECTORY"}}
 	for _, one := range list[:min(len(list), mostAgents)] {
@@ -100,7 +101,7 @@ func overviewText(list []api.Agent, columns int) string {
 	return b.String()
 }
 
-// canBeTyped reports whether a person can write to an agent under the name that is shown.
+// canBeTyped reports whether a person can use the displayed name of an agent as an address.
 func canBeTyped(one api.Agent) bool {
 	return one.Way != "" && escape(one.Name, false) == one.Name && !strings.HasPrefix(one.Name, "-")
 }

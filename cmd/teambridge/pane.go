@@ -100,7 +100,7 @@ Exit status: 0; 3 no such name; 6 a message is being typed into it.`,
 }
 
 func newPaneTest(a *app) *cobra.Command {
-	var n api.NewPane // if it is not registered
+	var n api.NewPane // for a pane that is not registered
 	var policy string
 	cmd := &cobra.Command{
 		Use:   "test NAME|--pane TARGET",
@@ -124,8 +124,8 @@ no agent is in the pane.`,
 	return cmd
 }
 
-// socket is the socket of the tmux server that a flag names, else of the one of this
-// terminal; "" is the default server.
+// socket returns the socket of the tmux server that a flag names, or of the server of this terminal; "" is the
+// default server.
 func (f *files) socket(flag string) (string, error) {
 	if f.there != nil {
 		return flag, dirThere("socket", &flag)
@@ -138,8 +138,8 @@ func (f *files) socket(flag string) (string, error) {
 	return path, nil
 }
 
-// insideTmux returns the socket and the pid of the tmux server that a value of $TMUX names:
-// the path, which may have commas in it, the pid, and the session.
+// insideTmux splits a value of $TMUX into the path of the socket, which may contain commas, and the pid of the
+// tmux server.
 func insideTmux(value string) (socket string, pid int) {
 	parts := strings.Split(value, ",")
 	n := len(parts)
@@ -237,7 +237,7 @@ func testPane(ctx context.Context, a *app, args []string, n api.NewPane, policy 
 	return heldStatus(tmux.Reason(t.Held))
 }
 
-// heldStatus ends the command with the status for why a message would not be typed.
+// heldStatus returns the exit status for a message that would not be typed.
 func heldStatus(held tmux.Reason) error {
 	switch {
 	case held == "":

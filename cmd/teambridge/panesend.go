@@ -14,14 +14,14 @@ import (
 // policies are the values of --policy, the default first.
 var policies = api.Policies()
 
-// paneOptions are the flags for messages to panes.
+// paneOptions are the flags of messages to panes.
 type paneOptions struct {
 	policy    string
 	saveDraft bool
 	notify    bool
 }
 
-// flags adds those flags; that for a notification only if the command does not wait itself.
+// flags adds those flags. notify adds the flag for a notification, for commands that do not wait themselves.
 func (o *paneOptions) flags(cmd *cobra.Command, notify bool) {
 	f := cmd.Flags()
 	policyFlag(cmd, &o.policy)
@@ -34,7 +34,7 @@ func (o *paneOptions) flags(cmd *cobra.Command, notify bool) {
 // paneTimeout is the default wait for a message to a pane.
 const paneTimeout = 30 * time.Second
 
-// noteHeld notes why a queued message waits, each time the reason changes, until stop is called.
+// noteHeld notes the reason why a queued message waits, and each new reason, until stop is called.
 func (a *access) noteHeld(ctx context.Context, id string) (stop func()) {
 	b := a.bridge(ctx)
 	ctx, cancel := context.WithCancel(ctx)
@@ -49,7 +49,7 @@ func (a *access) noteHeld(ctx context.Context, id string) (stop func()) {
 				return
 			case <-tick.C:
 			}
-			all, _ := b.Deliveries(ctx, "", api.DeliveryQuery{State: string(ledger.Claimed)}) // an error shows in the command's own wait
+			all, _ := b.Deliveries(ctx, "", api.DeliveryQuery{State: string(ledger.Claimed)}) // the command's own wait reports the error
 			for _, d := range all {
 				if d.ID == id && d.Reason != said && d.Reason != "" {
 					a.note("the message to %s waits: %s", d.Member, d.Reason)

@@ -74,7 +74,7 @@ withdrawn, or this is the shell of an agent.`,
 	return cmd
 }
 
-// firstRule is the value of --session without one. It is no rule.
+// firstRule is the value of --session without an argument. It is no rule.
 const firstRule = "first"
 
 func newDeny(a *app) *cobra.Command {
@@ -128,9 +128,9 @@ func answerQuestion(ctx context.Context, a *app, id string, answer func(api.Ques
 	}
 	b := a.bridge(ctx)
 	if err := b.serviceError(); err != nil {
-		return err // only a service knows what is asked
+		return err // only a service knows the questions
 	}
-	q, err := b.Question(ctx, a.teamName, id) // an id is enough, whatever $TEAMBRIDGE_TEAM is
+	q, err := b.Question(ctx, a.teamName, id) // the id suffices, whatever $TEAMBRIDGE_TEAM is
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func answerQuestion(ctx context.Context, a *app, id string, answer func(api.Ques
 		return err
 	}
 	for _, text := range append(slices.Collect(maps.Values(p.Answers)), p.Reason) {
-		if !utf8.ValidString(text) { // as JSON it would become another one
+		if !utf8.ValidString(text) { // JSON would change it silently
 			return usage("", "the text for the agent is not valid UTF-8")
 		}
 	}
@@ -162,7 +162,7 @@ func listQuestions(ctx context.Context, a *app) error {
 	}
 	b := a.bridge(ctx)
 	if err := b.serviceError(); err != nil {
-		return err // only a service knows what is asked
+		return err // only a service knows the questions
 	}
 	list, err := b.Questions(ctx, team)
 	if err != nil {
@@ -179,7 +179,7 @@ func listQuestions(ctx context.Context, a *app) error {
 	for _, q := range list {
 		rows = append(rows, []string{shortID(q.ID), q.Member + "@" + q.Team, clock(q.At), questionText(q.Question), dash(strings.Join(q.Session, "; "))})
 	}
-	return a.print([]byte(plain.Table(rows, a.width(), 0))) // the person has to see all of it
+	return a.print([]byte(plain.Table(rows, a.width(), 0))) // not cut to the terminal's width, since the person must see all of it
 }
 
 // questionText returns the question of an agent in one line.

@@ -29,7 +29,7 @@ Exit status: 0 it is there; 3 it is not.`,
 		Example:            "  teambridge probe",
 		Hidden:             true,
 		DisableFlagParsing: true,
-		Args:               cobra.ArbitraryArgs, // of the probe that it was
+		Args:               cobra.ArbitraryArgs, // for earlier command lines of the probe
 		RunE: func(*cobra.Command, []string) error {
 			where, err := exec.LookPath(probeProgram)
 			if err != nil {

@@ -153,7 +153,7 @@ func runQuery(ctx context.Context, a *app, flags *pflag.FlagSet, o queryOptions)
 	defer r.stop(nil)
 	reading, done := a.whileRead(ctx)
 	defer done()
-	a.queueErrors() // the agent does not wait for whoever reads what it prints there
+	a.queueErrors() // so that the agent does not wait for a reader of stderr
 	_, drain := a.queueOutput(r.leftOut, r.fail)
 	defer func() {
 		drain(reading)
@@ -254,8 +254,8 @@ func (r *queryRun) readInput(ctx context.Context) (in query.Input, more iter.Seq
 	return in, func(yield func(query.Message) bool) { r.messages(ctx, lines, yield) }, err
 }
 
-// readObject reads lines up to the end of the JSON object that begins in the first one, and
-// returns the number of that line.
+// readObject reads lines up to the end of the JSON object that begins in the first line. It returns the object
+// and the number of its first line.
 func readObject(lines *stdio.Lines) (object []byte, number int, err error) {
 	depth, quoted, escaped := 0, false, false
 	for {
@@ -263,7 +263,7 @@ func readObject(lines *stdio.Lines) (object []byte, number int, err error) {
 		switch {
 		case err == nil:
 		case errors.Is(err, io.EOF) && number > 0:
-			return object, number, nil // it is cut off: the parser reports that
+			return object, number, nil // an incomplete object; the parser reports it
 		case errors.Is(err, io.EOF):
 			return nil, lines.Number, errors.New("there is no JSON object")
 		default:
@@ -324,7 +324,7 @@ func (r *queryRun) messages(ctx context.Context, lines *stdio.Lines, yield func(
 			r.mu.Unlock()
 			r.tell(query.Event{Error: &query.Failure{Line: lines.Number, Message: err.Error()}})
 			if !errors.As(err, new(*query.InputError)) && !errors.Is(err, stdio.ErrLongLine) {
-				return // it cannot be read
+				return // it is unreadable
 			}
 		}
 	}
@@ -443,7 +443,7 @@ func (r *queryRun) fail(err error) {
 	r.stop(err)
 }
 
-// leftOut returns the line that replaces output that nobody read.
+// leftOut returns the line that replaces unread output.
 func (r *queryRun) leftOut(m stdio.Missing) []byte {
 	text := fmt.Sprintf("%s of output were left out, since nobody read them", m)
 	if r.format == formatJSONL {

@@ -162,7 +162,7 @@ func (c *console) entry(m api.Message) string {
 	return b.String()
 }
 
-// readable returns the text of a message or, of a known structured message, its fields.
+// readable returns the text of a message, or the fields of a known structured message.
 func readable(m api.Message) string {
 	var s struct{ Type, IdleReason, Summary, Result, FailureReason, Reason, Message string }
 	if m.Kind == "message" || json.Unmarshal([]byte(m.Text), &s) != nil {

@@ -129,8 +129,8 @@ func addRelay(ctx context.Context, a *app, address string, r ledger.Relay) (err 
 	return err
 }
 
-// awaitTeam waits until the service has made the team of a relay. Otherwise the next command
-// would not find it.
+// awaitTeam waits until the service has created the team of a relay. Otherwise the next command would not find
+// it.
 func awaitTeam(ctx context.Context, a *app, b api.Bridge, team string) {
 	bound, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -195,7 +195,7 @@ func removeRelay(ctx context.Context, a *app, query string, deleteTeam bool) err
 	return err
 }
 
-// owner returns the [fleet.TeamOwner], which makes and removes teams of headless agents.
+// owner returns the [fleet.TeamOwner], which creates and removes teams of headless agents.
 func owner(a *app, root *teams.Root, l *ledger.Ledger) fleet.TeamOwner {
 	return fleet.TeamOwner{Root: root, Ledger: l, Locker: a.locks(), State: a.state}
 }

@@ -38,24 +38,24 @@ type host struct {
 	hangUp         func(context.Context) bool // waits until the reader of stdout goes away; nil: unknown
 	unread         func(context.Context) bool // the same for stderr
 	terminal       bool                       // print in colour
-	columns        func() int                 // of the terminal that stdout is; 0: it is none
-	progress       *stdio.Progress            // on the terminal that stderr is; nil: it is none
+	columns        func() int                 // the width of the terminal on stdout; 0: no terminal
+	progress       *stdio.Progress            // on the terminal on stderr; nil: no terminal
 	keyboard       bool                       // stdin is a terminal
 	wait           time.Duration              // how long to wait for a lock, a service, or the input of a hook; 0: the default
 	hold           time.Duration              // how long to hold one at most; 0: the default
-	gather         time.Duration              // how long an alert waits for other things; 0: the default
+	gather         time.Duration              // how long an alert waits for further items; 0: the default
 	settles        time.Duration              // how long a service has been running when it has settled; 0: the default
-	patience       time.Duration              // how long the reader of a queued output has once the command has been told to end; 0: the default
-	goesOn         bool                       // the process does not end with the command
+	patience       time.Duration              // how long the reader of queued output has after the command must end; 0: the default
+	goesOn         bool                       // the process continues after the command
 
-	supervised func(*app) (supervisor.Job, error) // for tests; nil: that of this system
+	supervised func(*app) (supervisor.Job, error) // for tests; nil: this system's
 }
 
 func ownProcess() host {
 	h := host{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		lookup: os.LookupEnv, cwd: os.Getwd, terminal: stdio.Colourful(os.Stdout, os.LookupEnv), keyboard: stdio.IsTerminal(os.Stdin),
-		columns: func() int { return stdio.Columns(os.Stdout) }, // a person can change it
+		columns: func() int { return stdio.Columns(os.Stdout) }, // a person can resize it
 		hangUp:  func(ctx context.Context) bool { return stdio.HangUp(ctx, os.Stdout) },
 		unread:  func(ctx context.Context) bool { return stdio.HangUp(ctx, os.Stderr) },
 	}
@@ -81,7 +81,7 @@ type access struct {
 	broken   bool   // the connection to hostName broke, and a warning was printed
 	teamName string
 	chosen   string        // the team that was opened last
-	agent    bool          // an agent asks, and no person: see newMCP
+	agent    bool          // an agent makes the requests: see newMCP
 	onFiles  *bridge.Local // see local
 	choosing sync.Mutex    // guards backend
 	backend  *backend      // see [access.bridge]
@@ -104,13 +104,13 @@ type files struct {
 	damaged   sync.Map // by path; see warnError
 }
 
-// console is where a command prints.
+// console prints the output of a command.
 type console struct {
 	host
-	out     *stdio.Output // what stdout is
+	out     *stdio.Output // stdout
 	json    bool
 	verbose bool
-	drain   func(context.Context) // waits for whoever reads stderr, if it is queued; see run
+	drain   func(context.Context) // waits for the reader of a queued stderr; see run
 }
 
 func newApp(h host, out *stdio.Output) *app {
@@ -128,7 +128,7 @@ func notifyHangUp(c chan<- os.Signal) {
 func run(args []string, h host) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second interrupt kills
+	context.AfterFunc(ctx, stop) // a second interrupt kills the process
 	// A closed terminal can send SIGHUP several times, which must not kill the process while it cleans up.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -163,7 +163,7 @@ func run(args []string, h host) int {
 		defer a.drain(ctx)
 	}
 	if err == nil && out.Err() != nil {
-		err = fmt.Errorf("write the answer: %w", out.Err()) // cobra's help ignores it
+		err = fmt.Errorf("write the answer: %w", out.Err()) // cobra ignores the errors of its help
 	}
 	switch {
 	case err == nil:
@@ -206,7 +206,7 @@ type commandGroup struct {
 	all       []lazyCommand
 }
 
-// lazyCommand is a command that is made only when needed: making all of them costs 65 of 970 page faults.
+// lazyCommand is a command that is created only when needed: creating all costs 65 of 970 page faults.
 type lazyCommand struct {
 	name string
 	make func(*app) *cobra.Command
@@ -271,7 +271,7 @@ func newRoot(a *app, only string) *cobra.Command {
 	root.SetHelpCommandGroupID("upkeep")
 	setDefaults(root)
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		_ = a.printHelp(cmd) // run asks the output for the error, since cobra does not
+		_ = a.printHelp(cmd) // run gets the error from the output, since cobra drops it
 	})
 	return root
 }
@@ -396,14 +396,14 @@ func (f *files) close() (err error) {
 	return err
 }
 
-// atEnd has close call c. Later ones are called first.
+// atEnd makes close call c. The last call of atEnd comes first.
 func (f *files) atEnd(c func() error) {
 	f.opening.Lock()
 	defer f.opening.Unlock()
 	f.opened = append(f.opened, c)
 }
 
-// closeUnwritten closes c at the end. Nothing is written through c, so errors are ignored.
+// closeUnwritten closes c at the end. It ignores errors, since nothing is written through c.
 func (f *files) closeUnwritten(c io.Closer) {
 	f.atEnd(func() error { _ = c.Close(); return nil })
 }
@@ -456,8 +456,7 @@ func (f *files) withoutClaude(dir string) bool {
 	})
 }
 
-// namedTeam returns the team that an argument (which may be empty), --team or
-// $TEAMBRIDGE_TEAM names, or "".
+// namedTeam returns the team that an argument (which may be empty), --team or $TEAMBRIDGE_TEAM names, or "".
 func (a *access) namedTeam(name string) (string, error) {
 	if name != "" && a.teamName != "" && name != a.teamName {
 		return "", usage("omit one of them", "--team says %q and the name says %q", a.teamName, name)
@@ -511,7 +510,7 @@ func (f *files) ledger(ctx context.Context) (*ledger.Ledger, error) {
 	defer f.lazy.Unlock()
 	if f.sends == nil && f.sendsErr == nil {
 		l, err := ledger.Open(ctx, filepath.Join(f.state, "ledger.db"))
-		if err != nil && ctx.Err() != nil { // which is no reason for the next call
+		if err != nil && ctx.Err() != nil { // an interrupted call says nothing about the next one
 			return nil, err
 		}
 		if f.sends, f.sendsErr = l, err; err == nil {

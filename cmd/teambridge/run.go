@@ -31,7 +31,7 @@ import (
 )
 
 type runOptions struct {
-	ledger.Relay // its settings
+	ledger.Relay // settings
 	session      string
 	input        string
 	output       string
@@ -325,7 +325,7 @@ func runAgent(ctx context.Context, a *app, o runOptions) (err error) {
 			err = errors.Join(err, owner.Dismiss(context.WithoutCancel(ctx), t.Name(), t.Root().MemberName(ctx, t.Name(), o.Member)))
 		}
 	}()
-	defer t.Close() // before it may be removed
+	defer t.Close() // closed before it may be removed
 	if err != nil {
 		return err
 	}
@@ -516,10 +516,10 @@ func (r *agentRun) over() {
 	}
 }
 
-// asked prints a question of the agent, or that it is no longer open. It denies a question that nobody can see,
-// since the agent would wait forever.
+// asked prints a question of the agent, or that it is no longer open. If the output has no reader, it denies
+// the question, since the agent would wait forever.
 func (r *agentRun) asked(q fleet.Question, open bool) {
-	// Even with --json, since somebody has to answer.
+	// Print it even with --json, since a person must answer.
 	line := stderrLine("question", fmt.Sprintf(`the agent wants to use %s %s; answer with {"permit": %q, "digest": %q, "allow": true}, or false`, q.Tool, q.Input, q.ID, q.Digest))
 	to := r.errors
 	if r.atKeyboard() {
@@ -633,8 +633,8 @@ func (r *agentRun) announceRunning() {
 	r.app.note("%s runs; write to it %s: teambridge send %s \"…\"", member, how, member)
 }
 
-// ownTeam makes the team of --team with the agent as its lead, or takes it over from a run that was killed. remove
-// removes the team, unless it has other members or belongs to somebody else.
+// ownTeam creates the team of --team with the agent as its lead, or takes it over from a killed run. remove
+// removes the team, unless it has other members or another owner.
 func ownTeam(ctx context.Context, a *app, l *ledger.Ledger, o runOptions) (remove func() error, err error) {
 	if err := errors.Join(teams.CheckName("team", a.teamName), teams.CheckName("member", o.Member)); err != nil {
 		return nil, err
@@ -649,9 +649,9 @@ func ownTeam(ctx context.Context, a *app, l *ledger.Ledger, o runOptions) (remov
 		return func() error { return nil }, err
 	}
 	return func() error {
-		_, err := owner.Discard(context.WithoutCancel(ctx), f) // or once our other agents have left
+		_, err := owner.Discard(context.WithoutCancel(ctx), f) // or after the other agents of the service have left
 		if _, occupied := errors.AsType[*teams.OccupiedError](err); occupied {
-			return nil // the others go on
+			return nil // the other agents continue
 		}
 		return err
 	}, nil

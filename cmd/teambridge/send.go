@@ -20,8 +20,8 @@ import (
 	"teambridge/teams"
 )
 
-// waits are the values of --wait: words of the page, and for another machine that the hub has stored it. The states of the API that
-// they mean are taken, too.
+// waits are the values of --wait: words of the page, and stored for messages to other machines. The API's names
+// for these states also work.
 var waits = []string{"sent", api.Received, api.Seen, api.Stored}
 
 type sendOptions struct {
@@ -30,12 +30,12 @@ type sendOptions struct {
 	id      string
 	force   bool
 
-	protocol bool // the text may be an object of Claude Code's own protocol
+	protocol bool // the text may be an object of Claude Code's protocol
 	dryRun   bool
 	wait     string
-	chosen   bool // wait is not the default
+	chosen   bool // --wait was given
 	timeout  time.Duration
-	mode     string // JSON; this and isolated need a relay of the service
+	mode     string // JSON; like isolated, it needs a relay of the service
 	isolated bool
 
 	paneOptions
@@ -147,13 +147,13 @@ lost, or what became of it is unknown.`,
 	return cmd
 }
 
-// viaFlag adds --via, which send and ask have.
+// viaFlag adds --via, for send and ask.
 func viaFlag(cmd *cobra.Command, via *string) {
 	cmd.Flags().StringVar(via, "via", "", "pane: type it into the tmux pane that config.json has for the member; session: write it to the session of its process; queue: have Codex take it for your own words, in a session that takes no messages")
 	complete(cmd, "via", api.ViaPane, api.ViaSession, api.ViaQueue)
 }
 
-// sendFlags are those that send and broadcast share.
+// sendFlags adds the flags that send and broadcast share.
 func sendFlags(cmd *cobra.Command, o *sendOptions) {
 	cmd.Flags().StringVar(&o.from, "from", "", "the sender's name")
 	cmd.Flags().StringVar(&o.summary, "summary", "", "one line shown next to the sender")
@@ -181,7 +181,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	}
 	m := o.message(body)
 	if m.Scope = new(a.scope()); o.via != "" {
-		m.Tmux, _ = a.socket("") // of the environment, which has no error
+		m.Tmux, _ = a.socket("") // from the environment, without an error
 	}
 	ctx = bridge.WithPerson(ctx)
 	return a.sendTo(ctx, m, o, func(b api.Bridge, id string) (api.Sent, error) {
@@ -189,7 +189,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	})
 }
 
-// oneWay refuses a --via that is none.
+// oneWay refuses an unknown --via.
 func oneWay(via string) error {
 	if via == "" {
 		return nil
@@ -197,7 +197,7 @@ func oneWay(via string) error {
 	return oneOfThese("via", via, api.ViaPane, api.ViaSession, api.ViaQueue)
 }
 
-// sendTo has send send a message under an id, and prints what became of it.
+// sendTo calls send with an id, and prints the result.
 func (a *app) sendTo(ctx context.Context, m api.NewMessage, o sendOptions, send func(b api.Bridge, id string) (api.Sent, error)) error {
 	a.leaveOpen = true
 	sent, err := a.deliver(ctx, m, o, send)
@@ -222,7 +222,8 @@ func (a *app) sendTo(ctx context.Context, m api.NewMessage, o sendOptions, send 
 	return nil
 }
 
-// nothingSent reports whether an error says for certain that a message never went anywhere, so that its id is of no use.
+// nothingSent reports whether an error means that the message was certainly not sent, so that its id is
+// useless.
 func nothingSent(err error) bool {
 	switch view.Explain(err).Code {
 	case api.CodeNotFound, api.CodeInvalid, api.CodeUsage, api.CodeAmbiguousTeam:
@@ -242,7 +243,7 @@ func (o *sendOptions) message(text string) api.NewMessage {
 	return m
 }
 
-// printSent prints what became of a message.
+// printSent prints the result of sending a message.
 func (c *console) printSent(s api.Sent) error {
 	if c.json {
 		return c.printJSON(s)
@@ -264,7 +265,7 @@ func (c *console) printSent(s api.Sent) error {
 	return err
 }
 
-// reachNote warns if nobody is likely to read a message.
+// reachNote warns if the message will probably not be read.
 func (c *console) reachNote(s api.Sent) {
 	switch teams.Deliverability(s.Reach) {
 	case teams.NotMember:
@@ -288,7 +289,7 @@ func (c *console) reachNote(s api.Sent) {
 	}
 }
 
-// answerNote notes what to do if one of the recipients cannot answer.
+// answerNote gives advice if one of the recipients cannot answer.
 func (c *console) answerNote(sent ...api.Sent) {
 	if slices.ContainsFunc(sent, func(s api.Sent) bool { return s.NoAnswer }) {
 		c.note("agents of this team cannot answer \"user\"; \"teambridge join\" gives you a name that they can")

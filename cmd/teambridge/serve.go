@@ -31,7 +31,7 @@ type serveOptions struct {
 	keepWork time.Duration
 	keep     []string // teams
 	modes    string   // --permission-mode-map
-	as       string   // whom sessions list
+	as       string   // the service's name in the lists of sessions
 	alerts   alertOptions
 	log      string // a file; empty: stderr
 }
@@ -125,7 +125,7 @@ func (o serveOptions) check() error {
 	return nil
 }
 
-// serving is what serve prints when it is ready.
+// serving is the output of serve when it is ready.
 type serving struct {
 	Listen []string `json:"listen"`
 	Token  string   `json:"token,omitempty"` // its file; only for TCP
@@ -140,11 +140,11 @@ func runService(ctx context.Context, a *app, o serveOptions) error {
 		if err != nil {
 			return err
 		}
-		a.stderr = log // to the end of the process: its last lines are written later than here
+		a.stderr = log // until the process ends: the last lines of the log come after this function
 	}
-	usual := debug.SetGCPercent(50) // until it has settled, so that starting takes no more memory than running
+	usual := debug.SetGCPercent(50) // until the service has settled, so that its start takes no more memory than its run
 	defer debug.SetGCPercent(usual)
-	a.queueErrors() // neither relays nor requests wait for whoever reads the log
+	a.queueErrors() // so that neither relays nor requests wait for a reader of the log
 	root, err := a.root()
 	if err != nil {
 		return err
@@ -175,9 +175,9 @@ func runService(ctx context.Context, a *app, o serveOptions) error {
 	go func() {
 		told <- announceReady(running, a, s, func() {
 			debug.SetGCPercent(usual)
-			process.GiveBack() // what only the start needed
+			process.GiveBack() // memory that only the start needed
 		})
-		stop() // if nothing could be printed, nobody knows where it is
+		stop() // without this output, the address would be unknown
 	}()
 	err = s.Run(running)
 	stop()

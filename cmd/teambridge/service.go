@@ -305,12 +305,12 @@ func uninstallService(ctx context.Context, a *app) error {
 type serviceState struct {
 	Installed bool     `json:"installed"`
 	Unit      string   `json:"unit"`
-	State     string   `json:"state"`            // what the system says: active, inactive, failed, …; unknown
-	Answers   bool     `json:"answers"`          // a service for the Claude directory
+	State     string   `json:"state"`            // the system's word: active, inactive, failed, …; unknown
+	Answers   bool     `json:"answers"`          // a service for the Claude directory answers
 	PID       int      `json:"pid,omitempty"`    // its process
-	Listen    []string `json:"listen,omitempty"` // where it listens
+	Listen    []string `json:"listen,omitempty"` // its addresses
 	Version   string   `json:"version,omitempty"`
-	Other     bool     `json:"other,omitempty"`  // it is another version or build than this program, as after an upgrade
+	Other     bool     `json:"other,omitempty"`  // its version or build is not this program's, as after an upgrade
 	Reason    string   `json:"reason,omitempty"` // why it does not answer
 }
 

@@ -93,7 +93,7 @@ func listSessions(ctx context.Context, a *app, watch bool) error {
 // noteOtherDirs notes other Claude directories with living sessions.
 func (a *app) noteOtherDirs() error {
 	if a.there != nil {
-		return nil // directories on that host are no concern of this person
+		return nil // directories on that host are not this person's
 	}
 	root, err := a.root()
 	if err != nil {
@@ -101,7 +101,7 @@ func (a *app) noteOtherDirs() error {
 	}
 	home, err := a.home()
 	if err != nil {
-		return nil // then there is no directory of it either
+		return nil // then there is no such directory either
 	}
 	for _, dir := range pane.Elsewhere(root, home) {
 		a.note("other sessions are in another Claude directory: teambridge --claude-dir %s sessions", shell.Quote(escape(dir, false)))
@@ -158,7 +158,7 @@ func sessionRow(s api.Session) []string {
 	if s.Relayed {
 		agent += " (relayed)"
 	}
-	if pane.SessionName(s.Name, "") != "" { // else its address is an id
+	if pane.SessionName(s.Name, "") != "" { // otherwise its address is an id
 		s.Name = cmp.Or(s.As, s.Name)
 	}
 	return []string{cmp.Or(s.Name, "-"), strconv.Itoa(s.PID), word, since, reach, agent, cmp.Or(s.Version, "-"), s.Session, s.Cwd}

@@ -25,7 +25,7 @@ import (
 type setupOptions struct {
 	dryRun, yes, undo bool
 
-	project, unasked bool // of the hooks
+	project, unasked bool // flags of the hooks
 	file             string
 }
 
@@ -174,7 +174,7 @@ func runSetup(ctx context.Context, a *app, s *setup.Setup, o setupOptions, names
 			if !only && !o.yes {
 				var err error
 				if agreed, err = a.agrees(ctx, answers, st.Program+": "+st.Plan); errors.Is(err, io.EOF) {
-					only = true // nobody answers
+					only = true // there is no person to agree
 				} else if err != nil {
 					return err
 				}

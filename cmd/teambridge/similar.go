@@ -6,7 +6,7 @@ import "github.com/spf13/cobra"
 // differ in 1 letter, or in 2 if typed has at least 4.
 func similar(typed string, names []string) []string {
 	if len(typed) < 2 {
-		return nil // too much is similar to one letter
+		return nil // too many names are similar to one letter
 	}
 	among := &cobra.Command{SuggestionsMinimumDistance: min(len(typed)/2, 2)}
 	for _, name := range names {

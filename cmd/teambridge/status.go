@@ -132,7 +132,7 @@ func statusText(s api.Status) string {
 	return s.Word
 }
 
-// basisText returns what a status was decided by.
+// basisText returns the basis of a status.
 func basisText(s api.Status) string {
 	switch s.Basis {
 	case api.BasisMessage:
@@ -177,7 +177,7 @@ func (a *app) followStatus(ctx context.Context, to api.Target, before []api.Stat
 			return nil
 		}
 		now := e.Snapshot.Status
-		if len(to.Members) > 0 { // those that were shown
+		if len(to.Members) > 0 { // the members that were shown
 			now = slices.DeleteFunc(now, func(s api.Status) bool {
 				return !slices.ContainsFunc(before, func(b api.Status) bool { return b.Member == s.Member })
 			})

@@ -26,7 +26,7 @@ func (a *app) overAllTeams(status *cobra.Command) *cobra.Command {
 			case len(list) > 0:
 				a.linksNote(cmd.Context())
 				a.waitsNote(cmd.Context(), "")
-			default: // not for the other teams, which would take time
+			default: // other teams are not needed, and would take time
 				a.linksNote(cmd.Context())
 				a.waitsNote(cmd.Context(), a.chosen)
 			}
@@ -60,7 +60,7 @@ func (a *app) overAllTeams(status *cobra.Command) *cobra.Command {
 	return status
 }
 
-// isGone reports whether err says that a team has ended, as it may while the command runs.
+// isGone reports whether err means that a team has ended, as it may while the command runs.
 func isGone(err error) bool { return errors.Is(err, teams.ErrTeamGone) || errors.Is(err, api.CodeGone) }
 
 // candidateTeams returns the teams that the command could mean, if none is named and there are several. All

@@ -25,11 +25,11 @@ func (a *app) job() (supervisor.Job, error) {
 	return j, err
 }
 
-// serviceLog is the file that the service logs to where the system keeps no log.
+// serviceLog returns the log file of the service, for systems that keep no log.
 func serviceLog(a *app) string { return filepath.Join(a.state, "service.log") }
 
-// refuseSecond refuses to install the service while another one runs, which would keep it from starting. It leaves
-// that to supervisors that wait until the service is ready, since they report the failure themselves.
+// refuseSecond refuses to install the service while another one runs, which would keep it from starting. It
+// does nothing with supervisors that wait until the service is ready, since they report the failure.
 func refuseSecond(a *app, u supervisor.Job) error {
 	root, err := a.root()
 	if err != nil || u.Notifies {

@@ -68,7 +68,7 @@ func (a *app) switchTo(ctx context.Context, address string, o switchOptions) (er
 	if err != nil {
 		return err
 	}
-	defer w.Close() // nothing was written through it
+	defer w.Close() // it was only read
 	who := w.Member + "@" + w.Team
 	word := w.Place.At
 	switch {

@@ -103,7 +103,7 @@ type conversationPrinter struct {
 // heldEnvelope is an envelope that waits to be printed.
 type heldEnvelope struct {
 	wire.Envelope
-	became wire.Outcome // of a tool call; Running if it is open
+	became wire.Outcome // of a tool call; Running while it is open
 }
 
 func (c *console) conversationPrinter() *conversationPrinter {

@@ -58,7 +58,7 @@ func openPage(ctx context.Context, a *app, only bool) error {
 	return openAddress(ctx, a, in, only)
 }
 
-// openPageThere serves the page of --host on this machine, until ctx ends.
+// openPageThere serves the page of the --host on this machine, until ctx ends.
 func openPageThere(ctx context.Context, a *app, only bool) error {
 	c, err := a.dial(ctx, true)
 	if err != nil {
@@ -117,7 +117,7 @@ func signIn(ctx context.Context, a *app, file bool) (in api.SignIn, err error) {
 	return c.SignIn(ctx, file)
 }
 
-// fileURL is the URL of a file.
+// fileURL returns the URL of a file.
 func fileURL(path string) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {

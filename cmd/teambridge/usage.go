@@ -88,7 +88,7 @@ func printUsage(ctx context.Context, a *app, q api.UsageQuery) error {
 	return a.table(rows)
 }
 
-// warnMissed warns of what could not be counted.
+// warnMissed warns of transcripts that could not be counted.
 func (c *console) warnMissed(u api.Usage) {
 	for _, m := range u.Missed {
 		c.warn("%s; what is there is not counted", m)

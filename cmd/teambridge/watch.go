@@ -23,7 +23,7 @@ type watchOptions struct {
 	all      bool
 	needsYou bool
 	exec     bool
-	argv     []string // the program of exec
+	argv     []string // --exec and its program
 	work     workOptions
 	alerts   alertOptions
 }
@@ -130,7 +130,7 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) (err er
 		return a.follow(ctx, api.Target{}, o, p)
 	}
 	s := a.scope()
-	s.Existing = true // without names also those of inboxes that are not there yet
+	s.Existing = true // also accept names of inboxes that do not exist yet
 	to, err := a.bridge(ctx).Target(ctx, s, names...)
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (a *app) follow(ctx context.Context, to api.Target, o watchOptions, p *prog
 		switch {
 		case e.err != nil:
 			return e.err
-		case !began: // what was there before comes first
+		case !began: // print the earlier messages first
 			began = true
 			if e.Snapshot != nil && to.Team != "" && len(e.Snapshot.Teams) > 0 && !e.Snapshot.Teams[0].CreatedAt.IsZero() {
 				v.created = e.Snapshot.Teams[0].CreatedAt.UnixMilli()
@@ -223,13 +223,13 @@ const endGrace = 250 * time.Millisecond
 type viewer struct {
 	*app
 	opts    watchOptions
-	program *program                  // run for each message; nil: none
-	to      api.Target                // without a team: all
-	created int64                     // when that team was made, in milliseconds; 0: unknown
-	run     noise                     // what came since the last message that was shown
+	program *program                  // runs for each message; nil: none
+	to      api.Target                // without a team: all teams
+	created int64                     // creation time of the team in milliseconds; 0: unknown
+	run     noise                     // the run of noise since the last message shown
 	hidden  int                       // confirmations, as JSON
-	last    teams.Instance            // that was shown
-	said    map[inbox.InboxKey]string // the turn and the last text of each agent that was shown
+	last    teams.Instance            // of the last record shown
+	said    map[inbox.InboxKey]string // turn and last text of each agent that was shown
 }
 
 // event prints the message or the work of an event, if the flags select it.

@@ -41,7 +41,7 @@ func (c *console) printRecord(r api.Record) error {
 		return c.print([]byte(c.answerEntry(r)))
 	}
 	m := r.Message
-	m.Read, m.Gone = m.Read || m.Gone, false // in a history most are gone
+	m.Read, m.Gone = m.Read || m.Gone, false // most messages in a history are gone
 	return c.print([]byte(c.entry(m)))
 }
 
