@@ -61,7 +61,7 @@ func (l *Link) hand(ctx context.Context, parts *sync.WaitGroup) (next time.Durat
 		}
 		l.mu.Unlock()
 		if len(work) > 0 || len(list) < l.opts.page {
-			return next, nil // a worker that ends looks for more
+			return next, nil // a worker looks for more when it ends
 		}
 	}
 }
@@ -122,10 +122,10 @@ func (l *Link) deliverSome(ctx context.Context, list []ledger.Incoming) error {
 	return failed
 }
 
-// How many delivered messages are followed, and for how long.
+// Limits on the following of delivered messages.
 const (
-	followed    = 1000
-	followedFor = 24 * time.Hour
+	followed    = 1000           // messages at once
+	followedFor = 24 * time.Hour // after the delivery
 )
 
 // look updates the state of delivered messages.
@@ -158,7 +158,7 @@ func (l *Link) look(ctx context.Context) error {
 		if !pause(ctx, time.Minute, l.outcomes) {
 			return nil
 		}
-		if !pause(ctx, l.opts.Retry) { // changes in quick succession are one
+		if !pause(ctx, l.opts.Retry) { // group changes in quick succession
 			return nil
 		}
 	}

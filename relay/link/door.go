@@ -18,20 +18,20 @@ import (
 )
 
 // All input from other machines passes through this file before it is used. It is decoded strictly and with
-// limits, and each faulty part is refused by itself, so that it does not block the rest.
+// limits. Each faulty part is refused on its own, so that it does not block the others.
 
-// Limits on the data of one machine. Anything beyond them is ignored, and our own offers are cut to them.
+// Limits on the data of one machine. Data beyond them is ignored, and our own offers are cut to them.
 const (
-	MaxTeams   = 100  // that it offers
-	MaxMembers = 200  // of one of them
-	MaxOffered = 1000 // members of all of them
+	MaxTeams   = 100  // teams that it offers
+	MaxMembers = 200  // members of one of them
+	MaxOffered = 1000 // members of all of them together
 )
 
 const (
-	maxFrame   = 2 << 20 // bytes, which is more than a hub takes
+	maxFrame   = 2 << 20 // bytes; a hub's own limit is lower
 	maxName    = 1024    // bytes of a name, or of a summary
-	maxWords   = 1024    // bytes of a reason; what is longer is cut
-	maxAnswers = 2000    // receipts in a frame, or ids that are asked about; more are left out
+	maxWords   = 1024    // bytes of a reason; longer ones are cut
+	maxAnswers = 2000    // receipts, or queried ids, in a frame; the rest is ignored
 )
 
 // opened is the valid part of a frame.
@@ -39,7 +39,7 @@ type opened struct {
 	frame
 	list    []ledger.Incoming
 	refused []ledger.Receipt // of messages, each with the reason
-	left    int              // parts that were left out without a receipt to the sender
+	left    int              // parts that were ignored without a receipt to the sender
 	why     string           // the first fault; "" if there is none
 }
 
@@ -48,8 +48,8 @@ func (o *opened) leave(reason string) {
 	o.why = cmp.Or(o.why, reason)
 }
 
-// openFrame decodes a frame. It fails only if the text is no frame at all. Of a later version, only the
-// version is decoded.
+// openFrame decodes a frame. It fails only if the text is not a frame at all. If the frame has a later
+// version, openFrame decodes only the version.
 func openFrame(text []byte) (o opened, err error) {
 	var f struct {
 		Version  int               `json:"v"`
@@ -82,7 +82,7 @@ func openFrame(text []byte) (o opened, err error) {
 	}
 	seen := map[string]bool{}
 	for _, field := range fields {
-		name := strings.ToLower(field.Name) // encoding/json takes any case
+		name := strings.ToLower(field.Name) // encoding/json ignores case
 		if seen[name] {
 			return o, fmt.Errorf("it has %q twice", name)
 		}
@@ -126,7 +126,7 @@ func openFrame(text []byte) (o opened, err error) {
 		case ledger.StageReceived, ledger.StageVerified, ledger.StageConsumed, ledger.StageSeen, ledger.StageRefused, ledger.StageLost, ledger.StageUnknown, ledger.StageReset:
 			r.Reason, r.Reach = words(r.Reason), words(r.Reach)
 			o.Receipts = append(o.Receipts, r)
-		default: // of a version that has more stages, or one that only a sender knows
+		default: // a later version's stage, or one that only the sender sets
 		}
 	}
 	for i, raw := range f.Query {
@@ -164,8 +164,8 @@ func incoming(m message) (in ledger.Incoming, err error) {
 	return ledger.Incoming{ID: m.ID, Team: m.Team, Member: m.Member, From: m.From, Digest: m.digest(), Raw: raw, Asks: m.Ask, Sent: m.Sent}, err
 }
 
-// openPresence decodes a presence, and returns its valid part. left describes the parts that were left out,
-// or is "". Parts that a later version writes differently are left out, too.
+// openPresence decodes a presence, and returns its valid part. left describes the ignored parts, or is "".
+// Parts that a later version writes differently are ignored, too.
 func openPresence(text []byte) (p Presence, left string, err error) {
 	if err := rawjson.Exact(text); err != nil {
 		return p, "", err
@@ -248,12 +248,12 @@ func id(raw []byte) string {
 	return text
 }
 
-// label reports whether a text can be a name: not blank, unless that is allowed, short, and in one line.
+// label reports whether a text can be a name: one short line, and not blank unless blank is true.
 func label(text string, blank bool) bool {
 	return (blank && text == "" || strings.TrimSpace(text) != "") && len(text) <= maxName && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
-// words returns a text in a form to show to people: on one line, and not too long.
+// words returns a text in a form to show to people: one line of limited length.
 func words(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -263,7 +263,7 @@ func words(text string) string {
 	}, excerpt.Bytes(text, maxWords))
 }
 
-// sane returns a time that any clock may show, and that JSON has in any zone.
+// sane returns t, or the zero time if some clocks or JSON in some time zone could not represent t.
 func sane(t time.Time) time.Time {
 	if year := t.UTC().Year(); year < 2000 || year > 9000 {
 		return time.Time{}

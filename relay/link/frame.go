@@ -13,36 +13,36 @@ import (
 // Version is the version of frames and presences. A machine's presence names the version that it supports.
 const Version = 1
 
-// frame is the unit of publication: messages, and receipts for messages of the other machine.
+// frame is the unit of publication. It holds messages, and receipts for messages of the other machine.
 type frame struct {
 	Version  int              `json:"v"`
 	Ledger   string           `json:"ledger"`             // the incarnation of the sender's ledger
 	For      string           `json:"for,omitempty"`      // the incarnation of the recipient's ledger, as known to the sender
 	Messages []message        `json:"messages,omitempty"` // in order
 	Receipts []ledger.Receipt `json:"receipts,omitempty"`
-	Query    []string         `json:"query,omitempty"` // ids of messages whose state the sender asks for
+	Query    []string         `json:"query,omitempty"` // ids of messages whose state the sender wants to know
 }
 
-// Limits of a frame, so that it fits into the largest message of a hub, which is 1 MiB.
+// Limits of a frame. They keep it within a hub's largest message, 1 MiB.
 const (
 	maxMessages = 50
 	maxBytes    = 256 << 10 // of texts
 )
 
-// message is a message on its way.
+// message is a message in a frame.
 type message struct {
-	ID     string    `json:"id"`     // of the delivery
-	Name   string    `json:"name"`   // its id, as its sender knows it
-	Team   string    `json:"team"`   // of the recipient, there
+	ID     string    `json:"id"`     // the id of the delivery
+	Name   string    `json:"name"`   // the id that the sender of the message knows
+	Team   string    `json:"team"`   // the recipient's team, by its name on the recipient's machine
 	Member string    `json:"member"` // the recipient
 	From   string    `json:"from"`
 	Text   string    `json:"text"`
 	About  string    `json:"summary,omitempty"`
-	Ask    bool      `json:"ask,omitempty"` // it waits for an answer
+	Ask    bool      `json:"ask,omitempty"` // the sender waits for an answer
 	Sent   time.Time `json:"sent"`
 }
 
-// Question is the kind of a message that waits for an answer, which is a message too.
+// Question is the kind of a message whose sender waits for an answer. The answer is a message too.
 const Question = "question"
 
 // digest distinguishes messages with the same id.
@@ -55,7 +55,7 @@ func messageOf(o ledger.Outgoing) (message, error) {
 	if o.Person {
 		m.Text = string(o.Raw)
 		if !strings.Contains(m.From, "@") {
-			m.From += "@" + o.Team // the address for answers: the sender's team, by its local name
+			m.From += "@" + o.Team // the address for answers needs the sender's team, by its local name
 		}
 		return m, nil
 	}
@@ -68,12 +68,12 @@ func messageOf(o ledger.Outgoing) (message, error) {
 // A Message is a message from another machine.
 type Message struct {
 	ledger.Incoming
-	Name    string // its id at its sender
+	Name    string // the message's id on the sender's machine
 	Text    string
 	Summary string
 }
 
-// MessageOf returns an incoming message whose text is still kept.
+// MessageOf decodes an incoming message. It fails if the ledger no longer keeps the text.
 func MessageOf(in ledger.Incoming) (Message, error) {
 	var c content
 	err := json.Unmarshal(in.Raw, &c)
@@ -82,12 +82,12 @@ func MessageOf(in ledger.Incoming) (Message, error) {
 
 // Presence is a machine's report on itself, sent every 15 seconds and after each change.
 type Presence struct {
-	Version  int    `json:"v"` // of frames
+	Version  int    `json:"v"` // the version of frames
 	Instance string `json:"instance"`
 	Ledger   string `json:"ledger"`
-	Program  string `json:"program,omitempty"` // its version
-	Empty    bool   `json:"empty"`             // its queue is empty, and it has sent receipts for everything that came from the reader
-	Teams    []Team `json:"teams,omitempty"`   // that the reader may write to
+	Program  string `json:"program,omitempty"` // the version of the program
+	Empty    bool   `json:"empty"`             // its queue is empty, and it has sent receipts for all messages from the reader
+	Teams    []Team `json:"teams,omitempty"`   // the teams that the reader may write to
 }
 
 // Team is a team of another machine.
@@ -96,7 +96,7 @@ type Team struct {
 	Members []Member `json:"members,omitempty"`
 }
 
-// Member is a member of one, with what it does.
+// Member is a member of a [Team], with its status.
 type Member struct {
 	Member string    `json:"member"`
 	Word   string    `json:"word,omitempty"`
@@ -104,13 +104,13 @@ type Member struct {
 	Since  time.Time `json:"since,omitzero"`
 	Lead   bool      `json:"lead,omitempty"`
 
-	// Waits is the kind of attention item that it causes, such as "silent", without the text.
+	// Waits is the kind of attention item that the member causes, such as "silent", without the text.
 	Waits      string    `json:"waits,omitempty"`
 	WaitsSince time.Time `json:"waitsSince,omitzero"`
 }
 
-// PresenceOf decodes the last presence of a machine; ok is false if there is none. It decodes all of it, so
-// call it once per machine, not once per team.
+// PresenceOf decodes the last presence of a machine; ok is false if there is none. It decodes the whole
+// presence, so call it once per machine, not once per team.
 func PresenceOf(m ledger.Machine) (p Presence, ok bool) {
 	if len(m.Presence) == 0 {
 		return p, false
@@ -119,5 +119,5 @@ func PresenceOf(m ledger.Machine) (p Presence, ok bool) {
 	return p, err == nil
 }
 
-// Away is how long a machine is silent, by our own clock, before it counts as away.
+// Away is how long a machine must be silent, by our own clock, to count as away.
 const Away = 45 * time.Second

@@ -13,31 +13,31 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// Options are the options of [New]. Root, Ledger, Wire and Deliver are needed.
+// Options are the options of [New]. Root, Ledger, Wire and Deliver are required.
 type Options struct {
-	Root   string // of the outbox
+	Root   string // the Claude root of the outbox
 	Self   ledger.Link
 	Ledger *ledger.Ledger
 	Wire   Wire
 
-	// Deliver delivers a message, once under its N: it is called again for a message if it failed, or if its
+	// Deliver delivers a message. It must deliver once per N: it is called again if it failed, or if its
 	// success was not recorded. It returns the message with its Stage, which is at least
-	// [ledger.StageVerified], and its place; an error means that it must be tried again later.
+	// [ledger.StageVerified], and its place. An error means that the message must be tried again later.
 	Deliver func(context.Context, Message) (ledger.Incoming, error)
-	// Look returns the current state of a delivered message. nil: unknown.
+	// Look returns the current state of a delivered message. If Look is nil, the state stays unknown.
 	Look func(context.Context, ledger.Incoming) (ledger.Incoming, error)
-	// Teams returns what a machine may write to; nil: nothing.
+	// Teams returns the teams that a machine may write to. If Teams is nil, it may write to none.
 	Teams func(ctx context.Context, machine string) ([]Team, error)
 
-	Program string // our version
-	Changed func() // is called after each change of the ledger
+	Program string // our program's version
+	Changed func() // called after each change of the ledger
 	Warn    func(error)
 
-	Every time.Duration // between two presences; 0: 15 s
-	Late  time.Duration // a stored message this old that the hub no longer has is sent again; 0: 5 s
+	Every time.Duration // the interval of presences; 0: 15 s
+	Late  time.Duration // how old a stored message must be to be sent again if the hub has lost it; 0: 5 s
 	Retry time.Duration // the pause after a failure; 0: 250 ms
 
-	page int // how many messages are handled, or asked about, at once; 0: 500
+	page int // how many messages are handled, or queried, at once; 0: 500
 }
 
 // Link carries the messages of one ledger to and from other machines while it runs.
@@ -47,39 +47,40 @@ type Link struct {
 
 	mu      sync.Mutex
 	peers   map[string]*peer
-	refused map[string][]ledger.Receipt // to be sent
-	queries map[string][]string         // to be sent
+	refused map[string][]ledger.Receipt // receipts to send
+	queries map[string][]string         // ids to query
 	working map[recipient]bool
-	waiting map[recipient]time.Time // recipients that are skipped, and until when
+	waiting map[recipient]time.Time // when a skipped recipient is tried again
 
 	announced map[string]string // the last presence sent to each machine
-	instances map[string]string // of machines, from their last presences
-	offered   map[string]string // what was left out of machines' last presences
+	instances map[string]string // of machines, from their latest presences
+	offered   map[string]string // the ignored parts of machines' latest presences
 
 	refusals map[string]*Refusals // by machine
-	stuck    string               // why the last arrival could not be recorded; "" if it was
+	stuck    string               // why the latest arrival could not be recorded; "" if it was recorded
 
 	arrived, outcomes, present chan struct{}
 }
 
 type peer struct {
-	wake  chan struct{} // there may be something to write
-	retry chan struct{} // a failed write may succeed now
+	wake  chan struct{} // the outbox may have something to send
+	retry chan struct{} // a failed write may now succeed
 	stop  context.CancelFunc
 
-	full    bool                 // the last frame took no more messages
-	unheard map[string]time.Time // messages at the hub without a receipt, and when they were published
+	full    bool                 // the last frame had no room for more messages
+	unheard map[string]time.Time // when messages without a receipt were published
 }
 
 type recipient struct{ team, member string }
 
-// Expiry is how long a message waits for its machine. The hub keeps it for less, and ids are kept for longer.
+// Expiry is how long a message waits for its machine. The hub keeps messages for a shorter time, and ledgers
+// keep ids for a longer one.
 const Expiry = 8 * 24 * time.Hour
 
 // remembered is how long ids of incoming messages are kept.
 const remembered = 30 * 24 * time.Hour
 
-// Lock is the key of the lock that the process running a state directory's links holds.
+// Lock is the key of a lock: a process holds it while it runs the links of a state directory.
 const Lock = "running links"
 
 // New returns a Link. It starts nothing.
@@ -107,7 +108,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Poke reports possible news in the ledger: messages, machines, or states of incoming messages.
+// Poke makes the link check the ledger for new messages, machines, and states of incoming messages.
 func (l *Link) Poke() {
 	signal(l.arrived)
 	signal(l.outcomes)
@@ -185,7 +186,7 @@ func (l *Link) attend(ctx context.Context, parts *sync.WaitGroup) error {
 	}
 }
 
-// failed warns of an error, unless ctx has ended, and reports whether the ledger is unusable.
+// failed warns of an error, unless ctx has ended. over reports whether the ledger is no longer usable.
 func (l *Link) failed(ctx context.Context, what string, err error) (over bool) {
 	if ctx.Err() != nil {
 		return false
@@ -194,7 +195,7 @@ func (l *Link) failed(ctx context.Context, what string, err error) (over bool) {
 	return errors.Is(err, ledger.ErrMoved)
 }
 
-// pause waits, and reports whether ctx is still alive.
+// pause waits for d or for wake. It reports whether ctx is still alive.
 func pause(ctx context.Context, d time.Duration, wake ...<-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -213,11 +214,11 @@ func pause(ctx context.Context, d time.Duration, wake ...<-chan struct{}) bool {
 
 // Refusals counts the refused input of a machine since the link started.
 type Refusals struct {
-	Count int    // of messages, frames, and changed presences
+	Count int    // refused messages and frames, and presences with new faults
 	Why   string // the last reason
 }
 
-// Refused returns the refused input of a machine.
+// Refused returns the count of refused input of a machine.
 func (l *Link) Refused(machine string) Refusals {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -227,8 +228,8 @@ func (l *Link) Refused(machine string) Refusals {
 	return Refusals{}
 }
 
-// Stuck returns why the last arrival cannot be recorded, which keeps all later frames at the hub; "" if
-// nothing is wrong.
+// Stuck returns why the latest arrival cannot be recorded, or "". While it cannot, all later frames stay at
+// the hub.
 func (l *Link) Stuck() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,7 +243,7 @@ func (l *Link) leftOut(machine string, n int, why string) {
 	l.leave(machine, n, why)
 }
 
-// leave is leftOut. l.mu is held.
+// leave is leftOut for a caller that holds l.mu.
 func (l *Link) leave(machine string, n int, why string) {
 	if n == 0 {
 		return
@@ -255,7 +256,7 @@ func (l *Link) leave(machine string, n int, why string) {
 	r.Count, r.Why = r.Count+n, words(why)
 }
 
-// stays sets or, with nil, clears the reason why an arrival of a machine cannot be recorded.
+// stays records why an arrival of a machine cannot be recorded, or with nil that it was recorded.
 func (l *Link) stays(machine string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -264,11 +265,11 @@ func (l *Link) stays(machine string, err error) {
 	}
 }
 
-// soon is how long a receipt of arrival waits for a better one: a message that is delivered at once gets one
-// receipt instead of two.
+// soon is how long a receipt for an arrived message waits for its delivery. A message that is delivered at
+// once then gets one receipt instead of two.
 const soon = 20 * time.Millisecond
 
-// expire gives up messages that have waited too long, and removes old ids.
+// expire fails messages that have waited too long, and removes old ids.
 func (l *Link) expire(ctx context.Context) error {
 	for {
 		n, err := l.opts.Ledger.Outbox.Expire(ctx, time.Now().Add(-Expiry), "its machine did not take it for 8 days")

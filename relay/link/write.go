@@ -45,9 +45,9 @@ func (l *Link) write(ctx context.Context, machine string, p *peer) {
 	}
 }
 
-// behind reports whether a machine is away, or empties its queue more slowly than it fills. Messages to it
-// are then collected for a while: a machine handles one frame at a time, and ten messages in a frame as fast
-// as one.
+// behind reports whether a machine is away, or empties its queue more slowly than we fill it. Messages to it
+// are then collected for a while: a machine handles one frame at a time, and a frame of ten messages as fast
+// as a frame of one.
 func (l *Link) behind(p *peer) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,11 +59,11 @@ func (l *Link) behind(p *peer) bool {
 	return false
 }
 
-// writeFrame publishes one frame, if there is anything to send.
+// writeFrame publishes one frame, if there is anything to send. sent is true if a frame was stored.
 func (l *Link) writeFrame(ctx context.Context, machine string, p *peer) (sent bool, err error) {
 	lg := l.opts.Ledger
 	if !l.opts.Wire.State().Connected {
-		return false, nil // all are woken when it is
+		return false, nil // every writer is woken on connect
 	}
 	list, err := lg.Outbox.Next(ctx, machine, maxMessages, maxBytes)
 	if err != nil {
@@ -78,7 +78,7 @@ func (l *Link) writeFrame(ctx context.Context, machine string, p *peer) (sent bo
 	if delete(l.refused, machine); len(refused) > l.opts.page {
 		refused, l.refused[machine] = refused[:l.opts.page], slices.Clone(refused[l.opts.page:])
 	}
-	if delete(l.queries, machine); len(query) > l.opts.page { // the rest is asked in a later query
+	if delete(l.queries, machine); len(query) > l.opts.page { // a later query asks for the others
 		query, l.queries[machine] = query[:l.opts.page], query[l.opts.page:]
 	}
 	l.mu.Unlock()
@@ -131,7 +131,7 @@ func (l *Link) writeFrame(ctx context.Context, machine string, p *peer) (sent bo
 			break
 		}
 		refused := errors.Is(err, ErrPeer) || errors.Is(err, ErrFull)
-		if refused && !unsure { // certainly not at the hub
+		if refused && !unsure { // the hub certainly does not have it
 			l.mu.Lock()
 			for _, id := range ids {
 				delete(p.unheard, id)
@@ -151,7 +151,7 @@ func (l *Link) writeFrame(ctx context.Context, machine string, p *peer) (sent bo
 			return false, context.Cause(ctx)
 		}
 	}
-	keep := context.WithoutCancel(ctx) // it is at the hub
+	keep := context.WithoutCancel(ctx) // the hub has the frame
 	if len(ids) > 0 {
 		if err := lg.Outbox.Stored(keep, ids...); err != nil {
 			return true, err

@@ -14,8 +14,8 @@ import (
 	"teambridge/relay/link/nats/admin"
 )
 
-// Accounts returns the accounts section for another NATS server, so that it can be the hub of the machines in
-// dir. It makes the administrator's key in dir if there is none.
+// Accounts returns the accounts section for another NATS server that is to be the hub of the machines in dir.
+// It makes the administrator's key in dir if there is none.
 func Accounts(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
@@ -39,8 +39,8 @@ func Accounts(dir string) (string, error) {
 }
 
 // Prepare makes the stream and the queues of the machines in dir at a NATS server that has the [Accounts],
-// removes the queues of others, and returns the machines. o has the server's address and how to trust it.
-// After the first call the server must be reloaded once more: if a reload added both accounts, requests of
+// removes all other queues, and returns the machines. o has the server's address and how to trust it. After
+// the first call the server must be reloaded once more: if one reload adds both accounts, requests of
 // MACHINES to JetStream through HUB stay unanswered until the next reload (nats-server 2.15.2).
 func Prepare(ctx context.Context, dir string, o nats.Options) (names []string, err error) {
 	if o.Key, err = nats.ReadKey(adminPath(dir)); errors.Is(err, fs.ErrNotExist) {

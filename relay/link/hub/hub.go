@@ -37,9 +37,9 @@ import (
 type Options struct {
 	Dir      string
 	Listen   string // host and port; "" for [Listen]
-	TLSCert  string // files of a certificate and its key; "" for no encryption, which Listen allows on loopback alone
+	TLSCert  string // files of a certificate and its key; "" for no encryption, which is allowed only on loopback
 	TLSKey   string
-	MaxBytes int64 // what waits for all machines; 0 for 1 GiB
+	MaxBytes int64 // limit of all waiting frames; 0 for 1 GiB
 	Log      *slog.Logger
 
 	now   func() time.Time
@@ -53,28 +53,28 @@ const Listen = "127.0.0.1:4222"
 // ErrRunning means that a hub runs in this directory.
 var ErrRunning = errors.New("a hub runs in this directory")
 
-// A Hub is a server that runs.
+// A Hub is a running server.
 type Hub struct {
 	o      Options
 	unlock func() error
 	admin  *nats.Key // made at each start, and never stored
 	tls    *tls.Config
 
-	listed  []Machine   // machines.json when it was last read
-	file    os.FileInfo // of machines.json before that; nil if it must be read
-	badList string      // the error of reading it
-	failed  int         // probes in a row
+	listed  []Machine   // the content of machines.json when it was last read
+	file    os.FileInfo // its information before the last read; nil if it must be read
+	badList string      // the last error of reading machines.json
+	failed  int         // failed probes in a row
 
-	mu       sync.Mutex // for what follows, which WriteMetrics reads
+	mu       sync.Mutex // guards the fields below, which WriteMetrics reads
 	addr     net.Addr
-	server   *server.Server // nil if it could not be started again
+	server   *server.Server // nil if the last restart failed
 	queues   *admin.Admin
-	live     map[string]Machine // the machines that may use it now
-	failures int                // of probes
+	live     map[string]Machine // the machines that may use the hub now
+	failures int                // failed probes since the start
 	restarts int
 }
 
-// Open starts a hub, which answers when Open returns. Call Run then.
+// Open starts a hub. The hub answers as soon as Open returns; call Run next.
 func Open(ctx context.Context, o Options) (_ *Hub, err error) {
 	o.Listen, o.MaxBytes = cmp.Or(o.Listen, Listen), cmp.Or(o.MaxBytes, 1<<30)
 	o.poll, o.probe = cmp.Or(o.poll, time.Second), cmp.Or(o.probe, 10*time.Second)
@@ -140,7 +140,7 @@ func Find(dir string) (Card, error) {
 	}
 	data, err := os.ReadFile(cardPath(dir))
 	if err == nil && !held {
-		err = fs.ErrNotExist // it was killed
+		err = fs.ErrNotExist // its process was killed
 	}
 	if err != nil {
 		return Card{}, fmt.Errorf("no hub runs in %s: %w", dir, err)
@@ -152,13 +152,13 @@ func Find(dir string) (Card, error) {
 	return c, nil
 }
 
-// Check returns an error if a hub cannot listen like this.
+// Check returns an error if a hub cannot listen with these options.
 func (o Options) Check() error {
 	_, err := o.tls()
 	return err
 }
 
-// tls returns the TLS configuration of such a hub; nil for no encryption.
+// tls returns the hub's TLS configuration; nil for no encryption.
 func (o Options) tls() (*tls.Config, error) {
 	host, port, err := net.SplitHostPort(o.Listen)
 	if err == nil {
@@ -183,12 +183,12 @@ func (o Options) tls() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// options returns those of the server, and the machines that may use it.
+// options returns the server's options, and the machines that may use it.
 func (h *Hub) options() (*server.Options, map[string]Machine, error) {
 	host, p, _ := net.SplitHostPort(h.o.Listen)
 	port, _ := strconv.Atoi(p)
 	if h.addr != nil {
-		port = h.addr.(*net.TCPAddr).Port // the one that it had before a restart
+		port = h.addr.(*net.TCPAddr).Port // a restart keeps the port
 	}
 	if port == 0 {
 		port = server.RANDOM_PORT
@@ -200,7 +200,7 @@ func (h *Hub) options() (*server.Options, map[string]Machine, error) {
 		return nil, nil, err
 	}
 	o.ServerName, o.Host, o.Port, o.NoSigs = "teambridge-hub", host, port, true
-	o.JetStream, o.StoreDir = true, h.o.Dir // the server adds jetstream
+	o.JetStream, o.StoreDir = true, h.o.Dir // the server appends jetstream
 	o.SyncAlways, o.SyncInterval = true, 2*time.Minute
 	o.JetStreamMaxStore, o.JetStreamMaxMemory = h.o.MaxBytes+16<<20, 16<<20
 	o.MaxPayload, o.PingInterval, o.MaxPingsOut, o.WriteDeadline = nats.MaxPayload, 10*time.Second, 2, 10*time.Second
@@ -210,7 +210,7 @@ func (h *Hub) options() (*server.Options, map[string]Machine, error) {
 	return o, live, nil
 }
 
-// start starts the server, and makes what is missing.
+// start starts the server, and makes the missing stream and queues.
 func (h *Hub) start(ctx context.Context) error {
 	o, live, err := h.options()
 	if err != nil {
@@ -249,7 +249,8 @@ func (h *Hub) start(ctx context.Context) error {
 
 // makeQueues makes the queues of the machines that may use the hub, and removes all others.
 func (h *Hub) makeQueues(ctx context.Context, live map[string]Machine) error {
-	// A new machine with the same name could not decrypt the waiting frames.
+	// A frame that waits for the old machine is useless to a new one of the same name, which cannot decrypt
+	// it.
 	replaced := func(name string) bool {
 		old, known := h.live[name]
 		return known && old.Card != live[name].Card
@@ -267,8 +268,8 @@ func (h *Hub) makeQueues(ctx context.Context, live map[string]Machine) error {
 	return nil
 }
 
-// Run admits and removes machines according to machines.json, until ctx ends. It restarts the server if it no
-// longer stores anything, and ends it at the end.
+// Run admits and removes machines as machines.json says, until ctx ends. It restarts the server if it can no
+// longer store frames. At the end, Run closes the hub.
 func (h *Hub) Run(ctx context.Context) error {
 	defer h.Close()
 	poll, probe := time.NewTicker(h.o.poll), time.NewTicker(h.o.probe)
@@ -288,7 +289,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 }
 
-// look checks for changes of the machines that may use the hub.
+// look applies changes of the machines that may use the hub.
 func (h *Hub) look(ctx context.Context) error {
 	now := h.o.now()
 	expired := func(m Machine) bool { return !m.Expires.IsZero() && !m.Expires.After(now) }
@@ -298,7 +299,7 @@ func (h *Hub) look(ctx context.Context) error {
 		listed, err = List(h.o.Dir)
 	}
 	h.file = nil
-	if err != nil { // the known machines stay
+	if err != nil { // keep the known machines
 		if h.badList != err.Error() {
 			h.badList = err.Error()
 			return err
@@ -317,17 +318,17 @@ func (h *Hub) look(ctx context.Context) error {
 	}
 	h.listed, h.file = listed, file
 	if h.server == nil {
-		return nil // the next start does it
+		return nil // the next start reads the list
 	}
 	if maps.Equal(admitted(h.listed, now), h.live) {
-		return nil // parsing the options of 1000 machines would take a tenth of a second each time
+		return nil // the server's options of 1000 machines take a tenth of a second to parse
 	}
 	o, live, err := h.options()
 	if err != nil {
 		return err
 	}
-	// Permissions first: a removed machine is disconnected, and cannot send to the queue that is removed
-	// next.
+	// Permissions come first: they disconnect a removed machine, which then cannot send to its queue before
+	// that is removed.
 	if err := h.server.ReloadOptions(o); err != nil {
 		return err
 	}
@@ -338,8 +339,8 @@ func (h *Hub) look(ctx context.Context) error {
 	return nil
 }
 
-// check stores a probe. After a full disk, JetStream stays off even when there is room again, and publishing
-// only times out (nats-server 7654), so the server is restarted.
+// check stores a probe. After a full disk, JetStream stays off even once there is room, and publishing only
+// times out (nats-server 7654), so check restarts the server.
 func (h *Hub) check(ctx context.Context) {
 	if h.server != nil {
 		err := h.queues.Probe(ctx)

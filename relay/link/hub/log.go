@@ -7,13 +7,14 @@ import (
 	"sync"
 )
 
-// logger passes on what the server says that an administrator should see.
+// logger passes on the server's messages for an administrator.
 type logger struct {
 	log  *slog.Logger
 	last *lastError
 }
 
-// lastError keeps why a server did not start: it only logs that.
+// lastError keeps the last error that the server logged: the server reports in no other way why it did not
+// start.
 type lastError struct {
 	mu   sync.Mutex
 	text string

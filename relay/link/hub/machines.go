@@ -19,29 +19,29 @@ import (
 	"teambridge/teams/flock"
 )
 
-// A Machine may use the hub.
+// A Machine is a machine that may use the hub.
 type Machine struct {
 	Card    nats.Card `json:"card"`
 	Added   time.Time `json:"added"`
-	Expires time.Time `json:"expires,omitzero"` // it is removed then; zero: never
+	Expires time.Time `json:"expires,omitzero"` // when it is removed; zero: never
 }
 
 var (
-	// ErrOther means that a machine of that name has other keys.
+	// ErrOther means that the named machine has other keys.
 	ErrOther = errors.New("a machine of that name has other keys")
-	// ErrNone means that there is no machine of that name.
+	// ErrNone means that the hub knows no machine of that name.
 	ErrNone = errors.New("the hub knows no machine of that name")
 )
 
 // AddOptions are the options of [Add].
 type AddOptions struct {
 	Expires time.Time // zero: never
-	Replace bool      // a machine of that name that has other keys; what waits for it is lost
+	Replace bool      // replace a machine of that name that has other keys; its waiting frames are lost
 }
 
-// Add lets a machine use the hub in dir, whether or not it runs; a running hub notices within a second. If
-// the machine may use it already, only its expiry changes. The error is [ErrOther] if another machine has its
-// name.
+// Add lets a machine use the hub in dir, whether the hub runs or not; a running hub notices within a second.
+// If the machine may use the hub already, only its expiry changes. The error is [ErrOther] if another machine
+// has its name.
 func Add(ctx context.Context, dir string, card nats.Card, o AddOptions) error {
 	if _, err := nats.ParseCard(card.String()); err != nil {
 		return err
@@ -67,8 +67,8 @@ func Add(ctx context.Context, dir string, card nats.Card, o AddOptions) error {
 	})
 }
 
-// Remove stops a machine from using the hub in dir. Its queue is lost. The error is [ErrNone] if it was not
-// allowed to.
+// Remove stops a machine from using the hub in dir. Its queue is lost. The error is [ErrNone] if the hub does
+// not know the machine.
 func Remove(ctx context.Context, dir, name string) error {
 	return edit(ctx, dir, func(all []Machine) ([]Machine, error) {
 		i := slices.IndexFunc(all, func(m Machine) bool { return m.Card.Name == name })
@@ -81,7 +81,7 @@ func Remove(ctx context.Context, dir, name string) error {
 
 func machinesPath(dir string) string { return filepath.Join(dir, "machines.json") }
 
-// List returns the machines that may use the hub in dir, in the order in which they were added.
+// List returns the machines that may use the hub in dir, oldest first.
 func List(dir string) ([]Machine, error) {
 	path := machinesPath(dir)
 	data, err := os.ReadFile(path)
@@ -115,7 +115,7 @@ func admitted(listed []Machine, now time.Time) map[string]Machine {
 	return live
 }
 
-// users returns machines as users in a server's configuration.
+// users returns machines in the form of users of a server's configuration.
 func users(live map[string]Machine) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(live)) {
@@ -124,7 +124,8 @@ func users(live map[string]Machine) string {
 	return b.String()
 }
 
-// makeQueues makes the queues of live, and removes those of others and of those that were replaced.
+// makeQueues makes the queues of the machines in live. It removes all other queues, and those of replaced
+// machines.
 func makeQueues(ctx context.Context, queues *admin.Admin, live map[string]Machine, replaced func(string) bool) (removed []string, err error) {
 	there, err := queues.Queues(ctx)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"teambridge/relay/link/nats/admin"
 )
 
-// WriteMetrics writes how the hub is, in the text format of Prometheus.
+// WriteMetrics writes the state of the hub in the text format of Prometheus.
 func (h *Hub) WriteMetrics(ctx context.Context, w io.Writer) error {
 	h.mu.Lock()
 	s, queues, live, failures, restarts := h.server, h.queues, h.live, h.failures, h.restarts

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Trusting returns o with the trust in the hub's certificate: trust is the SHA-256 fingerprint of the
-// certificate, a file of CA certificates, or "" for the system's CAs.
+// Trusting returns o with trust in the hub's certificate: a SHA-256 fingerprint, a file of CA certificates,
+// or "" for the system's CAs.
 func (o Options) Trusting(trust string) Options {
 	o.CA, o.Fingerprint = "", ""
 	if b, err := hex.DecodeString(strings.ReplaceAll(trust, ":", "")); err == nil && len(b) > 0 {
@@ -20,7 +20,7 @@ func (o Options) Trusting(trust string) Options {
 	return o
 }
 
-// Check returns an error if no hub can have this address and trust. It does not connect.
+// Check returns an error if no hub can have this address and certificate. It does not connect.
 func (o Options) Check() error {
 	if o.Dial == nil {
 		o.Dial = func(context.Context) (net.Conn, error) { return nil, errors.New("not now") }

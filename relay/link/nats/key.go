@@ -12,14 +12,14 @@ import (
 	"teambridge/teams/atomicfile"
 )
 
-// A Key is the identity of a machine: an Ed25519 key that proves to the hub who it is, and an
-// X25519 key by which it and another machine seal what they send each other.
+// A Key is the secret identity of a machine: an Ed25519 key that identifies it to the hub, and an X25519 key
+// that seals its messages with another machine.
 type Key struct {
 	user, box       nkeys.KeyPair
 	userPub, boxPub string
 }
 
-// KeyFile is the name of the file of the key of this machine, in the state directory.
+// KeyFile is the name of the file in the state directory that holds this machine's key.
 const KeyFile = "link.key"
 
 // NewKey makes a key.
@@ -47,7 +47,7 @@ func keyOf(user, box nkeys.KeyPair) (*Key, error) {
 	return &Key{user, box, userPub, boxPub}, nil
 }
 
-// ReadKey reads the file that [WriteKey] has written. It refuses a file that others can read.
+// ReadKey reads a file of [WriteKey]. It refuses a file that others can read.
 func ReadKey(path string) (*Key, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -119,13 +119,13 @@ func WriteKey(path string, k *Key) error {
 // Card returns the public identity of a machine with this key.
 func (k *Key) Card(name string) Card { return Card{Name: name, Key: k.userPub, Box: k.boxPub} }
 
-// Sign signs a hub's nonce.
+// Sign signs a nonce of the hub.
 func (k *Key) Sign(nonce []byte) ([]byte, error) { return k.user.Sign(nonce) }
 
 // A Card is the public identity of a machine: its name and key for the hub, and its box for its peers. It
 // contains no secret.
 type Card struct {
-	Name string // a to z, 0 to 9 and -, 32 at most
+	Name string // at most 32 of a to z, 0 to 9 and -
 	Key  string // U…, the public part of the key for the hub
 	Box  string // X…, the public part of the key for other machines
 }
@@ -133,7 +133,7 @@ type Card struct {
 // String returns NAME:U…:X…, which [ParseCard] reads.
 func (c Card) String() string { return c.Name + ":" + c.Key + ":" + c.Box }
 
-// ParseCard reads a card, and says what is wrong with it.
+// ParseCard parses a card. Its error names the fault.
 func ParseCard(s string) (Card, error) {
 	parts := strings.Split(strings.TrimSpace(s), ":")
 	if len(parts) != 3 {

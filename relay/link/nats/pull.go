@@ -15,22 +15,22 @@ import (
 	"teambridge/relay/link"
 )
 
-// pulled is how many frames a pull asks for. The hub sends one at a time anyway; with
-// more in a pull the next one comes with the acknowledgment of the last.
+// pulled is how many frames a pull requests. The hub still delivers one at a time; with more in a pull, the
+// acknowledgment of a frame fetches the next one.
 const pulled = 64
 
 // A reader takes frames from the queue of this machine.
 //
-// It does not use package jetstream, which mistakes a stored message without a body and with a header Status
-// for an answer of the server, and never acknowledges it, so that a peer could block the queue. It also
+// A reader does not use package jetstream. That package mistakes a stored message with a header Status and no
+// body for an answer of the server, and never acknowledges it, so a peer could block the queue. It also
 // listens only to its own pulls (see pulls).
 type reader struct {
 	*Wire
 	unpin   bool
-	met     bool // whether an older service would have said so
+	met     bool // meet has given an older service time to answer
 	listens *nats.Subscription
-	pin     string             // how the hub knows who takes the queue
-	sub     *nats.Subscription // what pulls bring
+	pin     string             // the hub's name for the client that reads the queue
+	sub     *nats.Subscription // to the replies to pulls
 	msgs    chan *nats.Msg
 }
 
@@ -46,7 +46,7 @@ func (w *Wire) receive(ctx context.Context) {
 			return
 		}
 		if !w.nc.IsConnected() {
-			// nats.go calls no handler for this as long as it never was connected.
+			// Before the first connect, nats.go calls no handler for a refusal.
 			if err := w.nc.LastError(); unknown(err) {
 				w.disconnected(err)
 			}
@@ -61,7 +61,7 @@ func (w *Wire) receive(ctx context.Context) {
 			w.update(func() { w.state.Err, w.state.Waiting, w.frame = err.Error(), -1, nil })
 			pause = min(max(w.older(), time.Millisecond), w.retry)
 		case err == nil:
-			pause = 0 // connected again
+			pause = 0 // the connection is new
 		case w.nc.IsConnected() && ctx.Err() == nil:
 			w.fail(err)
 		}
@@ -90,7 +90,7 @@ func (r *reader) request(ctx context.Context, what string, body string, answer a
 	return nil
 }
 
-// meet subscribes to texts, and returns [link.ErrTwin] if an older service has this identity.
+// meet subscribes to texts. It returns [link.ErrTwin] if an older service has this identity.
 func (r *reader) meet(ctx context.Context) error {
 	if !r.met {
 		somebody, err := r.somebody(ctx)
@@ -125,8 +125,8 @@ func (r *reader) meet(ctx context.Context) error {
 	return nil
 }
 
-// somebody reports whether anybody else listens to this machine's subjects. If nobody does, the hub reports
-// that at once, so that a normal start does not wait.
+// somebody reports whether another client listens to this machine's subjects. If none does, the hub says so
+// at once, so a normal start does not wait.
 func (r *reader) somebody(ctx context.Context) (bool, error) {
 	if r.listens != nil {
 		return true, nil
@@ -144,13 +144,13 @@ func (r *reader) somebody(ctx context.Context) (bool, error) {
 	if err := r.nc.FlushWithContext(ctx); err != nil {
 		return false, err
 	}
-	n, _, err := answer.Pending() // what the hub said came before its answer to the flush
+	n, _, err := answer.Pending() // the hub's reply, if any, came before its answer to the flush
 	return n == 0, err
 }
 
 // read receives frames until something fails. It returns nil if the connection fails.
 func (r *reader) read(ctx context.Context) error {
-	// Whatever was connected before is served by what follows.
+	// This read serves every connection made so far.
 	select {
 	case <-r.relinked:
 	default:
@@ -167,7 +167,7 @@ func (r *reader) read(ctx context.Context) error {
 	if err := r.listen(); err != nil {
 		return err
 	}
-	// Frames on their way to a lost connection come again at once, and first.
+	// The reset makes unacknowledged frames of a lost connection arrive again, before all others.
 	var queue struct {
 		Created time.Time
 		Pending int `json:"num_pending"`
@@ -178,7 +178,7 @@ func (r *reader) read(ctx context.Context) error {
 	r.update(func() {
 		r.state.Queue, r.state.Waiting, r.state.Err = queue.Created.UTC().Format(time.RFC3339Nano), queue.Pending, ""
 	})
-	var pull string // the reply subject of the last one
+	var pull string // the reply subject of the current pull
 	const beat = 2  // heartbeats of a pull
 	silence := time.NewTimer(r.expires)
 	defer silence.Stop()
@@ -195,7 +195,7 @@ func (r *reader) read(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-r.relinked:
-			notify(r.relinked) // of the next read
+			notify(r.relinked) // for the next read
 			return nil
 		case <-r.yield:
 			if r.older() > 0 {
@@ -205,11 +205,11 @@ func (r *reader) read(ctx context.Context) error {
 			return errors.New("the hub does not answer: it sends nothing, and no heartbeat")
 		case m := <-r.msgs:
 			silence.Reset(r.expires)
-			// Only the server gives a reply subject under $JS.ACK to a message under tb.m: this
-			// one was stored, whatever its headers say.
+			// Only the server sets a reply subject under $JS.ACK on a message under tb.m. So this message was
+			// stored, whatever its headers say.
 			if strings.HasPrefix(m.Reply, "$JS.ACK.") && strings.HasPrefix(m.Subject, "tb.m.") {
 				left--
-				// The server adds its header at the end, after one that a peer made up.
+				// The server appends its own header, so a header that a peer forged comes before it.
 				if pins := m.Header["Nats-Pin-Id"]; len(pins) > 0 {
 					r.pin = pins[len(pins)-1]
 				}
@@ -217,13 +217,13 @@ func (r *reader) read(ctx context.Context) error {
 				continue
 			}
 			if m.Subject != pull {
-				continue // about a former pull
+				continue // it belongs to an earlier pull
 			}
 			switch status, text := m.Header.Get("Status"), m.Header.Get("Description"); status {
 			case "100": // heartbeat
 			case "408": // expired
 				left = 0
-			case "423": // the queue is pinned to another client, or was to none for too long
+			case "423": // the queue is pinned to another client, or its pin has expired
 				r.pin, left = "", 0
 			default:
 				return fmt.Errorf("the hub ends a pull: %s %s", status, text)
@@ -232,11 +232,11 @@ func (r *reader) read(ctx context.Context) error {
 	}
 }
 
-// pulls is the common prefix of the reply subjects of all pulls of a machine.
+// pulls is the common prefix of the reply subjects of all pulls of a machine, earlier ones included.
 //
-// A pull stays at the hub for some time after its client is gone. If nobody listened to it, the server would
-// pin the queue to it, and nobody would get anything until that pin expires (10 s; nats-server 2.15.2,
-// consumer.nextWaiting). So a reader of the queue listens to all pulls, including earlier ones.
+// A pull stays at the hub for some time after its client has gone. If no client listened to its subject, the
+// server would pin the queue to it, and no reader would get a frame until that pin expires (10 s; nats-server
+// 2.15.2, consumer.nextWaiting). So a reader listens to all pulls of its machine.
 func pulls(name string) string { return inbox(name) + ".pull." }
 
 func (r *reader) listen() (err error) {
@@ -254,7 +254,7 @@ func (r *reader) unlisten() {
 	}
 }
 
-// take hands out a frame, or throws it away if it cannot be opened.
+// take passes a frame to Next, or drops it if it cannot be opened.
 func (r *reader) take(m *nats.Msg) {
 	from := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 	behind, err := strconv.Atoi(m.Reply[strings.LastIndexByte(m.Reply, '.')+1:])
@@ -268,14 +268,14 @@ func (r *reader) take(m *nats.Msg) {
 		ok = err == nil
 	}
 	if !ok {
-		r.nc.Publish(m.Reply, []byte("+TERM")) // if it is lost, the frame comes again
+		r.nc.Publish(m.Reply, []byte("+TERM")) // if this is lost, the frame arrives again
 		r.update(func() { r.state.Unreadable, r.state.Waiting = r.state.Unreadable+1, behind })
 		return
 	}
 	reply := m.Reply
 	r.update(func() {
 		r.state.Waiting = behind + 1
-		// One that was not taken yet can only be the same, sent again.
+		// A frame that Next has not returned yet can only be this one, sent earlier.
 		r.frame = &link.Arrival{From: from, Frame: frame, Ack: func(context.Context) error {
 			if err := r.nc.Publish(reply, []byte("+ACK")); err != nil {
 				return r.describe(err)

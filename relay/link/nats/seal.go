@@ -13,14 +13,14 @@ type kind byte
 const (
 	frameKind kind = 'f'
 	toldKind  kind = 't'
-	helloKind kind = 'h' // of a machine to itself: who else has my name?
+	helloKind kind = 'h' // from a machine to other services with its own name
 )
 
-// sealVersion is the version of the header, not of the content of a frame.
+// sealVersion is the version of the sealed header. The content of a frame has its own version.
 const sealVersion = 1
 
-// header is what is sealed before the body. The box of two machines is the same in both
-// directions, so the names are in it.
+// header returns the start of a sealed text. It includes both names, because two machines share one key for
+// both directions.
 func header(k kind, from, to string) []byte {
 	h := []byte{sealVersion, byte(k), byte(len(from))}
 	h = append(h, from...)
@@ -28,7 +28,7 @@ func header(k kind, from, to string) []byte {
 	return append(h, to...)
 }
 
-// seal seals what this machine, from, sends to the machine that has the card.
+// seal seals a text from this machine, named from, to the machine of a card.
 func (k *Key) seal(kind kind, from string, to Card, body []byte) ([]byte, error) {
 	sealed, err := k.box.Seal(append(header(kind, from, to.Name), body...), to.Box)
 	if err != nil {
@@ -37,7 +37,7 @@ func (k *Key) seal(kind kind, from string, to Card, body []byte) ([]byte, error)
 	return sealed, nil
 }
 
-// open returns what the machine that has the card sealed for this one, to.
+// open opens a text that the machine of a card has sealed for this machine, named to.
 func (k *Key) open(kind kind, from Card, to string, sealed []byte) ([]byte, error) {
 	text, err := k.box.Open(sealed, from.Box)
 	if err != nil {

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// Stream has all queues of a hub.
+	// Stream is the name of the stream, which holds all queues of a hub.
 	Stream = "TB"
 	// Group is the only group of a consumer, which is pinned to one client.
 	Group = "one"
-	// MaxPayload is the size of the largest message that a hub takes.
+	// MaxPayload is the size of the largest message that a hub accepts.
 	MaxPayload = 1 << 20
 )
 
-// Permissions returns the subjects that a machine may publish to and subscribe to: it writes in
-// its own name, and reads, acknowledges, resets and takes over its own queue.
+// Permissions returns the subjects that a machine may publish to and subscribe to. They let it write in its
+// own name, and read, acknowledge, reset and take over its own queue.
 func Permissions(name string) (publish, subscribe []string) {
 	publish = []string{"tb.m.*." + name, "tb.p.*." + name, "$JS.ACK." + Stream + "." + name + ".>"}
 	for _, what := range consumerAPI {
@@ -24,21 +24,21 @@ func Permissions(name string) (publish, subscribe []string) {
 	return publish, []string{inbox(name) + ".>", "tb.p." + name + ".*"}
 }
 
-// consumerAPI is what a machine asks about its queue.
+// consumerAPI lists the requests that a machine may make about its queue.
 var consumerAPI = []string{"INFO", "NEXT", "RESET", "UNPIN"}
 
-// asks returns the subject for a machine's request. It is not one of JetStream's: on those the server usually
-// answered that JetStream is not enabled for the account of the machines (nats-server 2.15.2).
+// asks returns the subject for a machine's request. JetStream's own subjects would not do: there the server
+// usually answers that JetStream is not enabled for the account of the machines (nats-server 2.15.2).
 func asks(what, name string) string { return "tb.q." + what + "." + name }
 
-// Accounts returns the accounts section of a server's configuration, in its own language: HUB,
-// which has the stream, with the users admin, and MACHINES with the users machines.
+// Accounts returns the accounts section of a server's configuration, in its own language. HUB has the stream,
+// and the users in admin; MACHINES has the users in machines.
 //
-// Permissions alone are not enough. A server answers wherever the reply subject says, with the
-// rights of the account, and a pull without a message is answered with an empty body. So in one
-// account a machine that asks for its next message with the reply subject
-// $JS.API.STREAM.DELETE.TB deletes the stream, with all queues. What machines may reach is
-// therefore a service of another account, and no answer gets there.
+// Permissions alone are not enough. A server sends an answer to any reply subject, with the rights of the
+// account, and answers a pull without a message with an empty body. In a single account, a machine could
+// request its next message with the reply subject $JS.API.STREAM.DELETE.TB, which would delete the stream
+// with all queues. So the machines' requests are services of another account, and no answer reaches the
+// subjects there.
 func Accounts(admin, machines string) string {
 	exports, imports := "", ""
 	service := func(here, there, more string) {
@@ -71,7 +71,7 @@ func Accounts(admin, machines string) string {
 `, exports, admin, imports, machines)
 }
 
-// User returns a machine as one of the users of [Accounts].
+// User returns a machine in the form of a user for [Accounts].
 func User(c Card) string {
 	publish, subscribe := Permissions(c.Name)
 	return fmt.Sprintf("      {nkey: %s, permissions: {publish: {allow: [%s]}, subscribe: {allow: [%s]}}}\n", c.Key, quoted(publish), quoted(subscribe))

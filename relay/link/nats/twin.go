@@ -13,13 +13,12 @@ import (
 	"teambridge/relay/link"
 )
 
-// twins decides between services with the same identity, such as a machine and its clone. The older one takes
-// the queue, and the younger one yields for as long as it hears the older.
+// twins decides between services with the same identity, such as a machine and its clone. The older one reads
+// the queue. The younger one yields as long as it hears the older one.
 //
-// They compare how long they have been running, and no clocks. Each sees itself a little too
-// old, since a hello is on its way for some time: so two that start at once may both think
-// that they are the older one, and the hub then pins the queue to one of them. They never both
-// yield.
+// They compare how long they have been running, so their clocks need not agree. A hello takes time to arrive,
+// so each service sees the other a little too young. Two that start together may both think that they are
+// older; the hub then pins the queue to one of them. They never both yield.
 type twins struct {
 	id       [16]byte
 	start    time.Time
@@ -36,14 +35,14 @@ func newTwins() twins {
 	return t
 }
 
-// hello returns the greeting to other services with the same name.
+// hello returns a greeting to other services with the same name.
 func (t *twins) hello() []byte {
 	return binary.BigEndian.AppendUint64(t.id[:], uint64(time.Since(t.start)))
 }
 
-// hear processes a greeting. It reports whether its sender is older, or must be answered: a younger one waits
-// for an answer when it starts. It gets only one answer, since two that both think they are older would
-// otherwise answer each other for ever.
+// hear processes a greeting. It reports whether the sender is older, or must get an answer: a younger service
+// waits for an answer when it starts. Each gets one answer only: two services that both think they are older
+// would otherwise answer each other for ever.
 func (t *twins) hear(hello []byte) (older, answer bool) {
 	if len(hello) != 24 || bytes.Equal(hello[:16], t.id[:]) {
 		return false, false
@@ -68,7 +67,7 @@ func (w *Wire) sayHello(ctx context.Context) {
 	tick := time.NewTicker(w.hello)
 	defer tick.Stop()
 	for {
-		w.tell(helloKind, w.Name, w.twins.hello()) // the next one follows
+		w.tell(helloKind, w.Name, w.twins.hello()) // if it is lost, the next one follows
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -77,7 +76,8 @@ func (w *Wire) sayHello(ctx context.Context) {
 	}
 }
 
-// older returns for how long the older service with this identity still counts as present.
+// older returns how long the older service with this identity still counts as present; not positive if there
+// is none.
 func (w *Wire) older() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +87,7 @@ func (w *Wire) older() time.Duration {
 	return w.gone - time.Since(w.twins.older)
 }
 
-// onTold handles texts of peers, of this service, or of another one with this identity.
+// onTold handles texts of peers, of this service itself, and of another service with this identity.
 func (w *Wire) onTold(m *nats.Msg) {
 	from := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 	card, ok := w.card(from)

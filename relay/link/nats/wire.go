@@ -25,7 +25,7 @@ import (
 
 // Options are the options of [Dial].
 type Options struct {
-	Name string // of this machine
+	Name string // the name of this machine
 	Key  *Key
 
 	// Hub is the address of the hub: tls://HOST[:PORT], ssh://HOST, which needs Dial, or
@@ -39,24 +39,24 @@ type Options struct {
 	// Fingerprint is the SHA-256 of the hub's own certificate, in hexadecimal digits.
 	Fingerprint string
 
-	// Card returns the card of a peer. It is asked each time, so peers can come and go.
+	// Card returns the card of a peer. The wire calls it for each text, so peers can come and go.
 	Card func(peer string) (Card, bool)
 
-	// Unpin takes over the queue at the start. Without it the hub waits 10 s for an earlier process. The
-	// caller must hold a lock that proves that process gone.
+	// Unpin takes over the queue at the start. Without it, the hub first waits 10 s for an earlier process.
+	// The caller must hold a lock that proves that this process is gone.
 	Unpin bool
 
 	times
 }
 
-// times are shorter in tests.
+// times are the wire's intervals and limits. Tests shorten them.
 type times struct {
-	hello     time.Duration // between two of them
-	gone      time.Duration // without a hello, another service with this identity is gone
-	answer    time.Duration // in which another service has to answer the first hello
-	expires   time.Duration // of a pull
+	hello     time.Duration // the interval of hellos
+	gone      time.Duration // a service that sends no hello for this long counts as gone
+	answer    time.Duration // how long another service has to answer the first hello
+	expires   time.Duration // the life of a pull
 	retry     time.Duration
-	reconnect time.Duration // and up to half of it more
+	reconnect time.Duration // plus up to half of it
 }
 
 // Wire is a connection to a hub. It implements [link.Wire].
@@ -66,23 +66,23 @@ type Wire struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	relinked chan struct{} // the connection is there, perhaps again
-	yield    chan struct{} // there is an older service with this identity
-	wake     chan struct{} // of Next
+	relinked chan struct{} // signals each connect
+	yield    chan struct{} // signals an older service with this identity
+	wake     chan struct{} // wakes Next
 
 	mu      sync.Mutex
 	state   link.State
-	told    []link.Arrival // one of each machine
+	told    []link.Arrival // at most one of each machine
 	heard   bool           // Next last returned a text
 	frame   *link.Arrival
 	changed bool
 	conn    context.Context // ends with the connection
 	ended   context.CancelFunc
-	denied  error // by the hub, after the request
+	denied  error // the last refusal of a request by the hub
 	twins   twins
 }
 
-// maxTold limits the unread texts; any more are lost.
+// maxTold limits the unread texts. Further texts are lost.
 const maxTold = 256
 
 // Dial returns a wire, which lasts until ctx ends or Close is called. An unreachable hub is no error: the
@@ -126,7 +126,7 @@ func Dial(ctx context.Context, o Options) (*Wire, error) {
 	return w, nil
 }
 
-// Address returns the address of the hub for nats.go, and the options that go with it.
+// Address returns the address of the hub for nats.go, and the necessary options.
 func (o Options) Address(ctx context.Context) (string, []nats.Option, error) {
 	u, err := url.Parse(o.Hub)
 	if err != nil || u.Host == "" {
@@ -159,7 +159,7 @@ func (o Options) Address(ctx context.Context) (string, []nats.Option, error) {
 	return "", nil, fmt.Errorf("%s: the address of a hub begins with tls://, ssh:// or nats://", u.Redacted())
 }
 
-// dialer makes connections by itself: the only way in nats.go that does not look up a host.
+// dialer makes its own connections. nats.go has no other way to connect without a host lookup.
 type dialer struct {
 	ctx  context.Context
 	dial func(context.Context) (net.Conn, error)
@@ -197,10 +197,10 @@ func (o *Options) tls(host string) (*tls.Config, error) {
 	return c, nil
 }
 
-// Close ends the wire. Unacknowledged frames come again.
+// Close ends the wire. Unacknowledged frames will arrive again.
 func (w *Wire) Close() {
 	if w.nc.IsConnected() {
-		w.nc.FlushTimeout(time.Second) // the last acknowledgment
+		w.nc.FlushTimeout(time.Second) // send the last acknowledgment
 	}
 	w.cancel()
 	w.nc.Close()
@@ -225,7 +225,7 @@ func (w *Wire) Publish(ctx context.Context, peer, id string, frame []byte) error
 		ctx, cancel = context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 	}
-	// An answer that was not sent before the connection ended never comes.
+	// Once the connection has ended, an answer that was not sent yet never arrives.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	w.mu.Lock()
@@ -234,7 +234,7 @@ func (w *Wire) Publish(ctx context.Context, peer, id string, frame []byte) error
 	defer context.AfterFunc(conn, func() { cancel(nats.ErrDisconnected) })()
 	m := nats.NewMsg("tb.m." + peer + "." + w.Name)
 	m.Data = sealed
-	// The hub keeps the ids of all machines together.
+	// The hub compares the ids of all machines, so this one includes both names.
 	m.Header.Set(nats.MsgIdHdr, w.Name+"/"+peer+"/"+id)
 	r, err := w.nc.RequestMsgWithContext(ctx, m)
 	if err != nil {
@@ -265,7 +265,7 @@ func (w *Wire) Publish(ctx context.Context, peer, id string, frame []byte) error
 	return fmt.Errorf("frame for %s: the hub refuses it: %w", peer, ack.Error)
 }
 
-// An apiError is what JetStream answers.
+// An apiError is an error in an answer of JetStream.
 type apiError struct {
 	Code        int `json:"err_code"`
 	Description string
@@ -328,7 +328,7 @@ func (w *Wire) pop() (a link.Arrival, ok bool) {
 	switch {
 	case w.changed:
 		w.changed = false
-	case len(w.told) > 0 && (w.frame == nil || !w.heard): // in turns, so that frequent texts do not block frames
+	case len(w.told) > 0 && (w.frame == nil || !w.heard): // alternate, so that frequent texts do not block frames
 		a, w.told, w.heard = w.told[0], w.told[1:], true
 	case w.frame != nil:
 		a, w.frame, w.heard = *w.frame, nil, false
@@ -360,7 +360,7 @@ func (w *Wire) update(change func()) {
 	old := w.state
 	change()
 	now := w.state
-	old.Waiting, now.Waiting = 0, 0 // changes with each frame
+	old.Waiting, now.Waiting = 0, 0 // ignore it: it changes with each frame
 	w.changed = w.changed || old != now
 	w.mu.Unlock()
 	notify(w.wake)
@@ -405,25 +405,25 @@ func (w *Wire) asyncError(err error) {
 	}
 }
 
-// unknown reports whether the hub does not know this machine, or not any more.
+// unknown reports whether an error means that the hub does not know this machine, or no longer does.
 func unknown(err error) bool {
 	return errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAuthRevoked)
 }
 
-// fail says why the queue cannot be read.
+// fail records why the queue cannot be read.
 func (w *Wire) fail(err error) {
 	w.update(func() {
-		if w.denied != nil { // what follows is that there is no answer
+		if w.denied != nil { // the refusal causes the timeout in err
 			err, w.denied = w.denied, nil
 		}
 		w.state.Err = w.describe(err).Error()
 	})
 }
 
-// describe turns an error into advice.
+// describe adds advice to an error.
 func (w *Wire) describe(err error) error {
 	if inner := errors.Unwrap(err); inner != nil && strings.HasPrefix(err.Error(), "failed to get in-process connection: ") {
-		err = inner // of Options.Dial; the library has no type for it
+		err = inner // from Options.Dial; the library has no type for it
 	}
 	add := func() string {
 		return "ask its administrator to type: teambridge-hub add " + w.Key.Card(w.Name).String()
