@@ -16,14 +16,14 @@ import (
 	"teambridge/teams"
 )
 
-// Admin adds, removes and retries the relays of a Claude root. It changes only the ledger; the running fleet,
-// in any process, notices the change, or else the next one does.
+// Admin adds, removes and retries the relays of a Claude root. It changes only the ledger. A running fleet,
+// in any process, notices the change; otherwise the next one does.
 type Admin TeamOwner
 
-// ExistsError says that a member has a relay already. It is [ledger.ErrConflict].
+// ExistsError means that a member already has a relay. It unwraps to [ledger.ErrConflict].
 type ExistsError struct {
 	Relay  ledger.Relay // the existing relay; only its team and member if it was just added
-	Differ []string     // the names of differing settings, as in [runtimes.SettingError], if known
+	Differ []string     // the names of differing settings, as in [runtimes.SettingError]; empty if unknown
 }
 
 func (e *ExistsError) Error() string {
@@ -35,13 +35,14 @@ func (e *ExistsError) Error() string {
 
 func (e *ExistsError) Unwrap() error { return ledger.ErrConflict }
 
-// ErrNotDead means that a relay cannot be retried, since it has not given up.
+// ErrNotDead means that a relay has not given up, so it cannot be retried.
 var ErrNotDead = errors.New("the relay has not given up")
 
 // Add records a relay to run. It sets the relay's root, checks its settings, and resolves its member if the
-// team exists. In a team of ours, a new name becomes a member ([TeamOwner.Enlist]); an agent of OpenCode does
-// in any team. A member has one relay: if the same one exists already, Add returns it with added false. The
-// errors are *[runtimes.SettingError], *[LeadError], *[ExistsError], and those of [ledger.Relays.Add].
+// team exists. In a team of ours, a new name becomes a member ([TeamOwner.Enlist]); an agent of OpenCode
+// becomes a member of any team. A member has one relay: if an equal one is recorded, Add returns it with
+// added false. The errors are *[runtimes.SettingError], *[LeadError], *[ExistsError], and those of
+// [ledger.Relays.Add].
 func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added bool, err error) {
 	r.Root = a.Root.Path()
 	if err := Check(&r); err != nil {
@@ -77,7 +78,7 @@ func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added b
 		}
 		return old, false, nil
 	}
-	// The fleet also enlists, but too late to refuse a name.
+	// The fleet also enlists agents, but too late to refuse a name.
 	enlisted, err := owner.Enlist(ctx, r)
 	if err != nil {
 		return ledger.Relay{}, false, err
@@ -85,7 +86,7 @@ func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added b
 	made, err := a.Ledger.Relays.Add(ctx, r)
 	if value, ok := errors.AsType[*ledger.ValueError](err); ok {
 		err = &runtimes.SettingError{Setting: value.Field, Reason: value.Reason}
-	} else if errors.Is(err, ledger.ErrConflict) { // another process has just added one
+	} else if errors.Is(err, ledger.ErrConflict) { // another process has just added a relay
 		err = &ExistsError{Relay: r}
 	}
 	if err != nil && enlisted {
@@ -94,8 +95,8 @@ func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added b
 	return made, err == nil, err
 }
 
-// Check checks the settings of a relay, of which Root must be set, and normalizes them. Its errors are those
-// of [runtimes.Check].
+// Check checks and normalizes the settings of a relay. Root must be set. Its errors are those of
+// [runtimes.Check].
 func Check(r *ledger.Relay) error {
 	switch r.OnCut {
 	case "":
@@ -115,7 +116,7 @@ func Check(r *ledger.Relay) error {
 	switch relay.IdleReports(r.IdleReports) {
 	case relay.AllIdleReports, relay.IdleReportsOfResult, "":
 	case relay.IdleReportsThatTell:
-		r.IdleReports = "" // as in relays from before this setting existed
+		r.IdleReports = "" // the value of relays that are older than this setting
 	default:
 		return &runtimes.SettingError{Setting: "idle-reports", Reason: fmt.Sprintf("%q is not all, summary or result", r.IdleReports)}
 	}
@@ -148,7 +149,7 @@ func differences(a, b ledger.Relay) (names []string) {
 	return names
 }
 
-// sameMode reports whether two modes, as JSON, have the same settings.
+// sameMode reports whether two modes in JSON have the same settings.
 func sameMode(a, b []byte) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)
@@ -161,12 +162,12 @@ func sameMode(a, b []byte) bool {
 	return x.Hash() == y.Hash()
 }
 
-// Remove removes a relay for good, without waiting for its agent, which has 30 s to finish its turn. Unread
+// Remove removes a relay for good. It does not wait for the agent, which has 30 s to finish its turn. Unread
 // messages stay in the inbox. An agent that became a member for the relay leaves the team once it has ended.
-// Remove fails with [ErrUnknown].
+// The error is [ErrUnknown] if there is no such relay.
 //
-// With deleteTeam it also removes the team that was made for the relay; later is true if a running fleet does
-// so once the agent has ended. If the team must stay, so does the relay, with an error of
+// With deleteTeam, Remove also removes the team that was made for the relay. later is true if a running fleet
+// will do that once the agent has ended. If the team must stay, the relay stays, too, with an error of
 // [TeamOwner.PendingDelete].
 func (a Admin) Remove(ctx context.Context, r ledger.Relay, deleteTeam bool) (later bool, err error) {
 	var pending *ledger.OwnedTeam
@@ -177,8 +178,8 @@ func (a Admin) Remove(ctx context.Context, r ledger.Relay, deleteTeam bool) (lat
 			return false, err
 		}
 	} else if a.Root == nil {
-		// Its members are gone, too.
-	} else if m, ours, merr := owner.memberOf(ctx, r.Team, a.Root.MemberName(ctx, r.Team, r.Member)); merr == nil && ours { // a corrupt team keeps no relay
+		// Without a root, there are no members.
+	} else if m, ours, merr := owner.memberOf(ctx, r.Team, a.Root.MemberName(ctx, r.Team, r.Member)); merr == nil && ours { // a corrupt team does not keep the relay
 		members = append(members, m)
 	}
 	err = a.Ledger.Relays.Remove(ctx, r.ID, pending, members...)
@@ -197,7 +198,7 @@ func (a Admin) Remove(ctx context.Context, r ledger.Relay, deleteTeam bool) (lat
 	return false, owner.Reap(ctx)
 }
 
-// forget removes the record that the relay gave up: a removed relay needs no decision.
+// forget removes the record that the relay gave up: a removed relay needs no decision of a person.
 func (a Admin) forget(ctx context.Context, r ledger.Relay) error {
 	sessions, err := a.Ledger.Sessions.List(ctx, r.Root)
 	for _, s := range sessions {
@@ -208,7 +209,8 @@ func (a Admin) forget(ctx context.Context, r ledger.Relay) error {
 	return err
 }
 
-// Retry restarts a relay that has given up, or whose agent was shut down. It fails with [ErrNotDead].
+// Retry restarts a relay that has given up, or whose agent was shut down. For other relays, the error is
+// [ErrNotDead].
 func (a Admin) Retry(ctx context.Context, r ledger.Relay) error {
 	s, err := TeamOwner(a).session(ctx, r)
 	if err != nil {
@@ -221,7 +223,7 @@ func (a Admin) Retry(ctx context.Context, r ledger.Relay) error {
 }
 
 // session returns the record of a relay's agent in the current team, even if the agent is no longer a member.
-// It fails with [teams.ErrTeamGone].
+// The error is [teams.ErrTeamGone] if there is no team.
 func (o TeamOwner) session(ctx context.Context, r ledger.Relay) (ledger.Session, error) {
 	t, err := o.Root.Team(r.Team)
 	if err != nil {

@@ -1,14 +1,14 @@
-// Package fleet runs the relays that are recorded in the ledger, and starts their agents.
+// Package fleet runs the relays that are recorded in the ledger, with their agents.
 //
-// [Fleet.Run] keeps one relay going for each [ledger.Relay] of a Claude root:
+// [Fleet.Run] runs one relay for each [ledger.Relay] of a Claude root:
 //
-//   - It runs whenever a team of its name exists. A relay with a team of its own
+//   - A relay runs whenever a team of its name exists. A relay with a team of its own
 //     ([ledger.Relay.OwnTeam]) makes the team; if this process is killed, the next one
 //     takes the team over. In such a team, the agents of other relays become members.
-//   - A relay that ends with an error is started again after 1 s, doubled up to 60 s.
-//   - A relay whose agent does not stay alive is dead, even in the next Run, until it
-//     is retried ([Admin.Retry]), its member gets another relay, or its team is made
-//     again. The same holds for a relay whose agent was shut down on request.
+//   - A relay that ends with an error is restarted after 1 s, doubled up to 60 s.
+//   - A relay whose agent does not stay alive is dead, even in the next Run. It runs again
+//     after a retry ([Admin.Retry]), when its member gets another relay, or when its team
+//     is made again. The same holds for a relay whose agent was shut down on request.
 //
 // [Admin] adds and removes relays in the ledger, in any process. The fleet checks for changes every 2 s and
 // when it is poked. Each pair of a Claude root and a state directory has at most one fleet.
@@ -42,11 +42,11 @@ var (
 	ErrBusy = errors.New("another process runs these relays")
 	// ErrUnknown means that there is no relay of that id.
 	ErrUnknown = errors.New("no such relay")
-	// ErrNotRunning means that the relay does not run now; [Status] says why.
+	// ErrNotRunning means that the relay is not running now; [Status] has the reason.
 	ErrNotRunning = errors.New("the relay is not running")
 )
 
-// Options say which relays to run. The first group is required.
+// Options are the options of [New]. The first group is required.
 type Options struct {
 	Root   *teams.Root
 	Ledger *ledger.Ledger
@@ -54,12 +54,12 @@ type Options struct {
 	State  string // our state directory
 
 	Env    []string     // the agents' environment, as "NAME=value"; nil is the caller's
-	Timing relay.Timing // of each relay
+	Timing relay.Timing // the timing of each relay
 
 	// Every is how often the fleet looks for new relays and teams; 0 is 2 s.
 	Every time.Duration
 	// Told promises that [Fleet.Poke] follows every change of the ledger. The fleet then polls only while
-	// something is left to do.
+	// work is left to do.
 	Told bool
 
 	// Report, if not nil, receives each change of a relay's status.
@@ -78,7 +78,7 @@ type Options struct {
 // Status is the state of one relay of a fleet.
 type Status struct {
 	ledger.Relay
-	Now       relay.Status // [relay.Stopped] while there is nothing to relay to; Reason says why
+	Now       relay.Status // [relay.Stopped] while there is no inbox to relay; Reason says why
 	Questions []Question   // waiting for a person
 }
 
@@ -90,7 +90,7 @@ type Fleet struct {
 	mu      sync.Mutex
 	members map[string]*runner // by id, including those that are ending
 
-	prepare func(context.Context, *relay.Options, runtimes.Launch, *PermissionPrompter) error // [Prepare], but in tests
+	prepare func(context.Context, *relay.Options, runtimes.Launch, *PermissionPrompter) error // [Prepare], except in tests
 }
 
 // New returns a fleet. It starts nothing.
@@ -113,18 +113,18 @@ func New(opts Options) *Fleet {
 	return &Fleet{opts: opts, wake: make(chan struct{}, 1), members: map[string]*runner{}, prepare: Prepare}
 }
 
-// lockOf names the lock of the fleet of a Claude root.
+// lockOf returns the directory and the key of the lock of a Claude root's fleet.
 func lockOf(state, root string) (dir, key string) {
 	return filepath.Join(state, "locks"), "fleet\n" + root
 }
 
-// Running reports whether a fleet runs for a Claude root now, in any process.
+// Running reports whether any process runs the fleet of a Claude root now.
 func Running(state string, root *teams.Root) (bool, error) {
 	return lockedfile.Held(lockOf(state, root.Path()))
 }
 
 // Run runs the relays until ctx ends. Their agents then have 30 s to finish their turns, and Run returns nil
-// when all have ended. It returns [ErrBusy] if another fleet still serves this Claude root after
+// once all have ended. The error is [ErrBusy] if another fleet still serves this Claude root after
 // [lockedfile.Handover].
 func (f *Fleet) Run(ctx context.Context) error {
 	dir, key := lockOf(f.opts.State, f.opts.Root.Path())
@@ -159,14 +159,14 @@ func (f *Fleet) Run(ctx context.Context) error {
 	return release()
 }
 
-// adjust starts new relays and ends removed ones. It reports whether any of this is left to do.
+// adjust starts new relays and ends removed ones. left reports whether work remains.
 func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) (left bool, err error) {
 	entries, err := f.opts.Ledger.Relays.List(ctx, f.opts.Root.Path())
 	if err != nil {
 		return true, err
 	}
 	reaper := f.owner()
-	reaper.Handover = 1 // it is called repeatedly
+	reaper.Handover = 1 // do not wait: the next adjust tries again
 	if left, err = reaper.reapAll(ctx); err != nil {
 		left = true
 		if ctx.Err() == nil {
@@ -227,7 +227,7 @@ func (f *Fleet) Poke() { pipe.Poke(f.wake) }
 
 func (f *Fleet) admin() Admin { return Admin(f.owner()) }
 
-// Retry restarts at once a relay that has given up or waits for its restart. It fails with [ErrUnknown] or
+// Retry immediately restarts a relay that has given up or waits for its restart. The error is [ErrUnknown] or
 // [ErrNotDead].
 func (f *Fleet) Retry(ctx context.Context, id string) error {
 	m, err := f.member(id)
@@ -247,7 +247,7 @@ func (f *Fleet) Retry(ctx context.Context, id string) error {
 	return nil
 }
 
-// entry returns the relay of that id as it was added. [ErrUnknown].
+// entry returns the relay of that id as it was added. The error is [ErrUnknown] if there is none.
 func (f *Fleet) entry(ctx context.Context, id string) (ledger.Relay, error) {
 	all, err := f.opts.Ledger.Relays.List(ctx, f.opts.Root.Path())
 	if err != nil {
@@ -260,8 +260,8 @@ func (f *Fleet) entry(ctx context.Context, id string) (ledger.Relay, error) {
 	return all[i], nil
 }
 
-// Serving returns the relay of this fleet that serves an inbox, even if it is not running now. ok is false if
-// there is none, if another process relays the inbox, or if the member is a lead with a terminal.
+// Serving returns the relay of this fleet that serves an inbox, even if the relay is not running now. ok is
+// false if there is none, if another process relays the inbox, or if the member is a lead with a terminal.
 func (f *Fleet) Serving(ctx context.Context, t *teams.Team, inbox string) (id string, ok bool, err error) {
 	// The ledger decides, since the fleet may not have noticed a new relay yet.
 	entries, err := f.opts.Ledger.Relays.List(ctx, f.opts.Root.Path())
@@ -295,7 +295,7 @@ func (f *Fleet) Serving(ctx context.Context, t *teams.Team, inbox string) (id st
 	return "", false, nil
 }
 
-// ending reports whether a relay of this fleet, even a removed one, serves an inbox now.
+// ending reports whether a relay of this fleet, even a removed one, still serves an inbox.
 func (f *Fleet) ending(t *teams.Team, inbox string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -307,10 +307,10 @@ func (f *Fleet) ending(t *teams.Team, inbox string) bool {
 	return false
 }
 
-// Prompts puts a person's prompts into the queue of a relay, as [relay.Prompts] does, in the current team. It
-// fails with [ErrUnknown], or with [ErrNotRunning] if there is no such team.
+// Prompts adds a person's prompts to the queue of a relay in the current team, as [relay.Prompts] does. The
+// error is [ErrUnknown], or [ErrNotRunning] if there is no such team.
 func (f *Fleet) Prompts(ctx context.Context, id string, ins ...relay.Input) ([]relay.PromptResult, error) {
-	e, err := f.entry(ctx, id) // the fleet may not have started it yet
+	e, err := f.entry(ctx, id) // from the ledger: the fleet may not have started the relay yet
 	if err != nil {
 		return nil, err
 	}
@@ -337,7 +337,7 @@ func (f *Fleet) Prompts(ctx context.Context, id string, ins ...relay.Input) ([]r
 	return results, err
 }
 
-// Interrupt stops the turn of an agent, as [relay.Relay.Interrupt] does. It fails with [ErrUnknown],
+// Interrupt stops the turn of an agent, as [relay.Relay.Interrupt] does. The error is [ErrUnknown],
 // [ErrNotRunning], [relay.ErrNotBegun] or [agent.ErrNotInFlight].
 func (f *Fleet) Interrupt(ctx context.Context, id string) error {
 	r, err := f.running(id)
@@ -347,13 +347,13 @@ func (f *Fleet) Interrupt(ctx context.Context, id string) error {
 	return r.Interrupt(ctx)
 }
 
-// Asked is a question, and the relay whose agent asks it.
+// Asked is a question, with the relay whose agent asks it.
 type Asked struct {
 	Question
 	Relay ledger.Relay
 }
 
-// Asked returns the questions of all agents, the oldest first.
+// Asked returns the open questions of all agents, the oldest first.
 func (f *Fleet) Asked() (list []Asked) {
 	for _, m := range f.all() {
 		for _, q := range m.prompter.Questions() {
@@ -380,7 +380,7 @@ func (f *Fleet) all() []*runner {
 	return slices.Collect(maps.Values(f.members))
 }
 
-// Status returns the state of a relay. [ErrUnknown].
+// Status returns the state of a relay. The error is [ErrUnknown] if there is no such relay.
 func (f *Fleet) Status(id string) (Status, error) {
 	m, err := f.member(id)
 	if err != nil {

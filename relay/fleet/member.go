@@ -13,7 +13,7 @@ import (
 	"teambridge/teams"
 )
 
-// Enlist makes an agent a member of a team, so that the others can write to it, and records this. The team
+// Enlist makes an agent a member of a team, so that other members can write to it, and records that. The team
 // must be ours ([TeamOwner.Of]) unless the runtime has [runtimes.JoinsAny]. If there is no such team, or its
 // member of that name is not ours, enlisted is false and nothing changes.
 func (o TeamOwner) Enlist(ctx context.Context, r ledger.Relay) (enlisted bool, err error) {
@@ -23,7 +23,7 @@ func (o TeamOwner) Enlist(ctx context.Context, r ledger.Relay) (enlisted bool, e
 	}
 	if name, err := c.Resolve(r.Member, nil); err == nil {
 		m, ours, err := o.member(ctx, c, name)
-		if ours && m.PendingDelete { // its relay was removed and replaced
+		if ours && m.PendingDelete { // its relay was removed and then replaced
 			m.PendingDelete = false
 			err = o.Ledger.Teams.AddMember(ctx, m)
 		}
@@ -43,8 +43,8 @@ func (o TeamOwner) Enlist(ctx context.Context, r ledger.Relay) (enlisted bool, e
 	return err == nil, err
 }
 
-// Dismiss ends the membership of an agent that was enlisted ([TeamOwner.Enlist]) and has ended, and removes
-// the team if that was due. A member stays if it is not ours, or if a relay for it is recorded.
+// Dismiss ends the membership of an enlisted agent ([TeamOwner.Enlist]) that has ended. It also removes the
+// team if that was due. A member stays if it is not ours, or if a relay for it is recorded.
 func (o TeamOwner) Dismiss(ctx context.Context, team, member string) error {
 	m, ours, err := o.memberOf(ctx, team, member)
 	if err != nil || !ours {
@@ -65,7 +65,7 @@ func (o TeamOwner) leave(ctx context.Context, team, member string) error {
 	return o.dismiss(ctx, m)
 }
 
-// memberOf is [TeamOwner.member] for the current team of that name.
+// memberOf is [TeamOwner.member] for the current team of a name.
 func (o TeamOwner) memberOf(ctx context.Context, team, member string) (m ledger.OwnedMember, ours bool, err error) {
 	_, c, _, err := o.Of(ctx, team)
 	if err != nil || c == nil {
@@ -94,7 +94,7 @@ func (o TeamOwner) dismiss(ctx context.Context, m ledger.OwnedMember) error {
 }
 
 // member returns the record of a member of this instance of a team. ours is false if we did not make the
-// member, or if something else has its name by now.
+// member, or if another entry has its name now.
 func (o TeamOwner) member(ctx context.Context, c *teams.Config, name string) (m ledger.OwnedMember, ours bool, err error) {
 	there, ok := c.Member(name)
 	if !ok {
@@ -110,7 +110,8 @@ func (o TeamOwner) member(ctx context.Context, c *teams.Config, name string) (m 
 	return all[i], true, nil
 }
 
-// occupants divides the agents of a team, except its lead, into members that we made and the names of others.
+// occupants divides the agents of a team, except its lead, into members that we made and the names of all
+// others.
 func (o TeamOwner) occupants(ctx context.Context, c *teams.Config) (ours []ledger.OwnedMember, others []string, err error) {
 	for _, name := range c.Occupants() {
 		m, is, err := o.member(ctx, c, name)
@@ -126,7 +127,7 @@ func (o TeamOwner) occupants(ctx context.Context, c *teams.Config) (ours []ledge
 	return ours, others, nil
 }
 
-// added reports whether a relay is recorded to be run for a member.
+// added reports whether a relay for a member is recorded.
 func (o TeamOwner) added(ctx context.Context, m ledger.OwnedMember) (bool, error) {
 	all, err := o.Ledger.Relays.List(ctx, m.Root)
 	return slices.ContainsFunc(all, func(r ledger.Relay) bool {
@@ -142,8 +143,8 @@ func (o TeamOwner) wanted(ctx context.Context, m ledger.OwnedMember) (bool, erro
 	return o.served(ctx, m.Team, m.Member)
 }
 
-// Member resolves the name of the member that an agent will be. If it is a lead that runs in another process,
-// the error is a *[LeadError]: an interactive agent reads its inbox by itself.
+// Member resolves the name of the member that an agent will be. If that member is a lead that runs in another
+// process, the error is a *[LeadError]: an interactive agent reads its inbox itself.
 func Member(ctx context.Context, t *teams.Team, as string) (string, error) {
 	c, err := t.Config(ctx)
 	if err != nil {
@@ -163,7 +164,7 @@ func Member(ctx context.Context, t *teams.Team, as string) (string, error) {
 	return member, nil
 }
 
-// MemberOf is [Member] for a team that need not exist yet. If it does not, the name stays as it is.
+// MemberOf is [Member] for a team that need not exist yet. Without the team, the name stays as it is.
 func MemberOf(ctx context.Context, root *teams.Root, team, as string) (string, error) {
 	if err := errors.Join(teams.CheckName("team", team), teams.CheckName("member", as)); err != nil {
 		return "", err
@@ -179,7 +180,7 @@ func MemberOf(ctx context.Context, root *teams.Root, team, as string) (string, e
 	return as, err
 }
 
-// Key returns the ledger's key of a member's inbox, by any name of the member.
+// Key returns the ledger's key of a member's inbox. member may be any name of the member.
 func Key(ctx context.Context, t *teams.Team, member string) (inbox.InboxKey, error) {
 	c, err := t.Config(ctx)
 	if err != nil {
@@ -192,7 +193,7 @@ func Key(ctx context.Context, t *teams.Team, member string) (inbox.InboxKey, err
 	return inbox.KeyOf(t, c, name), nil
 }
 
-// LeadError means that a team has a living lead of its own.
+// LeadError means that another process is the living lead of a team.
 type LeadError struct {
 	Team string
 	PID  int

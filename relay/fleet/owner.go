@@ -15,8 +15,8 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// TeamOwner makes teams for headless agents, takes them over after a crash, and removes them. It touches only
-// teams that the ledger records as ours.
+// TeamOwner makes teams for headless agents, takes them over after a crash, and removes them. It changes only
+// teams that the ledger records as ours, except that some agents join any team (see Enlist).
 type TeamOwner struct {
 	Root   *teams.Root
 	Ledger *ledger.Ledger
@@ -28,19 +28,19 @@ type TeamOwner struct {
 	Handover time.Duration
 }
 
-// Acquire makes the team if it does not exist, or takes over one of ours whose process has died, with its
-// members and waiting messages. ours is false if somebody else made the team or took it over (see
-// [teams.Config.IsOwned]), or if a living process or relay serves it; such a team is left alone. A new team's
-// lead has the given session, which may be empty, and directory.
+// Acquire makes the team if it does not exist. If the team is ours and its process has died, Acquire takes it
+// over, with its members and waiting messages. ours is false if the team belongs to another (see
+// [teams.Config.IsOwned]), or if a living process or relay serves it; Acquire leaves such a team alone. The
+// lead of a new team has the given session, which may be empty, and directory.
 //
-// If an interrupted removal deleted the config.json of a team of ours, it is restored. If only empty
-// directories are left, the team is made again. Leftovers of killed processes are removed.
+// If an interrupted removal deleted the config.json of a team of ours, Acquire restores it. If only empty
+// directories are left, Acquire makes the team again. It also removes leftovers of killed processes.
 func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string) (f teams.OwnedTeam, ours bool, err error) {
 	keep := func(next teams.OwnedTeam) error {
 		f = next
 		return o.Ledger.Teams.Add(ctx, o.record(next))
 	}
-	_ = o.Root.Sweep() // leftovers are harmless; doctor reports them
+	_ = o.Root.Sweep() // ignore the error: leftovers are harmless, and doctor reports them
 	made, err := o.Root.Create(ctx, team, lead, session, dir, keep)
 	lost := errors.Is(err, teams.ErrTeamGone) // its config.json is missing, or the whole team is
 	if err != nil && !lost {
@@ -64,14 +64,14 @@ func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string)
 		if !strings.EqualFold(teams.LeadName(k.Lead), teams.LeadName(lead)) {
 			continue
 		}
-		if k.PendingDelete { // its relay was removed and replaced
+		if k.PendingDelete { // its relay was removed and then replaced
 			k.PendingDelete = false
 			if err := o.Ledger.Teams.Add(ctx, k); err != nil {
 				return f, false, err
 			}
 		}
 		f = ownedTeam(k)
-		// The system may not be able to tell whether the process is alive.
+		// The system may be unable to tell whether the process is alive, so look for a relay, too.
 		if served, err := o.served(ctx, f.Team, f.Lead); served || err != nil {
 			return f, false, err
 		}
@@ -95,8 +95,8 @@ func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string)
 	return teams.OwnedTeam{}, false, gone
 }
 
-// swept removes a team without config.json of which only empty directories are left, if a relay of this
-// ledger has run under its name. Any other team may just be in the making.
+// swept removes a team of which only empty directories are left, if a relay of this ledger has run under its
+// name. Any other team without config.json may be in the making.
 func (o TeamOwner) swept(ctx context.Context, team string) (bool, error) {
 	sessions, err := o.Ledger.Sessions.List(ctx, o.Root.Path())
 	if err != nil || !slices.ContainsFunc(sessions, func(s ledger.Session) bool { return s.Team == team }) {
@@ -131,8 +131,9 @@ func (o TeamOwner) served(ctx context.Context, team, member string) (bool, error
 	return relay.StillRunning(ctx, cmp.Or(o.Handover, lockedfile.Handover), o.State, t, member)
 }
 
-// Discard removes such a team, as [teams.Root.Discard] does. If agents that we made members are still in it,
-// it is removed once they have left. If other agents are in it, the error is a [*teams.OccupiedError].
+// Discard removes a team that was acquired, as [teams.Root.Discard] does. If agents that we made members are
+// still in it, it is removed once they have left. If other agents are in it, the error is a
+// [*teams.OccupiedError].
 func (o TeamOwner) Discard(ctx context.Context, f teams.OwnedTeam) (removed bool, err error) {
 	removed, err = o.Root.Discard(ctx, f)
 	if _, occupied := errors.AsType[*teams.OccupiedError](err); occupied {
@@ -145,7 +146,7 @@ func (o TeamOwner) Discard(ctx context.Context, f teams.OwnedTeam) (removed bool
 		}
 		k := o.record(f)
 		k.PendingDelete = true
-		// The last of them may have left in the meantime.
+		// The last of our agents may have just left.
 		return false, errors.Join(o.Ledger.Teams.Add(ctx, k), o.Reap(ctx))
 	}
 	if !removed {
@@ -154,7 +155,7 @@ func (o TeamOwner) Discard(ctx context.Context, f teams.OwnedTeam) (removed bool
 	return true, errors.Join(err, o.Ledger.Teams.Remove(ctx, o.record(f)))
 }
 
-// Of returns the team of that name if we made it and nobody has taken it over.
+// Of returns the team of that name. ok is true if we made the team and it was not taken over since.
 func (o TeamOwner) Of(ctx context.Context, team string) (f teams.OwnedTeam, c *teams.Config, ok bool, err error) {
 	t, err := o.Root.Team(team)
 	if err == nil {
@@ -179,17 +180,17 @@ func (o TeamOwner) Of(ctx context.Context, team string) (f teams.OwnedTeam, c *t
 	return teams.OwnedTeam{}, c, false, nil
 }
 
-// NotOwnerError means that a team cannot be removed with a relay, since it was not made for the relay or
-// somebody else has taken it over.
+// NotOwnerError means that a team cannot be removed with a relay: it was not made for the relay, or it was
+// taken over since.
 type NotOwnerError struct{ Team string }
 
 func (e *NotOwnerError) Error() string {
 	return fmt.Sprintf("the team %s was not made for this relay, or somebody else has taken it over", e.Team)
 }
 
-// PendingDelete returns the team to remove with a relay, nil if there is none, and those members made for
-// relays that no relay serves any more. It fails with a *[NotOwnerError], or with a [*teams.OccupiedError] if
-// other agents are in the team.
+// PendingDelete returns the team to remove with a relay, or nil, and the members made for relays that no
+// relay serves any more. The error is a *[NotOwnerError], or a [*teams.OccupiedError] if other agents are in
+// the team.
 func (o TeamOwner) PendingDelete(ctx context.Context, r ledger.Relay) (*ledger.OwnedTeam, []ledger.OwnedMember, error) {
 	f, c, ok, err := o.Of(ctx, r.Team)
 	switch {
@@ -218,14 +219,14 @@ func (o TeamOwner) PendingDelete(ctx context.Context, r ledger.Relay) (*ledger.O
 	return &k, unserved, nil
 }
 
-// Reap removes the members and then the teams that are to be removed with their relays, unless something
-// still serves them. It continues after an error.
+// Reap removes the members and then the teams whose removal is due, unless a relay still serves them. It
+// continues after an error.
 func (o TeamOwner) Reap(ctx context.Context) error {
 	_, err := o.reapAll(ctx)
 	return err
 }
 
-// reapAll is Reap, and also reports whether there was anything to remove.
+// reapAll is Reap, and also reports whether a removal was due.
 func (o TeamOwner) reapAll(ctx context.Context) (some bool, err error) {
 	members, err := o.Ledger.Teams.Members(ctx, o.Root.Path(), "")
 	for _, m := range members {
@@ -245,30 +246,30 @@ func (o TeamOwner) reapAll(ctx context.Context) (some bool, err error) {
 	return some, err
 }
 
-// reap removes a team if nothing serves its lead any more and nobody else is in it.
+// reap removes a team if no relay serves its lead and no agent is in it.
 func (o TeamOwner) reap(ctx context.Context, k ledger.OwnedTeam) error {
 	f := ownedTeam(k)
 	if served, err := o.served(ctx, f.Team, f.Lead); served || err != nil {
 		return err
 	}
-	// Even if its process is alive, it has given the team up.
+	// The team is discarded even if its process is alive: that process has given it up.
 	_, err := o.Root.DiscardLed(ctx, f)
 	if _, occupied := errors.AsType[*teams.OccupiedError](err); occupied {
 		_, c, ok, oerr := o.Of(ctx, k.Team)
 		if oerr != nil || !ok {
-			return oerr // looked at again
+			return oerr // the next Reap tries again
 		}
 		if _, others, oerr := o.occupants(ctx, c); oerr != nil || len(others) == 0 {
-			return oerr // retried once our agents have ended
+			return oerr // the next Reap after our agents have ended tries again
 		}
-		// Somebody has joined the team meanwhile: it stays for good.
+		// Another agent has joined the team meanwhile, so the team stays for good.
 		k.PendingDelete = false
 		return errors.Join(fmt.Errorf("fleet: the team is kept: %w", err), o.Ledger.Teams.Add(ctx, k))
 	}
 	if err != nil {
 		return err
 	}
-	// The team may be gone, or somebody else's.
+	// The team may be gone, or may belong to another by now.
 	return o.Ledger.Teams.Remove(ctx, k)
 }
 

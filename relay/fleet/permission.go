@@ -18,14 +18,14 @@ import (
 	"teambridge/relay/runtimes"
 )
 
-// Policy decides on tool uses that an agent's permission mode and own rules leave open. The zero value
-// denies.
+// Policy decides about tool uses that an agent's permission mode and own rules leave open. The zero value
+// denies them.
 type Policy struct {
 	Allow []string // names of tools that may be used; "*" is all
 	Ask   bool     // ask a person about all others
 }
 
-// ParsePolicy parses deny, ask, or allow=TOOL,TOOL. Empty means deny. Anything else is a
+// ParsePolicy parses deny, ask, or allow=TOOL,TOOL. Empty means deny. For anything else the error is a
 // *[runtimes.SettingError].
 func ParsePolicy(s string) (Policy, error) {
 	switch s {
@@ -53,8 +53,8 @@ func (p Policy) String() string {
 	return "deny"
 }
 
-// Permission returns the policy in the form that an agent uses. prompter asks a person; it may be nil for a
-// policy that does not ask.
+// Permission returns the policy in the form that an agent uses. prompter asks a person; it may be nil if the
+// policy does not ask.
 func (p Policy) Permission(prompter *PermissionPrompter) *agent.Permission {
 	answers := &agent.Permission{Allow: p.Allow, Reason: agent.Unattended}
 	if p.Ask && prompter != nil {
@@ -64,24 +64,23 @@ func (p Policy) Permission(prompter *PermissionPrompter) *agent.Permission {
 	return answers
 }
 
-// A Question is a request of an agent to use a tool. All fields but ID, Digest, Kind and At come from the
-// agent.
+// A Question is an agent's request to use a tool. All fields but ID, Digest, Kind and At come from the agent.
 type Question struct {
 	ID     string          `json:"id"`     // a UUID
-	Digest string          `json:"digest"` // of Tool and Input
+	Digest string          `json:"digest"` // the SHA-256 of Tool and Input, in hexadecimal digits
 	Kind   string          `json:"kind"`   // [agent.AsksPermission] and so on
 	Tool   string          `json:"tool"`
 	Input  json.RawMessage `json:"input,omitempty"`
 	At     time.Time       `json:"at"`
 
 	Display     string            `json:"display,omitempty"`     // the tool's name for people
-	Description string            `json:"description,omitempty"` // of this use
+	Description string            `json:"description,omitempty"` // of this tool use
 	Reason      string            `json:"reason,omitempty"`      // why the agent asks
 	BlockedPath string            `json:"blockedPath,omitempty"`
 	Subagent    string            `json:"subagent,omitempty"`    // which subagent asks; empty for the agent itself
 	Plan        string            `json:"plan,omitempty"`        // the plan to approve
 	Suggestions []json.RawMessage `json:"suggestions,omitempty"` // permission updates that the runtime suggests
-	Session     []string          `json:"session,omitempty"`     // rules that can be allowed for the session
+	Session     []string          `json:"session,omitempty"`     // rules that a person can allow for the session
 }
 
 // An Answer is a person's answer to a [Question].
@@ -90,15 +89,15 @@ type Answer struct {
 	Digest   string // its Digest
 	Allow    bool
 	Session  string            // if allowed: one of the question's Session rules, allowed until the agent is restarted
-	Answers  map[string]string // for [agent.AsksPerson], by question; required to allow it
+	Answers  map[string]string // required to allow [agent.AsksPerson]: the answers, by question
 	Reason   string            // the reason of a denial, for the agent; may be empty
 }
 
 // The errors of [PermissionPrompter.Answer].
 var (
-	// ErrNoQuestion means that no question has that id, or that it is too old to be remembered.
+	// ErrNoQuestion means that no question has that id, or that the question is too old to be remembered.
 	ErrNoQuestion = errors.New("there is no such question")
-	// ErrAnswered means that the question was already answered or withdrawn.
+	// ErrAnswered means that the question was answered or withdrawn before.
 	ErrAnswered = errors.New("no longer open")
 	// ErrOtherInput means that the answer is for a different tool input.
 	ErrOtherInput = errors.New("the answer is for another input")
@@ -125,16 +124,17 @@ type waiting struct {
 	answer chan agent.Decision
 }
 
-// endedQuestion records the outcome of a question, for late answers.
+// endedQuestion is the outcome of a question that is no longer open. It explains why a late answer is
+// refused.
 type endedQuestion struct{ id, outcome string }
 
 const endedQuestions = 256
 
-// minPrefix is the shortest prefix of an ended question's id that people may use.
+// minPrefix is the shortest prefix of an ended question's id that a person may type.
 const minPrefix = 4
 
-// NewPermissionPrompter returns a prompter. changed is called when a question is asked,
-// and again when it is no longer open.
+// NewPermissionPrompter returns a prompter. It calls changed when a question is asked, and again when it is
+// no longer open.
 func NewPermissionPrompter(changed func(q Question, open bool)) *PermissionPrompter {
 	return &PermissionPrompter{changed: changed, open: map[string]waiting{}}
 }
@@ -150,7 +150,7 @@ func NewQuestion(use agent.Use) Question {
 	}
 }
 
-// ask waits for a person's decision.
+// ask asks a person about a tool use, and waits for the decision.
 func (p *PermissionPrompter) ask(ctx context.Context, use agent.Use) agent.Decision {
 	w := waiting{Question: NewQuestion(use), ctx: ctx, use: use, answer: make(chan agent.Decision, 1)}
 	p.mu.Lock()
@@ -186,8 +186,8 @@ func (p *PermissionPrompter) end(id, outcome string) {
 	p.ended = append(p.ended[max(0, len(p.ended)-endedQuestions+1):], endedQuestion{id, outcome})
 }
 
-// Answer answers a question. The errors are [ErrNoQuestion], [ErrAnswered], [ErrOtherInput] and [ErrAnswer];
-// after an error the question is unchanged.
+// Answer answers a question. The errors are [ErrNoQuestion], [ErrAnswered], [ErrOtherInput] and [ErrAnswer].
+// After an error the question is unchanged.
 func (p *PermissionPrompter) Answer(a Answer) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,7 +220,7 @@ func (p *PermissionPrompter) Answer(a Answer) error {
 	return nil
 }
 
-// Close denies the open questions and all later ones, with a reason.
+// Close denies all open and later questions, with a reason.
 func (p *PermissionPrompter) Close(reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

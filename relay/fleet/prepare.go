@@ -9,7 +9,7 @@ import (
 )
 
 // Prepare translates the settings in l into options of a relay: the member, as [Member] resolves it, the
-// mode, and the runtime, whose agents ask p. All other options that l has come from opts.
+// mode, and the runtime, whose agents ask p. opts provides the other options of l.
 func Prepare(ctx context.Context, opts *relay.Options, l runtimes.Launch, p *PermissionPrompter) (err error) {
 	r := l.Settings
 	if opts.Member, err = Member(ctx, opts.Team, r.Member); err != nil {

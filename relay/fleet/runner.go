@@ -16,7 +16,7 @@ import (
 	"teambridge/teams"
 )
 
-// Back-off between two runs of a relay that ended by itself.
+// Limits of the pause before a relay that ended by itself is restarted.
 const (
 	backoffMin = time.Second
 	backoffMax = time.Minute
@@ -31,11 +31,11 @@ type runner struct {
 	retry    chan struct{}
 
 	mu     sync.Mutex
-	relay  *relay.Relay // while it runs
+	relay  *relay.Relay // nil while it does not run
 	status relay.Status
 }
 
-// running returns the relay while it runs, else nil.
+// running returns the relay while it runs, and nil otherwise.
 func (m *runner) running() *relay.Relay {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,7 +75,7 @@ func (m *runner) run(ctx context.Context) {
 		s := relay.Status{State: relay.Stopped, Reason: "it ended"}
 		wait := m.fleet.opts.Every
 		switch {
-		case err == nil: // only when ctx ends
+		case err == nil: // not reached: err is nil only if ctx has ended
 		case errors.Is(err, relay.ErrDead):
 			if s = m.read().Now; s.State != relay.Dead { // it may have died in another process
 				s = relay.Status{State: relay.Dead, Reason: err.Error()}
@@ -104,7 +104,7 @@ func (m *runner) run(ctx context.Context) {
 	}
 }
 
-// ended makes an agent that was shut down leave the team, and returns the reason of its shutdown.
+// ended removes an agent that was shut down from the team, and returns the reason of its shutdown.
 func (m *runner) ended(ctx context.Context) (why string) {
 	owner := m.fleet.owner()
 	s, err := owner.session(ctx, m.entry)
@@ -117,7 +117,7 @@ func (m *runner) ended(ctx context.Context) (why string) {
 	return s.ShutDown
 }
 
-// place returns the inbox of a member that a relay may serve, as [Member] decides.
+// place returns the inbox key of a member that a relay may serve, as [Member] decides.
 func place(ctx context.Context, t *teams.Team, member string) (inbox.InboxKey, error) {
 	name, err := Member(ctx, t, member)
 	if err != nil {
@@ -126,9 +126,9 @@ func place(ctx context.Context, t *teams.Team, member string) (inbox.InboxKey, e
 	return Key(ctx, t, name)
 }
 
-// enlist makes the agents of all relays of a team its members, where allowed. It does so before the lead
-// starts, so that the lead can write to them. It returns only the error of relay e; the runners of the others
-// report theirs.
+// enlist makes the agents of all relays of a team its members, where allowed. It comes before the start of
+// the lead, so that the lead can write to them. It returns only the error of relay e; the runners of the
+// others report theirs.
 func (f *Fleet) enlist(ctx context.Context, e *ledger.Relay) error {
 	entries, err := f.opts.Ledger.Relays.List(ctx, f.opts.Root.Path())
 	for _, other := range entries {
@@ -146,11 +146,11 @@ func (f *Fleet) enlist(ctx context.Context, e *ledger.Relay) error {
 	return err
 }
 
-// once runs the relay in the current team.
+// once runs the relay in the current team until it ends.
 func (m *runner) once(ctx context.Context) error {
 	f, e := m.fleet, &m.entry
 	if e.OwnTeam {
-		// A team of somebody else is served like any other.
+		// If the team belongs to another, it is served like any other.
 		if _, _, err := f.owner().Acquire(ctx, e.Team, teams.LeadName(e.Member), "", e.Dir); err != nil {
 			return err
 		}
