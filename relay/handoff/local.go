@@ -22,17 +22,17 @@ type terminalPhase struct {
 
 	state interactive.State
 	since time.Time // when the phase began
-	ready time.Time // when the program was first idle; zero if it never was
+	ready time.Time // when the program was first idle; zero before that
 
 	key     bool // the person pressed the key
-	force   bool // switch even if something would delay it
+	force   bool // switch even while the program is busy
 	escs    int  // number of Esc keys sent to force the switch
 	esc     time.Time
-	tried   time.Time // when asking for the draft last failed
+	tried   time.Time // when copying the draft last failed
 	seen    time.Time // when obstacles were last checked
-	block   string    // the obstacle found then
+	block   string    // the obstacle found at that time
 	refused time.Time // when the obstacle was last reported
-	why     string    // why the last try failed
+	why     string    // why the last try to switch failed
 	warned  string
 	broken  bool // the program had to be killed
 }
@@ -73,12 +73,12 @@ func (m *machine) local(ctx context.Context) (err error) {
 	}
 	err = l.follow(ctx)
 	if err != nil {
-		l.end() // if it still runs
+		l.end() // it may still be running
 	}
 	return err
 }
 
-// follow watches the program until it has ended. It returns nil if the session is then at the relay.
+// follow watches the program until it has ended. It returns nil if the session has moved to the relay.
 func (l *terminalPhase) follow(ctx context.Context) error {
 	tick := time.NewTicker(l.opts.Timing.Look)
 	defer tick.Stop()
@@ -88,7 +88,7 @@ func (l *terminalPhase) follow(ctx context.Context) error {
 			return l.leave(ctx)
 		case <-l.program.Done():
 			err := exitOf(l.program.Wait())
-			if !errors.Is(err, ErrKilled) { // the person has ended it, and with it any draft
+			if !errors.Is(err, ErrKilled) { // the person has ended it, and discarded any draft
 				l.handoff.Draft = ""
 				err = errors.Join(err, l.record(ctx))
 			}
@@ -111,7 +111,7 @@ func (l *terminalPhase) follow(ctx context.Context) error {
 			gone, err = l.decide(ctx)
 		}
 		if !gone && ctx.Err() != nil {
-			return l.leave(ctx) // a consequence of the end of ctx
+			return l.leave(ctx) // the error is a consequence of the end of ctx
 		}
 		if gone || err != nil {
 			return err
@@ -152,7 +152,8 @@ func (l *terminalPhase) look(ctx context.Context) error {
 			}
 		}
 	}
-	// Text entered earlier is in the transcript, and prefilled text now belongs to the person.
+	// Text entered earlier is in the transcript, and prefilled text now belongs to the person, so forget the
+	// draft.
 	typed := time.Now().Add(-l.program.Quiet())
 	if l.program.Quiet() > 2*l.opts.Timing.Quiet && typed.After(l.handoff.Typed) && typed.After(l.ready) {
 		l.handoff.Typed, l.handoff.Draft = time.Now(), ""
@@ -161,14 +162,14 @@ func (l *terminalPhase) look(ctx context.Context) error {
 	return nil
 }
 
-// decide moves the session to the relay if it is time to, and reports whether it has moved.
+// decide moves the session to the relay when the time has come. gone reports whether it has moved.
 func (l *terminalPhase) decide(ctx context.Context) (gone bool, err error) {
 	wish, _, err := l.opts.Ledger.Handoff(ctx, l.opts.Key)
 	if err != nil {
 		return false, err
 	}
 	l.handoff.Wanted, l.handoff.Force, l.handoff.Wish = wish.Wanted, wish.Force, wish.Wish
-	if wish.Wanted == ledger.AtTerminal { // it is already there
+	if wish.Wanted == ledger.AtTerminal { // the session is already there
 		l.handoff.Wanted, l.handoff.Refused = "", ""
 		l.key, l.force = false, false
 		if err := l.record(ctx); err != nil {
@@ -216,7 +217,7 @@ func (l *terminalPhase) decide(ctx context.Context) (gone bool, err error) {
 	return false, l.hold(ctx, waiting, reason)
 }
 
-// obstacle returns what ending the program would destroy. It checks once a second.
+// obstacle returns what the end of the program would destroy, or "". It checks once a second.
 func (l *terminalPhase) obstacle(ctx context.Context) (string, error) {
 	if time.Since(l.seen) < time.Second {
 		return l.block, nil
@@ -227,7 +228,7 @@ func (l *terminalPhase) obstacle(ctx context.Context) (string, error) {
 	return l.block, err
 }
 
-// refuse answers a request to switch that cannot be granted. Prompts keep waiting.
+// refuse answers a request to switch that cannot be granted. The prompts keep waiting.
 func (l *terminalPhase) refuse(ctx context.Context, waiting int, reason string) error {
 	l.key, l.force, l.refused = false, false, time.Now()
 	if l.handoff.Wanted == ledger.AtRelay {
@@ -239,7 +240,7 @@ func (l *terminalPhase) refuse(ctx context.Context, waiting int, reason string) 
 	return l.hold(ctx, waiting, reason)
 }
 
-// hold records and shows why the session stays at the terminal.
+// hold records and shows the reason why the session stays at the terminal.
 func (l *terminalPhase) hold(ctx context.Context, waiting int, reason string) error {
 	notice := ""
 	if reason != "" {
@@ -265,7 +266,7 @@ func (l *terminalPhase) hold(ctx context.Context, waiting int, reason string) er
 	return l.record(ctx)
 }
 
-// idle reports whether the program can be ended now, and if not, why.
+// idle reports whether the program can be ended now, and otherwise the reason.
 func (l *terminalPhase) idle(force bool) (bool, string) {
 	switch l.state.Status {
 	case interactive.Idle:
@@ -293,7 +294,7 @@ func parenthesis(text string) string {
 	return "(" + text + ")"
 }
 
-// escape ends a turn or a dialog with Esc. It reports whether it has tried long enough.
+// escape ends a turn or a dialog with Esc. It returns true once further tries are pointless.
 func (l *terminalPhase) escape() (bool, error) {
 	if l.state.Status == interactive.Idle || l.escs > 0 && time.Since(l.esc) < l.opts.Timing.Esc {
 		return false, nil
@@ -311,8 +312,7 @@ const (
 	ctrlG = 0x07
 )
 
-// leaveFor ends the program, and records that the session is at the relay. It reports whether it did, and if
-// not, why.
+// leaveFor ends the program, and records that the session is at the relay. If it does not, reason says why.
 func (l *terminalPhase) leaveFor(ctx context.Context, force bool) (gone bool, reason string, err error) {
 	l.program.Block()
 	defer func() {
@@ -325,7 +325,7 @@ func (l *terminalPhase) leaveFor(ctx context.Context, force bool) (gone bool, re
 		return false, "", err
 	}
 	if !ok && ctx.Err() != nil {
-		return false, "", ctx.Err() // interrupted by the end of ctx
+		return false, "", ctx.Err() // ctx has ended while the draft was copied
 	}
 	if !ok && !force {
 		l.why, l.tried = "what is at the prompt cannot be taken out", time.Now()
@@ -337,7 +337,7 @@ func (l *terminalPhase) leaveFor(ctx context.Context, force bool) (gone bool, re
 		return false, "", err
 	}
 	if l.state.Status != interactive.Idle && !force {
-		return false, "", nil // the next look finds the obstacle
+		return false, "", nil // the next look finds the reason
 	}
 	typed := l.program.Take()
 	l.handoff.Draft = draft + terminal.Text(typed)
@@ -346,7 +346,7 @@ func (l *terminalPhase) leaveFor(ctx context.Context, force bool) (gone bool, re
 		return false, "", err
 	}
 	l.at(committed)
-	l.seen = time.Time{} // check again
+	l.seen = time.Time{} // makes obstacle check again
 	if reason, err = l.obstacle(ctx); reason != "" || err != nil {
 		l.handoff.Draft, l.handoff.To = before.Draft, before.To
 		err = errors.Join(err, l.record(ctx), l.program.Write(typed))
@@ -379,7 +379,7 @@ func (l *terminalPhase) arrive(ctx context.Context, typed string) error {
 	return err
 }
 
-// leave ends the program because the run ends, and keeps its draft if the program hands it over.
+// leave ends the program because the run ends, and keeps the draft if the program hands it over.
 func (l *terminalPhase) leave(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	if err := l.look(ctx); err != nil {
@@ -387,12 +387,12 @@ func (l *terminalPhase) leave(ctx context.Context) error {
 	}
 	if l.state.Status != interactive.Starting && l.state.Status != interactive.Waiting {
 		l.program.Block()
-		// Unlike a switch, this cannot be tried again.
+		// Unlike a switch, this cannot be tried again, so it gets more time.
 		draft, ok, err := l.draft(ctx, 5*l.opts.Timing.Draft)
 		if ok && err == nil {
 			l.handoff.Draft = draft + terminal.Text(l.program.Take())
 			l.end()
-			// From here on, entered text is in the draft or in the transcript.
+			// Entered text is now in the draft or in the transcript.
 			err = l.rescue(l.handoff.Draft, terminal.Text(l.program.Take()))
 			l.handoff.Typed = time.Now()
 			err = errors.Join(err, l.record(ctx))
@@ -405,7 +405,8 @@ func (l *terminalPhase) leave(ctx context.Context) error {
 	return errEnd
 }
 
-// draft copies the text at the prompt. ok is false if the program does not hand it over, as in a dialog.
+// draft copies the text at the prompt. ok is false if the program does not hand it over, for example in a
+// dialog.
 func (l *terminalPhase) draft(ctx context.Context, limit time.Duration) (text string, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	var watching sync.WaitGroup
@@ -437,5 +438,5 @@ func (l *terminalPhase) end() {
 		}
 		<-l.program.Done()
 	}
-	_ = l.program.Wait() // its end was requested
+	_ = l.program.Wait() // ignore the status: we ended the program
 }

@@ -17,16 +17,16 @@ import (
 // Terminal is the person's terminal.
 type Terminal interface {
 	Start(*exec.Cmd) (Program, error)
-	Keys() <-chan terminal.Key // the hot key; while no program runs, every key
-	SetNotice(text string)     // shown before the program's title; empty for none
-	Print(lines string) error  // while no program runs
+	Keys() <-chan terminal.Key // yields the hot key; while no program runs, every key
+	SetNotice(text string)     // shows text before the program's title; "" removes it
+	Print(lines string) error  // only while no program runs
 }
 
 // Program is the person's program in the terminal.
 type Program interface {
 	ID() agent.Process
 	Pastes() bool         // whether it accepts keys, at its prompt or in a dialog
-	Quiet() time.Duration // since the person last typed
+	Quiet() time.Duration // time since the person last typed
 	Block()               // buffers typed keys instead of passing them on
 	Unblock()             // passes the buffered keys on
 	Take() []byte         // removes and returns the buffered keys
@@ -37,7 +37,7 @@ type Program interface {
 	Wait() error
 }
 
-// Agent starts and inspects the person's program. See package interactive.
+// Agent starts and inspects the person's program. Package interactive implements it.
 type Agent interface {
 	Launch(Start) (Launch, error)
 	Unrun(session string, since time.Time) ([]string, error)
@@ -49,7 +49,7 @@ type Agent interface {
 
 // Start configures the start of the person's program.
 type Start struct {
-	Session string // empty: a new one
+	Session string // the session to resume; "" for a new one
 	Prefill string // text to put at its prompt
 	Mode    mode.Mode
 }
@@ -58,24 +58,24 @@ type Start struct {
 type Launch interface {
 	Cmd() *exec.Cmd
 	Session() string
-	Paste() string // the part of the prefill that has to be pasted
+	Paste() string // the part of the prefill that must be pasted
 	Close() error
 	Look(pid int) (interactive.State, error)
-	// TakeDraft copies the text at the prompt. press presses Ctrl-G. ok is false if the program does not hand
-	// over the text before ctx ends.
+	// TakeDraft copies the text at the prompt. It calls press to press Ctrl-G. ok is false if the program
+	// does not hand over the text before ctx ends.
 	TakeDraft(ctx context.Context, press func() error) (text string, ok bool, err error)
 }
 
 // Remote is the relay of one remote phase.
 type Remote interface {
 	Run(context.Context) error
-	Finish()                         // Run returns nil after the running turn
-	Interrupt(context.Context) error // stops that turn
-	Working() bool                   // a turn runs
-	Key(terminal.Key)                // handles a key that is not for the switch
+	Finish()                         // makes Run return nil after the running turn
+	Interrupt(context.Context) error // stops the running turn
+	Working() bool                   // whether a turn runs
+	Key(terminal.Key)                // handles all keys except those of the switch
 }
 
-// StoreOf returns the part of a ledger that a handoff needs.
+// StoreOf returns the parts of a ledger that a handoff needs.
 func StoreOf(l *ledger.Ledger) Store {
 	return struct {
 		ledger.Sessions

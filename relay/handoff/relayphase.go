@@ -11,9 +11,9 @@ import (
 	"teambridge/relay/terminal"
 )
 
-// permissions carries the permission mode in which the person left the session over to the next phase, so
-// that a message never widens plan mode. Without a clean end the session may lack the last change; then the
-// mode is not widened.
+// permissions keeps the permission mode in which the person left the session for the next phase, so that a
+// message never widens plan mode. If the program had no clean end, its last change of mode may not be in the
+// session; the mode is then not widened.
 func (m *machine) permissions(clean bool) error {
 	left, err := m.opts.Agent.PermissionMode(m.session.ID)
 	if err != nil || left == "" {
@@ -36,12 +36,12 @@ func (m *machine) remote(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A program that has ended leaves its last output, perhaps with an unfinished line.
+	// The program's last output may end with an unfinished line.
 	m.show("\r\x1b[J")
 	m.print("The session is at the relay%s. %s takes it back to this terminal.", m.cause, m.opts.Switch)
 	m.cause = ""
 	r := &relayPhase{machine: m, relay: relay}
-	// An agent that is asked to end may finish its turn.
+	// ctx does not end the agent, which may finish its turn.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r.stop = stop
 	done := make(chan error, 1)
@@ -67,13 +67,13 @@ type relayPhase struct {
 	relay Remote
 	stop  context.CancelFunc
 
-	finishing   bool       // the session goes to the terminal after this turn
-	interrupted chan error // receives the result of the last interrupt; nil if none is under way
-	forced      bool       // the interrupt is for a request of another process
-	warned      time.Time  // when the person was told that another Ctrl-C ends the run
+	finishing   bool       // the session moves to the terminal after this turn
+	interrupted chan error // receives the result of the running interrupt; nil if there is none
+	forced      bool       // another process has requested the interrupt
+	warned      time.Time  // when the person was last warned that another Ctrl-C ends the run
 }
 
-// follow waits for the relay to end.
+// follow handles keys, requests and interrupts until the relay ends.
 func (r *relayPhase) follow(ctx context.Context, done <-chan error) error {
 	tick := time.NewTicker(r.opts.Timing.Look)
 	defer tick.Stop()
@@ -118,7 +118,7 @@ func (r *relayPhase) wish(ctx context.Context) error {
 	r.handoff.Wanted, r.handoff.Force, r.handoff.Wish = h.Wanted, h.Force, h.Wish
 	switch {
 	case h.Wanted == ledger.AtRelay && !r.finishing:
-		r.handoff.Wanted, r.handoff.Refused = "", "" // it is already there
+		r.handoff.Wanted, r.handoff.Refused = "", "" // the session is already there
 		return r.record(ctx)
 	case h.Wanted == ledger.AtTerminal && !r.finishing:
 		if err := r.finish(ctx); err != nil {
@@ -167,7 +167,7 @@ func (r *relayPhase) interrupt(ctx context.Context) {
 	go func() { done <- r.relay.Interrupt(ctx) }()
 }
 
-// answer reports the result of an interrupt.
+// answer reports the result of an interrupt to the person.
 func (r *relayPhase) answer(err error) {
 	switch {
 	case err == nil:
@@ -180,10 +180,10 @@ func (r *relayPhase) answer(err error) {
 	}
 }
 
-// back records that the session is at the terminal. Prompts that wait now do not move it away again.
+// back records that the session is at the terminal. Prompts that are waiting now do not move it away again.
 func (m *machine) back(ctx context.Context) error {
 	draft := m.handoff.Draft
-	if _, err := m.read(ctx); err != nil { // what the relay has made of it
+	if _, err := m.read(ctx); err != nil { // the relay may have changed it
 		return err
 	}
 	_, newest, err := m.opts.Ledger.OpenPrompts(ctx, m.opts.Key, m.handoff.Returned)

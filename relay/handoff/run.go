@@ -17,30 +17,30 @@ import (
 	"teambridge/relay/terminal"
 )
 
-// Options say which session moves between what. All but Timing and Warn are needed.
+// Options are the options of [Run]. All but Timing and Warn are required.
 type Options struct {
 	Ledger   Store
-	Key      inbox.InboxKey // of the inbox, whose lock the caller holds: see [relay.Hold]
+	Key      inbox.InboxKey // the inbox; the caller holds its lock: see [relay.Hold]
 	Terminal Terminal
 	Agent    Agent
-	Remote   func(context.Context) (Remote, error) // makes the relay of one remote phase
-	Runtime  agent.Runtime                         // of the relay
-	Switch   string                                // name of the key that switches, such as Ctrl-]
+	Remote   func(context.Context) (Remote, error) // makes the relay of a remote phase
+	Runtime  agent.Runtime                         // the runtime of the relay
+	Switch   string                                // the name of the hot key, such as Ctrl-]
 
 	Timing Timing
 	Warn   func(error)
 }
 
-// Timing says how long the switch waits. A field that is 0 is the default.
+// Timing has the intervals and limits of a handoff. The default replaces a field that is 0.
 type Timing struct {
-	Look        time.Duration // how often requests are checked, 100 ms; a check takes 0.2 ms
+	Look        time.Duration // interval of checks for requests, 100 ms; a check takes 0.2 ms
 	Idle        time.Duration // how long the program must be idle, 200 ms
 	Quiet       time.Duration // how long the person must not type, 1 s
-	Draft       time.Duration // limit for handing over the draft, 4 s: enough for two tries, each of which may be lost once
+	Draft       time.Duration // limit for copying the draft, 4 s: enough for two tries, since the first may be lost
 	Esc         time.Duration // limit for leaving a turn or a dialog, 3 s
 	Term        time.Duration // limit for exiting after SIGTERM, 5 s
 	Retry       time.Duration // delay before a failure is tried again, 5 s
-	Predecessor time.Duration // how long an earlier run's agent may keep running, 30 s
+	Predecessor time.Duration // how long the agent of an earlier run may keep running, 30 s
 }
 
 func (t Timing) withDefaults() Timing {
@@ -55,16 +55,16 @@ func (t Timing) withDefaults() Timing {
 	return t
 }
 
-// ErrKilled means that something killed the person's program. The next Run goes on with the session.
+// ErrKilled means that something killed the person's program. The next Run continues the session.
 var ErrKilled = errors.New("the agent was killed")
 
-// ExitError says that the person ended the program, which then exited with another status than 0.
+// ExitError means that the person ended the program, and that its status was not 0.
 type ExitError struct{ Status int }
 
 func (e *ExitError) Error() string { return fmt.Sprintf("the agent exited with status %d", e.Status) }
 
-// Run runs the session until the person ends it, or ctx ends; then it returns nil. It returns [ErrKilled],
-// *[ExitError], and the errors of the ledger and of the relay. No process that it has started is left.
+// Run runs the session until the person ends it or ctx ends; it then returns nil. It returns [ErrKilled], an
+// *[ExitError], and the errors of the ledger and of the relay. It leaves none of its processes running.
 func Run(ctx context.Context, opts Options) error {
 	return newMachine(opts).run(ctx)
 }
@@ -77,7 +77,7 @@ func newMachine(opts Options) *machine {
 	return &machine{opts: opts, keys: opts.Terminal.Keys(), at: func(moment) {}}
 }
 
-// machine is the state of the session. One goroutine owns it.
+// machine is the state of the session. Only one goroutine uses it.
 type machine struct {
 	opts    Options
 	session relay.Life
@@ -85,7 +85,7 @@ type machine struct {
 	keys    <-chan terminal.Key
 	cause   string // why the session went to the relay
 
-	at func(moment) // lets tests kill at each moment
+	at func(moment) // tests kill the process here
 }
 
 // moment is a point in the switch at which tests intervene.
@@ -97,12 +97,12 @@ const (
 	drafted   moment = "drafted"   // the draft was copied; not yet recorded
 	committed moment = "committed" // the draft is in the ledger; the program runs
 	ended     moment = "ended"     // the program has ended; not yet recorded
-	atRelay   moment = "at relay"  // the ledger says that the session is at the relay; none runs
+	atRelay   moment = "at relay"  // the ledger says that the session is at the relay; nothing runs
 	finished  moment = "finished"  // the relay has ended; not yet recorded
 	returned  moment = "returned"  // the ledger says that the session is at the terminal; nothing runs
 )
 
-// errEnd ends the run as asked.
+// errEnd means that the run was asked to end.
 var errEnd = errors.New("ended")
 
 func (m *machine) run(ctx context.Context) error {
@@ -124,7 +124,7 @@ func (m *machine) run(ctx context.Context) error {
 	return errors.Join(err, kerr)
 }
 
-// close records how the session ended, unless the relay has.
+// close records how the session ended, unless the relay has recorded it.
 func (m *machine) close(ctx context.Context, err error) error {
 	s, _, rerr := m.opts.Ledger.Session(ctx, m.opts.Key)
 	if rerr != nil || s.State != ledger.RelayLocal && s.State != ledger.RelaySwitching {
@@ -139,7 +139,7 @@ func (m *machine) close(ctx context.Context, err error) error {
 	return m.session.Keep(ctx, ledger.RelayEnded, reason)
 }
 
-// restore finds where an earlier run stopped, and where the session continues.
+// restore finds where an earlier run stopped, and decides where the session continues.
 func (m *machine) restore(ctx context.Context) error {
 	changed, err := m.read(ctx)
 	if err != nil {
@@ -153,19 +153,19 @@ func (m *machine) restore(ctx context.Context) error {
 	}
 	m.session.SetProcess(agent.Process{})
 	if m.handoff.At == ledger.AtTerminal && m.session.ID != "" {
-		// Enter submits everything at the prompt, including restored text.
+		// Enter submits all text at the prompt, including restored text.
 		entered, err := m.opts.Agent.Entered(m.session.ID, m.handoff.Typed)
 		if err != nil {
 			return fmt.Errorf("handoff: what was entered last: %w", err)
 		}
-		// If a switch was under way, the draft is newer than that.
+		// During a switch, the draft is newer than the entered text.
 		if switching := m.handoff.To == ledger.AtRelay && m.handoff.Reason == ""; entered && !switching {
 			m.handoff.Draft = ""
 		}
 		if err := m.rescue("", ""); err != nil {
 			return err
 		}
-		if !changed { // else the person has given flags since
+		if !changed { // otherwise the person has given new flags
 			if err := m.permissions(m.session.State == ledger.RelayEnded && m.session.Reason == ""); err != nil {
 				return err
 			}
@@ -180,13 +180,13 @@ func (m *machine) restore(ctx context.Context) error {
 		at, m.cause = ledger.AtRelay, ", because messages waited"
 	}
 	m.arrived(at)
-	if m.handoff.Wanted != "" { // a request to an earlier run
+	if m.handoff.Wanted != "" { // the request was to an earlier run
 		m.handoff.Wanted, m.handoff.Force, m.handoff.Refused = "", false, "the run that was asked has ended, and the session was started again"
 	}
 	return m.record(ctx)
 }
 
-// read reads the recorded session. changed means that it was recorded by another command.
+// read reads the recorded session. changed is true if the person's command differs from the recorded one.
 func (m *machine) read(ctx context.Context) (changed bool, err error) {
 	s, _, err := m.opts.Ledger.Session(ctx, m.opts.Key)
 	if err != nil {
@@ -229,7 +229,7 @@ func (m *machine) alone(ctx context.Context) error {
 	}
 }
 
-// rescue adds entered but unprocessed text, and the last typed text, to the draft.
+// rescue adds entered but unprocessed text, and the text that was typed last, to the draft.
 func (m *machine) rescue(draft, typed string) error {
 	draft = cmp.Or(draft, m.handoff.Draft) + typed
 	unrun, err := m.opts.Agent.Unrun(m.session.ID, m.handoff.Typed)
@@ -249,7 +249,7 @@ func (m *machine) rescue(draft, typed string) error {
 	return nil
 }
 
-// arrived notes that the session is at a place, and that a request to move it there is granted.
+// arrived records the session's place. A request to move the session there is then granted.
 func (m *machine) arrived(at ledger.Place) {
 	h := &m.handoff
 	h.At, h.To, h.Reason, h.Since, h.Refused = at, "", "", time.Now(), ""
@@ -258,7 +258,7 @@ func (m *machine) arrived(at ledger.Place) {
 	}
 }
 
-// record writes the session's place to the ledger. A request remains unless m.handoff.Wanted is empty.
+// record writes the session's place to the ledger. An open request stays unless m.handoff.Wanted is empty.
 func (m *machine) record(ctx context.Context) error {
 	return m.opts.Ledger.SetHandoff(context.WithoutCancel(ctx), m.handoff)
 }
@@ -274,7 +274,7 @@ func (m *machine) show(text string) {
 	}
 }
 
-// exitOf classifies the exit of a person's program that was not asked to end.
+// exitOf classifies the exit of a program that we did not end.
 func exitOf(err error) error {
 	if err == nil {
 		return errEnd
@@ -283,12 +283,12 @@ func exitOf(err error) error {
 	if !ok {
 		return err
 	}
-	// Claude Code catches signals and then exits with 128 and their number.
+	// Claude Code catches signals, and then exits with status 128 plus the signal's number.
 	if status := exit.ExitCode(); status > 0 && status < 128 {
 		return &ExitError{status}
 	}
 	return fmt.Errorf("%w: %w", ErrKilled, err)
 }
 
-// ctrlC is the key that interrupts.
+// ctrlC is the key that interrupts a turn.
 const ctrlC = "\x03"

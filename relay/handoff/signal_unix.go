@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// endSignals ask a program to end. One that is stopped would not see the first without the second.
+// endSignals are sent to end a program. A stopped program receives the first only after the second.
 var endSignals = []os.Signal{syscall.SIGTERM, syscall.SIGCONT}

@@ -2,5 +2,5 @@ package handoff
 
 import "os"
 
-// endSignals is empty: there is no way to ask, and no terminal either.
+// endSignals is empty: Windows has no such signals, and this package no terminal there.
 var endSignals []os.Signal
