@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// pollActive is how often the server is asked whether a turn still runs, since no event shows its end;
-	// pollEnding is the delay after an event that ends most turns.
+	// pollActive is the interval of checks whether a turn still runs, because no event reports its end.
+	// pollEnding is the delay of the check after an event that ends most turns.
 	pollActive = 500 * time.Millisecond
 	pollEnding = 10 * time.Millisecond
 	// pollRetry is the delay before a failed request is repeated.
 	pollRetry = 100 * time.Millisecond
-	// deaf is how long a server may leave requests unanswered before it is ended.
+	// deaf is how long a server may leave requests unanswered before it is killed.
 	deaf = 5 * time.Minute
-	// maxLine is the largest message.
+	// maxLine is the size of the largest message, in bytes.
 	maxLine = 1 << 20
 )
 
@@ -35,36 +35,36 @@ type Agent struct {
 	runtime *Runtime
 	options Options
 	*client
-	server  *server // nil if it was already running
+	server  *server // nil if the server is not ours
 	version string
 	session string // a UUID
-	id      string // the same, as OpenCode has it
+	id      string // OpenCode's id of the session
 	mode    mode.Mode
 	wake    chan struct{}
 
-	reading sync.Mutex // held by the loop over events
+	reading sync.Mutex // held by the loop over Events
 
 	mu      sync.Mutex
-	seen    int64 // the number of the last reported event
+	seen    int64 // the number of the last event read
 	flights []*flight
 	turn    turn          // of the running message
 	adapter adapter       // makes envelopes of the events
-	pending []agent.Event // events to report next
-	closing bool          // it must end once it is idle
-	killed  bool          // Kill was called: a turn that ends now was cut
-	idle    chan struct{} // closed when closing and nothing is in flight
+	pending []agent.Event // events that Events yields next
+	closing bool          // the agent must end once it is idle
+	killed  bool          // Kill was called, so a turn that ends now was cut
+	idle    chan struct{} // closed once closing is set and nothing is in flight
 	heard   time.Time     // when the server last answered
 
-	life context.Context // ends with it
+	life context.Context // ends with the agent
 	over func()          // ends life
 
 	grants agent.Grants
 }
 
-// Session is the id of its conversation, a UUID.
+// Session returns the id of the conversation, a UUID.
 func (a *Agent) Session() string { return a.session }
 
-// ID identifies the process of its server; it is zero if the server was already running.
+// ID identifies the process of the server; it is zero if the server is not ours.
 func (a *Agent) ID() agent.Process {
 	if a.server == nil {
 		return agent.Process{}
@@ -72,7 +72,7 @@ func (a *Agent) ID() agent.Process {
 	return agent.Process(a.server.child.Predecessor)
 }
 
-// Mode returns the mode that it started in.
+// Mode returns the mode that the agent started in.
 func (a *Agent) Mode() mode.Mode { return a.mode }
 
 // Send sends a line of [Runtime.Encode].
@@ -81,7 +81,7 @@ func (a *Agent) Send(ctx context.Context, data []byte) error {
 	if err != nil {
 		return err
 	}
-	// Messages promoted before this are in the conversation, and are not run again.
+	// A message that was promoted before this is in the conversation, and does not run again.
 	a.mu.Lock()
 	head := a.seen
 	a.mu.Unlock()
@@ -115,7 +115,8 @@ func (a *Agent) Send(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// submit sends a message to the server. The server runs it once, so a call without an answer can be repeated.
+// submit sends a message to the server. The server runs a message once, so a call without an answer can be
+// repeated.
 func (a *Agent) submit(ctx context.Context, data []byte) (promoted int64, err error) {
 	for range 5 {
 		promoted, err = a.prompt(ctx, a.id, data)
@@ -142,7 +143,7 @@ func (a *Agent) drop(f *flight) {
 	a.settle()
 }
 
-// settle notes that nothing is in flight. The caller holds a.mu.
+// settle closes idle if the agent is closing and nothing is in flight. The caller holds a.mu.
 func (a *Agent) settle() {
 	if a.closing && len(a.flights) == 0 {
 		select {
@@ -153,7 +154,7 @@ func (a *Agent) settle() {
 	}
 }
 
-// SetMode changes the model; all other changes need a new server.
+// SetMode changes the model. Every other change needs a new server.
 func (a *Agent) SetMode(ctx context.Context, from, to mode.Mode) (mode.Mode, error) {
 	if err := a.options.checkMode(to); err != nil {
 		return from, err
@@ -173,7 +174,7 @@ func (a *Agent) SetMode(ctx context.Context, from, to mode.Mode) (mode.Mode, err
 	return to, nil
 }
 
-// Interrupt stops the turn of a message. It fails with [agent.ErrNotInFlight] if the message has none.
+// Interrupt stops the turn of a message. The error is [agent.ErrNotInFlight] if that turn is not running.
 func (a *Agent) Interrupt(ctx context.Context, uuid string) error {
 	a.mu.Lock()
 	f := a.running()
@@ -181,7 +182,7 @@ func (a *Agent) Interrupt(ctx context.Context, uuid string) error {
 	if f == nil || f.uuid != uuid {
 		return fmt.Errorf("opencode: interrupt: %w", agent.ErrNotInFlight)
 	}
-	// The conversation does not show an interrupt.
+	// The conversation does not show the interrupt, so mark it.
 	if err := a.options.mark(a.session, uuid); err != nil {
 		return err
 	}
@@ -195,7 +196,7 @@ func (a *Agent) Interrupt(ctx context.Context, uuid string) error {
 	return nil
 }
 
-// CloseInput lets it end once it is idle.
+// CloseInput makes the agent end once it is idle.
 func (a *Agent) CloseInput() {
 	a.mu.Lock()
 	if !a.closing {
@@ -216,7 +217,7 @@ func (a *Agent) CloseInput() {
 	}()
 }
 
-// stop ends the server, or only our connection to a shared one.
+// stop ends our server, or our connection to a shared one.
 func (a *Agent) stop(how func(int) error) {
 	if a.server != nil {
 		a.server.child.Signal(how)
@@ -225,7 +226,7 @@ func (a *Agent) stop(how func(int) error) {
 	}
 }
 
-// End ends it, using force after the grace periods.
+// End ends the agent, by force after the grace periods.
 func (a *Agent) End(ctx context.Context, g agent.Grace) error {
 	a.CloseInput()
 	process.Within(ctx, a.idle, g.EOF)
@@ -234,7 +235,7 @@ func (a *Agent) End(ctx context.Context, g agent.Grace) error {
 	return a.Kill()
 }
 
-// Kill ends it at once. If the server is shared, it only stops the turn.
+// Kill ends the agent at once. It only stops the turn if the server is shared.
 func (a *Agent) Kill() error {
 	if a.server == nil {
 		a.mu.Lock()
@@ -255,7 +256,7 @@ func (a *Agent) Kill() error {
 	return nil
 }
 
-// Wait returns its exit error, once all its events can be read.
+// Wait returns the agent's exit error once all events can be read.
 func (a *Agent) Wait(ctx context.Context) error {
 	select {
 	case <-a.life.Done():

@@ -23,7 +23,7 @@ const (
 	maxEvent  = 16 << 20
 )
 
-// callTimeout limits a call. A request to a server that does not listen yet may hang, and a busy machine may
+// callTimeout limits a call. A request may hang if the server is not listening yet, and a busy machine may
 // answer late.
 const callTimeout = time.Minute
 
@@ -34,7 +34,7 @@ var errTooLarge = errors.New("the answer is too large")
 type StatusError struct {
 	Call    string // such as "POST /api/session"
 	Status  int
-	Message string // the server's text, cut
+	Message string // the start of the server's text
 }
 
 func (e *StatusError) Error() string {
@@ -88,12 +88,12 @@ func (c *client) request(ctx context.Context, method, path string, in any) (*htt
 		return response, nil
 	}
 	defer response.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(response.Body, 500)) // as much of the reason as can be read
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 500)) // best effort
 	path, _, _ = strings.Cut(path, "?")
 	return nil, &StatusError{Call: method + " " + path, Status: response.StatusCode, Message: strings.ToValidUTF8(string(text), "\uFFFD")}
 }
 
-// call makes one request and decodes its answer into out, unless that is nil.
+// call makes one request and decodes the answer into out, if out is not nil.
 func (c *client) call(ctx context.Context, method, path string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -131,7 +131,7 @@ func (c *client) health(ctx context.Context) (version string, err error) {
 		Version string
 	}
 	if err := c.call(ctx, http.MethodGet, "/global/health", nil, &h); err != nil {
-		// Version 2 answers with a web page, and has other paths.
+		// Version 2 has other paths, and answers with a web page.
 		var info struct{ Version string }
 		_, page := errors.AsType[*json.SyntaxError](err)
 		if (page || hasStatus(err, http.StatusNotFound)) && c.call(ctx, http.MethodGet, "/api/info", nil, &info) == nil && info.Version != "" {
@@ -206,8 +206,8 @@ func (c *client) setAgent(ctx context.Context, session, agent string) error {
 	return c.call(ctx, http.MethodPost, sessionPath(session, "/agent"), map[string]any{"agent": agent}, nil)
 }
 
-// prompt sends a message to a session. A repeated message does not run again. promoted is the number of the
-// event that started its turn; 0 if there is none yet.
+// prompt sends a message to a session. The server ignores a repeated message. promoted is the number of the
+// event that started the message's turn; 0 before that.
 func (c *client) prompt(ctx context.Context, session string, line json.RawMessage) (promoted int64, err error) {
 	var a struct {
 		Data struct {
@@ -244,7 +244,7 @@ func (c *client) rest(ctx context.Context, session string) error {
 	}
 }
 
-// pause waits before a request is repeated. It fails if ctx or the server ends.
+// pause waits before a request is repeated. It returns an error if ctx or the server ends.
 func pause(ctx context.Context, gone <-chan struct{}) error {
 	select {
 	case <-time.After(pollRetry):
@@ -259,8 +259,8 @@ func pause(ctx context.Context, gone <-chan struct{}) error {
 // historyPage is the number of events per request.
 const historyPage = 100
 
-// history yields the durable events of a session after a number, without waiting for new ones. An event that
-// is too large is left out, and the next one is marked as having missed something.
+// history yields the durable events of a session after a number, and does not wait for new ones. It skips an
+// event that is too large, and marks the next one as missed.
 func (c *client) history(ctx context.Context, session string, after int64) iter.Seq2[record, error] {
 	return func(yield func(record, error) bool) {
 		limit, missed := historyPage, false
@@ -334,7 +334,7 @@ func (c *client) follow(ctx context.Context, session string, after int64) iter.S
 	}
 }
 
-// sse yields the data of the events of a stream. Data over the limit yields errTooLarge, and the stream
+// sse yields the data of the events of a stream. For data over the limit it yields errTooLarge, and
 // continues.
 func sse(in io.Reader, limit int) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {

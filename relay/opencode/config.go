@@ -29,16 +29,16 @@ const (
 	modeBypass  = "bypassPermissions"
 )
 
-// The agents for our sessions: two of OpenCode's, and one of ours, whose prompt and rules the user's
-// configuration cannot change.
+// The agents of our sessions: two of OpenCode's, and one of ours. The user's configuration cannot change the
+// prompt and rules of ours.
 const (
 	agentBuild = "build"
 	agentPlan  = "plan"
 	agentOurs  = "teambridge"
 )
 
-// config is our addition to the user's OpenCode configuration. The last matching rule wins. The order is:
-// OpenCode's rules, these, the user's, those of our agent. In each object "*" sorts first.
+// config is our addition to the user's OpenCode configuration. The last matching rule wins; rules have this
+// order: OpenCode's, these, the user's, those of our agent. In each object "*" sorts first.
 type config struct {
 	Permission map[string]any      `json:"permission"`
 	Agent      map[string]ourAgent `json:"agent,omitempty"`
@@ -50,7 +50,7 @@ type ourAgent struct {
 	Permission map[string]any `json:"permission,omitempty"`
 }
 
-// checkMode returns an error if no agent can work in a mode.
+// checkMode returns an error if the server cannot have an agent in this mode.
 func (o Options) checkMode(m mode.Mode) error {
 	m.Model = mode.Setting[string]{}
 	if o.URL != "" && o.Profile.Name != "" {
@@ -71,7 +71,8 @@ func (o Options) checkMode(m mode.Mode) error {
 	}
 }
 
-// harmless lists the actions that need no permission: they change nothing, and send nothing off the machine.
+// harmless returns rules that allow the actions without effects: they change nothing, and send nothing off
+// the machine.
 func harmless() map[string]any {
 	rules := map[string]any{"*": "ask", "read": map[string]string{"*": "allow", "*.env": "ask", "*.env.*": "ask", "*.env.example": "allow"}}
 	for _, action := range []string{"glob", "grep", "list", "lsp", "skill", "todoread", "todowrite", "question", "plan_enter", "plan_exit"} {
@@ -80,8 +81,8 @@ func harmless() map[string]any {
 	return rules
 }
 
-// configOf returns the configuration for a mode, and the agent to use. OpenCode by itself allows everything;
-// this configuration requires permission for everything that changes something or leaves the machine, unless
+// configOf returns the configuration for a mode, and the agent to use. OpenCode's default allows everything.
+// This configuration requires permission for each action that changes something or leaves the machine, unless
 // the mode or the user's own configuration allows it.
 func (o Options) configOf(m mode.Mode) (config, string) {
 	c := config{Permission: harmless()}
@@ -126,7 +127,7 @@ func (o Options) configOf(m mode.Mode) (config, string) {
 	return c, name
 }
 
-// setRule adds a rule for uses of a tool. Patterns sort after "*", so they win.
+// setRule adds a rule about a tool. A pattern sorts after "*", so its rule wins.
 func setRule(rules map[string]any, name, pattern, effect string) {
 	if pattern == "*" {
 		rules[name] = effect
@@ -147,8 +148,7 @@ var tools = map[string]string{
 	"Write": "edit", "MultiEdit": "edit", "NotebookEdit": "edit", "Agent": "task", "AskUserQuestion": "question", "LS": "list",
 }
 
-// toolOf parses the name of a tool as OpenCode or Claude Code writes it, with or without a pattern in
-// parentheses.
+// toolOf parses a tool in the notation of OpenCode or Claude Code, with or without a pattern in parentheses.
 func toolOf(t string) (name, pattern string) {
 	name, pattern, _ = strings.Cut(strings.TrimSuffix(t, ")"), "(")
 	if pattern == "" {
@@ -163,9 +163,9 @@ func toolOf(t string) (name, pattern string) {
 	return strings.ToLower(name), pattern
 }
 
-// configDir makes the configuration directory for a mode, and links everything else from the user's
-// directory, which it replaces. A directory with the same content is reused, since OpenCode installs packages
-// in it.
+// configDir makes the configuration directory for a mode. It replaces the user's directory, and links all
+// other files from there. A directory with the same content is reused, because OpenCode installs packages in
+// it.
 func (o Options) configDir(m mode.Mode) (string, error) {
 	user := o.userConfig()
 	c, _ := o.configOf(m)
@@ -225,7 +225,7 @@ func removeUnused(parent string, before time.Time) error {
 	for _, e := range entries {
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // another process may have removed it
+			continue // another process has removed it
 		} else if err != nil {
 			return err
 		}
@@ -238,7 +238,7 @@ func removeUnused(parent string, before time.Time) error {
 	return nil
 }
 
-// linkAll links the user's files into our directory, except those that we write.
+// linkAll links the user's files into our directory, except those that we write ourselves.
 func linkAll(user, dir string) error {
 	entries, err := os.ReadDir(user)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -250,7 +250,7 @@ func linkAll(user, dir string) error {
 	for _, e := range entries {
 		switch name := e.Name(); name {
 		case "AGENTS.md", ".gitignore":
-		case "opencode.json", "opencode.jsonc": // both are read as JSON with comments
+		case "opencode.json", "opencode.jsonc": // OpenCode reads both as JSON with comments
 			if _, taken := links["opencode.jsonc"]; taken {
 				return fmt.Errorf("%s has both opencode.json and opencode.jsonc; make one of them", user)
 			}
@@ -271,7 +271,7 @@ func linkAll(user, dir string) error {
 	return nil
 }
 
-// userConfig is OpenCode's default configuration directory.
+// userConfig returns OpenCode's default configuration directory.
 func (o Options) userConfig() string {
 	env := func(name string) string {
 		value, _ := process.Lookup(o.env(), name)

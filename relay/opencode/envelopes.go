@@ -12,16 +12,15 @@ import (
 	"teambridge/relay/wire"
 )
 
-// adapter makes envelopes from the events of a session, in order. Their ids depend only on the ids of
-// messages, tool calls and texts, so that events that are read again yield the same envelopes.
+// adapter makes envelopes from the events of a session, in order. The ids of envelopes depend only on the ids
+// of messages, tool calls and texts, so events that are read again yield the same envelopes.
 //
-// A turn begins when a prompt is promoted, and has the prompt's UUID. No event reports its end: either the
-// session is no longer active, which the caller reports with end, or the next turn begins.
+// A turn begins when a prompt is promoted, and has the prompt's UUID. No event reports the end: the caller
+// reports with end that the session is no longer active, or the next turn begins.
 type adapter struct {
-	dir string // of the session; files have paths relative to it
-	// marked reports whether a turn was interrupted, which no event shows if the model had not answered yet,
-	// or whether a tool call was denied, given its [deniedCall], which events do not distinguish from a
-	// failure.
+	dir string // the session's directory; the files of envelopes have paths relative to it
+	// marked reports whether a turn was interrupted, or whether a tool call, named by [deniedCall], was
+	// denied. Events show no interrupt before the model's first answer, and a denial only as a failure.
 	marked func(what string) bool
 
 	at  time.Time
@@ -29,17 +28,17 @@ type adapter struct {
 
 	turn    string // the id of the open turn; empty between turns
 	over    string // the last turn that ended
-	last    ending // how the last answer in the open turn ended
-	cutTool bool   // a tool of this answer was interrupted
-	spent   Tokens // by the answers in the open turn
+	last    ending // how the last answer of the open turn ended
+	cutTool bool   // a tool of the last answer was interrupted
+	spent   Tokens // the tokens of the open turn's answers
 	calls   []call // open calls, in the order of their starts
 }
 
-// ending is how an answer of the model ended.
+// ending is the way in which an answer of the model ended.
 type ending int
 
 const (
-	endsNot     ending = iota // it has not ended, or there is none
+	endsNot     ending = iota // it has not ended, or there is no answer
 	endsInTools               // the model will be called again
 	endsStopped               // a person stopped it
 	endsFailed
@@ -50,11 +49,11 @@ const (
 type call struct {
 	message, id string
 	turn        string
-	path        string // of the file that it writes
+	path        string // the file that it writes
 	size        float64
 }
 
-// How OpenCode records an interrupted turn.
+// Texts by which OpenCode records an interrupted turn.
 const (
 	stepInterrupted = "Provider turn interrupted"
 	toolInterrupted = "Tool execution interrupted"
@@ -70,7 +69,7 @@ func (o Options) adapter(session string) adapter {
 
 // event returns the envelopes of an event.
 func (a *adapter) event(e Event) []wire.Envelope {
-	// A prompt's time may be earlier than that of events before its promotion.
+	// A prompt's time may be earlier than the times of events before its promotion.
 	if e.At.After(a.at) {
 		a.at = e.At
 	}
@@ -118,7 +117,7 @@ func (a *adapter) event(e Event) []wire.Envelope {
 	case *ToolSuccess:
 		a.ended(func(c call) bool { return c.message == d.MessageID && c.id == d.CallID }, wire.OutcomeDone)
 	case *ToolFailed:
-		// A killed server records the same, but no end of the answer.
+		// A killed server records the same text, but no end of the answer.
 		a.cutTool = a.cutTool || d.Error.Message == toolInterrupted
 		outcome := wire.OutcomeFailed
 		switch {
@@ -136,8 +135,8 @@ func (a *adapter) event(e Event) []wire.Envelope {
 	return a.take()
 }
 
-// end returns the final envelopes when the session is no longer active or its server is gone. It must be
-// called after all earlier events.
+// end returns the last envelopes, after all earlier events. Call it when the session is no longer active or
+// its server is gone.
 func (a *adapter) end(at time.Time) []wire.Envelope {
 	if at.After(a.at) {
 		a.at = at
@@ -167,7 +166,7 @@ func (a *adapter) begin(p *Prompted) {
 		id = p.MessageID
 	}
 	if id == "" || id == a.over {
-		return // not a prompt of OpenCode's, or a repeated one
+		return // the event names no prompt, or repeats one
 	}
 	a.turn, a.last, a.cutTool, a.spent = id, endsNot, false, Tokens{}
 	a.envelope(id, wire.DerivedID("turn-start", id), new(wire.TurnStart))
@@ -176,14 +175,15 @@ func (a *adapter) begin(p *Prompted) {
 	}
 }
 
-// resume reopens a turn whose end was already reported.
+// resume reopens the last turn if its end was already reported.
 func (a *adapter) resume() {
 	if a.turn == "" {
 		a.turn = a.over
 	}
 }
 
-// close ends the open turn, and all other open calls: a person can run commands between turns.
+// close ends the open turn. It also ends all other open calls, because a person can run commands between
+// turns.
 func (a *adapter) close() {
 	for len(a.calls) > 0 {
 		a.ended(func(call) bool { return true }, wire.OutcomeCut)
@@ -210,7 +210,7 @@ func (a *adapter) said(message, part, text string, thinking *bool) {
 	}
 }
 
-// note emits a text of the program.
+// note emits a text of the program itself.
 func (a *adapter) note(id, text string) {
 	if text = strings.TrimSpace(text); text != "" {
 		a.envelope(a.turn, wire.DerivedID("service", id), &wire.Service{Text: toolcall.Cut(text)})
@@ -227,7 +227,7 @@ func (a *adapter) call(message, id, tool string, input json.RawMessage) {
 		&wire.ToolCallStart{Call: id, Name: tool, Title: t.Title, Description: t.Description, Args: t.Args})
 }
 
-// ended ends the first open call that matches.
+// ended ends the first open call that match accepts.
 func (a *adapter) ended(match func(call) bool, outcome wire.Outcome) {
 	i := slices.IndexFunc(a.calls, match)
 	if i < 0 {
@@ -246,7 +246,7 @@ func (a *adapter) ended(match func(call) bool, outcome wire.Outcome) {
 	a.envelope(c.turn, wire.DerivedID("file", c.message, c.id), &wire.File{Ref: path, Name: toolcall.Base(path), Size: c.size})
 }
 
-// usage returns the cost of the open turn's answers; nil if there was none.
+// usage returns the tokens of the open turn's answers; nil if there are none.
 func (a *adapter) usage() *wire.Usage {
 	const limit = 1 << 50
 	tokens := func(n float64) int64 { return int64(min(max(n, 0), limit)) }
@@ -260,14 +260,14 @@ func (a *adapter) usage() *wire.Usage {
 	}
 }
 
-// late is how much earlier than its envelope an event may be.
+// late is how much older an event may be than its envelope.
 const late = time.Minute
 
 // conversation yields the envelopes of all events of a session, except turns that ended before since. ended
-// means that no agent runs; otherwise the last turn stays open unless the model has finished its answer.
+// means that no agent runs. Otherwise the last turn stays open unless the model has finished its answer.
 func (a *adapter) conversation(events iter.Seq2[record, error], since time.Time, ended bool) iter.Seq2[wire.Envelope, error] {
 	return func(yield func(wire.Envelope, error) bool) {
-		var held []wire.Envelope // of a turn that may turn out to end before since
+		var held []wire.Envelope // the envelopes of a turn that may still end before since
 		tell := func(list []wire.Envelope) bool {
 			for _, e := range list {
 				if _, begins := e.Event.(*wire.TurnStart); begins {
@@ -295,7 +295,7 @@ func (a *adapter) conversation(events iter.Seq2[record, error], since time.Time,
 			}
 		}
 		if ended || a.last == endsComplete || a.last == endsFailed || a.last == endsStopped {
-			// There may be no event for the moment when a turn was cut.
+			// No event may have the time when a turn was cut.
 			tell(a.end(since))
 		}
 	}

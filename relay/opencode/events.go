@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Event is a durable event of a session. The part of the session that it created has the same id.
+// Event is a durable event of a session. The part of the session that the event creates has the same id.
 type Event struct {
 	ID   string
 	Type string    // such as "session.next.prompted"
 	Seq  int64     // its number in the session
-	At   time.Time // UTC; for a prompt, when it was admitted, which may be long before its promotion
-	Data any       // such as a *[Prompted]; nil for a type that is not used
+	At   time.Time // UTC; a prompt's time is its admission, which may be long before its promotion
+	Data any       // such as a *[Prompted]; nil for types that this package ignores
 }
 
 // The data of the events in use, with only the fields in use. TestRealEvents compares them with OpenCode's
-// own API description.
+// API description.
 type (
-	// Prompted means that a prompt was promoted: a turn begins.
+	// Prompted means that a prompt was promoted, and its turn begins.
 	Prompted struct {
 		MessageID string `json:"messageID"`
 		Prompt    struct {
@@ -39,21 +39,21 @@ type (
 		Command   string `json:"command"`
 	}
 
-	// ShellEnded is the end of such a command.
+	// ShellEnded is the end of a command of [ShellStarted].
 	ShellEnded struct {
 		CallID string `json:"callID"`
 	}
 
-	// StepStarted begins an answer of the model.
+	// StepStarted means that an answer of the model begins.
 	StepStarted struct{}
 
 	// StepEnded is a complete answer of the model, with the results of its tools.
 	StepEnded struct {
-		Finish string `json:"finish"` // "tool-calls" if the model is called again; "stop", "length", …
+		Finish string `json:"finish"` // "tool-calls" if the model will be called again; "stop", "length", …
 		Tokens Tokens `json:"tokens"`
 	}
 
-	// StepFailed is an answer that failed, or was interrupted.
+	// StepFailed is an answer that failed or was interrupted.
 	StepFailed struct {
 		MessageID string  `json:"assistantMessageID"`
 		Error     Problem `json:"error"`
@@ -87,14 +87,14 @@ type (
 		CallID    string `json:"callID"`
 	}
 
-	// ToolFailed is the end of a tool call that failed, or was interrupted.
+	// ToolFailed is the end of a tool call that failed or was interrupted.
 	ToolFailed struct {
 		MessageID string  `json:"assistantMessageID"`
 		CallID    string  `json:"callID"`
 		Error     Problem `json:"error"`
 	}
 
-	// Retried is a call of the model that failed and is repeated.
+	// Retried is a failed call of the model that will be repeated.
 	Retried struct {
 		Error Problem `json:"error"`
 	}
@@ -105,7 +105,7 @@ type (
 	}
 )
 
-// Tokens are the cost of an answer. Input excludes tokens from the cache, and Output excludes reasoning.
+// Tokens are the tokens of an answer. Input excludes tokens from the cache, and Output excludes reasoning.
 type Tokens struct {
 	Input     float64 `json:"input"`
 	Output    float64 `json:"output"`
@@ -166,7 +166,7 @@ type rawEvent struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// ParseEvent parses an event. With an error it returns the fields that could be read, and no data.
+// ParseEvent parses an event. With an error it returns the readable fields, without data.
 func ParseEvent(line []byte) (Event, error) {
 	var raw rawEvent
 	if err := json.Unmarshal(line, &raw); err != nil {

@@ -11,7 +11,7 @@ import (
 
 // line is a message in the form that is stored and sent.
 type line struct {
-	ID       string `json:"id"` // of OpenCode
+	ID       string `json:"id"` // OpenCode's id of the message
 	Prompt   prompt `json:"prompt"`
 	Delivery string `json:"delivery"`
 }
@@ -20,7 +20,7 @@ type prompt struct {
 	Text string `json:"text"`
 }
 
-// Encode encodes a text under an id, a UUID.
+// Encode encodes a text under an id, which is a UUID.
 func (r *Runtime) Encode(uuid, text string) ([]byte, error) {
 	l := line{ID: MessageID(uuid), Prompt: prompt{text}, Delivery: "queue"}
 	if id, ok := UUID(l.ID); !ok || id != uuid {

@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// SessionID returns OpenCode's id of a conversation. An id that OpenCode chose stays as it is.
+// SessionID returns OpenCode's id of a conversation. It does not change an id that OpenCode chose.
 func SessionID(id string) string {
 	if strings.HasPrefix(id, "ses_") {
 		return id

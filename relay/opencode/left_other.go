@@ -4,6 +4,5 @@ package opencode
 
 import "os/exec"
 
-// dieWithUs does nothing: this system has no such feature. The next server that is started ends a leftover
-// one.
+// dieWithUs does nothing, because this system has no such feature. The next server ends a leftover one.
 func dieWithUs(*exec.Cmd) {}

@@ -11,20 +11,21 @@ import (
 	"strings"
 )
 
-// marksFile records, one per line, our actions on a session that its events do not show: messages whose turns
-// were stopped, and tool calls that were denied, as named by deniedCall.
+// marksFile returns the file that records, one per line, our actions on a session that its events do not
+// show: the messages of stopped turns, and denied tool calls, as named by deniedCall.
 func (o Options) marksFile(session string) string {
 	return filepath.Join(o.marksDir(), SessionID(session))
 }
 
 func (o Options) marksDir() string { return filepath.Join(o.State, "opencode", "interrupted") }
 
-// deniedCall names a denied tool call. The model chooses call ids, and may repeat them.
+// deniedCall names a denied tool call. It includes the message, because the model chooses call ids and may
+// repeat them.
 func deniedCall(message, call string) string {
 	return url.PathEscape(message) + "/" + url.PathEscape(call)
 }
 
-// mark records that a turn is being stopped, or a tool call denied.
+// mark records that a turn is being stopped, or that a tool call is denied.
 func (o Options) mark(session, what string) error {
 	if o.State == "" {
 		return nil

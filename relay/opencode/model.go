@@ -10,8 +10,8 @@ import (
 	"teambridge/relay/mode"
 )
 
-// model finds the model of a mode: PROVIDER/MODEL, the id of a model that only one provider has, or by
-// default the configured one. It is empty if OpenCode is to choose.
+// model finds the model of a mode. The mode names it by PROVIDER/MODEL, or by an id that only one provider
+// has; the default is the configured one. The result is empty if OpenCode should choose.
 func (o Options) model(ctx context.Context, c *client, m mode.Mode) (modelRef, error) {
 	name, asked := m.Model.Value()
 	if _, _, ok := o.profile.ProviderModel(); ok && !asked {
@@ -20,7 +20,7 @@ func (o Options) model(ctx context.Context, c *client, m mode.Mode) (modelRef, e
 	if !asked {
 		var err error
 		if name, err = c.configModel(ctx, o.Dir); hasStatus(err, http.StatusNotFound) || hasStatus(err, http.StatusBadRequest) {
-			return modelRef{}, nil // a server without a configured model chooses by itself
+			return modelRef{}, nil // a server without a configured model chooses one
 		} else if err != nil || name == "" {
 			return modelRef{}, err
 		}

@@ -10,31 +10,31 @@ import (
 
 // Options say which OpenCode to run, and how.
 type Options struct {
-	Command []string // ["opencode"] if empty; serve and its flags are added
+	Command []string // empty means ["opencode"]; serve and its flags are appended
 
-	// URL is the address of a running server; if empty, one is started. User and Password are for its basic
-	// authentication; a server that is started gets a password of its own.
+	// URL is the address of a running server; if it is empty, each agent gets its own server. User and
+	// Password are for basic authentication at the URL; our own server gets a password of its own.
 	URL, User, Password string
 
 	Dir   string   // absolute; the directory that the agent works in
-	Env   []string // of a server that is started; nil means the environment of this process
+	Env   []string // the environment of our server; nil means the environment of this process
 	State string   // our state directory, for the configurations and files of running servers
 
-	// Profile is the agent's profile; the zero Ref is none. It is read again at each start.
+	// Profile is the agent's profile; the zero Ref means none. It is read again at each start.
 	Profile profile.Ref
-	// Tools are the only tools of the agent; nil means those of its profile.
+	// Tools are the agent's only tools; nil means the tools of its profile.
 	Tools []string
 
-	// Bound ends a started server together with this process, even if the process is killed (on Linux).
+	// Bound ends our server together with this process, even if the process is killed (on Linux).
 	Bound bool
 
-	// Instructions are added to the system prompt, after the user's own.
+	// Instructions are appended to the system prompt, after the user's own.
 	Instructions string
 
 	// Permission answers the agent's permission requests; nil denies all.
 	Permission *agent.Permission
 
-	Stderr io.Writer // gets the standard error of a server that is started; may be nil
+	Stderr io.Writer // receives the standard error of our server; may be nil
 
 	profile profile.Profile // the content of Profile when it was read
 }

@@ -14,22 +14,22 @@ import (
 	"teambridge/relay/agent"
 )
 
-// pollPermissions is how often a server is asked for open permission requests while a turn runs.
+// pollPermissions is the interval of queries for open permission requests while a turn runs.
 const pollPermissions = 300 * time.Millisecond
 
-// request is a request of a session, for a permission or for answers.
+// request is a request of a session, for a permission or for a person's answers.
 type request struct {
 	ID        string
 	SessionID string
 
-	// For a permission.
+	// The fields of a request for a permission.
 	Action    string
 	Resources []string
 	Save      []string
 	Metadata  json.RawMessage
 	Source    struct{ MessageID, CallID string }
 
-	// For answers.
+	// The fields of a request for answers.
 	Questions []question
 	Tool      struct{ MessageID, CallID string }
 }
@@ -41,7 +41,8 @@ type question struct {
 	Multiple bool     `json:"multiSelect"`
 }
 
-// UnmarshalJSON decodes OpenCode's form; question's field names are those that front ends expect.
+// UnmarshalJSON decodes OpenCode's form. The JSON names of the fields of question are those that front ends
+// expect.
 func (q *question) UnmarshalJSON(data []byte) error {
 	type plain question
 	var in struct {
@@ -127,7 +128,7 @@ func (a *Agent) watchPermissions(ctx context.Context) {
 	}
 }
 
-// ours reports whether a session is the agent's or one of its subagents'.
+// ours reports whether a session belongs to the agent or to one of its subagents.
 func (a *Agent) ours(ctx context.Context, session string) (bool, error) {
 	for range 10 {
 		if session == a.id {
@@ -143,7 +144,7 @@ func (a *Agent) ours(ctx context.Context, session string) (bool, error) {
 }
 
 // answer answers one request, unless it is withdrawn. If the answer does not arrive, the request stays open
-// until a person answers it or the turn ends.
+// until a person answers it in OpenCode or the turn ends.
 func (a *Agent) answer(ctx context.Context, r request) {
 	u := a.use(ctx, r)
 	d := a.grants.Decide(ctx, a.options.Permission, u)
@@ -151,15 +152,15 @@ func (a *Agent) answer(ctx context.Context, r request) {
 		return
 	}
 	if !d.Allow {
-		// Without the mark, the events show only that the call has failed. An error must not delay the
-		// answer.
+		// Without the mark, the events show a failed call instead of a denied one. An error is ignored, since
+		// it must not delay the answer.
 		_ = a.options.mark(a.session, deniedCall(cmp.Or(r.Source.MessageID, r.Tool.MessageID), u.ID))
 	}
 	path, body := r.reply(a.options.Permission, d)
 	for ctx.Err() == nil {
 		err := a.call(ctx, http.MethodPost, path, body, nil)
 		if err == nil || hasStatusAny(err) || pause(ctx, a.server.gone()) != nil {
-			return // given, or withdrawn
+			return // the request was answered or withdrawn
 		}
 	}
 }
@@ -169,7 +170,7 @@ func (r request) reply(p *agent.Permission, d agent.Decision) (path string, body
 	if r.Questions == nil {
 		path = sessionPath(r.SessionID, "/permission/"+url.PathEscape(r.ID)+"/reply")
 		if d.Allow {
-			// Not "always", which OpenCode would remember for every session of the project.
+			// Not "always": OpenCode would remember that for every session of the project.
 			return path, map[string]string{"reply": "once"}
 		}
 		return path, map[string]string{"reply": "reject", "message": p.Denial(d)}
@@ -185,7 +186,7 @@ func (r request) reply(p *agent.Permission, d agent.Decision) (path string, body
 	return path + "/reply", map[string]any{"answers": answers}
 }
 
-// use converts a request to the form that policies decide on.
+// use converts a request to the form in which policies decide about it.
 func (a *Agent) use(ctx context.Context, r request) agent.Use {
 	mode, _ := a.mode.PermissionMode.Value()
 	u := agent.Use{Kind: agent.AsksPermission, Tool: toolName(r.Action), ID: cmp.Or(r.Source.CallID, r.Tool.CallID), Mode: mode}
@@ -197,10 +198,10 @@ func (a *Agent) use(ctx context.Context, r request) agent.Use {
 		for _, q := range r.Questions {
 			u.Asked = append(u.Asked, q.Question)
 		}
-		u.Input, _ = json.Marshal(map[string]any{"questions": r.Questions}) // strings: it cannot fail
+		u.Input, _ = json.Marshal(map[string]any{"questions": r.Questions}) // cannot fail: it holds strings
 		return u
 	}
-	u.ForPerson = mode == modePlan // in plan mode a list allows no tool that changes something
+	u.ForPerson = mode == modePlan // in plan mode, a list allows no tool with effects
 	u.Description = strings.Join(r.Resources, "\n")
 	tool, input := a.toolCall(ctx, r)
 	if own := tool == r.Action || r.Action == "edit"; input != nil && own {
@@ -211,17 +212,17 @@ func (a *Agent) use(ctx context.Context, r request) agent.Use {
 		} else {
 			u.Reason = toolName(tool) + " needs it"
 		}
-		input["resources"], _ = json.Marshal(r.Resources) // strings: it cannot fail
+		input["resources"], _ = json.Marshal(r.Resources) // cannot fail: it holds strings
 	}
-	u.Input, _ = json.Marshal(input) // it was JSON
+	u.Input, _ = json.Marshal(input) // cannot fail: it was decoded from JSON
 	if len(r.Save) > 0 {
 		u.Session = []string{r.Action + "(" + strings.Join(r.Save, ", ") + ")"}
 	}
 	return u
 }
 
-// toolCall returns the tool that a request is about, and its input. The request itself only names a file or
-// command, and a person who decides needs both. If the server does not answer, tool is empty and input nil.
+// toolCall returns the tool of a request, with its input. A person needs both to decide, but the request
+// names only a file or a command. If the server does not answer, tool is empty and input nil.
 func (a *Agent) toolCall(ctx context.Context, r request) (tool string, input map[string]json.RawMessage) {
 	var m struct {
 		Data struct {
@@ -249,7 +250,7 @@ func (a *Agent) toolCall(ctx context.Context, r request) (tool string, input map
 // fieldNames maps fields to Claude Code's names, which front ends know.
 var fieldNames = map[string]string{"path": "file_path", "filePath": "file_path", "oldString": "old_string", "newString": "new_string"}
 
-// PolicyNames returns the names of OpenCode's tools for an [agent.Permission].
+// PolicyNames returns names of OpenCode's tools in the form that [agent.Permission] uses.
 func PolicyNames(tools []string) (names []string) {
 	for _, t := range tools {
 		names = append(names, toolName(t))
@@ -257,8 +258,8 @@ func PolicyNames(tools []string) (names []string) {
 	return names
 }
 
-// toolName returns Claude Code's name of an OpenCode action, so that one policy serves both; the action
-// itself if there is none.
+// toolName returns Claude Code's name of an OpenCode action, so that one policy serves both programs. Without
+// such a name it returns the action itself.
 func toolName(action string) string {
 	names := map[string]string{
 		"bash": "Bash", "edit": "Edit", "write": "Write", "read": "Read", "glob": "Glob", "grep": "Grep", "webfetch": "WebFetch",

@@ -6,11 +6,11 @@ import (
 	"teambridge/relay/profile"
 )
 
-// guards are rules about the effects of tools, rather than about single tools.
+// guards are rules that apply to effects of tools, not to single tools.
 var guards = []string{"external_directory", "doom_loop"}
 
 // limitTools denies all tools that a profile does not list. OpenCode hides denied tools from the model. The
-// listed tools are allowed, or ask, as without a profile.
+// listed tools are allowed, or need permission, as without a profile.
 func limitTools(rules map[string]any, p profile.Profile) {
 	if p.Tools != nil {
 		other := rules["*"]

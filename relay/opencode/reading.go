@@ -14,7 +14,8 @@ import (
 // keepReader is how long an idle read-only server is kept.
 const keepReader = 15 * time.Second
 
-// read calls do with a client for reading conversations, of the running agent or else of a read-only server.
+// read calls do with a client that can read conversations: that of a running agent, or else of a read-only
+// server.
 func (r *Runtime) read(ctx context.Context, do func(*client) error) error {
 	if r.options.URL != "" {
 		c := newClient(r.options.URL, r.options.User, r.options.Password)
@@ -29,7 +30,7 @@ func (r *Runtime) read(ctx context.Context, do func(*client) error) error {
 				return err
 			}
 			r.mu.Lock()
-			break // it has ended meanwhile
+			break // the agent has just ended
 		}
 	}
 	r.mu.Unlock()
@@ -92,7 +93,7 @@ func (r *Runtime) expire() {
 	s.kill()
 }
 
-// Close ends the read-only server, if there is one. Agents continue.
+// Close ends the read-only server, if any. Agents continue.
 func (r *Runtime) Close() error {
 	r.mu.Lock()
 	s := r.reader
@@ -104,7 +105,7 @@ func (r *Runtime) Close() error {
 	return nil
 }
 
-// Turn returns what the conversation has of a message, even if no agent runs.
+// Turn returns the state of a message's turn in the conversation, even if no agent runs.
 func (r *Runtime) Turn(ctx context.Context, session, uuid string) (agent.Turn, error) {
 	var found agent.Turn
 	err := r.read(ctx, func(c *client) error {
@@ -120,7 +121,7 @@ func (r *Runtime) Turn(ctx context.Context, session, uuid string) (agent.Turn, e
 			p, begins := rec.Data.(*Prompted)
 			switch {
 			case begins && found.Stored:
-				return nil // the next turn
+				return nil // the next turn begins
 			case begins && p.MessageID == id:
 				found.Stored = true
 			case found.Stored:
@@ -144,8 +145,8 @@ func (r *Runtime) Turn(ctx context.Context, session, uuid string) (agent.Turn, e
 	return found, nil
 }
 
-// Conversation yields the envelopes of a conversation since a time, or somewhat earlier, with the ids that
-// the agent's events had. ended means that no agent runs.
+// Conversation yields the envelopes of a conversation since a time, or somewhat earlier. They have the same
+// ids as in the agent's events. ended means that no agent runs.
 func (r *Runtime) Conversation(ctx context.Context, session string, since time.Time, ended bool) iter.Seq2[wire.Envelope, error] {
 	return func(yield func(wire.Envelope, error) bool) {
 		if id := SessionID(session); !isID(id) {
@@ -170,7 +171,7 @@ func (r *Runtime) Conversation(ctx context.Context, session string, since time.T
 				}
 			}
 			a := r.options.adapter(session)
-			known := told // a server that ended may have yielded some of them
+			known := told // an earlier server may have yielded some of them
 			for e, err := range a.conversation(c.history(ctx, SessionID(session), 0), since, ended) {
 				if hasStatus(err, http.StatusNotFound) {
 					return nil // the conversation does not exist yet

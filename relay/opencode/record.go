@@ -7,7 +7,7 @@ import (
 	"teambridge/relay/agent"
 )
 
-// finishTools is the finish reason of a step after which the model gets the results of its tools.
+// finishTools is the finish reason of a step after which the model gets the results of tools.
 const finishTools = "tool-calls"
 
 // record is an event of a session, as read.
@@ -17,7 +17,7 @@ type record struct {
 	missed bool // this event or an earlier one could not be read
 }
 
-// parseRecord parses an event. An event of unknown form becomes an empty one.
+// parseRecord parses an event. An event of unknown form loses its data.
 func parseRecord(raw []byte) (record, error) {
 	e, err := ParseEvent(raw)
 	if err != nil && e.Seq == 0 {
@@ -26,9 +26,9 @@ func parseRecord(raw []byte) (record, error) {
 	return record{e, raw, err != nil}, nil
 }
 
-// turn is the state of a message's turn, from the events.
+// turn is the state of a message's turn, as far as the events show it.
 type turn struct {
-	finish  string // of its last step; "" while one runs
+	finish  string // finish reason of its last step; "" while a step runs
 	failure string // of its last step
 	text    string // the last text of its last step
 }
@@ -56,7 +56,7 @@ func (t *turn) add(r record) {
 // over reports whether the last step ends the turn.
 func (t *turn) over() bool { return t.failure != "" || t.finish != "" && t.finish != finishTools }
 
-// after returns the turn as it is once the server has ended in the middle of it.
+// after returns the state of the turn if the server has ended in the middle of it.
 func (t *turn) after() agent.Turn {
 	a := agent.Turn{Stored: true}
 	switch {

@@ -18,16 +18,16 @@ import (
 	"teambridge/relay/wire"
 )
 
-// Runtime starts agents, and finds out the fate of their messages. Make it with [New].
+// Runtime starts agents, and finds the outcome of their messages. Make it with [New].
 type Runtime struct {
 	options Options
 
 	mu     sync.Mutex
 	live   []*Agent
-	reader *server // the read-only server, for when no agent runs; nil if there is none
+	reader *server // the read-only server, for times when no agent runs; nil if there is none
 	using  int     // number of current users of reader
 	expiry *time.Timer
-	owed   map[string]bool // conversations that could not be read in time
+	owed   map[string]bool // conversations whose last turns must be reported again: see past
 
 	starting sync.Mutex // held while the reader is started
 }
@@ -35,7 +35,7 @@ type Runtime struct {
 // New returns a runtime. It starts nothing.
 func New(o Options) *Runtime { return &Runtime{options: o, owed: map[string]bool{}} }
 
-// Command returns the command line, or the URL of the shared server, for people.
+// Command returns the command line, or the URL of the shared server, to show to people.
 func (r *Runtime) Command() string {
 	if r.options.URL != "" {
 		return r.options.URL
@@ -43,19 +43,19 @@ func (r *Runtime) Command() string {
 	return strings.Join(r.options.command(), " ")
 }
 
-// Unnamed returns the mode unchanged: no flag of OpenCode fixes a setting.
+// Unnamed returns the mode unchanged, because no flag of OpenCode sets a mode.
 func (r *Runtime) Unnamed(m mode.Mode) mode.Mode { return m }
 
-// SendsMessages returns false: the agents have no tool to write to members of their team.
+// SendsMessages returns false: the agents have no tool to write to members of a team.
 func (r *Runtime) SendsMessages() bool { return false }
 
-// NeedsRestart reports whether the change of mode takes a new server.
+// NeedsRestart reports whether the change of mode needs a new server.
 func (r *Runtime) NeedsRestart(from, to mode.Mode) bool {
 	from.Model, to.Model = mode.Setting[string]{}, mode.Setting[string]{}
 	return from.WithoutDefaults() != to.WithoutDefaults() && r.options.checkMode(to) == nil
 }
 
-// Start starts an agent that begins a conversation, or continues an existing one. The end of ctx kills it.
+// Start starts an agent that begins or continues a conversation. The end of ctx kills the agent.
 func (r *Runtime) Start(ctx context.Context, session string, m mode.Mode) (agent.Agent, error) {
 	a, err := r.start(ctx, session, m)
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *Runtime) start(ctx context.Context, session string, m mode.Mode) (*Agen
 	return a, nil
 }
 
-// connect starts a server, or connects to the running one.
+// connect starts a server, or connects to the shared one.
 func (a *Agent) connect(ctx context.Context) error {
 	o := a.options
 	if o.URL != "" {
@@ -143,8 +143,8 @@ func (a *Agent) connect(ctx context.Context) error {
 	return nil
 }
 
-// open prepares the session: the directory is loaded, and the session exists with the model and the agent of
-// the mode.
+// open prepares the session: it loads the directory, and creates or updates the session with the model and
+// the agent of the mode.
 func (a *Agent) open(ctx context.Context) error {
 	if err := a.loaded(ctx); err != nil {
 		return err
@@ -185,11 +185,11 @@ func (a *Agent) open(ctx context.Context) error {
 	return a.past(ctx)
 }
 
-// maxOwed is how many unread turns an agent reports again after its start.
+// maxOwed is the limit of turns that an agent reports again after its start.
 const maxOwed = 3
 
-// past reads the earlier events. Their envelopes are normally read by Conversation. If that failed for lack
-// of time, past reports the last turns itself, so that their envelopes precede later ones.
+// past reads the earlier events. Normally, Conversation has already yielded their envelopes. If it ran out of
+// time, past reports the last turns itself, so that their envelopes precede later ones.
 func (a *Agent) past(ctx context.Context) error {
 	a.runtime.mu.Lock()
 	owed := a.runtime.owed[a.session]
@@ -220,8 +220,8 @@ func (a *Agent) past(ctx context.Context) error {
 	return nil
 }
 
-// loaded waits until the server has loaded the directory. An earlier prompt would run without its model and
-// system prompt.
+// loaded waits until the server has loaded the directory. Before that, a prompt would run without its model
+// and system prompt.
 func (a *Agent) loaded(ctx context.Context) error {
 	ask := func(ctx context.Context) error {
 		agents, err := a.agents(ctx, a.options.Dir)
@@ -247,12 +247,12 @@ type Predecessor struct {
 	options Options
 }
 
-// Predecessor finds the server of an agent that an earlier relay started.
+// Predecessor returns the server of an agent that an earlier relay started.
 func (r *Runtime) Predecessor(p agent.Process) agent.Predecessor {
 	return Predecessor{process.Predecessor(p), r.options}
 }
 
-// serving returns the recorded access to the server; ok is false if there is none.
+// serving returns the recorded access to the server; ok is false if none is recorded.
 func (d Predecessor) serving() (s serving, ok bool, err error) {
 	list, err := running(d.options.State)
 	i := slices.IndexFunc(list, func(s serving) bool { return s.Predecessor == d.Predecessor })
@@ -262,7 +262,7 @@ func (d Predecessor) serving() (s serving, ok bool, err error) {
 	return list[i], true, nil
 }
 
-// Wait waits until the session is idle, and then ends the server, which does not exit by itself. It returns
+// Wait waits until the session is idle. It then ends the server, which never exits on its own. It returns
 // nil, or the error of ctx.
 func (d Predecessor) Wait(ctx context.Context) error {
 	s, ok, err := d.serving()
@@ -276,7 +276,7 @@ func (d Predecessor) Wait(ctx context.Context) error {
 	for {
 		active, err := c.active(ctx, SessionID(s.Session))
 		if err == nil && !active {
-			// Processes that its tools left running may stay.
+			// Processes that the server's tools started may stay.
 			if err := d.Predecessor.End(ctx, endGrace); err != nil {
 				return err
 			}
@@ -294,7 +294,7 @@ func (d Predecessor) Wait(ctx context.Context) error {
 	}
 }
 
-// End ends it and the processes of its tools, using force after grace.
+// End ends the server and the processes of its tools, by force after grace.
 func (d Predecessor) End(ctx context.Context, grace time.Duration) error {
 	s, known, err := d.serving()
 	if err != nil {

@@ -25,15 +25,17 @@ import (
 )
 
 const (
-	// startTimeout limits both the wait for a server's first answer and for the loading of the directory.
+	// startTimeout limits the wait for a server's first answer, and the wait until it has loaded the
+	// directory.
 	startTimeout = 2 * time.Minute
-	// tryTimeout limits one readiness check: a request from before the server listened may never be answered.
+	// tryTimeout limits one readiness check: a server may never answer a request that came before it was
+	// listening.
 	tryTimeout = time.Second
-	// drain is how long the output of an exited server is still read.
+	// drain is how long the output of a server is read after its exit.
 	drain = time.Second
-	// endGrace is how long an unneeded server may take to exit.
+	// endGrace is how long a server that is no longer needed may take to exit.
 	endGrace = 5 * time.Second
-	// keptStderr is the size of the end of its output that an error quotes.
+	// keptStderr is how much of the end of a server's output an error quotes, in bytes.
 	keptStderr = 4 << 10
 )
 
@@ -42,19 +44,19 @@ type server struct {
 	*client
 	version string
 	child   *process.Child
-	file    string // the file that tells later processes how to reach it
+	file    string // tells later processes how to reach the server
 	out     process.Tail
-	resting atomic.Bool   // it was told to end between two turns: processes that its tools left running may stay
-	done    chan struct{} // closed when all its output is read and err is set
+	resting atomic.Bool   // it was ended between two turns, so processes that its tools started may stay
+	done    chan struct{} // closed once all output is read and err is set
 	err     error
 }
 
-// serving tells later processes how to reach a server: the content of its file in [Options.State], which only
-// the user can read.
+// serving is the content of a server's file in [Options.State]. It tells later processes how to reach the
+// server. Only the user can read the file.
 type serving struct {
 	process.Predecessor
-	Session  string              `json:"session"` // the session that it works on; empty for a read-only server
-	Owner    process.Predecessor `json:"owner"`   // the process that started it
+	Session  string              `json:"session"` // the session on the server; empty for a read-only server
+	Owner    process.Predecessor `json:"owner"`   // the process that started the server
 	URL      string              `json:"url"`
 	User     string              `json:"user"`
 	Password string              `json:"password"`
@@ -87,7 +89,7 @@ func (o Options) startServer(ctx context.Context, session, configDir string) (*s
 	return nil, err
 }
 
-// envPassword passes the password to a server. Its tools inherit it, too.
+// envPassword is the variable that passes the password to a server. The server's tools inherit it.
 const envPassword = "OPENCODE_SERVER_PASSWORD"
 
 var errPortTaken = errors.New("it may be taken")
@@ -130,7 +132,7 @@ func (o Options) startOn(ctx context.Context, session, configDir string) (*serve
 		case <-s.child.Gone():
 			<-s.done
 			if text := s.said(); strings.Contains(text, "ServeError") || strings.Contains(text, "EADDRINUSE") {
-				// The server prints nothing more specific.
+				// The server prints nothing more specific than that.
 				return nil, fmt.Errorf("opencode: %s cannot listen on port %d: %w; it said: %.1000q", argv[0], port, errPortTaken, text)
 			}
 			return nil, fmt.Errorf("opencode: %s exited before it was ready: %w; it said: %.1000q", argv[0], s.err, s.said())
@@ -142,7 +144,7 @@ func (o Options) startOn(ctx context.Context, session, configDir string) (*serve
 	return s, nil
 }
 
-// write writes the file of the server.
+// write writes the file of [serving].
 func (s *server) write(session string) error {
 	data, err := json.Marshal(serving{s.child.Predecessor, session, process.Identify(os.Getpid()), s.base, s.user, s.password})
 	if err != nil {
@@ -169,8 +171,8 @@ func (s *server) run(stderr io.Writer) {
 // said returns the end of the server's output.
 func (s *server) said() string { return strings.TrimSpace(s.out.String()) }
 
-// poll calls ask until it succeeds, for at most startTimeout. try is the timeout of the first call and grows,
-// since an abandoned request may have to be computed again.
+// poll calls ask until it succeeds, for at most startTimeout. try limits the first call. The limit grows,
+// because the server may have to start over after an abandoned request.
 func (s *server) poll(ctx context.Context, try time.Duration, what string, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -197,7 +199,7 @@ func (s *server) poll(ctx context.Context, try time.Duration, what string, ask f
 	}
 }
 
-// gone is closed when the server has ended; nil for a shared server.
+// gone is closed once the server has ended; it is nil for a shared server.
 func (s *server) gone() <-chan struct{} {
 	if s == nil || s.child == nil {
 		return nil
@@ -210,7 +212,7 @@ func (s *server) kill() {
 	<-s.done
 }
 
-// freePort returns a port of this machine that is free now.
+// freePort returns a port of this machine that is currently free.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -220,8 +222,8 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// running returns the running servers that have files in a state directory, and removes the files of ended
-// ones.
+// running returns the running servers that have files in a state directory. It removes the files of servers
+// that have ended.
 func running(state string) ([]serving, error) {
 	dir := serversDir(state)
 	entries, err := os.ReadDir(dir)
@@ -263,16 +265,15 @@ func running(state string) ([]serving, error) {
 }
 
 // killTools kills the tools of a server that was itself killed. OpenCode starts each tool in a session of its
-// own, outside the server's group; but they have the server's password in their environment, which no other
-// process has.
+// own, outside the server's group. But only these tools have the server's password in their environment.
 func killTools(password string) {
 	if password != "" {
 		process.KillWith(envPassword + "=" + password)
 	}
 }
 
-// sweep ends servers that nobody else will: those of this session, and read-only ones whose owner is gone. If
-// the owner of a server of this session is alive, sweep fails: two agents would work on the session.
+// sweep ends servers without an owner: those of this session, and read-only ones. It fails if the owner of a
+// server of this session is alive, because two agents would then work on the session.
 func (o Options) sweep(ctx context.Context, session string) error {
 	list, err := running(o.State)
 	if err != nil {
@@ -296,7 +297,7 @@ func (o Options) sweep(ctx context.Context, session string) error {
 	return nil
 }
 
-// needed lists the required calls, and what their answers must contain.
+// needed lists the required calls: their paths and methods.
 var needed = map[string]string{
 	"/api/session":                                          http.MethodPost,
 	"/api/session/active":                                   http.MethodGet,
@@ -329,13 +330,14 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("opencode: OpenCode %.40q has no %s; install 1.18 or newer", e.Version, strings.Join(e.Missing, ", "))
 }
 
-// Passed reports whether a version has passed the check, with this state directory.
+// Passed reports whether a version has passed the check, as recorded in this state directory.
 func Passed(state, version string) bool {
 	_, err := os.Stat(passedPath(state, version))
 	return err == nil
 }
 
-// passedPath is the file that records that a version has passed; empty if the version cannot be a file name.
+// passedPath returns the file that records that a version has passed; "" if the version cannot be a file
+// name.
 func passedPath(state, version string) string {
 	if state == "" || strings.ContainsAny(version, `/\:`) || len(version) >= 60 {
 		return ""
@@ -343,8 +345,8 @@ func passedPath(state, version string) string {
 	return filepath.Join(state, "opencode", "checked-1-"+version)
 }
 
-// checkVersion checks the API description of a server, which takes the server a second. A version that has
-// passed is not checked again with the same state directory.
+// checkVersion checks that the API description of a server lists all needed calls. The description takes the
+// server a second, so a version is checked only once with each state directory.
 func (o Options) checkVersion(ctx context.Context, c *client, version string) error {
 	passed := passedPath(o.State, version)
 	if Passed(o.State, version) {

@@ -12,7 +12,7 @@ import (
 	"teambridge/relay/process"
 )
 
-// flight is a message that was sent and whose turn has not ended.
+// flight is a message that was sent and has not ended.
 type flight struct {
 	uuid        string
 	line        json.RawMessage
@@ -21,8 +21,8 @@ type flight struct {
 	interrupted bool
 }
 
-// Events yields its events, in order, until it has ended, continuing where the last loop stopped. Only one
-// loop may run at a time.
+// Events yields the agent's events, in order, until the agent has ended. It continues where the last loop
+// stopped. Only one loop may run at a time.
 func (a *Agent) Events(ctx context.Context) iter.Seq2[agent.Event, error] {
 	return func(yield func(agent.Event, error) bool) {
 		tell := func() bool {
@@ -74,7 +74,7 @@ func (a *Agent) Events(ctx context.Context) iter.Seq2[agent.Event, error] {
 	}
 }
 
-// cut notes that the conversation may have more of the running turn than was reported, since the server's
+// cut reports that the conversation may have more of the running turn than was reported, because the server's
 // last events may not have arrived.
 func (a *Agent) cut() {
 	a.mu.Lock()
@@ -85,7 +85,7 @@ func (a *Agent) cut() {
 	}
 }
 
-// next takes the next pending event.
+// next removes and returns the next pending event.
 func (a *Agent) next() (agent.Event, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -97,7 +97,7 @@ func (a *Agent) next() (agent.Event, bool) {
 	return e, true
 }
 
-// stream passes on the server's events, and reconnects when necessary.
+// stream passes on the server's events, and reconnects if necessary.
 func (a *Agent) stream(ctx context.Context, records chan<- record) {
 	a.mu.Lock()
 	after := a.seen
@@ -120,7 +120,7 @@ func (a *Agent) stream(ctx context.Context, records chan<- record) {
 	}
 }
 
-// take processes an event, and reports whether it may have ended the turn.
+// take processes an event. ending reports whether the event may end the turn.
 func (a *Agent) take(r record) (ending bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -130,7 +130,7 @@ func (a *Agent) take(r record) (ending bool) {
 	a.seen = r.Seq
 	e := agent.Event{At: time.Now().UTC(), Line: r.raw, Payload: r.Event, Missed: r.missed, Envelopes: a.adapter.event(r.Event)}
 	if p, ok := r.Data.(*Prompted); ok {
-		a.finish(&e) // a message is promoted when the one before it has ended
+		a.finish(&e) // a message is promoted only after the end of the one before it
 		a.turn = turn{}
 		uuid, _ := UUID(p.MessageID)
 		for _, f := range a.flights {
@@ -146,7 +146,7 @@ func (a *Agent) take(r record) (ending bool) {
 	return a.turn.over()
 }
 
-// finish ends the running turn's message, if there is one. The caller holds a.mu.
+// finish ends the message of the running turn, if any. The caller holds a.mu.
 func (a *Agent) finish(e *agent.Event) {
 	f := a.running()
 	if f == nil {
@@ -172,7 +172,7 @@ func (a *Agent) finish(e *agent.Event) {
 	a.settle()
 }
 
-// running returns the message whose turn runs, or nil. The caller holds a.mu.
+// running returns the message of the running turn, or nil. The caller holds a.mu.
 func (a *Agent) running() *flight {
 	for _, f := range a.flights {
 		if f.promoted {
@@ -182,8 +182,8 @@ func (a *Agent) running() *flight {
 	return nil
 }
 
-// check asks the server whether the running turn has ended, since no event reports it. It ends a server that
-// has not answered for too long.
+// check asks the server whether the running turn has ended, because no event reports that. It ends a server
+// that has not answered for too long.
 func (a *Agent) check(ctx context.Context) error {
 	a.mu.Lock()
 	running := a.running()
@@ -233,13 +233,14 @@ func (a *Agent) check(ctx context.Context) error {
 	}
 	a.mu.Unlock()
 	if again {
-		// The server was about to go idle when the message arrived. Sending it again wakes the server.
+		// The server may have been about to go idle when the message arrived. Sending it again wakes the
+		// server.
 		_, err = a.prompt(ctx, a.id, unpromoted.line)
 	}
 	return err
 }
 
-// unheard ends a server that has not answered for too long.
+// unheard kills a server that has not answered for too long. It returns err.
 func (a *Agent) unheard(ctx context.Context, err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
