@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// settled limits how long a prompt is out before its turn counts as running: an agent sends nothing
-	// before its model does.
+	// settled is how long after a prompt its turn counts as running. An agent sends nothing before its model
+	// answers.
 	settled = time.Second
-	// cancelAgain is how soon a cancellation is repeated: an agent that had not begun the turn ignores it.
+	// cancelAgain is when a cancellation is repeated: an agent that has not begun the turn ignores it.
 	cancelAgain = time.Second
-	// exitWithin is how long an idle agent may take to exit when its input is closed. Codex does not exit.
+	// exitWithin is how long an idle agent may take to exit once its input is closed. Codex does not exit.
 	exitWithin = 5 * time.Second
-	// maxPending limits the events that wait for their reader. Beyond it, the agent waits, too.
+	// maxPending limits the events that wait for their reader. At the limit, the agent has to wait, too.
 	maxPending = 1024
 )
 
@@ -37,7 +37,7 @@ type Agent struct {
 	program program
 	session string // a UUID
 	mode    mode.Mode
-	current string // the agent's current mode, by the agent's name for it; empty if it has none
+	current string // the current mode, by the agent's name for it; "" if the agent has no modes
 	usual   string // the agent's first model, by the agent's name for it
 	opened  opened
 	record  *record
@@ -45,27 +45,27 @@ type Agent struct {
 	held    func() error // unlocks the session
 
 	*conn
-	file    string // the file that identifies its process to later relays
-	mark    string // in the environment of all its descendants
+	file    string // identifies the process to later relays
+	mark    string // in the environment of the process and all its descendants
 	out     process.Tail
-	resting atomic.Bool // it was told to end between two turns: processes that its tools left running may stay
+	resting atomic.Bool // it was ended between two turns, so processes that its tools started may stay
 
 	events *pipe.Stream[agent.Event]
 
 	mu      sync.Mutex
-	replay  *replay // while a session is loaded
+	replay  *replay // not nil while a session is loaded
 	flight  *flight
-	turn    *fold // of the flight, once its prompt is being sent
+	turn    *fold // of the flight, from the start of its prompt on
 	closing bool
-	idle    chan struct{} // closed when closing and nothing is in flight
+	idle    chan struct{} // closed once closing is set and nothing is in flight
 	widened *agent.WidenedError
-	planned bool // a person allowed it to leave plan mode
+	planned bool // a person has allowed it to leave plan mode
 
-	alive context.Context // ends with its process
+	alive context.Context // ends with the process
 	died  func()
-	life  context.Context // ends with its process, once all its output can be read
+	life  context.Context // ends after alive, once all output can be read
 	over  func()
-	err   error // how it ended
+	err   error // how the process ended
 }
 
 // flight is a message whose turn has not ended.
@@ -75,19 +75,19 @@ type flight struct {
 	accepted bool // its acceptance was reported
 	answered bool
 	stopped  bool // it is being interrupted
-	denied   bool // a request of it was denied
+	denied   bool // one of its requests was denied
 	life     context.Context
 	over     context.CancelFunc
 }
 
-// ID identifies its process.
+// ID identifies the process.
 func (a *Agent) ID() agent.Process { return agent.Process(a.child.Predecessor) }
 
-// Mode returns the mode that it started in.
+// Mode returns the mode that the agent started in.
 func (a *Agent) Mode() mode.Mode { return a.mode }
 
-// tell passes an event to the reader. If the reader is far behind, the agent waits; the record keeps the
-// event.
+// tell passes an event to the reader of Events. If the reader is far behind, tell blocks, and so does the
+// agent.
 func (a *Agent) tell(e agent.Event) {
 	e.At = time.Now().UTC()
 	if a.events.Push(e) != nil {
@@ -95,7 +95,7 @@ func (a *Agent) tell(e agent.Event) {
 	}
 }
 
-// Events yields its events, in order, until it has ended. Only one loop may run at a time.
+// Events yields the agent's events, in order, until the agent has ended. Only one loop may run at a time.
 func (a *Agent) Events(ctx context.Context) iter.Seq2[agent.Event, error] { return a.events.All(ctx) }
 
 // Send sends a line of [Runtime.Encode]. A message that the agent already has is not sent again.
@@ -127,13 +127,13 @@ func (a *Agent) Send(_ context.Context, data []byte) error {
 	if len(a.record.begun) == 0 && a.options.Instructions != "" {
 		text = Envelope(l.ID) + a.options.Instructions + "\n\n" + l.Text
 	}
-	// To the disk before the agent.
+	// The record must be on disk before the agent gets the prompt.
 	if err := a.record.add(entry{Begun: l.ID}); err != nil {
 		a.settle(f)
 		return err
 	}
 	if a.record.turn != l.ID {
-		a.finish(&replay{}) // in case its end was not recorded; it is not sent again
+		a.finish(&replay{}) // its end may not be recorded, and the turn is not sent again
 	}
 	turn := newFold(l.ID, a.emit)
 	turn.begin(l.Text)
@@ -142,14 +142,13 @@ func (a *Agent) Send(_ context.Context, data []byte) error {
 	a.mu.Unlock()
 	err = a.start(methodPrompt, promptParams{a.record.session, []contentBlock{{"text", text}}}, func(result json.RawMessage, err error) { a.answered(f, turn, result, err) })
 	if err != nil {
-		return fmt.Errorf("acp: send: %w", err) // the agent is killed, and the replay shows whether it has the message
+		return fmt.Errorf("acp: send: %w", err) // the agent is killed, and its replay shows whether it has the message
 	}
 	time.AfterFunc(settled, func() { a.began(f, false) })
 	return nil
 }
 
-// emit records an envelope of the running turn, and reports it unless an earlier send of the same message
-// did.
+// emit records and reports an envelope of the running turn, unless an earlier process reported it.
 func (a *Agent) emit(e wire.Envelope) {
 	if a.record.hasTold(e.ID) {
 		return
@@ -158,15 +157,16 @@ func (a *Agent) emit(e wire.Envelope) {
 	a.tell(agent.Event{Envelopes: []wire.Envelope{e}})
 }
 
-// keep records an entry that is not essential: without it, a later process asks the agent again, or lacks an
-// envelope.
+// keep records an entry that is not essential. Without it, a later process lacks an envelope, or has to ask
+// the agent again.
 func (a *Agent) keep(e entry) {
 	if err := a.record.add(e); err != nil && a.options.Stderr != nil {
 		fmt.Fprintln(a.options.Stderr, err)
 	}
 }
 
-// began reports that the turn runs and, once the agent is seen to work on it, that the agent has the message.
+// began reports that the turn runs. shown means that the agent is working on it, which proves that the agent
+// has the message.
 func (a *Agent) began(f *flight, shown bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -180,8 +180,8 @@ func (a *Agent) began(f *flight, shown bool) {
 	if shown && !f.accepted {
 		e.Progress = []agent.Progress{{UUID: f.uuid, State: agent.Accepted}}
 	}
-	// An event that does not fit is repeated at the next update. Nothing may wait here, so that it precedes
-	// the end of the turn.
+	// If the event does not fit, the next update repeats it. began must not block, so that this event
+	// precedes the end of the turn.
 	if (e.Start != nil || e.Progress != nil) && a.events.Push(e) == nil {
 		f.began, f.accepted = true, f.accepted || shown
 	}
@@ -212,7 +212,7 @@ func (a *Agent) notified(method string, params json.RawMessage) {
 		return
 	}
 	if n.SessionID != a.record.session {
-		return // of a subagent
+		return // it belongs to a subagent
 	}
 	if u.Kind == modeChanges {
 		a.modeChanged(u.CurrentMode)
@@ -224,7 +224,7 @@ func (a *Agent) notified(method string, params json.RawMessage) {
 	a.tell(e)
 }
 
-// modeChanged notes that the agent has changed its mode. An agent that widens its own permissions is ended.
+// modeChanged records the agent's current mode. It kills an agent that has widened its own permissions.
 func (a *Agent) modeChanged(to string) {
 	a.mu.Lock()
 	from := a.current
@@ -249,13 +249,13 @@ func (a *Agent) modeChanged(to string) {
 func (a *Agent) answered(f *flight, turn *fold, data json.RawMessage, err error) {
 	if errors.Is(err, errEnded) {
 		f.over()
-		return // the replay shows its fate
+		return // the replay will show the outcome
 	}
 	var r prompted
 	if err == nil {
 		err = json.Unmarshal(data, &r)
 	}
-	f.over() // its open requests need no answer any more
+	f.over() // its open requests no longer need an answer
 	a.mu.Lock()
 	stopped, denied := f.stopped, f.denied
 	f.answered = true
@@ -282,7 +282,7 @@ func (a *Agent) answered(f *flight, turn *fold, data json.RawMessage, err error)
 	a.settle(f)
 }
 
-// settle notes that a message is no longer in flight.
+// settle records that a message is no longer in flight.
 func (a *Agent) settle(f *flight) {
 	f.over()
 	a.mu.Lock()
@@ -293,14 +293,14 @@ func (a *Agent) settle(f *flight) {
 	a.rest()
 }
 
-// rest notes that an agent that is to end is idle. The caller holds a.mu.
+// rest closes idle if the agent is closing and nothing is in flight. The caller holds a.mu.
 func (a *Agent) rest() {
 	if a.closing && a.flight == nil && !a.resting.Swap(true) {
 		close(a.idle)
 	}
 }
 
-// Interrupt stops the turn of a message. It fails with [agent.ErrNotInFlight] if the message has none.
+// Interrupt stops the turn of a message. The error is [agent.ErrNotInFlight] if that turn is not running.
 func (a *Agent) Interrupt(_ context.Context, uuid string) error {
 	a.mu.Lock()
 	f := a.flight
@@ -308,7 +308,7 @@ func (a *Agent) Interrupt(_ context.Context, uuid string) error {
 	if f == nil || f.uuid != uuid {
 		return fmt.Errorf("acp: interrupt: %w", agent.ErrNotInFlight)
 	}
-	// A replay does not show an interrupt.
+	// A replay does not show the interrupt, so record it.
 	if err := a.record.add(entry{Stopping: uuid}); err != nil {
 		return err
 	}
@@ -332,7 +332,7 @@ func (a *Agent) Interrupt(_ context.Context, uuid string) error {
 	return nil
 }
 
-// CloseInput lets the agent exit once it is idle.
+// CloseInput makes the agent exit once it is idle.
 func (a *Agent) CloseInput() {
 	a.mu.Lock()
 	first := !a.closing
@@ -360,7 +360,7 @@ func (a *Agent) closeStdin() {
 	_ = a.child.Stdin.Close()
 }
 
-// End closes its input and ends it, using force after the grace periods.
+// End closes the agent's input and ends the agent, by force after the grace periods.
 func (a *Agent) End(ctx context.Context, g agent.Grace) error {
 	a.CloseInput()
 	if !process.Within(ctx, a.idle, g.EOF) || !process.Within(ctx, a.life.Done(), 2*exitWithin) {
@@ -370,14 +370,14 @@ func (a *Agent) End(ctx context.Context, g agent.Grace) error {
 	return a.Kill()
 }
 
-// Kill ends it at once.
+// Kill ends the agent at once.
 func (a *Agent) Kill() error {
 	a.child.Signal(process.KillGroup)
 	<-a.life.Done()
 	return nil
 }
 
-// Wait returns its exit error, once all its output can be read.
+// Wait returns the agent's exit error once all output can be read.
 func (a *Agent) Wait(ctx context.Context) error {
 	select {
 	case <-a.life.Done():
@@ -392,7 +392,7 @@ func (a *Agent) Wait(ctx context.Context) error {
 	return a.err
 }
 
-// ended returns the error of an agent that has exited, including its last output.
+// ended returns the error of an agent that has exited, with its last output.
 func (a *Agent) ended(err error) error {
 	if err == nil {
 		err = errors.New("it exited with status 0")

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// lineLimit is the size of the longest line that is read.
+	// lineLimit is the size of the longest line that is read, in bytes.
 	lineLimit = 64 << 20
 	// writeTimeout limits how long an agent may leave its input unread.
 	writeTimeout = time.Minute
@@ -27,20 +27,20 @@ var errEnded = errors.New("the agent has ended")
 // conn is JSON-RPC with an agent, one message a line.
 type conn struct {
 	child    *process.Child
-	told     func(method string, params json.RawMessage)                     // a notification
-	asked    func(id json.RawMessage, method string, params json.RawMessage) // a request: its answer is due
-	tooLarge func(size int64)                                                // a line was not read
+	told     func(method string, params json.RawMessage)                     // handles a notification
+	asked    func(id json.RawMessage, method string, params json.RawMessage) // handles a request, which must be answered
+	tooLarge func(size int64)                                                // handles a line over lineLimit
 
 	writing sync.Mutex
 
 	mu    sync.Mutex
 	last  int
-	calls map[int]func(json.RawMessage, error) // handlers of the answers, by call; nil if the agent has ended
-	noise string                               // the first line that is not part of the protocol
+	calls map[int]func(json.RawMessage, error) // handlers of answers, by call; nil once the agent has ended
+	noise string                               // the first line that does not belong to the protocol
 }
 
-// read reads until the agent has ended, and calls the handlers of notifications, requests and answers in the
-// order of the lines.
+// read reads lines until the agent has ended. It calls the handlers of notifications, requests and answers in
+// the order of the lines.
 func (c *conn) read() {
 	for lines := process.NewLines(c.child.Stdout, lineLimit); ; {
 		line, size, err := lines.Next()
@@ -69,7 +69,7 @@ func (c *conn) take(line []byte) {
 		if c.noise == "" {
 			c.noise = fmt.Sprintf("%.300s", line)
 		}
-		first := c.last == 1 // it is not initialized yet
+		first := c.last == 1 // the call is initialize
 		c.mu.Unlock()
 		if first && line[0] == '<' {
 			c.answer(1, nil, errors.New("no answer"))
@@ -86,7 +86,7 @@ func (c *conn) take(line []byte) {
 		if m.Error != nil {
 			refused = m.Error
 		}
-		id, _ := strconv.Atoi(string(m.ID)) // 0 is no call
+		id, _ := strconv.Atoi(string(m.ID)) // the id 0 belongs to no call
 		c.answer(id, m.Result, refused)
 	}
 }
@@ -101,7 +101,7 @@ func (c *conn) answer(id int, result json.RawMessage, err error) {
 	}
 }
 
-// start makes a call and passes its answer to a function. If start fails, there is no answer.
+// start makes a call, and passes the answer to a function. If start fails, there is no answer.
 func (c *conn) start(method string, params any, answer func(json.RawMessage, error)) error {
 	c.mu.Lock()
 	if c.calls == nil {
@@ -117,14 +117,14 @@ func (c *conn) start(method string, params any, answer func(json.RawMessage, err
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if _, waits := c.calls[id]; !waits {
-			return nil // it was already answered
+			return nil // it was answered before
 		}
 		delete(c.calls, id)
 	}
 	return err
 }
 
-// call makes a call and waits for its answer.
+// call makes a call and waits for the answer.
 func (c *conn) call(ctx context.Context, method string, params, result any) error {
 	done := make(chan error, 1)
 	err := c.start(method, params, func(data json.RawMessage, err error) {
@@ -148,7 +148,7 @@ func (c *conn) call(ctx context.Context, method string, params, result any) erro
 	return nil
 }
 
-// write writes a message, with the method and its parameters if there is one.
+// write writes a message, with the method and its parameters if they are not empty.
 func (c *conn) write(m message, method string, params any) (err error) {
 	m.JSONRPC, m.Method = "2.0", method
 	if params != nil {
@@ -162,7 +162,7 @@ func (c *conn) write(m message, method string, params any) (err error) {
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	_ = c.child.Stdin.SetWriteDeadline(time.Now().Add(writeTimeout)) // not on every system
+	_ = c.child.Stdin.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every system supports it
 	if _, err := c.child.Stdin.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("write to the agent: %w", err)
 	}
@@ -178,10 +178,10 @@ func (c *conn) reply(id json.RawMessage, result any, refused *CallError) {
 			return
 		}
 	}
-	_ = c.write(m, "", nil) // an agent that does not read has ended, or will be ended
+	_ = c.write(m, "", nil) // an agent that does not read has ended, or is about to be ended
 }
 
-// said returns output outside the protocol, for an error; empty if there was none.
+// said describes the output outside the protocol, for an error; "" if there was none.
 func (c *conn) said() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

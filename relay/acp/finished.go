@@ -13,15 +13,15 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// The functions in this file prove, from an agent's own record of an idle session, that the turn of a message
-// ended, and return the agent's last text. A kill may have kept the proof from the record.
+// The functions in this file read the agent's own record of an idle session. They prove that the turn of a
+// message ended, and return the agent's last text. After a kill, the record may lack the proof.
 
 func (o Options) lookup(name string) (string, bool) { return process.Lookup(o.env(), name) }
 
 // isPrompt reports whether a text in the record is the prompt of a message.
 func isPrompt(text, message string) bool { return strings.HasPrefix(text, Envelope(message)) }
 
-// some reports whether is holds for a line of a record. It passes the lines in order, and stops there.
+// some reports whether is holds for a line of a record. It passes the lines in order, and stops at that line.
 func some(path string, is func(line []byte) bool) bool {
 	tail := transcript.Tail{Path: path}
 	for line, err := range tail.Lines() {
@@ -35,7 +35,8 @@ func some(path string, is func(line []byte) bool) bool {
 	return false
 }
 
-// finishedCodex: Codex records that the turn is complete, with its last text; a failed turn has no last text.
+// finishedCodex looks for Codex's record of the end of the turn, with the last text. A failed turn has no
+// last text.
 func finishedCodex(o Options, session, message string) (answer string, ok bool) {
 	path, _ := codex.Rollout(codex.Home(o.lookup), session)
 	turn, its := "", ""
@@ -65,10 +66,10 @@ func finishedCodex(o Options, session, message string) (answer string, ok bool) 
 	return answer, ok
 }
 
-// finishedQwen: Qwen Code writes a checkpoint that names the answer.
+// finishedQwen looks for a checkpoint of Qwen Code that names the answer.
 func finishedQwen(o Options, session, message string) (answer string, ok bool) {
 	path, _ := qwen.Chat(qwen.Home(o.lookup), o.Dir, session)
-	its, last := false, "" // the record of the last answer
+	its, last := false, "" // last is the record of the last answer
 	ok = some(path, func(line []byte) bool {
 		var r struct {
 			UUID, Subtype string
@@ -98,7 +99,7 @@ func finishedQwen(o Options, session, message string) (answer string, ok bool) {
 	return answer, ok
 }
 
-// finishedClaude: the stop reason of Claude Code's last answer ends the turn.
+// finishedClaude looks for an answer of Claude Code with a stop reason that ends the turn.
 func finishedClaude(o Options, session, message string) (answer string, ok bool) {
 	root, _ := teams.Find("", o.lookup) // an empty root has no transcripts
 	t := claude.Transcript{Root: root, Dir: o.Dir, Session: session}

@@ -15,21 +15,21 @@ import (
 	"teambridge/relay/wire"
 )
 
-// fold makes envelopes from the updates of one turn. Their ids depend on the message, the ids of tool calls
-// and the number of earlier texts, since agents keep no ids of texts. So a replayed turn has the same ids, as
-// far as the agent replays it.
+// fold makes envelopes from the updates of one turn. Agents keep no ids of texts, so the envelopes' ids
+// depend on the message, the ids of tool calls and the number of earlier texts. A replayed turn therefore has
+// the same ids, as far as the agent replays it.
 type fold struct {
 	turn string // the id of the message
 	emit func(wire.Envelope)
 
 	kind  string // the kind of the unfinished text
-	id    string // the agent's id of that text; most agents have none
+	id    string // the agent's id of the unfinished text; most agents have none
 	buf   strings.Builder
-	count map[string]int // texts, by kind
+	count map[string]int // the number of texts, by kind
 	calls map[string]*call
 	last  string // the agent's last text
 
-	denied sync.Map // the ids of denied tool calls; used by several goroutines
+	denied sync.Map // the ids of denied tool calls; several goroutines use it
 }
 
 // call is a tool call.
@@ -46,7 +46,7 @@ func (f *fold) envelope(id string, event wire.Event) wire.Envelope {
 	return wire.Envelope{ID: id, Time: float64(time.Now().UnixMilli()), Role: wire.RoleAgent, Turn: &f.turn, Event: event}
 }
 
-// begin starts the turn, with its prompt.
+// begin starts the turn with its prompt.
 func (f *fold) begin(text string) {
 	f.emit(f.envelope(wire.DerivedID("turn-start", f.turn), new(wire.TurnStart)))
 	if text = strings.TrimSpace(text); text != "" {
@@ -56,7 +56,7 @@ func (f *fold) begin(text string) {
 	}
 }
 
-// update adds an update, and reports whether it proves that the agent works on the message.
+// update adds an update. It reports whether the update proves that the agent is working on the message.
 func (f *fold) update(u *Update) bool {
 	switch u.Kind {
 	case agentChunk, thoughtChunk:
@@ -68,7 +68,7 @@ func (f *fold) update(u *Update) bool {
 	case toolBegins, toolChanges:
 		f.flush()
 		f.tool(u.toolCall)
-	case userChunk: // the message itself, or an addition by the agent
+	case userChunk: // the message itself, or the agent's addition to it
 		f.flush()
 		return false
 	default:
@@ -94,7 +94,8 @@ func (f *fold) flush() {
 	f.emit(f.envelope(wire.DerivedID("text", f.turn, n), &wire.Text{Text: toolcall.Cut(text)}))
 }
 
-// tool updates a tool call. Its envelope is emitted when it runs, since its input may be incomplete before.
+// tool updates a tool call. The envelope for its start waits until the tool runs, because the input may be
+// incomplete before that.
 func (f *fold) tool(t toolCall) {
 	c := f.calls[t.ID]
 	if c == nil {
@@ -146,7 +147,7 @@ func (f *fold) end(c *call, outcome wire.Outcome) {
 	f.emit(f.envelope(callEnd(f.turn, c.ID), &wire.ToolCallEnd{Call: c.ID, Outcome: outcome}))
 }
 
-// denial returns the outcome of a denied tool call, or else the other outcome.
+// denial returns the outcome of a denied tool call. For other calls, it returns other.
 func (f *fold) denial(call string, other wire.Outcome) wire.Outcome {
 	if _, denied := f.denied.Load(call); denied {
 		return wire.OutcomeDenied
@@ -154,10 +155,10 @@ func (f *fold) denial(call string, other wire.Outcome) wire.Outcome {
 	return other
 }
 
-// callEnd is the id of the envelope for the end of a tool call.
+// callEnd returns the id of the envelope for the end of a tool call.
 func callEnd(turn, call string) string { return wire.DerivedID("tool-call-end", turn, call) }
 
-// command returns the shell command of the call; empty if it names none.
+// command returns the shell command of the call, or "".
 func (c *toolCall) command() string {
 	var input struct{ Command any }
 	_ = json.Unmarshal(c.Input, &input) // the input may have another form
@@ -170,7 +171,7 @@ func (c *toolCall) command() string {
 	return ""
 }
 
-// close ends the turn, and everything in it that is still open as cut.
+// close ends the turn. Tool calls that are still open end as cut.
 func (f *fold) close(r *record, status wire.TurnStatus, spent *usage) {
 	f.flush()
 	r.mu.Lock()
@@ -190,7 +191,7 @@ func (f *fold) close(r *record, status wire.TurnStatus, spent *usage) {
 
 const toolShell = "Bash"
 
-// toolName is Claude Code's name of a kind of tool, so that one list of allowed tools serves all agents.
+// toolName returns Claude Code's name of a kind of tool, so that one list of allowed tools serves all agents.
 func toolName(kind string) string {
 	return cmp.Or(map[string]string{
 		"execute": toolShell, "read": "Read", "edit": "Edit", "search": "Grep", "fetch": "WebFetch", "delete": "Delete", "move": "Move", "switch_mode": "ExitPlanMode",

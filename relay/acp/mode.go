@@ -38,14 +38,14 @@ func (a *Agent) SetMode(ctx context.Context, from, to mode.Mode) (mode.Mode, err
 	return to, nil
 }
 
-// setPermission sets a permission mode, by default the one in which the agent asks. It is called after each
-// start of a session, since agents choose an initial mode themselves or from project files. An unknown agent
-// keeps its own mode unless another is requested.
+// setPermission sets a permission mode; by default, the one in which the agent asks. It must follow each
+// start of a session, because agents choose an initial mode themselves or from project files. An unknown
+// agent keeps its own mode unless another is requested.
 func (a *Agent) setPermission(ctx context.Context, m mode.Mode) error {
 	asked := permissionOf(m)
 	own, ok := a.program.own(asked)
 	if !ok && a.program.modes == nil {
-		own = asked // the agent's own name for a mode
+		own = asked // asked may be the agent's own name for a mode
 		if name, _ := m.PermissionMode.Value(); name == "" {
 			return nil
 		}
@@ -66,7 +66,7 @@ func (a *Agent) setPermission(ctx context.Context, m mode.Mode) error {
 	return a.set(ctx, modes, own)
 }
 
-// setModel sets the model, given by its id, the part of the id after a slash, or its name.
+// setModel sets the model. name is its id, the part of the id after a slash, or its name.
 func (a *Agent) setModel(ctx context.Context, name string) error {
 	models := a.opened.choice("model")
 	for _, matches := range []func(configValue) bool{
@@ -81,12 +81,11 @@ func (a *Agent) setModel(ctx context.Context, name string) error {
 	return fmt.Errorf("acp: the agent has no model %.80q; it has %.400q: %w", name, models.names(), agent.ErrRefused)
 }
 
-// choice is a setting of a session, the mode or the model, and how to change it. Agents offer it in three
-// ways.
+// choice is a setting of a session, the mode or the model, and the way to change it. Agents offer three ways.
 type choice struct {
 	method  string
-	option  string // its option id for methodSetOption
-	current string // empty if the agent does not say
+	option  string // the id of the option, for methodSetOption
+	current string // "" if the agent does not report it
 	values  []configValue
 }
 
@@ -107,7 +106,7 @@ func (o opened) choice(category string) (c choice) {
 			if len(v.Options) == 0 {
 				v.Options = []configValue{v}
 			}
-			c.values = append(c.values, v.Options...) // of a group, or the value itself
+			c.values = append(c.values, v.Options...) // the values of a group, or the value itself
 		}
 		return c
 	}
@@ -128,11 +127,11 @@ func (c choice) names() (list []string) {
 }
 
 func (o configOption) current() (value string) {
-	_ = json.Unmarshal(o.Current, &value) // a switch has a value that is no text
+	_ = json.Unmarshal(o.Current, &value) // a switch has another type of value
 	return value
 }
 
-// set chooses one of the values. For an option it verifies the result.
+// set chooses one of the values. The answer to methodSetOption shows whether it was set.
 func (a *Agent) set(ctx context.Context, c choice, value string) error {
 	p := sessionParams{SessionID: a.record.session}
 	switch c.method {

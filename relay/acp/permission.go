@@ -21,7 +21,7 @@ func (a *Agent) request(id json.RawMessage, method string, params json.RawMessag
 	f, turn := a.flight, a.turn
 	a.mu.Unlock()
 	if f == nil || turn == nil {
-		go a.reply(id, cancelled, nil) // a request outside a turn is cancelled
+		go a.reply(id, cancelled, nil) // outside a turn, every request is cancelled
 		return
 	}
 	if p.SessionID == a.record.session {
@@ -53,7 +53,7 @@ func (a *Agent) request(id json.RawMessage, method string, params json.RawMessag
 	}()
 }
 
-// use converts a request to the form that policies decide on.
+// use converts a request to the form in which policies decide about it.
 func (a *Agent) use(p *permissionParams) agent.Use {
 	t := p.ToolCall
 	u := agent.Use{
@@ -69,7 +69,7 @@ func (a *Agent) use(p *permissionParams) agent.Use {
 				input = map[string]string{"file_path": d.Path, "old_string": d.OldText, "new_string": d.NewText}
 			}
 		}
-		u.Input, _ = json.Marshal(input) // strings: it cannot fail
+		u.Input, _ = json.Marshal(input) // cannot fail: it holds strings
 	}
 	if u.Tool == "ExitPlanMode" {
 		var plan struct{ Plan string }
@@ -77,7 +77,7 @@ func (a *Agent) use(p *permissionParams) agent.Use {
 		u.Kind, u.ForPerson, u.Plan = agent.AsksPlan, true, cmp.Or(plan.Plan, t.Title)
 		return u
 	}
-	u.ForPerson = u.Mode == "plan" // in plan mode a list allows no tool that changes something
+	u.ForPerson = u.Mode == "plan" // in plan mode, a list allows no tool with effects
 	if t.Title != "" {
 		u.Session = []string{u.Tool + "(" + toolcall.Line(cmp.Or(t.command(), t.Title)) + ")"}
 	}

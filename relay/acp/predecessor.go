@@ -11,19 +11,19 @@ import (
 	"teambridge/relay/process"
 )
 
-// Predecessor is an agent that may have outlived its relay. Most exit at once, since their input has ended;
-// some finish their turn first.
+// Predecessor is an agent that may have outlived its relay. Most agents exit at once, because their input has
+// ended; some finish their turn first.
 type Predecessor struct {
 	process.Predecessor
 	options Options
 }
 
-// Predecessor finds the process of an agent that an earlier relay started.
+// Predecessor returns the process of an agent that an earlier relay started.
 func (r *Runtime) Predecessor(p agent.Process) agent.Predecessor {
 	return Predecessor{process.Predecessor(p), r.options}
 }
 
-// session finds the session that the process works on; empty if unknown.
+// session returns the session that the process works on, and the process's mark; "" if unknown.
 func (d Predecessor) session() (session, mark string) {
 	files, _ := filepath.Glob(filepath.Join(d.options.State, "acp", "*", "process")) // the pattern is valid
 	for _, file := range files {
@@ -36,7 +36,7 @@ func (d Predecessor) session() (session, mark string) {
 	return "", ""
 }
 
-// Alive reports whether the process or one of its descendants runs.
+// Alive reports whether the process or one of its descendants is running.
 func (d Predecessor) Alive() (bool, error) {
 	alive, err := d.Predecessor.Alive()
 	if alive || err != nil {
@@ -46,7 +46,7 @@ func (d Predecessor) Alive() (bool, error) {
 	return mark != "" && len(process.With(envMark+"="+mark)) > 0, nil
 }
 
-// Wait waits until it has ended. It ends it if no message is being worked on.
+// Wait waits until the agent has ended. If the agent has no message to work on, Wait ends it.
 func (d Predecessor) Wait(ctx context.Context) error {
 	session, mark := d.session()
 	works := true
@@ -65,10 +65,10 @@ func (d Predecessor) Wait(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return endMarked(mark) // the descendants have nobody to write to
+	return endMarked(mark) // the descendants have lost their reader
 }
 
-// End ends it and its descendants, using force after grace.
+// End ends the agent and its descendants, by force after grace.
 func (d Predecessor) End(ctx context.Context, grace time.Duration) error {
 	_, mark := d.session()
 	if err := d.Predecessor.End(ctx, grace); err != nil {

@@ -9,30 +9,30 @@ import (
 	"teambridge/relay/agent"
 )
 
-// program describes an agent beyond the protocol. All entries were measured. An agent that is not in the
-// table gets a mode only on request.
+// program describes the properties of an agent that the protocol does not show. All entries were measured. An
+// agent that is not in the table gets a mode only on request.
 type program struct {
 	name string
-	// modes maps its permission modes to ours, from the narrowest to the widest. In the mode "default" it
-	// asks before it changes anything or runs a command.
+	// modes maps our permission modes to the agent's, from the narrowest to the widest. In the mode "default"
+	// the agent asks before it changes anything or runs a command.
 	modes []permissionMode
-	// env is added to its environment.
+	// env returns variables to add to the agent's environment.
 	env func(Options, string) ([]string, error)
 	// afterMinute means that a session is lost if it is loaded within the minute of its creation.
 	afterMinute bool
-	// forgets means that a loaded session may lack a message that the agent has taken.
+	// forgets means that a loaded session may lack a message that the agent took.
 	forgets bool
-	// finished proves from the agent's own record that the turn of a message has ended; nil if there is no
-	// proof.
+	// finished proves, from the agent's own record, that the turn of a message has ended. It is nil if the
+	// agent's record has no proof.
 	finished func(o Options, session, message string) (answer string, ok bool)
 }
 
 type permissionMode struct{ ours, theirs string }
 
-// programs returns the table.
+// programs returns the table of known agents.
 func programs() []program {
 	return []program{
-		{name: "opencode", modes: []permissionMode{{"plan", "plan"}, {"default", "build"}, {"acceptEdits", "build"}, {"bypassPermissions", "build"}}, env: askOpenCode}, // what it asks for is in its configuration,
+		{name: "opencode", modes: []permissionMode{{"plan", "plan"}, {"default", "build"}, {"acceptEdits", "build"}, {"bypassPermissions", "build"}}, env: askOpenCode}, // its configuration decides when it asks
 		{name: "gemini", modes: []permissionMode{{"plan", "plan"}, {"default", "default"}, {"acceptEdits", "autoEdit"}, {"bypassPermissions", "yolo"}}, env: keepGemini, afterMinute: true, forgets: true},
 		{name: "qwen", modes: []permissionMode{{"plan", "plan"}, {"default", "default"}, {"acceptEdits", "auto-edit"}, {"bypassPermissions", "yolo"}}, finished: finishedQwen},
 		{name: "codex", modes: []permissionMode{{"default", "read-only"}, {"acceptEdits", "auto"}, {"bypassPermissions", "full-access"}}, finished: finishedCodex},
@@ -54,12 +54,12 @@ func programOf(command []string, name string) program {
 		return p
 	}
 	for _, word := range command {
-		// Only the names next to the script are compared, since a directory of any name may hold any program:
-		// a package's script is two or three levels below the package's name.
+		// Compare only the names next to the script, because a directory of any name may hold any program. A
+		// package's script is two or three levels below the package's name.
 		parts := strings.Split(filepath.ToSlash(word), "/")
 		if i := slices.Index(parts, "node_modules"); i >= 0 {
 			parts = parts[i:]
-		} else if !strings.HasPrefix(word, "@") { // @SCOPE/PACKAGE, an argument of npx
+		} else if !strings.HasPrefix(word, "@") { // @SCOPE/PACKAGE is an argument of npx
 			parts = parts[len(parts)-1:]
 		}
 		if p, ok := known(path.Join(parts...)); ok {
@@ -69,7 +69,7 @@ func programOf(command []string, name string) program {
 	return program{}
 }
 
-// absent returns the turn of a begun message that the program's replay lacks. The message is sent again only
+// absent returns the state of a begun message that the program's replay lacks. The message is sent again only
 // if the program cannot have taken it.
 func (p program) absent() agent.Turn {
 	if p.forgets {
@@ -87,8 +87,8 @@ func (p program) own(ours string) (string, bool) {
 	return p.modes[i].theirs, true
 }
 
-// find returns our name of one of the program's modes, empty if there is none, and the mode's rank by
-// permissions. An unknown mode may allow anything.
+// find returns our name of one of the program's modes, or "", and the mode's rank by permissions. An unknown
+// mode has the highest rank, since it may allow anything.
 func (p program) find(theirs string) (ours string, width int) {
 	i := slices.IndexFunc(p.modes, func(m permissionMode) bool { return m.theirs == theirs })
 	if i < 0 {

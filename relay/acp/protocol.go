@@ -16,7 +16,7 @@ const (
 	methodPermission = "session/request_permission"
 	methodSetMode    = "session/set_mode"
 	methodSetOption  = "session/set_config_option"
-	methodSetModel   = "session/set_model" // unpublished; Gemini has it instead of an option
+	methodSetModel   = "session/set_model" // not published; Gemini has it instead of an option
 )
 
 // version is the version of the protocol.
@@ -63,7 +63,7 @@ type initializeParams struct {
 	ClientInfo         implementation     `json:"clientInfo"`
 }
 
-// clientCapabilities are empty: an agent works on files and runs commands by itself, by its own rules.
+// clientCapabilities are empty: an agent works on files and runs commands itself, by its own rules.
 type clientCapabilities struct {
 	FS struct {
 		Read  bool `json:"readTextFile"`
@@ -87,14 +87,14 @@ type initialized struct {
 
 // openParams are the parameters of session/new and session/load.
 type openParams struct {
-	SessionID  string     `json:"sessionId,omitempty"` // of session/load
+	SessionID  string     `json:"sessionId,omitempty"` // only for session/load
 	Cwd        string     `json:"cwd"`
 	MCPServers []struct{} `json:"mcpServers"`
 }
 
-// opened answers both session/new and session/load.
+// opened is the answer to both session/new and session/load.
 type opened struct {
-	SessionID string         `json:"sessionId"` // of session/new
+	SessionID string         `json:"sessionId"` // only for session/new
 	Modes     *modes         `json:"modes"`
 	Models    *models        `json:"models"`
 	Options   []configOption `json:"configOptions"`
@@ -141,7 +141,7 @@ type contentBlock struct {
 
 type prompted struct {
 	StopReason string `json:"stopReason"`
-	Usage      *usage `json:"usage"` // in no published version
+	Usage      *usage `json:"usage"` // not in any published version
 }
 
 type usage struct {
@@ -151,19 +151,19 @@ type usage struct {
 	CachedWrite *int64 `json:"cachedWriteTokens"`
 }
 
-// Why a turn ended.
+// Reasons for the end of a turn.
 const (
 	stopEnd       = "end_turn"
 	stopCancelled = "cancelled"
 )
 
-// sessionParams are the parameters of all other calls about a session.
+// sessionParams are the parameters of the other calls about a session.
 type sessionParams struct {
 	SessionID string `json:"sessionId"`
-	ModeID    string `json:"modeId,omitempty"`   // of session/set_mode
-	ModelID   string `json:"modelId,omitempty"`  // of session/set_model
-	ConfigID  string `json:"configId,omitempty"` // of session/set_config_option
-	Value     string `json:"value,omitempty"`    // of the same
+	ModeID    string `json:"modeId,omitempty"`   // for session/set_mode
+	ModelID   string `json:"modelId,omitempty"`  // for session/set_model
+	ConfigID  string `json:"configId,omitempty"` // for session/set_config_option
+	Value     string `json:"value,omitempty"`    // for session/set_config_option
 }
 
 type notification struct {
@@ -175,7 +175,7 @@ type notification struct {
 type Update struct {
 	Kind string `json:"sessionUpdate"`
 
-	// The content of a chunk is a block; that of a tool call is a list of its results.
+	// The content of a chunk is a block; the content of a tool call is a list of results.
 	Content   json.RawMessage `json:"content"`
 	MessageID string          `json:"messageId"`
 
@@ -210,7 +210,7 @@ const (
 	statusFailed    = "failed"
 )
 
-// text returns the text of a chunk; empty if it is something else, such as a picture.
+// text returns the text of a chunk, or "" for other content, such as a picture.
 func (u *Update) text() string {
 	var c contentBlock
 	if json.Unmarshal(u.Content, &c) != nil || c.Type != "text" {
@@ -219,7 +219,7 @@ func (u *Update) text() string {
 	return c.Text
 }
 
-// diff is a change of a file in the content of a tool call.
+// diff is a change of a file, in the content of a tool call.
 type diff struct {
 	Type    string `json:"type"`
 	Path    string `json:"path"`
@@ -241,7 +241,8 @@ type permissionOption struct {
 	Kind string `json:"kind"`
 }
 
-// The kinds of options in use. "Always" is never chosen, since agents keep it for other sessions, too.
+// The kinds of options in use. "Always" is never chosen, because agents keep such a choice for other
+// sessions, too.
 const (
 	allowOnce  = "allow_once"
 	rejectOnce = "reject_once"

@@ -9,9 +9,9 @@ import (
 	"teambridge/teams/atomicfile"
 )
 
-// askOpenCode makes OpenCode ask before it changes something or runs a command, which its mode "build" does
-// not. OpenCode reads this configuration after the files of the user and the project, so that they cannot
-// widen it.
+// askOpenCode makes OpenCode ask before it changes something or runs a command; its mode "build" does not
+// ask. OpenCode reads this configuration after the files of the user and the project, so these cannot widen
+// it.
 func askOpenCode(o Options, permission string) ([]string, error) {
 	const name = "OPENCODE_CONFIG_CONTENT"
 	config := map[string]any{}
@@ -35,12 +35,12 @@ func askOpenCode(o Options, permission string) ([]string, error) {
 	return []string{name + "=" + string(data)}, nil
 }
 
-// keepGemini stops Gemini from deleting a session. Whenever Gemini loads a session it leaves a second, empty
-// file with the same id, and at its next start removes all files with that id.
+// keepGemini stops Gemini from deleting a session. Whenever Gemini loads a session, it leaves a second, empty
+// file with the same id, and at its next start it removes all files with that id.
 func keepGemini(o Options, _ string) ([]string, error) {
 	const name = "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
 	if _, ok := process.Lookup(o.env(), name); ok {
-		return nil, nil // the administrator's settings win
+		return nil, nil // the administrator's settings take precedence
 	}
 	path := filepath.Join(o.State, "acp", "gemini.json")
 	if err := atomicfile.Write(path, []byte(`{"general": {"sessionRetention": {"enabled": false}}}`+"\n")); err != nil {

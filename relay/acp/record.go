@@ -16,19 +16,19 @@ import (
 	"teambridge/relay/wire"
 )
 
-// entry is a line in the record of a session. One field other than At is set.
+// entry is a line in the record of a session. Besides At, exactly one field is set.
 type entry struct {
 	At time.Time `json:"at"`
 
-	Session  string         `json:"session,omitempty"`  // the agent's session of all following entries; earlier entries no longer count
-	Begun    string         `json:"begun,omitempty"`    // the message whose prompt follows
+	Session  string         `json:"session,omitempty"`  // the agent's session; it replaces earlier sessions, and their entries no longer count
+	Begun    string         `json:"begun,omitempty"`    // the message whose prompt is about to be sent
 	Found    string         `json:"found,omitempty"`    // a message that the agent's own record has
 	Stopping string         `json:"stopping,omitempty"` // a message whose turn is being stopped
 	Ended    *ending        `json:"ended,omitempty"`
-	Envelope *wire.Envelope `json:"envelope,omitempty"` // a reported envelope
+	Envelope *wire.Envelope `json:"envelope,omitempty"` // an envelope that is reported
 }
 
-// ending is how the turn of a message ended.
+// ending is the outcome of a message's turn.
 type ending struct {
 	Message string      `json:"message"`
 	State   agent.State `json:"state"`
@@ -36,27 +36,27 @@ type ending struct {
 	Failure string      `json:"failure,omitempty"` // why the turn failed
 }
 
-// record is the relay's own record of a session, in a file of the state directory. The holder of the
+// record is the relay's own record of a session, in a file of the state directory. Only the holder of the
 // session's lock appends to it.
 type record struct {
 	path string
 
 	mu       sync.Mutex
-	file     *os.File        // nil if only read
-	torn     bool            // a kill cut off its last line
-	session  string          // the agent's session; empty if there is none
-	created  time.Time       // when the agent made it
+	file     *os.File        // nil if the record is read-only
+	torn     bool            // a kill has cut off the last line
+	session  string          // the agent's session; "" if there is none
+	created  time.Time       // when the agent made the session
 	begun    []string        // messages whose prompts were begun in the session, in order
-	found    map[string]bool // those of them that the agent certainly has
+	found    map[string]bool // the begun messages that the agent certainly has
 	stopping map[string]bool
 	ended    map[string]ending
 
-	turn  string            // the reported turn that is still open; empty if none
-	told  map[string]bool   // the ids of envelopes in it
-	calls map[string]string // its open tool calls, with the ids of the envelopes that will end them
+	turn  string            // the reported turn that is still open; "" if there is none
+	told  map[string]bool   // the ids of the turn's envelopes
+	calls map[string]string // the turn's open tool calls, with the ids of the envelopes that will end them
 }
 
-// readRecord reads the record of a session. each, if not nil, is called with the envelopes.
+// readRecord reads the record of a session. If each is not nil, it is called with each envelope.
 func readRecord(path string, each func(wire.Envelope) bool) (*record, error) {
 	r := &record{path: path, found: map[string]bool{}, stopping: map[string]bool{}, ended: map[string]ending{}}
 	data, err := os.ReadFile(path)
@@ -67,7 +67,7 @@ func readRecord(path string, each func(wire.Envelope) bool) (*record, error) {
 	for line := range bytes.Lines(data) {
 		var e entry
 		if json.Unmarshal(line, &e) != nil {
-			continue // cut off by a kill, so the step that it precedes was not taken
+			continue // a kill cut it off, so the step after it was not taken
 		}
 		r.take(e)
 		if e.Envelope != nil && each != nil && !each(*e.Envelope) {
@@ -77,7 +77,7 @@ func readRecord(path string, each func(wire.Envelope) bool) (*record, error) {
 	return r, nil
 }
 
-// openRecord reads the record of a session and opens it to append to it.
+// openRecord reads the record of a session, and opens it for appending.
 func openRecord(path string) (*record, error) {
 	r, err := readRecord(path, nil)
 	if err != nil {
@@ -95,7 +95,7 @@ func syncDir(dir string) error {
 	if err != nil {
 		return fmt.Errorf("acp: %w", err)
 	}
-	_ = d.Sync() // not on every system
+	_ = d.Sync() // not every system supports it
 	return d.Close()
 }
 
@@ -170,7 +170,8 @@ func (r *record) tell(e wire.Envelope) {
 	}
 }
 
-// open returns the messages that the agent may have: their prompts were begun and have not ended.
+// open returns the messages that the agent may have: their prompts were begun, and their outcome is not
+// recorded.
 func (r *record) open() (list []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,7 +190,8 @@ func (r *record) hasTold(id string) bool {
 	return r.told[id]
 }
 
-// answer returns the record's knowledge of a message; known is false if only the agent can decide.
+// answer returns the outcome of a message, as far as it is recorded. known is false if only the agent can
+// decide.
 func (r *record) answer(id string) (t agent.Turn, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

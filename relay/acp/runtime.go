@@ -31,16 +31,16 @@ const maxText = 1 << 20
 type Options struct {
 	Command []string // with all arguments
 	Dir     string   // absolute; the directory that the agent works in
-	Env     []string // nil means the environment of this process
+	Env     []string // the agent's environment; nil means the environment of this process
 	State   string   // our state directory
 
-	// Instructions precede the first message of a session.
+	// Instructions precede the text of a session's first message.
 	Instructions string
 
 	// Permission answers the agent's permission requests; nil denies all.
 	Permission *agent.Permission
 
-	Stderr io.Writer // gets the standard error of the agent; may be nil
+	Stderr io.Writer // receives the standard error of the agent; may be nil
 }
 
 func (o Options) env() []string {
@@ -50,30 +50,30 @@ func (o Options) env() []string {
 	return o.Env
 }
 
-// dir is the directory of a session's files.
+// dir returns the directory of a session's files.
 func (o Options) dir(session string) string { return filepath.Join(o.State, "acp", session) }
 
 func (o Options) recordFile(session string) string { return filepath.Join(o.dir(session), "record") }
 
-// Runtime starts agents, and finds out the fate of their messages. Make it with [New].
+// Runtime starts agents, and finds the outcome of their messages. Make it with [New].
 type Runtime struct {
 	options Options
-	live    sync.Map // *Agent by session
+	live    sync.Map // maps sessions to *Agent
 }
 
 // New returns a runtime. It starts nothing.
 func New(o Options) *Runtime { return &Runtime{options: o} }
 
-// Command returns the command line, for people.
+// Command returns the command line, to show to people.
 func (r *Runtime) Command() string { return strings.Join(r.options.Command, " ") }
 
-// Unnamed returns the mode unchanged: no known argument of an agent fixes a setting.
+// Unnamed returns the mode unchanged, because no known argument of an agent sets a mode.
 func (r *Runtime) Unnamed(m mode.Mode) mode.Mode { return m }
 
 // SendsMessages returns false: the agents have no tool to write to members of their team.
 func (r *Runtime) SendsMessages() bool { return false }
 
-// NeedsRestart reports whether the change of mode takes a new process.
+// NeedsRestart reports whether the change of mode needs a new process.
 func (r *Runtime) NeedsRestart(from, to mode.Mode) bool {
 	p := programOf(r.options.Command, "")
 	if p.env == nil || from.PermissionMode == to.PermissionMode || r.checkMode(to) != nil {
@@ -84,7 +84,7 @@ func (r *Runtime) NeedsRestart(from, to mode.Mode) bool {
 	return err1 == nil && err2 == nil && !slices.Equal(before, after)
 }
 
-// permissionOf returns the requested permission mode; by default the one in which an agent asks.
+// permissionOf returns the permission mode of m; by default, the one in which an agent asks.
 func permissionOf(m mode.Mode) string {
 	name, _ := m.PermissionMode.Value()
 	if name == "" {
@@ -93,7 +93,7 @@ func permissionOf(m mode.Mode) string {
 	return name
 }
 
-// checkMode returns an error if no agent can work in a mode.
+// checkMode returns an error if no agent can have this mode.
 func (r *Runtime) checkMode(m mode.Mode) error {
 	m.Model, m.PermissionMode = mode.Setting[string]{}, mode.Setting[string]{}
 	if m.WithoutDefaults() != (mode.Mode{}) {
@@ -115,7 +115,7 @@ type line struct {
 	Text string `json:"text"`
 }
 
-// Encode encodes a text under an id, a UUID.
+// Encode encodes a text under an id, which is a UUID.
 func (r *Runtime) Encode(id, text string) ([]byte, error) {
 	if u, err := uuid.Parse(id); err != nil || u.String() != id {
 		return nil, fmt.Errorf("acp: %.60q is no UUID", id)
@@ -147,7 +147,7 @@ func (r *Runtime) Frame(data []byte) (agent.Frame, error) {
 	return agent.Frame{UUID: l.ID, Line: data}, err
 }
 
-// Start starts an agent that begins a conversation, or continues an existing one. The end of ctx kills it.
+// Start starts an agent that begins or continues a conversation. The end of ctx kills the agent.
 func (r *Runtime) Start(ctx context.Context, session string, m mode.Mode) (agent.Agent, error) {
 	a, err := r.start(ctx, session, m, false)
 	if err != nil {
@@ -185,8 +185,8 @@ func (r *Runtime) start(ctx context.Context, session string, m mode.Mode, look b
 	return a, nil
 }
 
-// Turn returns what the conversation has of a message. If our record does not decide and no agent runs, Turn
-// starts one to load the session.
+// Turn returns the state of a message's turn in the conversation. If our record does not decide and no agent
+// runs, Turn starts one to load the session.
 func (r *Runtime) Turn(ctx context.Context, session, id string) (agent.Turn, error) {
 	rec, err := readRecord(r.options.recordFile(session), nil)
 	if err != nil {
@@ -214,12 +214,13 @@ func (r *Runtime) Turn(ctx context.Context, session, id string) (agent.Turn, err
 		turn = a.program.absent()
 	}
 	a.CloseInput()
-	<-a.life.Done() // the end of ctx kills it; its exit status does not matter
+	<-a.life.Done() // the end of ctx kills the agent; its exit status does not matter
 	return turn, nil
 }
 
-// Conversation yields the envelopes of a session since a time, with the ids that its agents' events had, from
-// the record. If an agent is killed before it reports an envelope, the next one reports it when it starts.
+// Conversation yields the envelopes of a session since a time, from the record. They have the same ids as in
+// the agents' events. If an agent is killed before it reports an envelope, the next one reports it at its
+// start.
 func (r *Runtime) Conversation(_ context.Context, session string, since time.Time, _ bool) iter.Seq2[wire.Envelope, error] {
 	return func(yield func(wire.Envelope, error) bool) {
 		_, err := readRecord(r.options.recordFile(session), func(e wire.Envelope) bool {

@@ -30,16 +30,16 @@ import (
 const (
 	// startTimeout limits the start of an agent and the loading of its session.
 	startTimeout = 3 * time.Minute
-	// drain is how long the output of an exited agent is still read.
+	// drain is how long the output of an agent is read after its exit.
 	drain = time.Second
-	// keptStderr is the size of the end of stderr that an error quotes.
+	// keptStderr is how much of the end of stderr an error quotes, in bytes.
 	keptStderr = 4 << 10
 )
 
-// envMark is an environment variable of an agent and all its descendants.
+// envMark is an environment variable that an agent and all its descendants have.
 const envMark = "TEAMBRIDGE_AGENT_MARK"
 
-// running identifies an agent to later processes: the content of a file next to the record.
+// running is the content of a file next to the record. It identifies an agent to later processes.
 type running struct {
 	process.Predecessor
 	Mark string `json:"mark"`
@@ -47,8 +47,8 @@ type running struct {
 
 func (o Options) runningFile(session string) string { return filepath.Join(o.dir(session), "process") }
 
-// clear ends the remains of a session's earlier agent, and waits until they are gone. Whatever the agent's
-// record lacks then, it will never have.
+// clear ends the remains of a session's earlier agent, and waits until they are gone. From then on, the
+// agent's record cannot change.
 func (o Options) clear(ctx context.Context, session string) error {
 	file := o.runningFile(session)
 	data, err := os.ReadFile(file)
@@ -86,7 +86,7 @@ func endMarked(mark string) error {
 	return nil
 }
 
-// spawn starts the process of an agent, once no other has its session.
+// spawn starts the process of an agent, once no other process uses the session.
 func (r *Runtime) spawn(ctx context.Context, session string, m mode.Mode) (_ *Agent, err error) {
 	o := r.options
 	if o.State == "" || len(o.Command) == 0 {
@@ -129,7 +129,8 @@ func (r *Runtime) spawn(ctx context.Context, session string, m mode.Mode) (_ *Ag
 		cmd.Env = append(cmd.Env, more...)
 	}
 	process.OwnGroup(cmd)
-	// Before the process exists, so that its descendants have the mark from the start.
+	// The file comes before the process, so that later processes know the mark even if this one is killed
+	// now.
 	if err := a.writeFile(running{Mark: a.mark}); err != nil {
 		return nil, err
 	}
@@ -148,7 +149,7 @@ func (r *Runtime) spawn(ctx context.Context, session string, m mode.Mode) (_ *Ag
 	return a, nil
 }
 
-// writeFile writes the file that names the process.
+// writeFile writes the file of [running].
 func (a *Agent) writeFile(r running) error {
 	data, err := json.Marshal(r)
 	if err == nil {
@@ -160,7 +161,7 @@ func (a *Agent) writeFile(r running) error {
 	return nil
 }
 
-// run reads what the agent prints until it has ended.
+// run reads the agent's output until the agent has ended.
 func (a *Agent) run() {
 	var reading sync.WaitGroup
 	reading.Go(a.read)
@@ -169,7 +170,7 @@ func (a *Agent) run() {
 	a.died()
 	a.closeStdin()
 	if !a.resting.Load() {
-		_ = endMarked(a.mark) // else the next one tries
+		_ = endMarked(a.mark) // otherwise the next agent tries again
 	}
 	a.child.Drain(drain, &reading)
 	if a.resting.Load() || len(process.With(envMark+"="+a.mark)) == 0 {
@@ -182,7 +183,7 @@ func (a *Agent) run() {
 	a.over()
 }
 
-// tooLarge notes a line that was not read. Of a session that is being loaded nothing can be said then.
+// tooLarge handles a line that was not read. While a session is loaded, such a line makes the load fail.
 func (a *Agent) tooLarge(size int64) {
 	a.mu.Lock()
 	loading := a.replay
@@ -194,7 +195,8 @@ func (a *Agent) tooLarge(size int64) {
 	a.tell(agent.Event{Missed: true})
 }
 
-// open makes the session ready. If look is set, the agent is only asked what it has of it.
+// open makes the session ready. If look is true, it only loads the session and records which messages the
+// agent has.
 func (a *Agent) open(ctx context.Context, look bool) error {
 	var hello initialized
 	p := initializeParams{ProtocolVersion: version, ClientInfo: implementation{Name: "teambridge", Version: "1"}}
@@ -240,8 +242,9 @@ func (a *Agent) open(ctx context.Context, look bool) error {
 	return nil
 }
 
-// load loads the session, and notes what the agent has of the messages that it may have. It returns false if there is none to
-// load: none was made, or it was not kept, as of an agent that was killed with its first message.
+// load loads the session, and records which of the open messages the agent has. It returns false if there is
+// no session to load: none was made, or the agent did not keep it, for example because it was killed with its
+// first message.
 func (a *Agent) load(ctx context.Context) (bool, error) {
 	r := a.record
 	if r.session == "" {
@@ -262,7 +265,7 @@ func (a *Agent) load(ctx context.Context) (bool, error) {
 	a.mu.Lock()
 	a.replay = nil
 	a.mu.Unlock()
-	if unknownSession(err) && len(r.open()) == len(r.begun) { // it has nothing in it for certain
+	if unknownSession(err) && len(r.open()) == len(r.begun) { // the session certainly held no message
 		return false, nil
 	}
 	if err = cmp.Or(err, seen.failed); err != nil {
@@ -286,13 +289,13 @@ func (a *Agent) load(ctx context.Context) (bool, error) {
 	if turn := r.turn; turn != "" {
 		if what, known := r.answer(turn); known && what.Stored {
 			a.finish(seen)
-		} // else it is given again
+		} // otherwise the message is sent again
 	}
 	return true, nil
 }
 
-// unknownSession reports whether an agent does not know a session. What it says of that differs. That something else was not found,
-// such as a model, may pass.
+// unknownSession reports whether an agent does not know a session. The agents' errors differ in code and
+// text. It returns false if another thing was not found, such as a model.
 func unknownSession(err error) bool {
 	refused, ok := errors.AsType[*CallError](err)
 	return ok && (refused.Code == codeNotFound || noSession().MatchString(refused.Error()))
@@ -302,8 +305,9 @@ var noSession = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(no|unknown)( previous)? (session|conversation|thread)s?\b|\b(session|conversation|thread)\b.*\bnot (be )?found\b`)
 })
 
-// finish tells the end of a turn that an earlier process did not bring to its end, and before it what the agent has recorded
-// of it and had not told. What it says of tools then is not reliable: some call a tool completed that was killed.
+// finish reports the end of a turn that an earlier process left open. Before that, it reports the parts of
+// the turn that the agent has recorded and that were not reported yet. The recorded outcome of a tool is not
+// reliable: some agents call a killed tool completed.
 func (a *Agent) finish(seen *replay) {
 	r := a.record
 	turn := r.turn
@@ -337,15 +341,15 @@ func (a *Agent) finish(seen *replay) {
 	a.tell(agent.Event{Envelopes: list})
 }
 
-// replay is what an agent tells while it loads a session.
+// replay collects the updates that an agent sends while it loads a session.
 type replay struct {
-	last string // the message whose turn has not ended
+	last string // the message whose turn is still open
 	ids  map[string]bool
-	tail []Update // what came behind the last message
-	at   string   // that message
+	tail []Update // the updates after the last message
+	at   string   // the last message
 	user strings.Builder
 
-	failed error // it could not be read
+	failed error // why the session could not be read
 }
 
 func (p *replay) add(u *Update) {
@@ -359,7 +363,7 @@ func (p *replay) add(u *Update) {
 	}
 }
 
-// flush takes the user's message that has come. Agents put messages of their own there, too.
+// flush processes the user's message that has arrived. An agent may have added text of its own to it.
 func (p *replay) flush() {
 	text := p.user.String()
 	p.user.Reset()
