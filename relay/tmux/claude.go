@@ -7,24 +7,26 @@ import (
 )
 
 var (
-	// The spinner: "✻ Thinking… (3s · ↓ 5 tokens)". Once the turn has ended the line says "✻ Cooked for 3s".
+	// The spinner, such as "✻ Thinking… (3s · ↓ 5 tokens)". After the turn, the line is "✻ Cooked for 3s".
 	spinner = expression(`^[·✢✳✶✻✽*] .*…`)
-	// Messages that wait: indented above the composer in 2.1.257, later with such a hint below them.
+	// Waiting messages: 2.1.257 indents them above the composer; later versions also show such a hint below
+	// them.
 	waiting = expression(`^  (❯ |⎿[\s\x{a0}]+Queued|ctrl\+x ctrl\+s to send now)`)
 	stashed = expression(`(›|draft) stashed$`)
 
 	option = expression(`^\s*❯?\s*\d+\. `)
-	// In a list of options one is selected.
+	// The selected option in a list.
 	selected = expression(`^\s*❯ \d+\. `)
-	// The last lines of dialogs and menus say which keys they take.
+	// The last lines of dialogs and menus, which list their keys.
 	keyHint = expression(`(?i)\b(esc|enter|return|space) to (?:[^i]|i[^n])|↑|↓|^showing detailed transcript`)
 )
 
-// nbsp stands behind the ❯ of the composer. Prompts in the conversation and selected options have a space there.
+// nbsp follows the ❯ of the composer. In the conversation and in lists of options, a space follows it.
 const nbsp = '\u00a0'
 
-// readClaude reads the screen of Claude Code: see testdata/screens. The composer stands between two lines over the whole width,
-// and only hints stand below it. Text in the conversation may look like a composer: the real one is below it.
+// readClaude reads the screen of Claude Code: see testdata/screens. The composer is between two rules across
+// the whole width, with only hints below it. Text in the conversation may look like a composer; the real one
+// is below it.
 func readClaude(lines []line) Composer {
 	start, end, ok := findComposer(lines)
 	if !ok {
@@ -35,9 +37,10 @@ func readClaude(lines []line) Composer {
 	above, below := lines[:max(start-1, 0)], lines[end+1:]
 	switch prompt := lines[start][0]; {
 	case prompt.r == '!':
-		c.Draft, c.Ghost = "!"+c.Draft, "" // even if it is empty: a shell runs what is typed now
+		c.Draft, c.Ghost = "!"+c.Draft, "" // even if it is empty: a shell runs the typed text
 	case prompt.r == '❯':
-		// While the agent works ❯ is dimmer. That is the only sign while it streams an answer and there is a draft.
+		// While the agent works, ❯ is dimmer. While it streams an answer and there is a draft, nothing else
+		// shows that.
 		c.Busy = prompt.fg || prompt.dim
 	case c.Draft == "" || slices.ContainsFunc(below, func(l line) bool { return keyHint().MatchString(l.text()) }):
 		return Composer{Dialog: dialog(lines)}
@@ -62,9 +65,9 @@ func readClaude(lines []line) Composer {
 	return c
 }
 
-// findComposer returns the first line of the prompt and the line that ends the composer: the lowest on the screen, as only that
-// can have the keyboard. Of a draft that is higher than the screen, the first
-// visible line is returned: "↑ 42 more" stands above it.
+// findComposer returns the first line of the prompt and the rule that ends the composer. It takes the lowest
+// composer on the screen, because only that one can have the keyboard. If a draft is higher than the screen,
+// the first visible line is below a rule with "↑ 42 more".
 func findComposer(lines []line) (start, end int, ok bool) {
 	end = len(lines) - 1
 	for ; end > 0 && !lines[end].rule(); end-- {
@@ -75,7 +78,7 @@ func findComposer(lines []line) (start, end int, ok bool) {
 	for start = end - 1; start >= 0; start-- {
 		l := lines[start]
 		if len(l) > 1 && (l[0].r == '❯' || l[0].r == '!') && l[1].r == nbsp {
-			return start, end, start > 0 && strings.HasPrefix(lines[start-1].text(), "──") // may hold a name
+			return start, end, start > 0 && strings.HasPrefix(lines[start-1].text(), "──") // the rule may hold a name
 		}
 		if strings.HasPrefix(l.text(), "─── ↑ ") {
 			return start + 1, end, start+1 < end && len(lines[start+1]) > 0
@@ -87,15 +90,15 @@ func findComposer(lines []line) (start, end int, ok bool) {
 	return 0, end, end > 0 && len(lines[0]) > 0
 }
 
-// indented reports whether all lines are empty or begin with two spaces, as hints below a composer do.
+// indented reports whether all lines are empty or begin with two spaces, like the hints below a composer.
 func indented(lines []line) bool {
 	return !slices.ContainsFunc(lines, func(l line) bool {
 		return l.text() != "" && !strings.HasPrefix(l.text(), "  ")
 	})
 }
 
-// draft tells what was typed from what the program suggests. A suggestion is dim, but for its first character if the
-// cursor stands on it, and but for spaces.
+// draft separates the typed text from the program's suggestion. A suggestion is dim, except for spaces and
+// the first character if the cursor is on it.
 func draft(lines []line) (draft, ghost string) {
 	var typed, all []string
 	for i, l := range lines {
@@ -114,8 +117,8 @@ func draft(lines []line) (draft, ghost string) {
 	return draft, ""
 }
 
-// queued counts the messages that the agent has not taken. After 2.1.257 they are shown almost like those that it has, so it
-// only tells whether there are any.
+// queued counts the messages that the agent has not taken yet. Versions after 2.1.257 show them almost like
+// taken messages, so there the count is only 0 or 1.
 func queued(above []line) int {
 	n := 0
 	for _, l := range above {
@@ -130,8 +133,8 @@ func queued(above []line) int {
 	return n
 }
 
-// dialog finds the question of what is at the bottom of a screen that has no composer; else its heading, else the line
-// that says which keys it takes. It is empty if nothing looks like a dialog.
+// dialog returns the question of the dialog at the bottom of a screen without a composer, or else its
+// heading, or else the line that lists its keys. It is "" if nothing looks like a dialog.
 func dialog(lines []line) string {
 	hint, question, heading := "", "", ""
 	for i := len(lines) - 1; i >= 0; i-- {

@@ -1,45 +1,47 @@
 package tmux
 
-// Profile names the kind of program in a pane, which decides how its screen is read.
+// Profile names a kind of program in a pane. It decides how the screen is read.
 type Profile string
 
 const (
 	Claude  Profile = "claude"  // Claude Code
-	Generic Profile = "generic" // any other: its composer cannot be read
+	Generic Profile = "generic" // any other program; its composer cannot be read
 )
 
-// Composer is what a screen shows of the box where a prompt is typed, and around it.
+// Composer describes the box on the screen where a prompt is typed, and its surroundings.
 //
-// All texts come from the screen. They may hold anything that an agent can print.
+// All texts come from the screen. They may contain anything that an agent can print.
 type Composer struct {
-	Found bool // there is a composer on the screen, below everything else
-	// Dialog is the question of what has the keyboard instead of the composer, or its heading: a question about permissions, a
-	// menu, the transcript.
+	Found bool // a composer is on the screen, below everything else
+	// Dialog is the question or the heading of the element that has the keyboard in place of the composer: a
+	// question about permissions, a menu, the transcript.
 	Dialog string
-	// Draft is what somebody typed and did not submit. Long pastes are shown as "[Pasted text #1 +30 lines]", and a
-	// draft that is higher than the screen is cut. In bash mode it begins with "!".
+	// Draft is the text that is typed and not submitted. A long paste appears as "[Pasted text #1 +30
+	// lines]", and a draft that is higher than the screen is cut. In bash mode the draft begins with "!".
 	Draft  string
-	Ghost  string // what the program suggests in an empty composer
-	Busy   bool   // the agent works
-	Queued int    // messages that the program itself keeps for later; there may be more than this if there is one
-	// Stashed says that the program keeps a draft that it brings back after the next prompt. It has room for one.
+	Ghost  string // the program's suggestion in an empty composer
+	Busy   bool   // the agent is working
+	Queued int    // messages in the program's own queue; 1 may stand for more
+	// Stashed means that the program keeps a draft, and restores it after the next prompt. It can keep one
+	// draft.
 	Stashed bool
 }
 
-// State is what a pane shows, in one word.
+// State is the state of a pane in one word.
 type State string
 
 const (
-	StateEmpty   State = "empty"   // an agent waits at its prompt, at which nothing is typed
-	StateDraft   State = "draft"   // a person has typed something
-	StateBusy    State = "busy"    // an agent works, and nothing is typed at its prompt
-	StateDialog  State = "dialog"  // an agent asks its person something
-	StateUnknown State = "unknown" // the screen shows none of these
+	StateEmpty   State = "empty"   // an agent waits at an empty prompt
+	StateDraft   State = "draft"   // a person has typed a draft
+	StateBusy    State = "busy"    // an agent is working, and its prompt is empty
+	StateDialog  State = "dialog"  // an agent asks its person a question
+	StateUnknown State = "unknown" // the screen shows none of the above
 	StateClosed  State = "closed"  // a shell is in front, or a program that reads lines
-	StateGone    State = "gone"    // the pane, or its server, is no more
+	StateGone    State = "gone"    // the pane or its server no longer exists
 )
 
-// State is what decides whether a message may be typed: a dialog before a draft, before work.
+// State returns the state that decides whether a message may be typed. A dialog takes precedence over a
+// draft, and a draft over work.
 func (c Composer) State() State {
 	switch {
 	case c.Dialog != "":
@@ -54,7 +56,7 @@ func (c Composer) State() State {
 	return StateEmpty
 }
 
-// Read reads a screen of `capture-pane -p -e`. A [Generic] composer is never found.
+// Read reads a screen from `capture-pane -p -e`. With [Generic], it never finds a composer.
 func (p Profile) Read(screen string) Composer {
 	if p != Claude {
 		return Composer{}
@@ -62,10 +64,10 @@ func (p Profile) Read(screen string) Composer {
 	return readClaude(parseScreen(screen))
 }
 
-// BusyTitle reports whether the title of a pane says that the agent works. That it does not say so proves nothing: a
-// title may be another program's, or old.
+// BusyTitle reports whether the title of a pane shows that the agent is working. If it does not, that proves
+// nothing: the title may be old, or another program's.
 func (p Profile) BusyTitle(title string) bool {
-	// A spinner of two frames: braille, or half circles. ✳ stands for idle.
+	// The spinner has two frames: braille, or half circles. ✳ means idle.
 	return p == Claude && busyTitle().MatchString(title)
 }
 

@@ -6,17 +6,17 @@ import (
 	"unicode"
 )
 
-// content is what a composer holds of our text.
+// content tells how much of our text is in a composer.
 type content int
 
 const (
 	nothing content = iota
 	exactly         // our text
-	part            // what may well be our text: its end, if it does not fit on the screen, or the mark for a long paste
-	more            // our text and something else
+	part            // probably our text: its end, if it does not fit on the screen, or the mark of a long paste
+	more            // our text together with other text
 )
 
-// longEnd is how many characters a cut text shows at least.
+// longEnd is the smallest number of visible characters by which a cut text is recognized.
 const longEnd = 40
 
 // holds compares the composer with our text.
@@ -47,7 +47,8 @@ func (d *delivery) holds(c Composer) content {
 	return nothing
 }
 
-// pasteMark returns how many line breaks a mark stands for: "[Pasted text #1]", "[Pasted text #2 +30 lines]".
+// pasteMark returns the number of line breaks of a mark such as "[Pasted text #1]" or "[Pasted text #2 +30
+// lines]".
 func pasteMark(draft string) (breaks int, ok bool) {
 	inner, ok := strings.CutPrefix(draft, "[Pasted text #")
 	inner, closed := strings.CutSuffix(inner, "]")
@@ -59,12 +60,13 @@ func pasteMark(draft string) (breaks int, ok bool) {
 	return breaks, ok && closed && digits(number) && (!several || digits(lines))
 }
 
-// printed takes white space out of a text: lines are wrapped, and tabs replaced.
+// printed removes white space from a text, because screens wrap lines and replace tabs.
 func printed(text string) string { return strings.Join(strings.Fields(text), "") }
 
-// Arrived reports whether a text that an agent's program has recorded, from where the message begins, is what was sent. White
-// space is not compared: a tab is recorded as four spaces, and line ends as newlines. Text that follows is ignored, since messages
-// that wait together are delivered as one. Programs escape tags, and may compose accents.
+// Arrived reports whether a text that an agent's program has recorded begins with the sent one. It ignores
+// differences in white space: programs record a tab as four spaces, and line ends as newlines. It also
+// ignores text that follows, because messages that wait together are delivered as one. Programs escape tags,
+// and may compose accents.
 func Arrived(recorded, sent string) bool {
 	recorded, sent = words(recorded), words(sent)
 	if rest, ok := strings.CutPrefix(recorded, sent); ok && (rest == "" || rest[0] == ' ' || strings.HasPrefix(rest, "</pasted_content")) {
@@ -73,18 +75,20 @@ func Arrived(recorded, sent string) bool {
 	return strings.ContainsFunc(sent, unicode.IsMark) && strings.HasPrefix(ascii(recorded), ascii(sent))
 }
 
-// words is a text with one space for each white space, and without escapes of tags.
+// words returns a text with one space for each white space, and without escapes of tags.
 func words(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "&lt;", "<")
 }
 
-// uncertain reports whether a text may look different on the screen: Claude Code composes accents, and programs and terminals
-// do not agree on the width of emoji, of Indic scripts and of what has none, so that characters are overwritten.
+// uncertain reports whether a text may look different on the screen. Claude Code composes accents. Programs
+// and terminals disagree on the width of emoji, of Indic scripts and of zero-width characters, so characters
+// get overwritten.
 func uncertain(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return r > 0x7f && !unicode.IsLetter(r) || unicode.Is(unicode.Hangul, r) })
 }
 
-// lacks reports whether the text on the screen is ours, or lacks some characters of it, but has none of another.
+// lacks reports whether the text on the screen is ours, perhaps with some characters missing, but with no
+// others.
 func lacks(screen, ours string) bool {
 	for _, r := range screen {
 		i := strings.IndexRune(ours, r)
@@ -96,7 +100,8 @@ func lacks(screen, ours string) bool {
 	return true
 }
 
-// ascii takes from a text the characters that look the same everywhere: an accent may be one with the letter before it.
+// ascii returns the characters of a text that look the same everywhere. It omits letters before an accent,
+// since the two may be composed.
 func ascii(text string) string {
 	var kept []rune
 	var last rune

@@ -14,84 +14,89 @@ import (
 type Policy string
 
 const (
-	Queued    Policy = "queued"    // also to a busy agent, which takes it next
-	Important Policy = "important" // as Queued; callers put it before others
-	WhenIdle  Policy = "when-idle" // to an idle agent alone
-	Urgent    Policy = "urgent"    // a busy agent is interrupted with ESC first
+	Queued    Policy = "queued"    // also while the agent is busy; the agent takes it next
+	Important Policy = "important" // like Queued; callers send it before others
+	WhenIdle  Policy = "when-idle" // only while the agent is idle
+	Urgent    Policy = "urgent"    // interrupts a busy agent with ESC first
 )
 
-// Input is what is typed: `[teambridge NONCE from FROM] TEXT`.
+// Input is a message to type, in the form `[teambridge NONCE from FROM] TEXT`.
 type Input struct {
-	Nonce  string // 8 to 64 letters, digits and hyphens, by which transcript and screen are searched
+	Nonce  string // 8 to 64 letters, digits and hyphens; identifies the message in the transcript and on the screen
 	From   string // optional
 	Text   string
-	Policy Policy // by default Queued
-	// SaveDraft allows a person's draft to be put aside. Claude Code does so with Ctrl-S, and brings it back by itself after
-	// the next prompt, which is the message.
+	Policy Policy // default: Queued
+	// SaveDraft allows [Deliver] to put a person's draft aside. Claude Code does that on Ctrl-S, and restores
+	// the draft after the next prompt, which is the message.
 	SaveDraft bool
 }
 
-// Steps are called by [Deliver] in its course. Each may be nil. An error of Pasting or Entered stops the delivery before that
-// step; the outcome says how far it came.
+// Steps are functions that [Deliver] calls on its way. Each may be nil. An error of Pasting or Entered stops
+// the delivery before that step; the outcome says how far the delivery came.
 type Steps struct {
-	// Pasting commits that the text is about to be pasted. If the process dies after it, only [Continue] may be called for this
-	// message. If Deliver then says NotSent, nothing was pasted after all.
+	// Pasting commits that the text is about to be pasted. If the process dies after this, only [Continue]
+	// may be called for the message. If Deliver then returns NotSent, nothing was pasted.
 	Pasting func(context.Context) error
-	// Entered commits that Enter is about to be pressed; it is called once.
+	// Entered commits that Enter is about to be pressed. It is called once.
 	Entered func(context.Context) error
-	// Submitted reports whether the agent's transcript holds the nonce. It is asked several times a second.
+	// Submitted reports whether the agent's transcript has the nonce. It is called several times a second.
 	Submitted func(context.Context) (bool, error)
 }
 
-// Deliver types one message into a pane and presses Enter, or says why not. It takes from half a second to a minute. The
-// caller holds a lock for the pane, over all processes.
+// Deliver types one message into a pane and presses Enter, or returns why it did not. It takes half a second
+// to a minute. The caller must hold a lock on the pane across all processes.
 //
-// An error is of bad input ([Input.Check]), of ctx, of a step or of tmux. The outcome is valid also with an error.
+// Errors come from bad input ([Input.Check]), ctx, a step or tmux. The outcome is valid even with an error.
 func Deliver(ctx context.Context, r Ref, p Profile, m Input, s Steps) (Outcome, error) {
 	d := delivery{ref: r, profile: p, message: m, steps: s, timing: usual}
 	return d.deliver(ctx)
 }
 
-// Continue finishes a delivery whose process was killed after [Steps.Pasting], or that ended without Enter. It never pastes: if
-// the composer holds exactly the message, or the mark that it showed for the message before, it presses Enter; otherwise it
-// finds out what it can. entered says that [Steps.Entered] was called before. Then the program may have an Enter to read, so it
-// gets no other while it keeps a draft, which the first one would bring back.
+// Continue finishes a delivery whose process was killed after [Steps.Pasting], or that ended without Enter.
+// It never pastes. It presses Enter if the composer holds exactly the message, or the mark that it showed for
+// the message before; otherwise it only finds out the state of the message. entered means that
+// [Steps.Entered] was called before. The program may then still have an Enter to read. So Continue does not
+// press Enter while the program keeps a draft: the first Enter would restore the draft, and the second would
+// submit it.
 func Continue(ctx context.Context, r Ref, p Profile, m Input, entered bool, s Steps) (Outcome, error) {
 	d := delivery{ref: r, profile: p, message: m, steps: s, timing: usual, entered: entered}
 	return d.resume(ctx)
 }
 
-// Held says why a message of that policy would not be typed now, with a sentence for a person; or "". Nothing is sent.
+// Held returns why a message with that policy would not be typed now, with a sentence for a person; or "". It
+// sends nothing.
 func (r Ref) Held(ctx context.Context, p Profile, policy Policy) (Reason, string, error) {
 	d := delivery{ref: r, profile: p, message: Input{Policy: policy}, timing: usual}
 	_, h, err := d.look(ctx)
 	return h.reason, h.detail, err
 }
 
-// Closed is Held without a look at the composer, which takes time: it says why nothing at all can be typed now.
+// Closed is like Held, but does not read the composer, which takes time. It returns why nothing can be typed
+// now, whatever the policy.
 func (r Ref) Closed(ctx context.Context, p Profile) (Reason, string, error) {
 	d := delivery{ref: r, profile: p, timing: usual}
 	_, h, err := d.glance(ctx)
 	return h.reason, h.detail, err
 }
 
-// timing is how long things take at least, or may take at most.
+// timing has the waits and limits of a delivery.
 type timing struct {
-	poll  time.Duration // between two looks at the input queue
-	zeros int           // how often it has to be empty in a row
-	// After that and before Enter. With 80 ms in all, 120 of 120 programs whose event loop was blocked at random had read text and
-	// Enter apart; without the queue, after fixed 300 ms, 110 of 120.
+	poll  time.Duration // between two checks of the input queue
+	zeros int           // how often in a row the queue must be empty
+	// drained is the wait after the queue is empty, and settle the wait before Enter. With 80 ms in all, 120
+	// of 120 programs whose event loop was blocked at random had read text and Enter apart; with a fixed 300
+	// ms and no check of the queue, 110 of 120.
 	drained, settle time.Duration
 
-	drain, drainBusy time.Duration // how long a program may take to read the text
-	show             time.Duration // and to show it
-	look             time.Duration // between two looks at the screen
-	again            time.Duration // after which Enter is pressed again, if the text still stands there
-	confirm          time.Duration // from the first Enter
+	drain, drainBusy time.Duration // limits for the program to read the text
+	show             time.Duration // limit for the program to show the text
+	look             time.Duration // between two reads of the screen
+	again            time.Duration // when to press Enter again if the text is still at the prompt
+	confirm          time.Duration // limit for a confirmation, from the first Enter
 	proof            time.Duration // how long the transcript may lag behind the composer
-	interrupt        time.Duration // from ESC to an empty composer
-	restore          time.Duration // after an agent has stopped, how long it may take to put the prompt back
-	escapes          time.Duration // between two ESC: at an empty prompt two of them do something else
+	interrupt        time.Duration // limit from ESC to an empty composer
+	restore          time.Duration // how long a stopped agent may take to put the prompt back
+	escapes          time.Duration // between two ESC; at an empty prompt, two of them have another meaning
 }
 
 var usual = timing{
@@ -101,14 +106,14 @@ var usual = timing{
 	interrupt: 10 * time.Second, restore: time.Second, escapes: 2 * time.Second,
 }
 
-// Relax makes this process wait up to d for each call of tmux, and for a program to read, to show and to take a text. It is for
-// tests on busy machines.
+// Relax makes this process wait up to d for each call of tmux, and for a program to read, to show and to take
+// a text. It is for tests on busy machines.
 func Relax(d time.Duration) {
 	callLimit = d
 	usual.drain, usual.drainBusy, usual.show, usual.confirm, usual.interrupt = d, d, d, d, d
 }
 
-// delivery is one message on its way.
+// delivery is the delivery of one message.
 type delivery struct {
 	ref     Ref
 	profile Profile
@@ -116,8 +121,8 @@ type delivery struct {
 	steps   Steps
 	timing  timing
 	out     Outcome
-	mark    string // what the composer showed for our text
-	entered bool   // [Steps.Entered] was called, by this process or one before it
+	mark    string // the composer's display of our text
+	entered bool   // [Steps.Entered] was called, by this process or an earlier one
 	unread  error  // why the transcript could not be read
 }
 
@@ -130,7 +135,7 @@ func (d *delivery) deliver(ctx context.Context) (Outcome, error) {
 	if err == nil && h.reason == "" && d.message.Policy == Urgent && before.composer.Busy {
 		before, h, err = d.interrupt(ctx, before)
 	}
-	// A prompt that was interrupted early is back in the composer.
+	// A prompt that was interrupted early is back in the composer, and is put aside like a draft.
 	if err == nil && h.reason == Draft && (d.message.SaveDraft || d.out.Escaped) {
 		before, h, err = d.stash(ctx, before)
 	}
@@ -162,7 +167,7 @@ func (d *delivery) resume(ctx context.Context) (Outcome, error) {
 	if err != nil || h.reason != "" && h.reason != Draft && h.reason != Busy && h.reason != HasQueue {
 		return d.ended(h, err)
 	}
-	// Only what can be told from anybody else's text.
+	// Accept only text that certainly is ours.
 	ours := false
 	switch d.holds(before.composer) {
 	case exactly:
@@ -182,25 +187,25 @@ func (d *delivery) resume(ctx context.Context) (Outcome, error) {
 	return d.submit(ctx, before)
 }
 
-// markOption is where tmux keeps with the pane what the composer shows for a long text: "[Pasted text #3 +12 lines]". Claude Code
-// counts all pastes, so no other one has the mark.
+// markOption is an option of the pane. It stores the composer's display of a long text, such as "[Pasted text
+// #3 +12 lines]". Claude Code counts all pastes, so no other paste has that mark.
 const markOption = "@teambridge_mark"
 
-// remember keeps the mark for [Continue], which may be called by another process.
+// remember stores the mark for [Continue], which another process may call.
 func (d *delivery) remember(ctx context.Context, mark string) error {
 	d.mark = mark
 	_, err := run(ctx, d.ref.Socket, nil, "set-option", "-p", "-t", d.ref.ID, markOption, d.message.Nonce+" "+mark)
 	return err
 }
 
-// remembers reports whether the mark was kept for this message.
+// remembers reports whether the mark was stored for this message.
 func (d *delivery) remembers(ctx context.Context, mark string) (bool, error) {
 	kept, err := run(ctx, d.ref.Socket, nil, "show-options", "-p", "-q", "-v", "-t", d.ref.ID, markOption)
 	_, ok := pasteMark(mark)
 	return ok && kept == d.message.Nonce+" "+mark+"\n", err
 }
 
-// ended is the outcome for a message that is held, or for an error.
+// ended returns the outcome of a message that is held, or of an error.
 func (d *delivery) ended(h hold, err error) (Outcome, error) {
 	if errors.Is(err, ErrGone) {
 		h, err = hold{Gone, "the pane is gone"}, nil
@@ -212,17 +217,19 @@ func (d *delivery) ended(h hold, err error) (Outcome, error) {
 	return d.out, err
 }
 
-// interrupt sends ESC and waits until the agent has stopped, and a little longer: Claude Code can put the interrupted prompt
-// back after the screen shows that it has stopped, and a text pasted in between would be appended to it.
+// interrupt sends ESC, and waits until the agent has stopped, and a little longer. Claude Code may put the
+// interrupted prompt back after the screen shows that it has stopped. A text that is pasted in between would
+// be appended to that prompt.
 func (d *delivery) interrupt(ctx context.Context, s snapshot) (snapshot, hold, error) {
-	// tmux keeps the time of the last ESC with the pane, so that it is known to all processes, and compared in the call that sends.
+	// tmux stores the time of the last ESC with the pane, for all processes. The call that sends ESC compares
+	// it.
 	const last = "@teambridge_escape"
 	now := time.Now().UnixMilli()
-	// An option that is not set counts as 0, and one in the future is of a clock that was set back.
+	// An unset option counts as 0. A time in the future comes from a clock that was set back.
 	rested := fmt.Sprintf("#{||:#{e|<|:#{%s},%d},#{e|>|:#{%s},%d}}", last, now-d.timing.escapes.Milliseconds(), last, now)
 	sent, err := d.call(ctx, s, nil, rested, fmt.Sprintf("set-option -p -t %s %s %d ; send-keys -t %s Escape", d.ref.ID, last, now, d.ref.ID), "")
 	if err != nil {
-		d.out.Escaped = true // perhaps
+		d.out.Escaped = true // it may have been sent
 		return s, hold{}, err
 	}
 	if !sent {
@@ -250,7 +257,7 @@ func (d *delivery) interrupt(ctx context.Context, s snapshot) (snapshot, hold, e
 	}
 }
 
-// stash has the program put a draft aside. It has room for one: a second would overwrite the first.
+// stash makes the program put a draft aside. The program can keep one: a second would overwrite the first.
 func (d *delivery) stash(ctx context.Context, s snapshot) (snapshot, hold, error) {
 	without := s.composer
 	without.Draft = ""
@@ -266,7 +273,7 @@ func (d *delivery) stash(ctx context.Context, s snapshot) (snapshot, hold, error
 	}
 	sent, err := d.call(ctx, s, nil, "1", "send-keys -t "+d.ref.ID+" C-s", "")
 	if err != nil {
-		d.out.Stashed = true // perhaps
+		d.out.Stashed = true // it may have been put aside
 		return s, hold{}, err
 	}
 	if !sent {
@@ -285,7 +292,7 @@ func (d *delivery) stash(ctx context.Context, s snapshot) (snapshot, hold, error
 	}
 }
 
-// paste gives the text to the pane, if it still is as in the snapshot.
+// paste pastes the text into the pane, unless the pane has changed since the snapshot.
 func (d *delivery) paste(ctx context.Context, s snapshot) (hold, error) {
 	buffer := "teambridge-" + d.message.Nonce
 	sent, err := d.call(ctx, s, strings.NewReader(d.message.Line()), "1",
@@ -295,7 +302,7 @@ func (d *delivery) paste(ctx context.Context, s snapshot) (hold, error) {
 	case errors.Is(err, ErrNoServer):
 		return hold{}, ErrGone
 	case err != nil:
-		// It may have been pasted, or not: tmux did not say.
+		// tmux did not report whether it pasted the text.
 		d.out.State, d.out.Pasted = Unconfirmed, true
 		return hold{}, err
 	case !sent:
@@ -305,8 +312,9 @@ func (d *delivery) paste(ctx context.Context, s snapshot) (hold, error) {
 	return hold{}, nil
 }
 
-// call runs commands of tmux if the pane is as in the snapshot and the condition holds, a format; it reports whether it did.
-// tmux does all in one go. It is not interrupted by ctx, as then nobody would know.
+// call runs commands of tmux if the pane is unchanged since the snapshot and condition, a format, holds. It
+// reports whether it ran them. tmux does both in one step. The end of ctx does not interrupt the call,
+// because its result would then be unknown.
 func (d *delivery) call(ctx context.Context, s snapshot, stdin io.Reader, condition, commands, otherwise string, first ...string) (bool, error) {
 	for _, c := range []string{
 		"#{==:#{pid}," + strconv.Itoa(s.pane.Server) + "}",
@@ -331,7 +339,8 @@ func (d *delivery) call(ctx context.Context, s snapshot, stdin io.Reader, condit
 	return false, fmt.Errorf("tmux: tmux if-shell answered %q", out)
 }
 
-// pattern is one of tmux that the name of a program matches. The name may hold anything, #(commands) too.
+// pattern returns a pattern of tmux that the name of a program matches. The name may contain anything, even
+// #(commands).
 func pattern(name string) string {
 	return strings.Map(func(r rune) rune {
 		if special(r) && r != '.' && r != '_' {

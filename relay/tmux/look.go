@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// snapshot is the pane before the paste. Enter goes to the same one.
+// snapshot is the state of the pane before the paste. Enter must go to the same pane and program.
 type snapshot struct {
 	pane     Pane
 	tty      tty
 	composer Composer
 }
 
-// hold is why not.
+// hold is the reason why a message is not typed; the zero value means that there is none.
 type hold struct {
 	reason Reason
 	detail string
 }
 
-// look takes the snapshot before a paste, and says what holds the message.
+// look takes a snapshot with the composer at rest, and returns the reason to hold the message.
 func (d *delivery) look(ctx context.Context) (snapshot, hold, error) {
 	s, h, err := d.glance(ctx)
 	if err != nil || h.reason != "" {
@@ -34,7 +34,7 @@ func (d *delivery) look(ctx context.Context) (snapshot, hold, error) {
 	return s, d.occupied(s.composer), nil
 }
 
-// glance takes a snapshot without waiting, and says what would swallow keys or misuse them.
+// glance takes a snapshot without waiting, and returns the reason if keys would be lost or misused.
 func (d *delivery) glance(ctx context.Context) (snapshot, hold, error) {
 	pane, composer, err := d.ref.read(ctx, d.profile)
 	if err != nil {
@@ -52,7 +52,7 @@ func (d *delivery) glance(ctx context.Context) (snapshot, hold, error) {
 		return s, hold{Synchronized, "the keys of the window go to all its panes (synchronize-panes)"}, nil
 	}
 	if s.tty, err = pane.tty(); err != nil {
-		// The program may have ended since.
+		// The program may have ended meanwhile.
 		if now, lookErr := d.ref.Look(ctx); lookErr != nil {
 			return s, hold{}, lookErr
 		} else if now.Dead {
@@ -60,7 +60,7 @@ func (d *delivery) glance(ctx context.Context) (snapshot, hold, error) {
 		}
 		return s, hold{}, err
 	}
-	// With a profile, the screen has to show a composer as well.
+	// With a profile, a shell that runs a script is allowed: the screen must show a composer as well.
 	if isShell(pane.Command) && (d.profile == Generic || !s.tty.script()) {
 		return s, hold{NotAgent, "a shell runs in front, " + pane.Command}, nil
 	}
@@ -70,7 +70,8 @@ func (d *delivery) glance(ctx context.Context) (snapshot, hold, error) {
 	return s, hold{}, nil
 }
 
-// occupied says what on the screen holds the message. An interrupt is not tried if it could do harm.
+// occupied returns the reason on the screen to hold the message. It also holds an interrupt that could do
+// harm.
 func (d *delivery) occupied(c Composer) hold {
 	policy := d.message.Policy
 	switch c.State() {
@@ -99,11 +100,11 @@ func (d *delivery) occupied(c Composer) hold {
 var shells = []string{"sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "csh", "tcsh", "ash", "busybox", "rbash", "nu", "pwsh", "elvish", "xonsh", "login"}
 
 func isShell(command string) bool {
-	command = strings.TrimPrefix(command, "-") // of a login shell
+	command = strings.TrimPrefix(command, "-") // the name of a login shell begins with a hyphen
 	return slices.Contains(shells, command) || command == filepath.Base(os.Getenv("SHELL"))
 }
 
-// changed says what became of a pane that is not as in the snapshot.
+// changed returns the reason to hold a message to a pane that has changed since the snapshot.
 func (d *delivery) changed(ctx context.Context, s snapshot) (hold, error) {
 	now, h, err := d.glance(ctx)
 	if err != nil || h.reason != "" {

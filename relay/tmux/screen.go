@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// cell is one character of the screen and how it is drawn. fg and bg say that its colours are not the default.
+// cell is one character of the screen with its style. fg and bg mean that a colour is not the default.
 type cell struct {
 	r                  rune
 	bold, dim, inverse bool
@@ -18,7 +18,7 @@ type cell struct {
 
 type line []cell
 
-// text is the line without the spaces at its end.
+// text returns the line without trailing spaces.
 func (l line) text() string {
 	var b strings.Builder
 	for _, c := range l {
@@ -27,17 +27,19 @@ func (l line) text() string {
 	return strings.TrimRight(b.String(), " \u00a0")
 }
 
-// rule reports whether the line is drawn across the whole width. It may say how much of a high draft is not shown.
+// rule reports whether the line is a rule across the whole width. It may say how much of a high draft is
+// hidden.
 func (l line) rule() bool { return len(l) >= 10 && rule().MatchString(l.text()) }
 
 var rule = expression(`^─+( ↓ \d+ more ─+)?$`)
 
-// expression compiles an expression when it is first used: most commands read no screen.
+// expression compiles an expression at its first use, because most commands read no screen.
 func expression(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
-// parseScreen takes colours and attributes out of a screen. They go on from line to line.
+// parseScreen separates the characters of a screen from colours and attributes, which persist from line to
+// line.
 func parseScreen(screen string) []line {
 	var lines []line
 	var now line
@@ -64,8 +66,8 @@ func parseScreen(screen string) []line {
 	return append(lines, now)
 }
 
-// cutSequence takes what begins with ESC off a text: a control sequence, whose parameters and last byte it returns, a string
-// such as a link, or any other escape.
+// cutSequence cuts an escape off the start of a text. For a control sequence it returns the parameters and
+// the last byte; it also cuts strings, such as links, and other escapes.
 func cutSequence(text string) (parameters string, final byte, rest string) {
 	if len(text) < 2 {
 		return "", 0, ""
@@ -87,7 +89,7 @@ func cutSequence(text string) (parameters string, final byte, rest string) {
 	return "", 0, text[2:]
 }
 
-// apply changes the style by the parameters of one sequence, as tmux writes them: "0;2", "38;5;246".
+// apply changes the style by the parameters of one sequence in tmux's form, such as "0;2" or "38;5;246".
 func (c *cell) apply(parameters string) {
 	p := strings.Split(parameters, ";")
 	for i := 0; i < len(p); i++ {

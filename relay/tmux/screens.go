@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Sights returns what can be seen of panes of one server, in two calls of tmux for all of them, to tell whether anything has
-// changed since: what tmux knows of each, and its screen. Panes that are gone are left out.
+// Sights returns the visible state of panes of one server: tmux's data about each pane, and its screen. A
+// difference shows that something has changed. It calls tmux twice, whatever the number of panes, and omits
+// panes that are gone.
 func Sights(ctx context.Context, socket string, refs ...Ref) (map[Ref]string, error) {
 	seen := map[Ref]string{}
 	panes, err := List(ctx, socket)

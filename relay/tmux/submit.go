@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// submit presses Enter for a text that was pasted, and finds out what became of it.
+// submit presses Enter after a paste, and finds out whether the message was submitted.
 func (d *delivery) submit(ctx context.Context, before snapshot) (Outcome, error) {
 	for {
 		now, h, err := d.ready(ctx, before)
@@ -34,7 +34,7 @@ func (d *delivery) submit(ctx context.Context, before snapshot) (Outcome, error)
 	}
 }
 
-// ready waits until the program has read the text and shows it, and Enter would submit just that.
+// ready waits until the program has read and shows the text, and Enter would submit exactly that text.
 func (d *delivery) ready(ctx context.Context, before snapshot) (snapshot, hold, error) {
 	limit := d.timing.drain
 	if before.composer.Busy {
@@ -51,7 +51,7 @@ func (d *delivery) ready(ctx context.Context, before snapshot) (snapshot, hold, 
 		if err != nil {
 			return now, hold{}, err
 		}
-		// Also behind a mode of tmux.
+		// Even in a mode of tmux, such as copy mode.
 		if _, ok := pasteMark(now.composer.Draft); ok && now.composer.Draft != d.mark && d.holds(now.composer) == part {
 			if err := d.remember(ctx, now.composer.Draft); err != nil {
 				return now, hold{}, err
@@ -60,10 +60,10 @@ func (d *delivery) ready(ctx context.Context, before snapshot) (snapshot, hold, 
 		switch {
 		case h.reason == Dead, h.reason == NotAgent:
 			return now, hold{h.reason, h.detail + ", so Enter was not pressed"}, nil
-		case h.reason != "": // may pass; a program that ends leaves raw mode first
+		case h.reason != "": // it may pass; a program that ends leaves raw mode first
 		case now.pane.Command != before.pane.Command || now.tty.foreground != before.tty.foreground:
 			return now, hold{Changed, fmt.Sprintf("%s came to the front, it was %s, so Enter was not pressed", now.pane.Command, before.pane.Command)}, nil
-		case now.tty.waiting > 0: // somebody types
+		case now.tty.waiting > 0: // a person is typing
 			h = hold{Stuck, now.pane.Command + " has not read all keys"}
 		default:
 			if h = d.shown(now.composer); h.reason == "" {
@@ -79,7 +79,7 @@ func (d *delivery) ready(ctx context.Context, before snapshot) (snapshot, hold, 
 	}
 }
 
-// drained waits until the program has read all that was typed.
+// drained waits until the program has read all typed bytes.
 func (d *delivery) drained(ctx context.Context, s snapshot, limit time.Duration) (hold, error) {
 	zeros := 0
 	for deadline := time.Now().Add(limit); zeros < d.timing.zeros; {
@@ -106,7 +106,7 @@ func (d *delivery) drained(ctx context.Context, s snapshot, limit time.Duration)
 	return hold{}, pause(ctx, d.timing.drained)
 }
 
-// shown says why Enter would not submit our text, and ours alone.
+// shown returns the reason if Enter would not submit exactly our text.
 func (d *delivery) shown(c Composer) hold {
 	if d.profile == Generic {
 		return hold{}
@@ -124,9 +124,9 @@ func (d *delivery) shown(c Composer) hold {
 	return hold{}
 }
 
-const enters = 3 // at most
+const enters = 3 // limit
 
-// enter presses Enter in a call of its own, if the pane is as in the snapshot.
+// enter presses Enter in a separate call, if the pane is unchanged since the snapshot.
 func (d *delivery) enter(ctx context.Context, s snapshot) (bool, error) {
 	entered, err := d.call(ctx, s, nil, "1", "send-keys -t "+d.ref.ID+" Enter", "")
 	if entered || err != nil {
@@ -135,7 +135,7 @@ func (d *delivery) enter(ctx context.Context, s snapshot) (bool, error) {
 	return entered, err
 }
 
-// confirm finds out whether the program has taken the text, and presses Enter again if it has not.
+// confirm finds out whether the program has taken the text. If it has not, confirm presses Enter again.
 func (d *delivery) confirm(ctx context.Context) (Outcome, error) {
 	start := time.Now()
 	entered, cleared := start, time.Time{}
@@ -154,19 +154,19 @@ func (d *delivery) confirm(ctx context.Context) (Outcome, error) {
 			return d.ended(hold{NotProven, "the pane could not be read after Enter"}, err)
 		}
 		stays := d.stays(now.composer)
-		// A program that is merely slow brings the draft back before it reads a second Enter, which would submit it.
+		// A slow program restores the draft before it reads a second Enter, which would submit the draft.
 		once := d.out.Stashed || now.composer.Stashed
 		switch {
 		case !d.left(now.composer) || h.reason != "":
 			cleared = time.Time{}
 		case cleared.IsZero():
-			cleared = time.Now() // one look may fall into a redraw
+			cleared = time.Now() // one look may come during a redraw
 		case d.steps.Submitted == nil || time.Since(cleared) >= d.timing.proof:
 			d.out.State = Confirmed
 			return d.out, nil
 		}
 		if stays && !once && h.reason == "" && now.tty.waiting == 0 && d.out.Enters < enters && time.Since(entered) >= d.timing.again {
-			// The screen is of before the program read the last Enter, perhaps.
+			// The screen may be older than the program's read of the last Enter.
 			if h, err = d.drained(ctx, now, d.timing.drain); err == nil && h.reason == "" {
 				now, h, err = d.glance(ctx)
 			}
@@ -192,17 +192,17 @@ func (d *delivery) confirm(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// stays reports whether our text is still in the composer, and nothing else.
+// stays reports whether our text, and no other, is still in the composer.
 func (d *delivery) stays(c Composer) bool {
 	return c.Dialog == "" && c.Draft != "" && (c.Draft == d.mark || d.holds(c) == exactly)
 }
 
-// left reports whether nothing of our text is in the composer. A person may have typed behind it.
+// left reports whether our text has left the composer. A person may have typed since.
 func (d *delivery) left(c Composer) bool {
 	return c.Found && c.Dialog == "" && d.holds(c) == nothing && (d.mark == "" || !strings.Contains(c.Draft, d.mark))
 }
 
-// submitted asks the transcript. If that cannot be read, the outcome says so unless something else confirms it.
+// submitted asks the transcript. An error appears in the outcome unless the composer confirms the message.
 func (d *delivery) submitted(ctx context.Context) bool {
 	if d.steps.Submitted == nil {
 		return false

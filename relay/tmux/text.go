@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// MaxText is the limit of what is typed, in bytes.
+// MaxText is the size limit of a typed message, in bytes.
 const MaxText = 8 << 10
 
-// Check returns an error if the message must not be typed: a text that is empty, too long (see [MaxText]), no valid
-// UTF-8, or has control characters other than newline and tab; a nonce or a sender that could be taken for something else;
-// an unknown policy.
+// Check returns an error if the message must not be typed. Its text must not be empty, be too long (see
+// [MaxText]), be invalid UTF-8, or have control characters other than newline and tab. Its nonce and sender
+// must not be ambiguous. Its policy must be known.
 func (m Input) Check() error {
 	switch {
 	case len(m.Nonce) < 8 || len(m.Nonce) > 64 || strings.ContainsFunc(m.Nonce, special):
@@ -36,15 +36,15 @@ func (m Input) Check() error {
 	return nil
 }
 
-// control returns where a text has a control character, C0, DEL or C1, that is neither newline nor tab; or -1. ESC could end
-// a bracketed paste, and what follows would be keys.
+// control returns the index of a control character (C0, DEL or C1) other than newline and tab; or -1. ESC
+// could end a bracketed paste, and the rest would then be keys.
 func control(text string) int {
 	return strings.IndexFunc(text, func(r rune) bool {
 		return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f
 	})
 }
 
-// special reports whether a character is none of those that mean nothing to tmux, in formats and patterns.
+// special reports whether a character may have a meaning in tmux's formats and patterns.
 func special(r rune) bool {
 	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && r != '-'
 }
@@ -52,8 +52,8 @@ func special(r rune) bool {
 // digits reports whether a text is a number.
 func digits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
-// Line is what is typed before Enter: the text after words that say where it is from. With these, no text begins with a
-// character that an agent program acts on: / ! @ #.
+// Line returns the text as it is typed before Enter. Its prefix names the sender. It also prevents a text
+// from beginning with a character that agent programs act on: / ! @ #.
 func (m Input) Line() string { return m.prefix() + m.Text }
 
 func (m Input) prefix() string {

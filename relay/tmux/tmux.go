@@ -12,62 +12,63 @@ import (
 	"time"
 )
 
-// Ref is one pane of one tmux server. Pane ids begin again with each server, and a pane can be given a new program, so both
-// process ids belong to it.
+// Ref identifies one pane of one tmux server. It includes two process ids, because each server begins again
+// with pane ids, and a pane can get a new program.
 type Ref struct {
 	Socket string // path of the server's socket
 	Server int    // pid of the server
-	ID     string // %12
+	ID     string // such as %12
 	PID    int    // pid of the first process in the pane
 }
 
-// Pane is what tmux knows of a pane.
+// Pane is tmux's data about a pane.
 type Pane struct {
 	Ref
 	Session, Window string // names
 	WindowIndex     int
-	Index           int // of the pane, in its window
+	Index           int // the pane's index in its window
 	Title           string
 	Command         string // the program in front
 	Path            string // its working directory
-	TTY             string // /dev/pts/3
-	Dead            bool   // the program has ended, and tmux kept the pane
+	TTY             string // such as /dev/pts/3
+	Dead            bool   // the program has ended, and tmux has kept the pane
 	InputOff        bool
 	Synchronized    bool
 	Mode            string // copy-mode, clock-mode, …
 	Width, Height   int
 }
 
-// Target is where the pane is: `session:window.pane`, with the numbers of window and pane.
+// Target returns the address of the pane: `session:window.pane`, with the numbers of window and pane.
 func (p Pane) Target() string { return fmt.Sprintf("%s:%d.%d", p.Session, p.WindowIndex, p.Index) }
 
 var (
-	// ErrGone: the pane, its first process, or the server is not the one of the Ref any more.
+	// ErrGone means that the pane, its first process, or the server is no longer that of the Ref.
 	ErrGone = errors.New("the pane is gone")
-	// ErrNoServer: no tmux server answers at the socket.
+	// ErrNoServer means that no tmux server answers at the socket.
 	ErrNoServer = errors.New("no tmux server runs")
-	// ErrNoTmux: tmux is not installed.
+	// ErrNoTmux means that tmux is not installed.
 	ErrNoTmux = errors.New("tmux is not installed")
 )
 
-// NotFoundError: no pane has that target.
+// NotFoundError means that no pane has that target.
 type NotFoundError struct {
 	Target string
-	Panes  []Pane // what there is
+	Panes  []Pane // all panes of the server
 }
 
 func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("tmux: there is no pane %q", e.Target)
 }
 
-// List returns all panes of a server. If socket is empty, it is the server that a plain `tmux` would use.
+// List returns all panes of a server. If socket is empty, it asks the server that a plain `tmux` would use.
 func List(ctx context.Context, socket string) ([]Pane, error) {
 	panes, _, err := list(ctx, socket, nil)
 	return panes, err
 }
 
-// Resolve finds the pane of a target: `%12`, or `session:window.pane` with the name of the session, number or name of the
-// window, and number of the pane. Unlike tmux, it takes no prefixes and no patterns.
+// Resolve finds the pane of a target: `%12`, or `session:window.pane` with the name of the session, the
+// number or name of the window, and the number of the pane. Unlike tmux, it accepts neither prefixes nor
+// patterns.
 func Resolve(ctx context.Context, socket, target string) (Pane, error) {
 	panes, err := List(ctx, socket)
 	if err != nil {
@@ -90,7 +91,8 @@ func Resolve(ctx context.Context, socket, target string) (Pane, error) {
 	return found, nil
 }
 
-// is compares a target with the pane. Neither ":" nor "." is ever in the name of a session, both may be in that of a window.
+// is reports whether a target names the pane. The name of a session never contains ":" or "."; the name of a
+// window may.
 func (p Pane) is(target string) bool {
 	if strings.HasPrefix(target, "%") {
 		return target == p.ID
@@ -105,13 +107,13 @@ func (p Pane) is(target string) bool {
 		(window == p.Window || window == strconv.Itoa(p.WindowIndex))
 }
 
-// Look returns the pane as it is now, or [ErrGone].
+// Look returns the current state of the pane, or [ErrGone].
 func (r Ref) Look(ctx context.Context) (Pane, error) {
 	p, _, err := r.look(ctx)
 	return p, err
 }
 
-// read returns the pane and its composer, of one moment.
+// read returns the pane and its composer at the same moment.
 func (r Ref) read(ctx context.Context, p Profile) (Pane, Composer, error) {
 	pane, screen, err := r.look(ctx, "capture-pane", "-p", "-e", "-t", r.ID)
 	if err != nil {
@@ -122,13 +124,13 @@ func (r Ref) read(ctx context.Context, p Profile) (Pane, Composer, error) {
 	return pane, c, nil
 }
 
-// rest is how long two readings of a composer are apart, and readings how many are made until two are equal.
+// rest is the time between two readings of a composer, and readings the limit of readings.
 const (
 	rest     = 200 * time.Millisecond
 	readings = 6
 )
 
-// Composer reads the screen until two readings, 200 ms apart, are equal. A composer that does not come to rest is
+// Composer reads the screen until two readings, 200 ms apart, are equal. If they never are, the state is
 // [StateUnknown].
 func (r Ref) Composer(ctx context.Context, p Profile) (Composer, error) {
 	var last Composer
@@ -161,9 +163,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// look returns the pane, and what another command in the same call printed: both are of one moment.
+// look returns the pane, and the output of another command from the same moment.
 func (r Ref) look(ctx context.Context, command ...string) (Pane, string, error) {
-	if number, ok := strings.CutPrefix(r.ID, "%"); !ok || !digits(number) { // which goes into a format, where tmux runs commands
+	if number, ok := strings.CutPrefix(r.ID, "%"); !ok || !digits(number) { // the id becomes part of a format, in which tmux can run commands
 		return Pane{}, "", fmt.Errorf("tmux: %q is no pane id", r.ID)
 	}
 	panes, printed, err := list(ctx, r.Socket, command, "-f", "#{==:#{pane_id},"+r.ID+"}")
@@ -180,15 +182,15 @@ func (r Ref) look(ctx context.Context, command ...string) (Pane, string, error) 
 	return panes[0], printed, nil
 }
 
-// fields are the formats of tmux that parse reads, in its order.
+// fields are the formats of tmux in the order in which parse reads them.
 var fields = []string{
 	"pid", "pane_id", "pane_pid", "socket_path", "session_name", "window_name", "window_index", "pane_index", "pane_title",
 	"pane_current_command", "pane_current_path", "pane_tty", "pane_dead", "pane_input_off", "pane_synchronized", "pane_mode",
 	"pane_width", "pane_height",
 }
 
-// list runs list-panes and another command. Names of windows, programs and directories may hold any character, so what
-// separates fields is random: nobody can name a directory so that it reads as a pane.
+// list runs list-panes and another command. Names of windows, programs and directories may contain any
+// character. So the separator of fields is random: no directory can have a name that reads as a pane.
 func list(ctx context.Context, socket string, command []string, args ...string) ([]Pane, string, error) {
 	separator := "\x1f" + rand.Text() + "\x1f"
 	end := separator + "end"
@@ -229,10 +231,10 @@ func parse(f []string) (Pane, error) {
 	return p, nil
 }
 
-// callLimit is how long one call of tmux may take, most of which are answered in 5 ms. A server that was stopped never answers.
-var callLimit = 10 * time.Second // see Relax
+// callLimit limits one call of tmux. Most calls take 5 ms; a stopped server never answers.
+var callLimit = 10 * time.Second // Relax changes it
 
-// callError is a tmux that exited with an error.
+// callError means that tmux exited with an error.
 type callError struct {
 	command, stderr string
 	err             error
@@ -244,13 +246,13 @@ func (e *callError) Error() string {
 
 func (e *callError) Unwrap() error { return e.err }
 
-// isMissing reports whether tmux did not find a target. A server without sessions has no current one.
+// isMissing reports whether tmux did not find a target. A server without sessions has no current target.
 func isMissing(err error) bool {
 	var call *callError
 	return err == nil || errors.As(err, &call) && (strings.Contains(call.stderr, "can't find") || strings.Contains(call.stderr, "no current target"))
 }
 
-// run is one call of tmux. -u, or names that are not ASCII come out with underscores.
+// run calls tmux once. Without -u, tmux would print underscores for characters that are not ASCII.
 func run(ctx context.Context, socket string, stdin io.Reader, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, callLimit, fmt.Errorf("no answer for %v", callLimit))
 	defer cancel()

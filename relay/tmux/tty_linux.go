@@ -11,14 +11,14 @@ import (
 	"teambridge/teams/proc"
 )
 
-// tty is what the kernel says about a pane's terminal.
+// tty is the kernel's data about a pane's terminal.
 type tty struct {
-	canonical  bool // the program in front reads lines: a longer one than 4095 characters would be cut
+	canonical  bool // the program in front reads lines, and the kernel cuts one after 4095 characters
 	waiting    int  // bytes that the program has not read yet
-	foreground int  // process group in front
+	foreground int  // the process group in front
 }
 
-// look opens the terminal for a moment only: while anybody has it open, tmux does not learn that its program has ended.
+// tty opens the terminal only briefly: while it is open, tmux does not notice that the program has ended.
 func (p Pane) tty() (tty, error) {
 	fd, err := unix.Open(p.TTY, unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -33,7 +33,8 @@ func (p Pane) tty() (tty, error) {
 	if t.waiting, err = unix.IoctlGetInt(fd, unix.TIOCINQ); err != nil {
 		return tty{}, fmt.Errorf("tmux: input queue of %s: %w", p.TTY, err)
 	}
-	// TIOCGPGRP is for the terminal's own session alone, so the first process of the pane is asked.
+	// The kernel answers TIOCGPGRP only for the caller's own terminal, so read the first process of the pane
+	// instead.
 	first, err := proc.Read(p.PID)
 	if err != nil {
 		return tty{}, fmt.Errorf("tmux: first process of pane %s: %w", p.ID, err)
@@ -42,13 +43,13 @@ func (p Pane) tty() (tty, error) {
 	return t, nil
 }
 
-// script reports whether a shell in front runs another program: a script does in its own process group, a shell that
-// waits for commands does not.
+// script reports whether a shell in front runs another program. A script runs it in the shell's own process
+// group; a shell that waits for commands does not.
 func (t tty) script() bool {
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
 	return slices.ContainsFunc(dirs, func(dir string) bool {
 		pid, _ := strconv.Atoi(filepath.Base(dir)) // the pattern has only numbers
-		s, err := proc.Read(pid)                   // it can have ended since
+		s, err := proc.Read(pid)                   // it may have ended since
 		return err == nil && s.Group == t.foreground && !isShell(s.Name)
 	})
 }
