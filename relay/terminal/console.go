@@ -1,17 +1,19 @@
-// Package terminal takes over the terminal that teambridge was started in, and runs one program at a time in
-// it, through a pseudo-terminal.
+// Package terminal takes over the terminal of this process, and runs one program at a time in it, through a
+// pseudo-terminal.
 //
 // The program runs as if it had been started in the terminal directly: its output passes through byte for
-// byte, it follows the window size, and it gets all typed keys except one hot key and Ctrl-Z. It never stops,
-// because no shell could bring it back: outside a paste Ctrl-Z does nothing, and a program that is stopped is
-// continued at once. Without a shell Claude Code does not even stop, and waits for ever to be continued.
+// byte, it follows the window size, and it gets all typed keys except one hot key and Ctrl-Z. It never stays
+// stopped, because no shell could continue it: outside a paste Ctrl-Z does nothing, and a stopped program is
+// continued at once. On Ctrl-Z without a shell, Claude Code would not even stop, and would wait for ever to
+// be continued.
 //
-// When a program ends, its changes to the terminal are reset: the alternate screen, modes of mouse, paste,
-// focus and keyboard, cursor, scroll region, colors, title. Its output above the cursor stays.
+// When a program ends, the console undoes its changes to the terminal: the alternate screen, modes of mouse,
+// paste, focus and keyboard, cursor, scroll region, colors, title. The program's output above the cursor
+// stays.
 //
-// [Console.Close] restores the terminal. After SIGKILL, or a panic in a goroutine that does
-// not close the console, a guard does: a small process that needs sh and stty. If it is
-// killed, too, the terminal stays as it is.
+// [Console.Close] restores the terminal. After SIGKILL, or a panic in a goroutine that does not close the
+// console, a guard restores it: a small process that needs sh and stty. If the guard is killed, too, the
+// terminal is not restored.
 package terminal
 
 import (
@@ -30,7 +32,7 @@ import (
 	"golang.org/x/term"
 )
 
-// ErrNoTerminal means that input or output is no terminal.
+// ErrNoTerminal means that the input or the output is not a terminal.
 var ErrNoTerminal = errors.New("not a terminal")
 
 // ErrRunning means that a program is using the terminal.
@@ -38,13 +40,13 @@ var ErrRunning = errors.New("a program has the terminal")
 
 const (
 	// A lone ESC counts as a key after this time. The bytes of a sequence arrive together, or as fast as the
-	// network is.
+	// network allows.
 	escapeDelay = 20 * time.Millisecond
 	keysLimit   = 64
 	hangUp      = 2 * time.Second // from SIGHUP to SIGKILL
 	closeLimit  = 4 * time.Second
 
-	// While no program runs, the terminal marks pastes, so that they are not taken for keys.
+	// While no program runs, the terminal marks pastes, so that they are not read as keys.
 	pastesOn  = "\x1b[?2004h"
 	pastesOff = "\x1b[?2004l"
 )
@@ -54,29 +56,29 @@ type Console struct {
 	in, out *os.File
 	fd      int // of in
 	before  *term.State
-	guard   *guard   // nil if there is none
+	guard   *guard   // nil if stty is missing
 	wake    *os.File // ends read
 	keys    chan Key
 	signals sync.WaitGroup
-	reading chan struct{} // closed when read has ended
+	reading chan struct{} // closed once read has ended
 
 	starting sync.Mutex
 	program  atomic.Pointer[Program]
 	notice   atomic.Pointer[string]
 
-	drawing sync.Mutex // held while the terminal takes output
+	drawing sync.Mutex // held while output is written
 	screen  screen
-	failed  error // of the terminal, once: it is gone
+	failed  error // the first error of the terminal, which is then gone
 
-	limit    time.Duration // of Close
+	limit    time.Duration // the limit of Close
 	closing  atomic.Bool
 	close    sync.Once
 	closeErr error
 	closed   chan struct{}
 }
 
-// Open puts the terminal of a process into raw mode. It fails with [ErrNoTerminal] if in
-// or out is none, and with [errors.ErrUnsupported] on Windows.
+// Open puts a process's terminal into raw mode. The error is [ErrNoTerminal] if in or out is not a terminal,
+// and [errors.ErrUnsupported] on Windows.
 func Open(in, out *os.File, hot HotKey) (*Console, error) {
 	if !supported {
 		return nil, fmt.Errorf("a program in our terminal: %w", errors.ErrUnsupported)
@@ -109,12 +111,12 @@ func Open(in, out *os.File, hot HotKey) (*Console, error) {
 		signal.Notify(got, s)
 		c.signals.Go(func() { c.handle(got, do) })
 	}
-	_ = c.write(pastesOn) // the next output fails as well
+	_ = c.write(pastesOn) // ignore the error: the next output reports it
 	go c.read(wake, hot)
 	return c, nil
 }
 
-// handle calls do after each signal, until the console is closed.
+// handle calls do after each signal until the console is closed.
 func (c *Console) handle(got chan os.Signal, do func()) {
 	defer signal.Stop(got)
 	for {
@@ -127,7 +129,7 @@ func (c *Console) handle(got chan os.Signal, do func()) {
 	}
 }
 
-// prepare gives a pseudo-terminal the original size and modes of the terminal.
+// prepare gives a pseudo-terminal the size and the original modes of the terminal.
 func (c *Console) prepare(master, slave *os.File) error {
 	if err := copySize(master, c.fd); err != nil {
 		return err
@@ -140,11 +142,11 @@ func (c *Console) prepare(master, slave *os.File) error {
 
 func (c *Console) resize() {
 	if p := c.program.Load(); p != nil {
-		_ = copySize(p.master, c.fd) // the program may just have ended, or the terminal be gone
+		_ = copySize(p.master, c.fd) // ignore the error: the program may have ended, or the terminal may be gone
 	}
 }
 
-// foreground takes the terminal back after teambridge was stopped and continued: a shell had it meanwhile.
+// foreground takes the terminal back after teambridge was stopped and continued: a shell used it meanwhile.
 func (c *Console) foreground() {
 	if c.closing.Load() || !inFront(c.fd) {
 		return
@@ -152,7 +154,7 @@ func (c *Console) foreground() {
 	_, _ = term.MakeRaw(c.fd)
 	if p := c.program.Load(); p != nil {
 		c.resize()
-		_ = p.Signal(sigResize) // it draws its screen
+		_ = p.Signal(sigResize) // makes the program redraw its screen
 	} else {
 		_ = c.write(pastesOn)
 	}
@@ -164,13 +166,13 @@ func (c *Console) child() {
 	}
 }
 
-// read reads the person's keys, until the terminal is gone or the console closed.
+// read reads the person's keys until the terminal is gone or the console is closed.
 func (c *Console) read(wake *os.File, hot HotKey) {
 	defer close(c.reading)
 	defer close(c.keys)
 	defer wake.Close()
 	var now *Program
-	var part []byte // of a character
+	var part []byte // the first bytes of a character
 	emit := func(kind tokenKind, b []byte) {
 		switch {
 		case kind == hotKey:
@@ -207,7 +209,7 @@ func (c *Console) read(wake *os.File, hot HotKey) {
 		if err != nil {
 			return
 		}
-		// A paste meant for an earlier program must not continue in this one.
+		// The rest of a paste for an earlier program must not reach this one.
 		if p := c.program.Load(); p != now {
 			s.reset()
 			now, part = p, nil
@@ -231,13 +233,13 @@ func (c *Console) key(k Key) {
 	}
 }
 
-// Keys returns the keys that the person types: only the hot key while a program runs, else every key but no
-// pastes. If 64 keys wait unread, more are dropped. The channel is closed when the console is closed or the
-// terminal is gone.
+// Keys returns the person's keys. While a program runs, these are only the hot key; otherwise every key, but
+// no pastes. If 64 keys wait unread, more are dropped. The channel is closed when the console is closed or
+// the terminal is gone.
 func (c *Console) Keys() <-chan Key { return c.keys }
 
-// SetNotice sets a text to show in front of the program's title, or as the title while no program runs; empty
-// for none. Control characters, and everything over 1 KiB, are left out.
+// SetNotice sets a text to show before the program's title, or as the title while no program runs. An empty
+// text removes it. Control characters, and all text over 1 KiB, are omitted.
 func (c *Console) SetNotice(text string) {
 	text = plainTitle(text)
 	c.notice.Store(&text)
@@ -249,7 +251,7 @@ func (c *Console) SetNotice(text string) {
 	c.show(nil, nil)
 }
 
-// Print writes lines for the person, with \n as \r\n. It fails with [ErrRunning] while a program runs. The
+// Print writes lines for the person, with \n as \r\n. The error is [ErrRunning] while a program runs. The
 // caller must escape text from outside.
 func (c *Console) Print(lines string) error {
 	if c.program.Load() != nil {
@@ -264,7 +266,7 @@ func (c *Console) write(s string) error {
 	return c.send([]byte(s))
 }
 
-// send is called with drawing locked.
+// send writes to the terminal. The caller holds c.drawing.
 func (c *Console) send(b []byte) error {
 	if c.failed == nil && len(b) > 0 {
 		_, c.failed = c.out.Write(b)
@@ -284,7 +286,7 @@ func (c *Console) show(b []byte, p *Program) {
 		}
 		p.pastes.Store(c.screen.private[2004])
 	}
-	_ = c.send(out) // without a terminal the program runs until it is hung up
+	_ = c.send(out) // ignore the error: without a terminal, the program runs until it gets SIGHUP
 }
 
 // reset undoes the program's changes to the terminal.
@@ -295,15 +297,15 @@ func (c *Console) reset() {
 	_ = c.send(append(c.screen.reset(), pastesOn...))
 }
 
-// Close ends a running program as closing its window would, undoes its changes to the terminal, and restores
-// the terminal's modes. It takes 4 s at most, even if the terminal accepts no output. Later calls wait for
-// the first and return the same.
+// Close ends a running program as a closed window would, undoes its changes to the terminal, and restores the
+// terminal's modes. It takes at most 4 s, even if the terminal accepts no output. Later calls wait for the
+// first, and return its error.
 func (c *Console) Close() error {
 	c.close.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), c.limit)
 		defer cancel()
 		c.closing.Store(true)
-		c.starting.Lock() // a start under way
+		c.starting.Lock() // wait for a start in progress
 		p := c.program.Load()
 		c.starting.Unlock()
 		if p != nil {
@@ -317,7 +319,7 @@ func (c *Console) Close() error {
 			<-c.reading
 			c.signals.Wait()
 			c.SetNotice("")
-			_ = c.write(pastesOff) // no error counts: the terminal may be gone, as it is after SIGHUP
+			_ = c.write(pastesOff) // ignore the error: the terminal may be gone, for example after SIGHUP
 		}()
 		var err error
 		select {
@@ -336,7 +338,7 @@ func (c *Console) Close() error {
 	return c.closeErr
 }
 
-// hangUp ends the program as closing its window does, and kills it if it does not exit.
+// hangUp ends the program as a closed window would, and kills it if it does not exit.
 func (p *Program) hangUp(ctx context.Context) error {
 	err := errors.Join(p.Signal(sigHangUp), p.Signal(sigContinue))
 	select {

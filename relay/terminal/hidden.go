@@ -11,7 +11,7 @@ import (
 )
 
 // Hidden is a program in an invisible pseudo-terminal of 200 columns by 50 lines. Its output is read, and the
-// end of it kept. Its methods are safe for concurrent use.
+// end of the output is kept. Its methods are safe for concurrent use.
 type Hidden struct {
 	process.Predecessor
 	master  *os.File
@@ -19,14 +19,14 @@ type Hidden struct {
 	done    chan struct{}
 }
 
-// StartHidden starts a program as the leader of a session and of a process group. It sets stdin, stdout, stderr and
-// SysProcAttr of cmd. On Windows it fails with [errors.ErrUnsupported].
+// StartHidden starts a program as the leader of a session and of a process group. It sets stdin, stdout,
+// stderr and SysProcAttr of cmd. The error is [errors.ErrUnsupported] on Windows.
 func StartHidden(cmd *exec.Cmd) (*Hidden, error) {
 	master, slave, err := openPTY()
 	if err != nil {
 		return nil, err
 	}
-	defer slave.Close() // the program has its own
+	defer slave.Close() // the program has its own copy
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	leadSession(cmd)
 	if err = setSize(master, 50, 200); err == nil {
@@ -42,7 +42,7 @@ func StartHidden(cmd *exec.Cmd) (*Hidden, error) {
 	}
 	go h.read()
 	go func() {
-		_ = reap(cmd, func() { _ = process.KillGroup(cmd.Process.Pid) }) // what it started ends with it
+		_ = reap(cmd, func() { _ = process.KillGroup(cmd.Process.Pid) }) // its children end with it
 		_ = master.SetReadDeadline(time.Now().Add(lastOutput))
 		close(h.done)
 	}()
@@ -61,14 +61,14 @@ func (h *Hidden) read() {
 	}
 }
 
-// Done is closed when the program has ended.
+// Done is closed once the program has ended.
 func (h *Hidden) Done() <-chan struct{} { return h.done }
 
-// Printed is the end of what the program has printed, with its control sequences.
+// Printed returns the end of the program's output, with control sequences.
 func (h *Hidden) Printed() string { return h.printed.String() }
 
-// Close asks the program to exit, and kills it after grace, or at once if ctx is done. It reports whether the
-// program exited by itself.
+// Close asks the program to exit, and kills it after grace, or when ctx ends. It reports whether the program
+// exited without being killed.
 func (h *Hidden) Close(ctx context.Context, grace time.Duration) (byItself bool) {
 	select {
 	case <-h.done:

@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// HotKey is a key that never reaches the program, as the control character that it types.
+// HotKey is a key that never reaches the program. Its value is the control character that the key types.
 type HotKey byte
 
 // DefaultHotKey is Ctrl-], which Claude Code does not use.
 const DefaultHotKey HotKey = 0x1d
 
-// ParseHotKey reads a key such as ^] or Ctrl-]. Keys that other keys type too (Enter,
-// Tab, Escape, Backspace), and Ctrl-C, are refused.
+// ParseHotKey parses a key such as ^] or Ctrl-]. It refuses keys whose character another key types, too
+// (Enter, Tab, Escape, Backspace), and Ctrl-C.
 func ParseHotKey(s string) (HotKey, error) {
 	name, ok := strings.CutPrefix(s, "^")
 	if !ok && len(s) > 5 && strings.EqualFold(s[:5], "ctrl-") {
@@ -34,17 +34,17 @@ func ParseHotKey(s string) (HotKey, error) {
 	return HotKey(c - 0x40), nil
 }
 
-// String is the key as a person reads it: Ctrl-].
+// String returns the key in the form for people, such as Ctrl-].
 func (k HotKey) String() string { return "Ctrl-" + string(rune(k)+0x40) }
 
 // Key is a key that the person pressed.
 type Key struct {
 	Hot  bool   // the hot key; Text is empty
-	Text string // a character, a control character ("\x03" is Ctrl-C), or the sequence of a key without one ("\x1b[A")
+	Text string // a character, a control character ("\x03" is Ctrl-C), or the sequence of a key without a character ("\x1b[A")
 }
 
-// Text returns the text that typing these bytes produces: characters and pastes, with Enter as a newline and
-// Backspace applied. Other keys, and reports of the terminal, are left out.
+// Text returns the text that the typed bytes produce: characters and pastes, with Enter as a newline and
+// Backspace applied. It omits other keys, and reports of the terminal.
 func Text(typed []byte) string {
 	var text []byte
 	s := scanner{hot: noHotKey}
@@ -73,18 +73,18 @@ func Text(typed []byte) string {
 	return strings.ToValidUTF8(string(text), "")
 }
 
-// tokenKind is the kind of a token, a part of the input from a terminal. All tokens except the hot key,
-// joined, are the input, byte for byte.
+// tokenKind is the kind of a token. A token is a part of the input from a terminal; all tokens except the hot
+// key, joined, are the input, byte for byte.
 type tokenKind int
 
 const (
-	characters  tokenKind = iota // one or more, control characters too
+	characters  tokenKind = iota // one or more characters or control characters
 	sequence                     // a key without a character, or with Alt
 	pasted                       // a part of a bracketed paste
-	marker                       // of its beginning or end
-	report                       // of the terminal, its mouse, or a released key: nothing typed
+	marker                       // the beginning or end of a paste
+	report                       // a report of the terminal or its mouse, or a released key: nothing was typed
 	hotKey                       // the hot key; no bytes
-	hotKeyAgain                  // its repetition or release; no bytes
+	hotKeyAgain                  // the repetition or release of the hot key; no bytes
 	suspend                      // Ctrl-Z
 )
 
@@ -93,7 +93,7 @@ const (
 	ctrlZ         = HotKey(0x1a)
 	pasteStart    = "\x1b[200~"
 	pasteEnd      = "\x1b[201~"
-	sequenceLimit = 64 // longer ones are passed on unread
+	sequenceLimit = 64 // longer sequences are passed on unparsed
 )
 
 type scanState int
@@ -105,27 +105,27 @@ const (
 	inSS3                 // after ESC O
 	inMouse               // the three bytes after ESC [ M
 	inString              // a reply of the terminal, after ESC ] and the like
-	inStringEnd           // after ESC in it
+	inStringEnd           // after ESC in a reply
 	inPaste
 )
 
-// scanner finds the hot key and Ctrl-Z in the terminal's input. How the bytes are split over calls of scan
-// does not matter; a call of release in between means that nothing arrived for a while.
+// scanner finds the hot key and Ctrl-Z in the terminal's input. It does not matter how the bytes are split
+// over calls of scan. A call of release in between means that no input arrived for a while.
 type scanner struct {
 	hot     HotKey
 	state   scanState
-	seq     []byte // the sequence so far, sequenceLimit bytes at most
-	sent    int    // how much of seq has been emitted
-	long    bool   // it is longer
-	left    int    // bytes of a mouse report to come
-	matched int    // bytes of the end of a paste so far
+	seq     []byte // the sequence so far, at most sequenceLimit bytes
+	sent    int    // how many bytes of seq have been emitted
+	long    bool   // the sequence is longer than seq
+	left    int    // missing bytes of a mouse report
+	matched int    // matched bytes of the end of a paste
 }
 
-// pending reports whether more bytes could change the meaning of the last ones. If none arrive soon, release
-// must be called: a lone ESC is a key.
+// pending reports whether more bytes could change the meaning of the last ones. If no bytes arrive soon, the
+// caller must call release: a lone ESC is a key.
 func (s *scanner) pending() bool { return s.sent < len(s.seq) || s.state == inString }
 
-// release emits the bytes that are held back. A paste continues.
+// release emits the bytes that are held back. An open paste continues.
 func (s *scanner) release(emit func(tokenKind, []byte)) {
 	if s.sent < len(s.seq) {
 		emit(sequence, s.seq[s.sent:])
@@ -166,7 +166,7 @@ func (s *scanner) scan(b []byte, emit func(tokenKind, []byte)) {
 	}
 }
 
-// plain emits bytes up to the next special one, and handles that one.
+// plain emits the bytes before the next special byte, and handles that byte.
 func (s *scanner) plain(b []byte, kind tokenKind, emit func(tokenKind, []byte)) []byte {
 	for i, c := range b {
 		switch {
@@ -196,7 +196,7 @@ func (s *scanner) plain(b []byte, kind tokenKind, emit func(tokenKind, []byte)) 
 			s.state = ground
 			emit(report, b[i:i+1])
 		default:
-			s.state = ground // no reply has such a byte
+			s.state = ground // no reply contains such a byte
 			return b[i:]
 		}
 		return b[i+1:]
@@ -229,7 +229,7 @@ func (s *scanner) paste(b []byte, emit func(tokenKind, []byte)) []byte {
 	return nil
 }
 
-// step takes the next byte of a sequence, or ends the sequence without it.
+// step processes the next byte of a sequence. It returns false if the sequence ended before that byte.
 func (s *scanner) step(c byte, emit func(tokenKind, []byte)) bool {
 	released := s.sent > 0
 	switch s.state {
@@ -323,9 +323,9 @@ func (s *scanner) end(kind tokenKind, emit func(tokenKind, []byte)) {
 	s.state, s.seq, s.sent = ground, s.seq[:0], 0
 }
 
-// is reports whether the sequence is a key with Ctrl in the protocol of kitty,
-// CSI code:shifted:base;modifiers:event u, or in that of xterm, CSI 27;modifiers;code ~.
-// With again it is a repetition, or the end of a press.
+// is reports whether the sequence is key with Ctrl, in kitty's protocol, CSI
+// code:shifted:base;modifiers:event u, or in xterm's, CSI 27;modifiers;code ~. again means that the key is
+// repeated or released.
 func (s *scanner) is(key HotKey) (yes, again bool) {
 	if key == noHotKey || len(s.seq) < 4 {
 		return false, false
@@ -340,21 +340,21 @@ func (s *scanner) is(key HotKey) (yes, again bool) {
 	}
 	code := strconv.Itoa(int(key) + 0x40)
 	if key <= 26 {
-		code = strconv.Itoa(int(key) + 0x60) // a letter, as without Shift
+		code = strconv.Itoa(int(key) + 0x60) // the code of a letter without Shift
 	}
 	codes := strings.Split(fields[0], ":")
 	mods, event, _ := strings.Cut(fields[1], ":")
 	bits, err := strconv.Atoi(mods)
 	const control, locks = 4, 64 | 128
-	// The third code is the key's in a Latin layout.
+	// The third code is the one of the key in a Latin layout.
 	if err != nil || (bits-1)&^locks != control || codes[0] != code && (len(codes) < 3 || codes[2] != code) {
 		return false, false
 	}
 	return true, event != "" && event != "1"
 }
 
-// isReport tells what a terminal sends by itself from keys. A report of the cursor looks
-// like F3 with a modifier, and is more frequent.
+// isReport distinguishes reports of the terminal from keys. A report of the cursor's position looks like F3
+// with a modifier, but is more frequent.
 func isReport(seq []byte) bool {
 	params, final := seq[2:len(seq)-1], seq[len(seq)-1]
 	if len(params) == 0 {
@@ -365,5 +365,5 @@ func isReport(seq []byte) bool {
 	}
 	_, event, _ := bytes.Cut(params, []byte(";"))
 	event, _, _ = bytes.Cut(event, []byte(";"))
-	return bytes.HasSuffix(event, []byte(":3")) // let go
+	return bytes.HasSuffix(event, []byte(":3")) // a released key
 }

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	typedLimit = 1 << 20         // of bytes that the program has not read yet; any more stay in the terminal
-	chunk      = 4 << 10         // what one write to the pseudo-terminal gets
-	writeLimit = 2 * time.Second // for keys of ours
+	typedLimit = 1 << 20         // limit of bytes that the program has not read yet; further bytes stay in the terminal
+	chunk      = 4 << 10         // the most bytes in one write to the pseudo-terminal
+	writeLimit = 2 * time.Second // limit of Write
 )
 
 // keyboard holds typed keys that the program has not received yet.
@@ -24,11 +24,11 @@ type keyboard struct {
 	typed   []byte
 	last    time.Time // when the person last typed
 	blocked bool
-	writing bool // what is typed
-	ours    int  // calls of Write under way
+	writing bool // typed keys are being written
+	ours    int  // calls of Write in progress
 	closed  bool // the program has ended
 
-	one sync.Mutex // of those calls
+	one sync.Mutex // held by one of those calls
 }
 
 func newKeyboard(master *os.File) *keyboard {
@@ -37,7 +37,7 @@ func newKeyboard(master *os.File) *keyboard {
 	return k
 }
 
-// add adds bytes from the terminal. It waits while too many are held.
+// add adds bytes from the terminal. It blocks while the keyboard holds too many.
 func (k *keyboard) add(b []byte, byPerson bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -51,7 +51,7 @@ func (k *keyboard) add(b []byte, byPerson bool) {
 	k.changed.Broadcast()
 }
 
-// run passes typed keys to the program, until close.
+// run passes typed keys to the program until close.
 func (k *keyboard) run() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -64,9 +64,9 @@ func (k *keyboard) run() {
 		}
 		b := slices.Clone(k.typed[:min(len(k.typed), chunk)])
 		k.writing = true
-		_ = k.master.SetWriteDeadline(time.Time{}) // that of pause
+		_ = k.master.SetWriteDeadline(time.Time{}) // removes the deadline that pause has set
 		k.mu.Unlock()
-		n, err := k.master.Write(b) // waits while the program does not read
+		n, err := k.master.Write(b) // blocks while the program does not read
 		k.mu.Lock()
 		k.writing, k.typed = false, k.typed[n:]
 		k.changed.Broadcast()
@@ -84,8 +84,8 @@ func (k *keyboard) pause() {
 	}
 }
 
-// Block holds back all keys that the program has not read, and all further ones. When it returns, the program
-// gets nothing more.
+// Block holds back all keys that the program has not read, and all later ones. Once it has returned, the
+// program gets no more keys.
 func (k *keyboard) Block() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -93,7 +93,7 @@ func (k *keyboard) Block() {
 	k.pause()
 }
 
-// Unblock passes the held keys, and all further ones, to the program.
+// Unblock passes the held keys, and all later ones, to the program.
 func (k *keyboard) Unblock() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -101,7 +101,7 @@ func (k *keyboard) Unblock() {
 	k.changed.Broadcast()
 }
 
-// Take removes and returns the held bytes. See [Text].
+// Take removes and returns the held bytes. [Text] converts them to text.
 func (k *keyboard) Take() []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -112,9 +112,9 @@ func (k *keyboard) Take() []byte {
 	return b
 }
 
-// Write sends keys to the program, such as Ctrl-G, ahead of typed keys and even while the keyboard is
-// blocked. It returns when they are in its terminal, or with [os.ErrDeadlineExceeded] if the program has not
-// read for 2 s.
+// Write sends keys to the program, such as Ctrl-G, ahead of typed keys, and even while the keyboard is
+// blocked. It returns once they are in the program's terminal. The error is [os.ErrDeadlineExceeded] if the
+// program has not read for 2 s.
 func (k *keyboard) Write(keys []byte) error {
 	k.mu.Lock()
 	k.ours++
@@ -138,8 +138,8 @@ func (k *keyboard) Write(keys []byte) error {
 	return nil
 }
 
-// Quiet is the time since the person last typed, or since the start. Reports of the
-// terminal, its mouse and its focus are not typing.
+// Quiet returns the time since the person last typed, or since the start. Reports of the terminal, its mouse
+// and its focus do not count.
 func (k *keyboard) Quiet() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()

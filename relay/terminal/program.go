@@ -15,13 +15,13 @@ import (
 
 const (
 	// The program's last output arrives after its exit. If other processes keep the pseudo-terminal open,
-	// there is no end of file, and they may continue to print.
+	// there is no end of file, and they may print more.
 	lastOutput      = 100 * time.Millisecond
 	lastOutputLimit = 256 << 10 // more than a pseudo-terminal holds
 	stalled         = 5 * time.Second
 )
 
-// Program is a program that runs, or ran, in the console. Its methods are safe for concurrent use.
+// Program is a program that runs or ran in the console. Its methods are safe for concurrent use.
 type Program struct {
 	*keyboard
 	console *Console
@@ -35,12 +35,12 @@ type Program struct {
 	ended atomic.Bool // set with life held, before the process is reaped
 	life  sync.Mutex
 	err   error
-	shown chan struct{} // closed when the last output is on the screen
+	shown chan struct{} // closed once the last output is on the screen
 	done  chan struct{}
 }
 
 // Start runs a program in a pseudo-terminal that follows the window size. It sets stdin, stdout, stderr and
-// SysProcAttr of cmd. It fails with [ErrRunning] while another program runs.
+// SysProcAttr of cmd. The error is [ErrRunning] while another program runs.
 func (c *Console) Start(cmd *exec.Cmd) (*Program, error) {
 	c.starting.Lock()
 	defer c.starting.Unlock()
@@ -54,7 +54,7 @@ func (c *Console) Start(cmd *exec.Cmd) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer slave.Close() // the program has its own
+	defer slave.Close() // the program has its own copy
 	fail := func(err error) (*Program, error) {
 		_ = master.Close()
 		return nil, err
@@ -74,7 +74,7 @@ func (c *Console) Start(cmd *exec.Cmd) (*Program, error) {
 	}
 	p.title.Store(new(string))
 	c.program.Store(p)
-	c.resize() // it may have changed since
+	c.resize() // the size may have changed since
 	go p.keyboard.run()
 	go p.show()
 	go p.wait()
@@ -91,16 +91,17 @@ func (p *Program) wait() {
 	_ = p.master.SetReadDeadline(time.Unix(1, 0))
 	select {
 	case <-p.shown:
-	case <-time.After(stalled): // our terminal takes nothing
+	case <-time.After(stalled): // our terminal accepts no output
 	}
 	p.keyboard.close()
 	_ = p.master.Close()
 	p.console.program.Store(nil)
 	close(p.done)
-	p.console.show(nil, nil) // a notice that came too late for the program
+	p.console.show(nil, nil) // show a notice that was set too late for the program
 }
 
-// show copies the program's output to the screen, and finally undoes its changes to the terminal.
+// show copies the program's output to the screen, and at the end undoes the program's changes to the
+// terminal.
 func (p *Program) show() {
 	defer close(p.shown)
 	c := p.console
@@ -113,13 +114,13 @@ func (p *Program) show() {
 			c.show(buf[:n], p)
 		}
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			break // all that had the pseudo-terminal have ended
+			break // all processes with the pseudo-terminal have ended
 		}
 		if err != nil {
 			_ = p.master.SetReadDeadline(time.Time{})
 		}
 		if !p.ended.Load() {
-			c.show(nil, p) // a notice
+			c.show(nil, p) // draw a new notice
 			continue
 		}
 		if err != nil && !late.IsZero() && !time.Now().Before(late) {
@@ -132,27 +133,25 @@ func (p *Program) show() {
 	c.reset()
 }
 
-// Title is the title that the program has set (OSC 0 or 2), without control characters,
-// 1 KiB at most.
+// Title returns the title that the program has set (OSC 0 or 2), without control characters, at most 1 KiB.
 func (p *Program) Title() string { return *p.title.Load() }
 
-// Pastes reports whether the program has bracketed paste enabled. Claude Code enables it while it accepts
+// Pastes reports whether the program has enabled bracketed paste. Claude Code enables it while it accepts
 // keys.
 func (p *Program) Pastes() bool { return p.pastes.Load() }
 
-// Done is closed when the program has exited, its output is on the screen and its changes are undone, or 5 s
-// after its exit if the terminal accepts no output. Other processes that still have the pseudo-terminal open
-// are hung up.
+// Done is closed once the program has exited, its output is on the screen and its changes are undone; at the
+// latest, 5 s after its exit if the terminal accepts no output. Other processes that still have the
+// pseudo-terminal open get SIGHUP.
 func (p *Program) Done() <-chan struct{} { return p.done }
 
-// Wait waits for Done and returns what [exec.Cmd.Wait] does.
+// Wait waits for Done, and returns the result of [exec.Cmd.Wait].
 func (p *Program) Wait() error {
 	<-p.done
 	return p.err
 }
 
-// Signal sends a signal to the process group of the program. It does nothing if the
-// program has ended.
+// Signal sends a signal to the program's process group. It does nothing once the program has ended.
 func (p *Program) Signal(s os.Signal) error {
 	p.life.Lock()
 	defer p.life.Unlock()
@@ -165,7 +164,7 @@ func (p *Program) Signal(s os.Signal) error {
 	return nil
 }
 
-// Kill is Signal with SIGKILL.
+// Kill sends SIGKILL to the program's process group.
 func (p *Program) Kill() error { return p.Signal(os.Kill) }
 
 // proceed continues the program if it is stopped.
@@ -177,5 +176,5 @@ func (p *Program) proceed() {
 	}
 }
 
-// ID identifies the process, also after it ended.
+// ID identifies the process, even after its end.
 func (p *Program) ID() agent.Process { return p.id }

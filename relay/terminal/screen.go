@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	heldLimit  = 4 << 10 // of a sequence; longer ones, such as images, are passed on as they come
+	heldLimit  = 4 << 10 // bytes of a sequence; longer ones, such as images, are passed on in parts
 	titleLimit = 1 << 10
 	modesLimit = 64
 )
@@ -24,22 +24,22 @@ const (
 	atCharset   // after ESC and an intermediate byte
 	atCSI       // after ESC [
 	atOSC       // after ESC ]
-	atOSCEnd    // after ESC in it
+	atOSCEnd    // after ESC in an OSC sequence
 	atString    // after ESC P and the like
-	atStringEnd // after ESC in it
+	atStringEnd // after ESC in a string
 )
 
-// screen parses a program's output: its titles, to put a notice in front of them, and its changes to the
-// terminal, to undo them. A sequence is passed on once it is complete.
+// screen parses a program's output. It finds titles, to put a notice before them, and changes to the
+// terminal, to undo them later. It passes a sequence on once it is complete.
 type screen struct {
 	state drawState
 	seq   []byte // the sequence so far
-	long  bool   // its beginning has been sent
-	text  []byte // the last bytes of text that were sent
-	inRow bool   // and they do not end a line
+	long  bool   // the beginning of the sequence was passed on
+	text  []byte // the last bytes of text that were passed on
+	inRow bool   // the last text does not end a line
 
-	notice string // to show in front of the title
-	shown  string // the notice that the terminal shows
+	notice string // to show before the title
+	shown  string // the notice on the terminal
 	title  string // as the program sent it
 
 	changes
@@ -47,23 +47,23 @@ type screen struct {
 
 // changes are a program's changes to the terminal.
 type changes struct {
-	private  map[int]bool // private modes, as they were set
-	alt      int          // mode of the alternate screen that is on, or 0
-	pushes   [2]int       // entries of kitty's keyboard stack; 1 is the stack of the alternate screen
-	flags    [2]bool      // its current entry was changed
+	private  map[int]bool // private modes that the program has changed, with their values
+	alt      int          // the mode of the current alternate screen, or 0
+	pushes   [2]int       // entries on kitty's keyboard stacks: 0 is the normal screen's, 1 the alternate screen's
+	flags    [2]bool      // the current entry of a stack was changed
 	modify   bool         // xterm's modifyOtherKeys
 	insert   bool
 	region   bool
-	colors   bool // of the text that follows
+	colors   bool // of the following text
 	charset  bool
 	keypad   bool
-	cursor   bool // another shape
+	cursor   bool // the cursor has another shape
 	link     bool
 	progress bool
 	palette  [3]bool // of text, background, cursor
 }
 
-// print appends to out what the terminal must get for a program's output.
+// print appends the bytes for the terminal to out: the program's output, with the notice in titles.
 func (s *screen) print(out, b []byte) []byte {
 	for len(b) > 0 {
 		if s.state != atText {
@@ -92,7 +92,8 @@ func (s *screen) print(out, b []byte) []byte {
 	return out
 }
 
-// whole reports whether a sequence of ours can be written now.
+// whole reports whether a sequence of our own can be written now: the output is between two sequences, and
+// not within a character.
 func (s *screen) whole() bool {
 	if s.long {
 		return false
@@ -110,14 +111,14 @@ func (s *screen) appendTitle(out []byte) []byte {
 	return append(append(append(append(out, "\x1b]0;"...), s.notice...), s.title...), '\a')
 }
 
-// step takes the next byte of a sequence.
+// step processes the next byte of a sequence.
 func (s *screen) step(c byte, out []byte) []byte {
 	switch s.state {
 	case atOSCEnd, atStringEnd:
 		switch {
 		case c == '\\':
 			return s.end(c, out)
-		case c == 0x1b && s.state == atStringEnd: // tmux wants it twice in what it passes through
+		case c == 0x1b && s.state == atStringEnd: // tmux doubles ESC in sequences that it passes through
 			s.state = atString
 			return s.hold(c, out)
 		}
@@ -173,7 +174,7 @@ func (s *screen) hold(c byte, out []byte) []byte {
 	return out
 }
 
-// end adds the last byte of a sequence and passes the sequence on.
+// end adds the last byte of a sequence, and passes the sequence on.
 func (s *screen) end(c byte, out []byte) []byte {
 	s.seq = append(s.seq, c)
 	state, seq, long := s.state, s.seq, s.long
@@ -212,7 +213,7 @@ func (s *screen) end(c byte, out []byte) []byte {
 	return append(out, seq...)
 }
 
-// control notes what a sequence CSI params final changes.
+// control records the changes of a sequence CSI params final.
 func (c *changes) control(params string, final byte) {
 	alt := 0
 	if c.alt != 0 {
@@ -256,7 +257,7 @@ func (c *changes) control(params string, final byte) {
 	}
 }
 
-// onAtFirst are the private modes that are on unless a program turns them off.
+// onAtFirst are the private modes that are on by default.
 var onAtFirst = []int{7, 25}
 
 func (c *changes) mode(n int, on bool) {
@@ -266,7 +267,7 @@ func (c *changes) mode(n int, on bool) {
 			c.alt = n
 		}
 		return
-	case 12, 1007, 1048: // as the person has it; a saved cursor
+	case 12, 1007, 1048: // keep the person's choice; 1048 only saves the cursor
 		return
 	}
 	if on == slices.Contains(onAtFirst, n) {
@@ -279,7 +280,7 @@ func (c *changes) mode(n int, on bool) {
 	}
 }
 
-// command notes what a sequence OSC number;value changes.
+// command records the changes of a sequence OSC number;value.
 func (c *changes) command(number, value string) {
 	switch number {
 	case "8":
@@ -298,8 +299,8 @@ func (c *changes) command(number, value string) {
 	}
 }
 
-// reset returns the sequences that undo a program's changes when it has ended. Its output stays above the
-// cursor. Its title is forgotten, too.
+// reset returns the sequences that undo a program's changes after its end, and forgets its title. The
+// program's output above the cursor stays.
 func (s *screen) reset() []byte {
 	var out []byte
 	add := func(on bool, sequence string) {
@@ -312,7 +313,7 @@ func (s *screen) reset() []byte {
 		add(s.pushes[alt] > 0, "\x1b[<"+strconv.Itoa(s.pushes[alt])+"u")
 	}
 	untidy := len(s.private) > 0
-	add(s.long, "\x1b\\") // ends a string; what was held of a shorter sequence is not sent
+	add(s.long, "\x1b\\") // ends a string; the held part of a shorter sequence is dropped
 	if s.alt != 0 {
 		pop(1)
 		out = append(out, "\x1b[?"+strconv.Itoa(s.alt)+"l"...)
@@ -327,7 +328,7 @@ func (s *screen) reset() []byte {
 	}
 	add(s.modify, "\x1b[>4;0m")
 	add(s.insert, "\x1b[4l")
-	add(s.region, "\x1b7\x1b[r\x1b8") // it moves the cursor
+	add(s.region, "\x1b7\x1b[r\x1b8") // saves and restores the cursor, which the sequence moves
 	add(s.colors, "\x1b[m")
 	add(s.charset, "\x1b(B")
 	add(s.keypad, "\x1b>")
@@ -338,7 +339,7 @@ func (s *screen) reset() []byte {
 		add(changed, "\x1b]11"+strconv.Itoa(i)+"\a")
 	}
 	if s.alt == 0 {
-		add(untidy, "\x1b[999B") // it did not come to put the cursor below what it had drawn
+		add(untidy, "\x1b[999B") // the program did not move the cursor below its drawing
 		add(untidy || s.inRow, "\r\n")
 		add(true, "\x1b[J")
 	}
@@ -350,7 +351,7 @@ func (s *screen) reset() []byte {
 	return out
 }
 
-// plainTitle removes from a title or notice everything that could end it early, and cuts it to a length.
+// plainTitle removes all characters that could end a title or notice early, and limits the length.
 func plainTitle(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == utf8.RuneError {

@@ -4,10 +4,10 @@ package terminal
 
 import "os/exec"
 
-// stopped cannot find out. Continuing a running process does nothing.
+// stopped returns true, because this system cannot tell. To continue a running process has no effect.
 func stopped(int) bool { return true }
 
-// reap waits for the end of a command.
+// reap waits for the end of a command, and then calls ended.
 func reap(cmd *exec.Cmd, ended func()) error {
 	err := cmd.Wait()
 	ended()

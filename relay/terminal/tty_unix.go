@@ -24,14 +24,14 @@ var (
 	sigChild    os.Signal = unix.SIGCHLD
 )
 
-// openPTY returns both ends of a new pseudo-terminal. Ours has deadlines.
+// openPTY returns both ends of a new pseudo-terminal. master supports deadlines.
 func openPTY() (master, slave *os.File, err error) {
 	first, slave, err := pty.Open()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer first.Close()
-	// pty.Open calls Fd, after which its file has no deadlines.
+	// pty.Open calls Fd, and after that its file no longer supports deadlines.
 	fd, err := unix.FcntlInt(first.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err == nil {
 		if err = unix.SetNonblock(fd, true); err == nil {
@@ -48,7 +48,7 @@ func leadSession(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 }
 
-// copySize gives a pseudo-terminal the size of the terminal. The kernel tells the program.
+// copySize gives a pseudo-terminal the size of the terminal. The kernel informs the program.
 func copySize(master *os.File, terminal int) error {
 	size, err := unix.IoctlGetWinsize(terminal, unix.TIOCGWINSZ)
 	if err != nil {
@@ -73,16 +73,16 @@ func giveSize(master *os.File, size *unix.Winsize) error {
 	return err
 }
 
-// inFront reports whether teambridge is in the terminal's foreground: otherwise the modes are a shell's. A
-// terminal that does not control the process has no foreground.
+// inFront reports whether teambridge is in the terminal's foreground; otherwise the modes belong to a shell.
+// If the terminal does not control this process, it has no foreground, and inFront returns true.
 func inFront(terminal int) bool {
 	group, err := unix.IoctlGetInt(terminal, unix.TIOCGPGRP)
 	return err != nil || group == unix.Getpgrp()
 }
 
-// await waits for input and returns true, or returns io.EOF if wake has input, or false after timeout; zero
-// means no timeout. A read of a terminal cannot be interrupted, and the file is shared with other processes,
-// so it cannot be made non-blocking.
+// await waits for input of the terminal, and returns true if there is some. It returns io.EOF if wake has
+// input, and false after timeout; zero means no timeout. It uses select because a read of a terminal cannot
+// be interrupted, and the file, which other processes share, must not become non-blocking.
 func await(terminal, wake int, timeout time.Duration) (bool, error) {
 	for {
 		var set unix.FdSet

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// There are pseudo-terminals here, but of another kind.
+// Windows has pseudo-terminals, but of another kind.
 const supported = false
 
 var sigHangUp, sigContinue, sigResize, sigChild os.Signal
@@ -21,7 +21,7 @@ func await(int, int, time.Duration) (bool, error)  { return false, errors.ErrUns
 func signalGroup(int, os.Signal) error             { return errors.ErrUnsupported }
 func stopped(int) bool                             { return false }
 
-// reap waits for the end of a command.
+// reap waits for the end of a command, and then calls ended.
 func reap(cmd *exec.Cmd, ended func()) error {
 	err := cmd.Wait()
 	ended()
