@@ -18,7 +18,7 @@ type Ref struct {
 	Root string // the Claude directory
 }
 
-// Load reads the current profile. The error is a *[NotFoundError] if there is none of that name.
+// Load reads the profile. The error is a *[NotFoundError] if no profile has that name.
 func (r Ref) Load() (*Profile, error) {
 	if err := checkName(r.Name); err != nil {
 		return nil, fmt.Errorf("profile: %w", err)
@@ -42,11 +42,11 @@ func (r Ref) Load() (*Profile, error) {
 	return nil, &NotFoundError{Name: r.Name, Dirs: dirs, Err: errors.Join(unread...)}
 }
 
-// NotFoundError says that no directory has a profile.
+// NotFoundError means that no directory has the profile.
 type NotFoundError struct {
 	Name string
 	Dirs []string // the searched directories
-	Err  error    // read errors there; nil if there were none
+	Err  error    // read errors there; nil if there are none
 }
 
 func (e *NotFoundError) Error() string {
@@ -59,7 +59,7 @@ func (e *NotFoundError) Error() string {
 
 func (e *NotFoundError) Unwrap() error { return e.Err }
 
-// FileError is why a file cannot be used.
+// FileError explains why a file cannot be used.
 type FileError struct {
 	Path string
 	Err  error
@@ -73,7 +73,7 @@ func (e *FileError) Unwrap() error { return e.Err }
 // Entry is a file in a directory of profiles.
 type Entry struct {
 	*Profile        // incomplete if the file cannot be used
-	HiddenBy string // the path of the profile that takes precedence
+	HiddenBy string // the path of the profile of the same name that takes precedence
 	Err      error  // why the file cannot be used; nil if it can
 }
 
@@ -110,9 +110,9 @@ func List(dirs []string) []Entry {
 	return all
 }
 
-// Dirs returns the directories in which profiles are searched, in order: the project's, those of its parent
+// Dirs returns the directories of profiles, in order of precedence: the project's, those of its parent
 // directories up to the top of its repository, and the user's. As in Claude Code, the home directory and its
-// parents have none.
+// parents are not searched.
 func Dirs(dir, root string) ([]string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -123,7 +123,7 @@ func Dirs(dir, root string) ([]string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		home = "" // there is none to leave out
+		home = "" // no directory to leave out
 	} else if real, err := filepath.EvalSymlinks(home); err == nil {
 		home = real
 	}
@@ -145,7 +145,7 @@ func Dirs(dir, root string) ([]string, error) {
 	return dirs, nil
 }
 
-// read returns the files of a directory and of those below it, in the order of their names.
+// read returns the profiles in a directory and those below it, in the order of their names.
 func read(dir string) []Entry {
 	w := walker{left: MaxFiles}
 	w.walk(dir, maxDepth)
@@ -180,7 +180,7 @@ func (w *walker) walk(dir string, depth int) {
 			return
 		}
 		path := filepath.Join(dir, name)
-		info, err := os.Stat(path) // links are followed, as Claude Code does
+		info, err := os.Stat(path) // follow links, as Claude Code does
 		switch {
 		case err == nil && info.IsDir():
 			w.walk(path, depth-1)
@@ -204,7 +204,7 @@ func (w *walker) walk(dir string, depth int) {
 	}
 }
 
-// readDir returns the sorted names in a directory, one more than limit if there are more.
+// readDir returns the sorted names in a directory, at most one more than limit.
 func readDir(dir string, limit int) ([]string, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -219,7 +219,7 @@ func readDir(dir string, limit int) ([]string, error) {
 	return names, nil
 }
 
-// readFile reads a file, to one byte more than may be in it.
+// readFile reads a file, at most one byte more than MaxFile.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package profile loads agent profiles: the Markdown files in which Claude Code keeps its
+// Package profile loads agent profiles. These are the Markdown files in which Claude Code keeps its
 // subagents, with a name, a system prompt, tools and a model.
 //
 // A file begins with YAML between two lines "---", its front matter; the rest is the prompt:
@@ -11,15 +11,15 @@
 //	---
 //	You review changes. …
 //
-// The name is the one in the front matter, not that of the file. Keys that this package does
-// not know are ignored, since Claude Code has more of them.
+// The front matter has the profile's name; the name of the file does not count. Unknown keys are ignored,
+// because Claude Code has more keys than this package needs.
 //
-// A profile limits what an agent may do, so ambiguous files are refused: versions of Claude Code disagree
-// about them, and some then run the agent with all tools. The measurements are in the contract, in the
-// section "Profiles".
+// A profile limits an agent's actions, so ambiguous files are refused: versions of Claude Code disagree about
+// them, and some then run the agent with all tools. The measurements are in the contract, in the section
+// "Profiles".
 //
-// Files may come from anybody whose repository was cloned. Their size, the size of the front
-// matter, and the number of files are limited; aliases are not followed.
+// Files may come from a cloned repository of anybody. So their size, the size of the front matter, and the
+// number of files are limited, and aliases are not followed.
 package profile
 
 import (
@@ -37,14 +37,14 @@ import (
 const (
 	MaxFile        = 256 << 10 // bytes of a file
 	MaxFrontMatter = 16 << 10  // bytes of its front matter
-	MaxFiles       = 1000      // in a directory and those below it
+	MaxFiles       = 1000      // files in a directory and those below it
 
 	maxName  = 100 // bytes
-	maxTool  = 300 // bytes of a rule such as Bash(git log:*)
+	maxTool  = 300 // bytes of a rule, such as Bash(git log:*)
 	maxTools = 300
-	maxDepth = 8 // of directories
-	// maxNesting bounds the brackets of the front matter. The parser takes quadratic time
-	// for each one that is not closed.
+	maxDepth = 8 // levels of directories
+	// maxNesting limits the brackets of the front matter. The parser takes quadratic time for each bracket
+	// that is not closed.
 	maxNesting = 200
 )
 
@@ -57,11 +57,11 @@ type Profile struct {
 	Model       string   // as written in the file; empty for the runtime's default
 	Prompt      string   // the system prompt; empty means the runtime's own
 
-	Path string // of the file
+	Path string // the path of the file
 }
 
-// ProviderModel splits a model of the form "provider/model". Other names, such as "sonnet", are known only to
-// Claude Code.
+// ProviderModel splits a model of the form "provider/model". Only Claude Code knows other names, such as
+// "sonnet".
 func (p *Profile) ProviderModel() (provider, model string, ok bool) {
 	provider, model, ok = strings.Cut(p.Model, "/")
 	return provider, model, ok && provider != "" && model != ""
@@ -72,8 +72,7 @@ func (p *Profile) Has(tool string) bool {
 	return (p.Tools == nil || slices.Contains(p.Tools, tool)) && !slices.Contains(p.Disallowed, tool)
 }
 
-// Parse parses the content of a file. With an error, the profile has the file's name for it, if that can be
-// read.
+// Parse parses the content of a file. If it fails, the profile still has its name, if that can be read.
 func Parse(data []byte) (*Profile, error) {
 	p := &Profile{}
 	switch {
@@ -98,7 +97,7 @@ func Parse(data []byte) (*Profile, error) {
 	return p, nil
 }
 
-// split returns the front matter and what follows it.
+// split returns the front matter and the text after it.
 func split(text string) (front, rest string, err error) {
 	const fence = "---"
 	first, text, _ := strings.Cut(text, "\n")
@@ -126,7 +125,7 @@ var nameLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^name:[ \t]*["']?([^"'\n#]+?)["']?[ \t]*$`)
 })
 
-// guessName is the name in a front matter that is not YAML.
+// guessName returns the name in a front matter that is not valid YAML.
 func guessName(front string) string {
 	if m := nameLine().FindStringSubmatch(front); m != nil {
 		return m[1]
@@ -172,7 +171,7 @@ func checkName(name string) error {
 	if name == "" {
 		return errors.New("has no name")
 	}
-	// Claude Code does not know a profile with a colon in its name.
+	// Claude Code does not find a profile with a colon in its name.
 	if strings.Contains(name, ":") {
 		return fmt.Errorf("name %.100q has a colon", name)
 	}
@@ -207,8 +206,8 @@ func checkTools(tools []string) error {
 	return nil
 }
 
-// splitTools splits a list of tools at commas and spaces that are not in parentheses:
-// "Read, Bash(git log, git diff)" are two.
+// splitTools splits a list of tools at commas and spaces outside parentheses: "Read, Bash(git log, git diff)"
+// has two tools.
 func splitTools(s string) []string {
 	depth := 0
 	return strings.FieldsFunc(s, func(r rune) bool {

@@ -36,7 +36,7 @@ func parseMapping(text string) (keys map[string]value, err error) {
 		return nil, fmt.Errorf("has more than %d brackets", maxNesting)
 	}
 	defer func() {
-		// The parser has had panics on input that is not YAML.
+		// The parser has panicked on input that is not YAML.
 		if r := recover(); r != nil {
 			keys, err = nil, fmt.Errorf("is not YAML: %v", r)
 		}
@@ -65,7 +65,7 @@ func parseMapping(text string) (keys map[string]value, err error) {
 		}
 		key, ok := e.Key.(*ast.StringNode)
 		if !ok {
-			continue // a number, say: none of ours
+			continue // another type of key, such as a number, is none of ours
 		}
 		if _, twice := keys[key.Value]; twice {
 			return nil, fmt.Errorf("has the key %.60q twice", key.Value)
@@ -79,7 +79,7 @@ var plainLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("(?m)^([A-Za-z][A-Za-z_-]*:)[ \t]+([^\\s\"'\\[{|>&*!%@`#].*)$")
 })
 
-// quotePlain quotes the texts on the lines of keys.
+// quotePlain quotes plain texts that follow a key on its line.
 func quotePlain(text string) string {
 	return plainLine().ReplaceAllStringFunc(text, func(line string) string {
 		m := plainLine().FindStringSubmatch(line)
@@ -108,7 +108,8 @@ func (v value) text() (string, error) {
 	}
 }
 
-// list returns the value as a list of tools: nil if the key is missing, or if it names all tools.
+// list returns the value as a list of tools. It is nil if the key is missing, or if the value names all
+// tools.
 func (v value) list() ([]string, error) {
 	if len(v) == 0 {
 		return nil, nil

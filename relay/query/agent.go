@@ -15,19 +15,19 @@ type running struct {
 	config  string // the configuration that it was started with
 	runtime agent.Runtime
 	agent   agent.Agent
-	events  chan agent.Event // its events; closed when it has ended
-	reused  bool             // for another query than the one it was started for
+	events  chan agent.Event // its events; closed once it has ended
+	reused  bool             // a later query uses it than the one that started it
 	done    func() error     // removes its temporary files
 }
 
-// config returns the agent's configuration as text, to compare.
+// config returns the agent's configuration as text, for comparison.
 func (in Input) config() (string, error) {
 	in.Prompt, in.SessionID, in.StreamingInput = "", "", false
 	data, err := json.Marshal(in)
 	return string(data), err
 }
 
-// start starts an agent that begins a session, or continues the one that the input names.
+// start starts an agent. It continues the session in the input, or begins one.
 func (q *query) start(ctx context.Context, id, config string) (_ *running, err error) {
 	dir, err := q.in.dir()
 	if err != nil {

@@ -50,7 +50,7 @@ func (in Input) denial() string {
 	return agent.Nobody + " These tools may be used: " + strings.Join(in.Tools, ", ")
 }
 
-// open returns the runtime for the input. done removes what it needed.
+// open returns the runtime for the input. done removes its temporary files and servers.
 func (q *query) open(ctx context.Context, dir string) (r agent.Runtime, done func() error, err error) {
 	in, o := q.in, q.client.options
 	kind, err := in.architecture()
@@ -93,7 +93,7 @@ func (q *query) open(ctx context.Context, dir string) (r agent.Runtime, done fun
 		l.State = filepath.Join(cache, "teambridge")
 	}
 	if len(in.MCPServers) > 0 {
-		// In a file, since everybody can read the command line of a process.
+		// In a file, because every user can read the command line of a process.
 		if l.MCPConfig, err = mcpConfig(in.MCPServers); err != nil {
 			return nil, nil, err
 		}
@@ -104,17 +104,17 @@ func (q *query) open(ctx context.Context, dir string) (r agent.Runtime, done fun
 			err = os.Remove(l.MCPConfig)
 		}
 		if c, ok := r.(io.Closer); ok {
-			err = errors.Join(err, c.Close()) // the server that has read a session
+			err = errors.Join(err, c.Close()) // the server that was started to read a session
 		}
 		return err
 	}, err
 }
 
-// mcpConfig writes the servers to a file that only we can read.
+// mcpConfig writes the servers to a file that only this user can read.
 func mcpConfig(servers map[string]MCPServer) (path string, err error) {
 	all := map[string]MCPServer{}
 	for name, s := range servers {
-		s.Type = s.kind() // Claude Code does not guess it
+		s.Type = s.kind() // Claude Code requires it
 		all[name] = s
 	}
 	data, err := json.Marshal(map[string]any{"mcpServers": all})

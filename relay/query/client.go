@@ -19,13 +19,13 @@ type Options struct {
 	Claude     []string  // the command of Claude Code; empty: claude
 	ClaudeRoot string    // the directory of Claude Code; empty: $CLAUDE_CONFIG_DIR, else ~/.claude
 	OpenCode   []string  // the command of OpenCode; empty: opencode
-	ACP        []string  // the command of an agent of the Agent Client Protocol; empty: the usual one of codex, gemini and qwen
-	State      string    // our directory, for what agents of other programs than Claude Code need; empty: teambridge in the user's cache
-	Env        []string  // the whole environment of agents, as "NAME=value"; nil is ours
-	Stderr     io.Writer // gets what agents print there; may be nil
+	ACP        []string  // the command of an agent of the Agent Client Protocol; empty: the default command of codex, gemini and qwen
+	State      string    // our directory for files of agents other than Claude Code; empty: teambridge in the user's cache
+	Env        []string  // the whole environment of agents, as "NAME=value"; nil: this process's
+	Stderr     io.Writer // receives the standard error of agents; may be nil
 }
 
-// lookup is os.LookupEnv for the environment of agents.
+// lookup is os.LookupEnv in the environment of agents.
 func (o Options) lookup(name string) (string, bool) {
 	if o.Env == nil {
 		return os.LookupEnv(name)
@@ -42,24 +42,24 @@ type Client struct {
 
 	mu       sync.Mutex
 	sessions map[string]*session // by id
-	idle     []*session          // those whose agent has nothing to do, the latest last
+	idle     []*session          // sessions with an idle agent, the latest last
 }
 
-// session is a conversation that queries of this client use.
+// session is a conversation of this client's queries.
 type session struct {
 	id    string
-	turn  chan struct{} // has room for the query that uses the session
-	users int           // queries that use it or wait for it
-	idle  *running      // the agent, while no query uses it; nil: none runs
+	turn  chan struct{} // holds one element while a query uses the session
+	users int           // queries that use the session or wait for it
+	idle  *running      // the agent, while no query uses it; nil if none runs
 }
 
 const (
 	maxIdle = 8
-	// interruptWait is how long an interrupted turn may take to end before the agent is ended anyway.
+	// interruptWait is how long an interrupted turn may take to end. The agent is ended in any case.
 	interruptWait = 10 * time.Second
 )
 
-// grace is for an agent that has nothing to do.
+// grace is for an idle agent.
 var grace = agent.Grace{EOF: 10 * time.Second, Term: 5 * time.Second}
 
 // New returns a client. It starts nothing.
@@ -150,10 +150,10 @@ func (c *Client) release(s *session, r *running) error {
 		if c.idle = append(c.idle, s); len(c.idle) > maxIdle {
 			extra = c.idle[0]
 			select {
-			case extra.turn <- struct{}{}: // nobody resumes the session before its agent has ended
+			case extra.turn <- struct{}{}: // no query resumes the session before its agent has ended
 				c.idle, ending, extra.idle = c.idle[1:], extra.idle, nil
 				extra.users++
-			default: // a query is about to use it
+			default: // a query is about to use the agent
 				extra = nil
 			}
 		}

@@ -14,17 +14,16 @@
 //
 // # Events
 //
-// Each event is one of three things: an envelope of the session protocol, for the agent's input and output;
+// Each event is one of three things: an envelope of the session protocol, with input or output of the agent;
 // an error; or, last and exactly once, the result. The error of the pair with the result is nil if each turn
-// was completed. All other pairs have a nil error. If the loop is left early, the turn is interrupted and the
-// agent ends.
+// was completed. All other pairs have a nil error. If the caller leaves the loop early, the turn is
+// interrupted and the agent ends.
 //
 // # Sessions
 //
-// The result names the session. A later [Input] with that SessionID, in the same directory,
-// continues it, in this process or another one. Two processes, or two clients, must not
-// use a session at the same time; a client uses it until it is closed. Two queries of one
-// [Client] wait for each other.
+// The result names the session. A later [Input] with that SessionID, in the same directory, continues it, in
+// this process or another one. A session must not be used by two processes, or two clients, at the same time;
+// a client uses it until the client is closed. Two queries of one [Client] wait for each other.
 //
 // # Permissions
 //
@@ -34,7 +33,7 @@
 //
 // # What is not promised
 //
-// A query is not recorded. If this process is killed, its agent finishes the turn if it can, and its answer
+// Queries are not recorded. If this process is killed, its agent finishes the turn if it can, and the answer
 // is only in the session; on Linux, OpenCode's server is killed, too. Messages that the agent has not
 // received are lost.
 package query

@@ -17,43 +17,43 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// Input is a question and how to run the agent. A zero field means the default.
+// Input is a prompt, and how to run the agent. A zero field means the default.
 type Input struct {
 	// Prompt is the first message to the agent. It may be empty if StreamingInput is set.
 	Prompt string `json:"prompt"`
-	// Architecture is the kind of agent, one of [Architectures]: claude, which is the default, opencode, acp for any program that speaks
-	// the Agent Client Protocol, or codex, gemini or qwen for one of these.
+	// Architecture is the kind of agent, one of [Architectures]: claude, which is the default, opencode, acp
+	// for any program that speaks the Agent Client Protocol, or codex, gemini or qwen.
 	Architecture string `json:"architecture,omitempty"`
-	// Model is a name that the kind of agent knows.
+	// Model is the name of a model that the kind of agent knows.
 	Model string `json:"model,omitempty"`
 	// SessionID is the session to continue; empty for a new one.
 	SessionID string `json:"sessionId,omitempty"`
-	// Cwd is the directory that the agent works in; empty: that of this process.
+	// Cwd is the directory that the agent works in; empty: the current directory of this process.
 	Cwd string `json:"cwd,omitempty"`
-	// MCPServers are started in addition to those that the agent is configured with. They
-	// are refused for opencode, which gives sessions no tools of MCP servers (1.18.33).
+	// MCPServers are started in addition to the agent's configured ones. They are refused for opencode, which
+	// gives sessions no tools of MCP servers (1.18.33).
 	MCPServers map[string]MCPServer `json:"mcpServers,omitempty"`
-	// Tools are the names of all tools that the agent has, as its kind spells them, such as Read for claude
-	// and read for opencode. It may use them without asking, except where only a person can decide, as on any
-	// tool in plan mode. Nil means the usual tools; uses that the permission mode leaves open are then
+	// Tools are the names of all tools of the agent, in the spelling of its kind, such as Read for claude and
+	// read for opencode. The agent may use them without asking, except where only a person can decide, as on
+	// any tool in plan mode. Nil means the default tools; uses that the permission mode leaves open are then
 	// denied.
 	//
-	// Claude Code gets the list as its flag --tools, which concerns built-in tools, and its permission
-	// requests are decided by the list. Tools of MCP servers stay visible, but uses of unlisted ones are
-	// denied. OpenCode gets rules that allow the listed tools and deny, and so hide from the model, all
-	// others. write and apply_patch are covered by the rule edit, and come with it.
+	// Claude Code gets the list as its flag --tools, which concerns built-in tools, and the list also decides
+	// its permission requests. Tools of MCP servers stay visible, but uses of unlisted ones are denied.
+	// OpenCode gets rules that allow the listed tools and deny all others, which hides these from the model.
+	// The rule edit covers write and apply_patch, and allows them, too.
 	Tools []string `json:"tools,omitzero"`
-	// Profile is the name of a profile, which has a prompt, tools and a model for the agent; see package
-	// profile. It replaces Tools. Uses of its tools that need permission are denied.
+	// Profile is the name of a profile with a prompt, tools and a model for the agent; see package profile.
+	// It excludes Tools. Uses of its tools that need permission are denied.
 	Profile string `json:"profile,omitempty"`
-	// PermissionMode is one that the kind of agent knows; empty: default.
+	// PermissionMode is a permission mode of the kind of agent; empty: default.
 	PermissionMode string `json:"permissionMode,omitempty"`
-	// StreamingInput says that messages follow the prompt.
+	// StreamingInput means that messages follow the prompt.
 	StreamingInput bool `json:"streamingInput,omitempty"`
 }
 
-// MCPServer is a program that the agent starts, or a URL, with further tools. It has the form
-// of Claude Code's .mcp.json.
+// MCPServer provides further tools. It is a program that the agent starts, or a URL, in the form of Claude
+// Code's .mcp.json.
 type MCPServer struct {
 	Type    string            `json:"type,omitempty"` // stdio, http or sse; empty: stdio, or http with a URL
 	Command string            `json:"command,omitempty"`
@@ -68,9 +68,9 @@ type Message struct {
 	Text string
 }
 
-// InputError says what is wrong with an [Input] or a [Message].
+// InputError describes the fault of an [Input] or a [Message].
 type InputError struct {
-	Key string // as in JSON, with dots in between; empty: the whole
+	Key string // the JSON key, with dots between levels; empty for the whole
 	Err error
 }
 
@@ -87,9 +87,9 @@ func invalid(key, format string, args ...any) error {
 	return &InputError{Key: key, Err: fmt.Errorf(format, args...)}
 }
 
-// ParseInput parses an input from a JSON object. It is strict, since a misspelled key could let an agent do
-// more than intended: it refuses unknown keys, repeated keys, and values of the wrong type, naming each. The
-// error is an *[InputError].
+// ParseInput parses an input from a JSON object. It refuses unknown keys, repeated keys, and values of the
+// wrong type, because a misspelled key could let an agent do more than intended. The error is an
+// *[InputError] that names the key.
 func ParseInput(data []byte) (Input, error) {
 	var in Input
 	servers := map[string]json.RawMessage{}
@@ -115,8 +115,8 @@ func ParseInput(data []byte) (Input, error) {
 	return in, in.check()
 }
 
-// ParseMessage reads a message from a JSON object {"prompt": "…"} or {"text": "…"}, as
-// strictly as [ParseInput].
+// ParseMessage parses a message from a JSON object {"prompt": "…"} or {"text": "…"}, as strictly as
+// [ParseInput].
 func ParseMessage(data []byte) (Message, error) {
 	var prompt, text *string
 	if err := parse("", data, []field{{"prompt", &prompt}, {"text", &text}}); err != nil {
@@ -140,7 +140,7 @@ type field struct {
 	to  any
 }
 
-// parse reads a JSON object. at is the path of the object, or empty.
+// parse decodes a JSON object. at is the path of the object, or empty.
 func parse(at string, data []byte, fields []field) error {
 	path := func(key string) string { return strings.TrimPrefix(at+"."+key, ".") }
 	if inexact, ok := errors.AsType[*rawjson.InexactError](rawjson.Exact(data)); ok {
@@ -173,7 +173,7 @@ func parse(at string, data []byte, fields []field) error {
 	return nil
 }
 
-// assign decodes a value. By itself, encoding/json takes null for anything.
+// assign decodes a value. It refuses null, which encoding/json accepts for any type.
 func assign(value json.RawMessage, to any) error {
 	want := "an object"
 	switch to.(type) {
@@ -193,7 +193,7 @@ func assign(value json.RawMessage, to any) error {
 	return err
 }
 
-// hasNull reports whether a text of a list or of an object is null.
+// hasNull reports whether a list or an object of texts contains null.
 func hasNull(value json.RawMessage, to any) bool {
 	var list []*string
 	var object map[string]*string
@@ -206,9 +206,9 @@ func hasNull(value json.RawMessage, to any) bool {
 	return false
 }
 
-// check returns what is wrong with an input: an *[InputError].
+// check returns the fault of an input, as an *[InputError].
 func (in Input) check() error {
-	// For programs: encoding it would change it.
+	// For callers that did not use ParseInput: JSON would change such a text.
 	for key, text := range map[string]string{"prompt": in.Prompt, "model": in.Model, "cwd": in.Cwd, "profile": in.Profile} {
 		if !utf8.ValidString(text) {
 			return invalid(key, "is not valid UTF-8")
@@ -253,8 +253,8 @@ func (in Input) check() error {
 	return err
 }
 
-// isName reports whether s can be the name of a tool or a server. Neither a rule, such as
-// "Bash(git *)", nor a pattern is one.
+// isName reports whether s can be the name of a tool or a server. A rule, such as "Bash(git *)", or a pattern
+// cannot.
 func isName(s string) bool {
 	return s != "" && s[0] != '-' && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == ""
 }
@@ -286,8 +286,8 @@ func (s MCPServer) kind() string {
 	return "stdio"
 }
 
-// dir returns the directory that the agent works in, without symbolic links: agents keep
-// sessions under that path.
+// dir returns the directory that the agent works in, without symbolic links, because agents keep sessions
+// under that path.
 func (in Input) dir() (string, error) {
 	dir, err := filepath.Abs(in.Cwd)
 	if err == nil {

@@ -22,12 +22,12 @@ type query struct {
 	yield  func(Event, error) bool
 
 	id     string   // of the session
-	run    *running // nil: the agent has ended
+	run    *running // the agent; nil once it has ended
 	result Result
-	seen   map[string]bool // ids of envelopes
+	seen   map[string]bool // ids of yielded envelopes
 	missed bool            // the conversation has more of this turn than the agent's events
-	failed error           // the error of the first failed turn, already reported
-	left   bool            // the loop was left: nothing more can be yielded
+	failed error           // the error of the first failed turn, which was already reported
+	left   bool            // the loop was left: yield must not be called again
 	cut    bool            // ctx has ended, or the loop was left
 }
 
@@ -76,14 +76,14 @@ func (q *query) do(ctx context.Context, more iter.Seq[Message]) (err error) {
 	returned := false
 	defer func() {
 		if q.in.SessionID == "" && q.result.Turns == 0 {
-			q.result.SessionID = "" // nothing was written down
+			q.result.SessionID = "" // the session has no messages, so it was not stored
 		}
 		switch {
 		case q.run == nil:
-		case !returned: // the body of the loop panicked, in the middle of a turn
+		case !returned: // the loop's body has panicked, in the middle of a turn
 			q.left = true
 			err = errors.Join(err, q.end(agent.Grace{Term: grace.Term}))
-		case q.result.SessionID != q.id: // it has begun another session, or none
+		case q.result.SessionID != q.id: // the agent has begun another session, or none
 			err = errors.Join(err, q.end(grace))
 		}
 		err = errors.Join(err, q.client.release(s, q.run))
@@ -143,7 +143,7 @@ func (q *query) converse(ctx context.Context, config string, more iter.Seq[Messa
 	}
 }
 
-// pull sends the messages of a sequence, which may block for long, until ctx ends.
+// pull sends the messages of a sequence, which may block, until ctx ends.
 func pull(ctx context.Context, more iter.Seq[Message]) <-chan Message {
 	messages := make(chan Message)
 	go func() {
@@ -159,8 +159,8 @@ func pull(ctx context.Context, more iter.Seq[Message]) <-chan Message {
 	return messages
 }
 
-// next runs a turn. A turn that fails, or a message that cannot be sent, does not end the
-// session; a prompt that cannot be sent does.
+// next runs a turn. The session continues after a failed turn, and after a message that cannot be sent, but
+// not after a prompt that cannot be sent.
 func (q *query) next(ctx context.Context, text string) error {
 	err := q.turn(ctx, text)
 	unsent := errors.As(err, new(*InputError)) && (q.result.Turns > 0 || q.in.Prompt == "")
@@ -195,7 +195,7 @@ func (q *query) turn(ctx context.Context, text string) error {
 			return errors.Join(context.Cause(ctx), ended)
 		}
 		err = errors.Join(err, ended)
-		return fmt.Errorf("query: %w", cmp.Or(r.agent.Wait(context.Background()), err)) // why it has ended says more
+		return fmt.Errorf("query: %w", cmp.Or(r.agent.Wait(context.Background()), err)) // its exit error says more than the error of Send
 	}
 	begun := false
 	for {
@@ -224,8 +224,8 @@ func (q *query) turn(ctx context.Context, text string) error {
 	}
 }
 
-// send sends a line to the agent. If the agent has ended since the last query, it is started again; the line
-// has an id, under which it runs once.
+// send sends a line to the agent. If the agent has ended since the last query, send starts it again; the
+// line's id ensures that it runs once.
 func (q *query) send(ctx context.Context, line []byte) error {
 	err := q.run.agent.Send(ctx, line)
 	if err == nil || !q.run.reused || ctx.Err() != nil {
@@ -242,7 +242,7 @@ func (q *query) send(ctx context.Context, line []byte) error {
 	return q.run.agent.Send(ctx, line)
 }
 
-// progress reports whether an event ends the turn of a message, and how it failed, if it did.
+// progress reports whether an event ends the turn of a message. err is the error of a failed turn.
 func (q *query) progress(id string, e agent.Event) (over bool, err error) {
 	for _, p := range e.Progress {
 		if p.UUID != id || p.State.InFlight() {
@@ -266,7 +266,7 @@ func (q *query) progress(id string, e agent.Event) (over bool, err error) {
 	return false, nil
 }
 
-// take yields the content of an event. It reports whether to continue.
+// take yields the envelopes of an event. It reports whether to continue.
 func (q *query) take(e agent.Event) bool {
 	if e.Start != nil && e.Start.Session != "" {
 		q.result.SessionID = e.Start.Session
@@ -291,7 +291,7 @@ func (q *query) tell(e wire.Envelope) bool {
 	return q.emit(Event{Envelope: &e})
 }
 
-// emit reports whether to continue.
+// emit yields an event. It reports whether to continue.
 func (q *query) emit(e Event) bool {
 	if !q.left && !q.yield(e, nil) {
 		q.left, q.cut = true, true
@@ -299,8 +299,8 @@ func (q *query) emit(e Event) bool {
 	return !q.left
 }
 
-// readMissed yields the parts of a turn that are only in the conversation, such as lines that were too long
-// to read.
+// readMissed yields the parts of a turn that only the conversation has, such as lines that were too long to
+// read.
 func (q *query) readMissed(ctx context.Context, began time.Time) error {
 	if !q.missed {
 		return nil
@@ -316,8 +316,8 @@ func (q *query) readMissed(ctx context.Context, began time.Time) error {
 	return nil
 }
 
-// interrupt stops the turn of a message, if there is one, and ends the agent. It returns errLeft, or an error
-// of its own.
+// interrupt stops the turn of a message, if id is not empty, and ends the agent. It returns errLeft if the
+// loop was left, or the error of the end.
 func (q *query) interrupt(id string) error {
 	q.cut = true
 	g := grace
@@ -339,7 +339,7 @@ func (q *query) stopTurn(id string) bool {
 	defer cancel()
 	refused := make(chan error, 1)
 	go func() {
-		// An agent that refuses the interrupt is ended.
+		// If the agent refuses the interrupt, stop waiting.
 		if err := q.run.agent.Interrupt(ctx, id); err != nil {
 			refused <- err
 		}
@@ -350,7 +350,7 @@ func (q *query) stopTurn(id string) bool {
 			if !ok {
 				return false
 			}
-			over, _ := q.progress(id, e) // it was interrupted
+			over, _ := q.progress(id, e) // ignore the error: the turn was interrupted
 			q.take(e)
 			if over {
 				return true
@@ -370,7 +370,7 @@ func (q *query) end(g agent.Grace) error {
 	return r.end(g, func(e agent.Event) { q.take(e) })
 }
 
-// died returns the error of an agent that ended by itself.
+// died returns the error of an agent that has ended unexpectedly.
 func (q *query) died() error {
 	r := q.run
 	q.run = nil
