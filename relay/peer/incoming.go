@@ -15,18 +15,18 @@ import (
 	"teambridge/relay/process"
 )
 
-// Incoming is what an agent wrote to us with its own tool, or what somebody says that one did.
+// Incoming is a message that an agent wrote to us with its own tool, or that claims to be one.
 type Incoming struct {
-	ID   string // that its session gave it
-	PID  int    // of the process that has connected; 0 if the system does not tell
-	Name string // of its session, as it says itself
+	ID   string // the id that its session chose
+	PID  int    // the process that has connected; 0 if unknown
+	Name string // the session's own name for itself
 	Text string
 }
 
-// NewBucket returns what limits messages to [Burst] at once, and one more after each refill.
+// NewBucket returns a limiter that allows [Burst] messages at once, and one more after each refill.
 func NewBucket(refill time.Duration) *rate.Limiter { return rate.NewLimiter(rate.Every(refill), Burst) }
 
-// serve takes what sessions write to us.
+// serve accepts connections of sessions that write to us.
 func (b *Mailbox) serve(l net.Listener) {
 	const most = 16 // connections at a time
 	slots := make(chan struct{}, most)
@@ -35,7 +35,7 @@ func (b *Mailbox) serve(l net.Listener) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // too many files
+		if err != nil { // too many open files
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
@@ -48,7 +48,7 @@ func (b *Mailbox) serve(l net.Listener) {
 	}
 }
 
-// read takes the lines of one connection.
+// read processes the lines of one connection.
 func (b *Mailbox) read(c *net.UnixConn) {
 	const most = 1 << 20
 	_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
@@ -61,7 +61,7 @@ func (b *Mailbox) read(c *net.UnixConn) {
 			continue
 		}
 		var q qwenNotice
-		_ = json.Unmarshal(lines.Bytes(), &q) // the same line
+		_ = json.Unmarshal(lines.Bytes(), &q) // the same line in Qwen Code's form
 		switch {
 		case f.Type == "user" && f.Message != nil && b.Admits(pid):
 			name, text := unwrapped(f.Message.Content)
@@ -84,13 +84,13 @@ func (b *Mailbox) read(c *net.UnixConn) {
 	}
 }
 
-// Admits reports whether a process may write one more message to us, and counts that. Take is not called with what it does
-// not admit. 0 stands for all that nobody knows.
+// Admits reports whether a process may write one more message to us, and counts that message. The mailbox
+// drops messages that are not admitted. All unknown processes count as process 0.
 func (b *Mailbox) Admits(pid int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	for pid, other := range b.taken { // one that has been quiet for long is as a new one
+	for pid, other := range b.taken { // forget a process that has been quiet for long: it equals a new one
 		if other.TokensAt(now) >= Burst {
 			delete(b.taken, pid)
 		}
@@ -101,7 +101,7 @@ func (b *Mailbox) Admits(pid int) bool {
 	return b.taken[pid].AllowN(now, 1)
 }
 
-// unwrapped is the text in the wrapper of a message, and the name that its sender gives itself.
+// unwrapped returns the text in the wrapper of a message, and the sender's own name for itself.
 func unwrapped(content string) (name, text string) {
 	head, text, ok := strings.Cut(content, ">\n")
 	if !ok || !strings.HasPrefix(head, "<cross-session-message ") {
@@ -114,8 +114,9 @@ func unwrapped(content string) (name, text string) {
 	return name, text
 }
 
-// notice takes a notice from a process; 0 if it is not known. Only the session that has the message can say
-// something of it. after, if not nil, says what the notice means after the last one, if it says anything new.
+// notice records a notice of a process; pid is 0 if the process is unknown. A notice counts only if it comes
+// from the session that got the message. after, if not nil, returns the status that results from the last
+// notice and this one, and whether it is new.
 func (b *Mailbox) notice(id string, pid int, n Notice, after func(was, now Status) (Status, bool)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -129,7 +130,7 @@ func (b *Mailbox) notice(id string, pid int, n Notice, after func(was, now Statu
 			return
 		}
 	}
-	n.Repeated = strings.Contains(n.Reason, "duplicate") // as both programs name it
+	n.Repeated = strings.Contains(n.Reason, "duplicate") // both programs use this word
 	b.notices[id] = n
 	close(b.told)
 	b.told = make(chan struct{})

@@ -17,20 +17,20 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// listing is how the sessions of a directory know us: as another one.
+// listing is our entry among the sessions of a directory, which see us as another session.
 type listing struct {
 	socket string
 	files  []string
-	unlock func() error // what keeps others of ours from the name
+	unlock func() error // releases the name, which this process alone may use
 }
 
-// described is a file that says that we are there.
+// described is a file that describes us to other sessions.
 type described struct {
 	path    string
 	content any
 }
 
-// record is what sessions/PID.json says of a process that others can write to.
+// record is the content of sessions/PID.json, which describes a process that others can write to.
 type record struct {
 	PID       int    `json:"pid"`
 	Session   string `json:"sessionId"`
@@ -45,12 +45,13 @@ type record struct {
 	Name      string `json:"name"`
 	Status    string `json:"status"`
 	Socket    string `json:"messagingSocketPath"`
-	Ours      bool   `json:"teambridge"` // for [transcript.Processes], which leaves it out
+	Ours      bool   `json:"teambridge"` // [transcript.Processes] ignores such a record
 }
 
-// List listens next to a session's socket, and has the sessions of a Claude directory list us under a name, so that their agents
-// can write to us first. If another process of ours has the name there, it only listens. It may be called again and
-// again, and then makes sure that it is still so. start is when this process started, as sessions say it.
+// List listens next to a session's socket. It makes the sessions of a Claude directory list us under a name,
+// so that their agents can write to us without a message from us first. If another process of ours has the
+// name there, List only listens. Call it again periodically: it repairs missing files. start is when this
+// process started, in the form that sessions use.
 func (b *Mailbox) List(root, name, start string, beside transcript.Process) error {
 	return b.list(root, name, filepath.Dir(beside.Socket), func(socket string) []described {
 		return []described{
@@ -63,7 +64,8 @@ func (b *Mailbox) List(root, name, start string, beside transcript.Process) erro
 	})
 }
 
-// list is [Mailbox.List], given the directory of our socket and what says that we listen at one.
+// list implements [Mailbox.List]. dir is the directory of our socket, and describe returns the files that
+// describe it.
 func (b *Mailbox) list(root, name, dir string, describe func(socket string) []described) error {
 	socket, err := b.listen(dir)
 	if err != nil {
@@ -101,14 +103,14 @@ func (b *Mailbox) list(root, name, dir string, describe func(socket string) []de
 	return errors.Join(failed...)
 }
 
-// Listed reports whether sessions list us.
+// Listed reports whether any sessions list us.
 func (b *Mailbox) Listed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.listed) > 0
 }
 
-// unlist removes what [Mailbox.List] has made. b.mu is held.
+// unlist removes the files of [Mailbox.List]. The caller holds b.mu.
 func (b *Mailbox) unlist() error {
 	var failed []error
 	for root, l := range b.listed {
@@ -123,7 +125,7 @@ func (b *Mailbox) unlist() error {
 	return errors.Join(failed...)
 }
 
-// write writes a file that only we may read, in one piece.
+// write replaces a file that only this user may read, in one step.
 func write(path string, content any) error {
 	data, err := json.Marshal(content)
 	if err != nil {

@@ -1,16 +1,16 @@
-// Package peer writes to sessions of Claude Code through the sockets that they have for each other.
+// Package peer writes to sessions of Claude Code through the sockets that they use among themselves.
 //
 // The format is private to Claude Code. It was measured:
 //
-//   - A message is two lines on a connection of its own, and nothing is answered on it. Whoever listens
-//     at PID.sock in the directory of the session's socket, PID being its own process, gets a
-//     [Notice] if the message is held for the person, refused or dropped. A message that is taken
-//     is not confirmed: the session's transcript shows that it was queued and, by its id, that the model was
-//     given it.
-//   - More than 30 messages at once are dropped, after which there may be one in 2 s. So is a text
-//     that comes again within 30 s, under whatever id.
-//   - A session that bypasses permissions asks its person first, unless the message says that its
-//     sender does, too. We have no such mode, and say nothing.
+//   - A message is two lines on a connection of its own, and gets no answer there. The sender
+//     listens at PID.sock in the directory of the session's socket, where PID is its own process.
+//     It gets a [Notice] there if the message is held for the person, refused or dropped. A
+//     message that is taken gets no notice: the session's transcript shows that it was queued
+//     and, by its id, that the model got it.
+//   - Of more than 30 messages at once, the others are dropped; after that, one in 2 s is taken. A
+//     text that is repeated within 30 s is dropped, too, under whatever id.
+//   - A session that bypasses permissions asks its person first, unless the message declares that
+//     its sender bypasses them, too. We have no such mode, and declare nothing.
 package peer
 
 import (
@@ -41,31 +41,31 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// MaxText is the limit of a text, in bytes. A session drops what is larger than 1 MiB as JSON, in
-// which a byte can take six.
+// MaxText is the limit of a text, in bytes. A session drops messages that are larger than 1 MiB as JSON, and
+// JSON can need six bytes for one.
 const MaxText = 150 << 10
 
-// How much a session takes, a little less than was measured.
+// The limits of a session, a little stricter than measured.
 const (
 	Burst  = 28                      // messages at once
-	Refill = 2200 * time.Millisecond // after which there may be one more
-	Repeat = 40 * time.Second        // after which an equal text is taken again
-	Queue  = 40                      // messages that wait in the session; 50 are documented
+	Refill = 2200 * time.Millisecond // the time until one more message is taken
+	Repeat = 40 * time.Second        // the time until an equal text is taken again
+	Queue  = 40                      // messages that wait in the session; the documented limit is 50
 )
 
-// Operator is the name that a message has if nobody gave one.
+// Operator is the default name of a sender.
 const Operator = "operator"
 
-// Message is what is sent to a session.
+// Message is a message to a session.
 type Message struct {
-	ID   string // a UUID: the session's transcript names it
-	From string // for the agent; by default [Operator]
+	ID   string // a UUID, which the session's transcript repeats
+	From string // the sender's name, for the agent; by default [Operator]
 	Text string
-	Try  int // from 1: makes the text another one, after it was dropped
+	Try  int // from 1; makes the message differ from an earlier try, which was dropped
 }
 
-// Check returns an error if a message must not be sent: its text is empty, longer than [MaxText] or no
-// valid UTF-8, or the sender has what ends an attribute.
+// Check returns an error if a message must not be sent. Its text must not be empty, longer than [MaxText] or
+// invalid UTF-8, and the sender's name must not contain a character that ends an attribute.
 func (m Message) Check() error {
 	switch {
 	case strings.TrimSpace(m.Text) == "":
@@ -80,11 +80,11 @@ func (m Message) Check() error {
 	return nil
 }
 
-// closing ends the text of a message. In a text it would be the end for the model.
+// closing begins the end of a message. Within a text, the model would take it for the end.
 const closing = "</cross-session-message"
 
-// wrapped is a message as Claude Code wants it. Its own attributes are from, from-name and from-mode;
-// it leaves ours alone.
+// wrapped returns the message in Claude Code's form. Claude Code's own attributes are from, from-name and
+// from-mode; it ignores the others.
 func (m Message) wrapped(from string) string {
 	try := ""
 	if m.Try > 1 {
@@ -94,7 +94,7 @@ func (m Message) wrapped(from string) string {
 		strings.ReplaceAll(m.Text, closing, "&lt;"+closing[1:]), closing)
 }
 
-// Queued returns the id of a message of ours that Claude Code queues, given its text in a transcript.
+// Queued returns the id of one of our messages, given its text in a transcript of Claude Code's queue.
 func Queued(text string) (id string, ok bool) {
 	head, _, ok := strings.Cut(text, ">\n")
 	if !ok || !strings.HasPrefix(head, "<cross-session-message ") {
@@ -117,12 +117,12 @@ type frame struct {
 	Priority string   `json:"priority,omitempty"`
 	From     string   `json:"from,omitempty"`
 
-	Token string `json:"token,omitempty"` // of type auth
+	Token string `json:"token,omitempty"` // for the type auth
 
-	Action  string   `json:"action,omitempty"` // of type control
+	Action  string   `json:"action,omitempty"` // for the type control
 	Of      string   `json:"orig_msg_id,omitempty"`
 	Status  string   `json:"status,omitempty"`
-	Detail  string   `json:"status_detail,omitempty"` // refused, with the status expired
+	Detail  string   `json:"status_detail,omitempty"` // "refused", with the status expired
 	State   string   `json:"state,omitempty"`
 	Reason  string   `json:"reason,omitempty"`
 	Drop    string   `json:"drop_reason,omitempty"`
@@ -134,48 +134,49 @@ type content struct {
 	Content string `json:"content"`
 }
 
-// Status is what a session says of a message that it has not simply taken.
+// Status is a session's report on a message that it has not simply taken.
 type Status string
 
-// What sessions say.
+// The statuses.
 const (
-	Held      Status = "held"      // until its person allows it
+	Held      Status = "held"      // until its person allows the message
 	Denied    Status = "denied"    // by its person
 	Delivered Status = "delivered" // after it was held
-	Expired   Status = "expired"   // nobody allowed it in time
-	Refused   Status = "refused"   // its settings take no messages
-	Dropped   Status = "dropped"   // too many, or the same text again
+	Expired   Status = "expired"   // its person did not allow it in time
+	Refused   Status = "refused"   // the session's settings refuse all messages
+	Dropped   Status = "dropped"   // too many messages, or a repeated text
 
-	idle   Status = "idle" // these two to [Mailbox.Idle]
+	idle   Status = "idle" // this and exited answer [Mailbox.Idle]
 	exited Status = "exited"
 )
 
-// Notice is what a session said last of a message.
+// Notice is a session's last report on a message.
 type Notice struct {
 	Status Status
-	Reason string // why, for people
+	Reason string // the reason, for people
 
-	Repeated bool // it was dropped since the same text came before
+	Repeated bool // the message was dropped because its text was repeated
 }
 
-// Mailbox is where sessions answer: a socket in each directory where there is one of theirs. It may
-// be used by several goroutines. Close it.
+// Mailbox receives the reports of sessions. It has a socket in each directory with a session's socket. It is
+// safe for concurrent use. Close it.
 type Mailbox struct {
-	state string // directory for the names of our sockets
+	state string // the directory of notes about our files
 	take  func(Incoming)
 
 	mu        sync.Mutex
 	listeners map[string]net.Listener // by directory
 	notices   map[string]Notice       // by the id of the message
-	to        map[string]int          // the process to which a message was sent, by the same
-	told      chan struct{}           // is closed, and another one made, with each notice
+	to        map[string]int          // the process to which a message was sent, by the id of the message
+	told      chan struct{}           // closed, and replaced, at each notice
 	taken     map[int]*rate.Limiter   // by the process that writes to us
-	listed    map[string]*listing     // by directory; if there is none, sessions know us only from our messages
+	listed    map[string]*listing     // by directory; without a listing, sessions know us only from our messages
 }
 
-// Open returns a mailbox, which begins to listen with its first message. In the directory state it notes
-// its sockets, so that the [Mailbox.Sweep] of another one removes what is left of them after a kill. Take is called with what agents write to us,
-// by several goroutines; what comes faster than a session would take it is dropped.
+// Open returns a mailbox. It begins to listen with its first message. It notes its sockets in the directory
+// state, so that [Mailbox.Sweep] of another mailbox can remove them after a kill. It calls take,
+// concurrently, with messages that agents write to us; it drops those that come faster than a session would
+// take them.
 func Open(state string, take func(Incoming)) *Mailbox {
 	return &Mailbox{
 		state: filepath.Join(state, "sockets"), take: take,
@@ -201,8 +202,8 @@ func (b *Mailbox) Close() error {
 
 func (b *Mailbox) note(pid int) string { return filepath.Join(b.state, strconv.Itoa(pid)) }
 
-// Told returns the last notice of a message, if there is one, and a channel that is closed with the next notice
-// of any.
+// Told returns the last notice of a message, if any, and a channel that is closed at the next notice of any
+// message.
 func (b *Mailbox) Told(id string) (n Notice, found bool, next <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -210,7 +211,7 @@ func (b *Mailbox) Told(id string) (n Notice, found bool, next <-chan struct{}) {
 	return n, found, b.told
 }
 
-// Forget forgets what was said of a message.
+// Forget discards the notices of a message.
 func (b *Mailbox) Forget(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -220,15 +221,16 @@ func (b *Mailbox) Forget(id string) {
 
 func unsent(err error) error { return &delivery.UnsentError{Err: err} }
 
-// Send writes a message, which must have been checked, to a session that listens. After an error other than a
-// [*delivery.UnsentError], the session may have the message.
+// Send writes a message to a session that listens. The message must have been checked. After an error other
+// than a [*delivery.UnsentError], the session may have the message.
 func (b *Mailbox) Send(ctx context.Context, root string, to transcript.Process, m Message) error {
 	return b.send(ctx, root, to, func(from string) frame {
 		return frame{ID: m.ID, Type: "user", Message: &content{"user", m.wrapped(from)}, Priority: "next"}
 	})
 }
 
-// Idle waits until a session says that it is idle, which it does at once if it is, or that it ends. It costs a message: see [Burst].
+// Idle waits until a session reports that it is idle, or that it ends. An idle session reports at once. The
+// request counts as a message: see [Burst].
 func (b *Mailbox) Idle(ctx context.Context, root string, to transcript.Process) error {
 	id := uuid.NewString()
 	defer b.Forget(id)
@@ -248,7 +250,7 @@ func (b *Mailbox) Idle(ctx context.Context, root string, to transcript.Process) 
 	}
 }
 
-// send writes a frame to a session, which is made with our address.
+// send writes a frame to a session. made returns the frame for our address.
 func (b *Mailbox) send(ctx context.Context, root string, to transcript.Process, made func(from string) frame) error {
 	from, err := b.listen(filepath.Dir(to.Socket))
 	if err != nil {
@@ -296,7 +298,7 @@ func (b *Mailbox) put(ctx context.Context, pid int, socket, id string, lines ...
 	return c.(*net.UnixConn).CloseWrite()
 }
 
-// key is what the owner of a socket wants to be shown first.
+// key is the content of the key file of a socket. A sender must prove that it can read the file.
 type key struct {
 	Token  string `json:"peerToken"`
 	Start  string `json:"procStart"`
@@ -308,7 +310,7 @@ func keyFile(root string, pid int, socket string) string {
 	return filepath.Join(root, "sessions", strconv.Itoa(pid)+"."+hex.EncodeToString(sum[:])+".key")
 }
 
-// token returns what a session wants to be shown first.
+// token returns the token that a session expects before a message.
 func token(root string, p transcript.Process) (string, error) {
 	path := keyFile(root, p.PID, p.Socket)
 	data, err := os.ReadFile(path)
@@ -322,7 +324,7 @@ func token(root string, p transcript.Process) (string, error) {
 	return k.Token, nil
 }
 
-// listen returns the path of our socket in a directory.
+// listen returns the path of our socket in a directory. It opens the socket if necessary.
 func (b *Mailbox) listen(dir string) (string, error) {
 	path := filepath.Join(dir, strconv.Itoa(os.Getpid())+".sock")
 	b.mu.Lock()
@@ -331,14 +333,14 @@ func (b *Mailbox) listen(dir string) (string, error) {
 		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 			return path, nil
 		}
-		_ = l.Close() // nobody can connect to it any more
+		_ = l.Close() // no session can connect to it any more
 		delete(b.listeners, dir)
 	}
 	if err := os.MkdirAll(b.state, 0o700); err != nil {
 		return "", err
 	}
 	b.Sweep()
-	// The process that had our id before is gone.
+	// The earlier process with our id has ended.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", err
 	}
@@ -354,7 +356,8 @@ func (b *Mailbox) listen(dir string) (string, error) {
 	return path, nil
 }
 
-// keep notes the files that there are of ours outside of the directory state, and those that are about to be made. b.mu is held.
+// keep notes our files outside the directory state, including those that are about to be made. The caller
+// holds b.mu.
 func (b *Mailbox) keep(files ...string) error {
 	for dir := range b.listeners {
 		files = append(files, filepath.Join(dir, strconv.Itoa(os.Getpid())+".sock"))
@@ -365,8 +368,8 @@ func (b *Mailbox) keep(files ...string) error {
 	return os.WriteFile(b.note(os.Getpid()), []byte(strings.Join(files, "\n")+"\n"), 0o600)
 }
 
-// Sweep removes the files of processes of ours that were killed. What it cannot remove is in nobody's way.
-// A mailbox that begins to listen does so, too.
+// Sweep removes the files of our killed processes. It ignores errors, because leftovers are harmless. A
+// mailbox that begins to listen calls it, too.
 func (b *Mailbox) Sweep() {
 	notes, _ := os.ReadDir(b.state)
 	for _, n := range notes {
@@ -388,7 +391,7 @@ func (b *Mailbox) Sweep() {
 	}
 }
 
-// running reports whether a process may run.
+// running reports whether a process may be running.
 func running(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -398,7 +401,7 @@ func running(pid int) bool {
 	return !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
-// Listen opens our socket next to a session's.
+// Listen opens our socket next to a session's socket.
 func (b *Mailbox) Listen(beside transcript.Process) error {
 	_, err := b.listen(filepath.Dir(beside.Socket))
 	return err

@@ -18,21 +18,22 @@ import (
 
 // Sessions of Qwen Code have sockets like those of Claude Code, with a published protocol:
 //
-//   - A message is taken, held, refused or dropped, and the session says so. Its transcript does not name the id of the message.
-//   - An id that comes again while the process lives is answered as before, and not shown again.
-//   - Who presents the token of the session's file must say in which mode it asks its own person. We have no such mode, say nothing, and the
-//     message is held. With the token that the session gives its own children it is not.
-//   - Above 30 at once and one in two seconds, and a text again within 30 s, are dropped as in Claude Code.
+//   - The session reports whether a message was taken, held, refused or dropped. Its transcript does not name the id of the message.
+//   - While the process lives, a repeated id gets the same answer as before, and is not shown again.
+//   - A sender with the token of the session's file must declare its own permission mode. We have no such mode, and declare nothing, so the
+//     message is held. A message with the token that the session gives its own children is not held.
+//   - As in Claude Code, more than 30 messages at once, more than one in two seconds, and a text that is repeated within 30 s are dropped.
 
-// QwenSession is a session of Qwen Code that a message is sent to.
+// QwenSession is a session of Qwen Code that messages are sent to.
 type QwenSession struct {
 	PID    int
 	Socket string
 	ID     string
-	Token  string // what is presented first; "": nothing
+	Token  string // sent first; "" for none
 }
 
-// Returned means that a session of Qwen Code has a message no more, and that its model was never given it. It can be sent again.
+// Returned means that a session of Qwen Code no longer has a message, and that its model never got it. The
+// message can be sent again.
 const Returned Status = "returned"
 
 // qwenFrame is a line on a socket of Qwen Code.
@@ -46,10 +47,10 @@ type qwenFrame struct {
 	Priority string   `json:"priority,omitempty"`
 	Message  *content `json:"message,omitempty"`
 
-	Token string `json:"token,omitempty"` // of type auth
+	Token string `json:"token,omitempty"` // for the type auth
 }
 
-// qwenNotice are the members of a line of Qwen Code that have other names than those of Claude Code.
+// qwenNotice has the fields of a line of Qwen Code whose names differ from Claude Code's.
 type qwenNotice struct {
 	ID      string   `json:"msgId"`
 	Name    string   `json:"fromName"`
@@ -58,7 +59,7 @@ type qwenNotice struct {
 	Dropped []string `json:"droppedMsgIds"`
 }
 
-// SendQwen is [Mailbox.Send] for a session of Qwen Code. Try is not sent.
+// SendQwen is [Mailbox.Send] for a session of Qwen Code. It ignores Try.
 func (b *Mailbox) SendQwen(ctx context.Context, to QwenSession, m Message) error {
 	from, err := b.listen(filepath.Dir(to.Socket))
 	if err != nil {
@@ -73,21 +74,21 @@ func (b *Mailbox) SendQwen(ctx context.Context, to QwenSession, m Message) error
 	return b.put(ctx, to.PID, to.Socket, m.ID, lines...)
 }
 
-// qwenStatus is what a session of Qwen Code says of a message after it has said was, if it says anything new. What it says can
-// come in another order.
+// qwenStatus returns the status of a message after a further notice, and whether it is new. Notices may
+// arrive out of order.
 func qwenStatus(was, now Status) (Status, bool) {
-	if now == "misaddressed" || now == Expired && was != Held { // as it ended
+	if now == "misaddressed" || now == Expired && was != Held { // the session has ended
 		return Returned, true
 	}
 	return now, was != Delivered || now == Delivered
 }
 
-// ListQwen is [Mailbox.List] for the sessions of Qwen Code, given its directory and the socket of one. start is when this process
-// started, in ticks.
+// ListQwen is [Mailbox.List] for the sessions of Qwen Code. home is Qwen Code's directory, beside the socket
+// of a session, and start when this process started, in ticks.
 func (b *Mailbox) ListQwen(home, name, start, beside string) error {
 	boot, err := proc.Boot()
 	if err != nil {
-		return err // those sessions want it
+		return err // those sessions require it
 	}
 	within, err := proc.Namespace()
 	if err != nil {
@@ -97,7 +98,8 @@ func (b *Mailbox) ListQwen(home, name, start, beside string) error {
 	if err != nil {
 		return fmt.Errorf("the namespace of processes is %q: %w", within, err)
 	}
-	// A name that no other process has: PID.json can be left of one that had our id, or be one of another namespace.
+	// The file's name is unique to this process: PID.json may belong to an earlier process with our id, or to
+	// one of another namespace.
 	id := boot + ":" + start
 	sum := sha256.Sum256([]byte(id))
 	path := filepath.Join(home, "sessions", fmt.Sprintf("%d-%x.json", os.Getpid(), sum[:4]))

@@ -9,18 +9,19 @@ import (
 	"time"
 )
 
-// Child is a started program with its own pipes: those of package exec make Wait wait for every other holder.
+// Child is a started program with its own pipes. With the pipes of package exec, Wait would also wait for all
+// other processes that hold them.
 type Child struct {
 	Predecessor
-	Stdin          *os.File // nil unless it was asked for
+	Stdin          *os.File // nil unless requested
 	Stdout, Stderr *os.File
 
 	cmd  *exec.Cmd
 	gone chan struct{}
 }
 
-// Start starts a command, which [OwnGroup] was called with. Its caller calls [Child.Wait], reads
-// what it prints, and then calls [Child.Drain].
+// Start starts a command that [OwnGroup] has prepared. The caller must call [Child.Wait], read the output,
+// and then call [Child.Drain].
 func Start(cmd *exec.Cmd, stdin bool) (*Child, error) {
 	c := &Child{cmd: cmd, gone: make(chan struct{})}
 	var theirs [3]*os.File
@@ -51,32 +52,33 @@ func Start(cmd *exec.Cmd, stdin bool) (*Child, error) {
 
 func closeAll(files ...*os.File) {
 	for _, f := range files {
-		_ = f.Close() // a nil one has an error
+		_ = f.Close() // ignore the error of a nil file
 	}
 }
 
-// Gone is closed when the program has exited.
+// Gone is closed once the program has exited.
 func (c *Child) Gone() <-chan struct{} { return c.gone }
 
-// Wait waits for the exit, and returns what [exec.Cmd.Wait] does. What the program started in its group ends with it.
+// Wait waits for the exit, and returns the result of [exec.Cmd.Wait]. It also ends the rest of the program's
+// group.
 func (c *Child) Wait() error {
 	err := wait(c.cmd, c.Group)
 	close(c.gone)
 	return err
 }
 
-// Drain waits for the readers of its output after its exit, and closes its pipes. Other processes may hold
-// these open: what is in them is read, for at most d.
+// Drain waits for the readers of the output after the exit, and closes the pipes. If other processes hold the
+// pipes open, it waits at most d.
 func (c *Child) Drain(d time.Duration, reading *sync.WaitGroup) {
 	late := time.Now().Add(d)
 	_, _ = c.Stdout.SetReadDeadline(late), c.Stderr.SetReadDeadline(late)
-	cut := time.AfterFunc(d, func() { closeAll(c.Stdout, c.Stderr) }) // where there are no deadlines
+	cut := time.AfterFunc(d, func() { closeAll(c.Stdout, c.Stderr) }) // on systems without such deadlines
 	reading.Wait()
 	cut.Stop()
 	closeAll(c.Stdout, c.Stderr)
 }
 
-// Signal calls do with its group, if the program still runs.
+// Signal calls do with the program's group, if the program is still running.
 func (c *Child) Signal(do func(group int) error) {
 	select {
 	case <-c.gone:
@@ -85,10 +87,10 @@ func (c *Child) Signal(do func(group int) error) {
 	}
 }
 
-// Within reports whether the program exits within that time.
+// Within reports whether the program exits within d.
 func (c *Child) Within(ctx context.Context, d time.Duration) bool { return Within(ctx, c.gone, d) }
 
-// Within reports whether a channel is closed within that time.
+// Within reports whether a channel is closed within d.
 func Within(ctx context.Context, closed <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Lookup is [os.LookupEnv] for an environment of entries "NAME=value"; the last one counts.
+// Lookup is [os.LookupEnv] for an environment of entries "NAME=value"; the last entry of a name counts.
 func Lookup(env []string, name string) (value string, ok bool) {
 	for _, entry := range slices.Backward(env) {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {
@@ -20,7 +20,7 @@ func Lookup(env []string, name string) (value string, ok bool) {
 }
 
 // With returns all other readable processes with an entry "NAME=value" in their environment; none without
-// /proc. Descendants inherit the environment, in whatever group or session they are.
+// /proc. Descendants inherit the environment in every group and session.
 func With(entry string) (pids []int) {
 	for pid, env := range environments {
 		if slices.Contains(env, entry) {
@@ -30,7 +30,7 @@ func With(entry string) (pids []int) {
 	return pids
 }
 
-// Values returns the values that a variable has in the environments of the processes that [With] returns, sorted, each once.
+// Values returns the different values of a variable in the environments of the processes of [With], sorted.
 func Values(name, entry string) (values []string) {
 	for _, env := range environments {
 		if v, ok := Lookup(env, name); ok && slices.Contains(env, entry) {
@@ -41,11 +41,11 @@ func Values(name, entry string) (values []string) {
 	return slices.Compact(values)
 }
 
-// environments yields the processes but this one that can be asked, with their environments.
+// environments yields the other readable processes, with their environments.
 func environments(yield func(pid int, env []string) bool) {
-	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right; one with environ in it would have each directory read
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid; with /environ in it, Glob would read each directory
 	for _, dir := range dirs {
-		// Those of others cannot be read; one that ends meanwhile is gone.
+		// Other users' environments cannot be read, and a process may end meanwhile.
 		env, err := os.ReadFile(filepath.Join(dir, "environ"))
 		if err != nil {
 			continue
@@ -57,11 +57,11 @@ func environments(yield func(pid int, env []string) bool) {
 	}
 }
 
-// goneWithin is how long processes that were killed may take to be gone.
+// goneWithin is how long killed processes may take to be gone.
 const goneWithin = 10 * time.Second
 
-// KillWith kills those processes and any that they start meanwhile, and returns when they are gone. After 10
-// s it returns those that are left.
+// KillWith kills the processes of [With], and all that they start meanwhile, and returns once they are gone.
+// After 10 s it returns those that are left.
 func KillWith(entry string) (left []int) {
 	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		if left = With(entry); len(left) == 0 || time.Since(start) > goneWithin {
@@ -69,7 +69,7 @@ func KillWith(entry string) (left []int) {
 		}
 		for _, pid := range left {
 			if p, err := os.FindProcess(pid); err == nil {
-				_ = p.Kill() // gone meanwhile is as good
+				_ = p.Kill() // ignore the error: the process may be gone
 			}
 		}
 	}

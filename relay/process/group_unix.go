@@ -9,19 +9,19 @@ import (
 	"syscall"
 )
 
-// OwnGroup makes the command the leader of a process group, so that it ends with what it started. An interrupt
-// from our keyboard is not sent to it.
+// OwnGroup makes the command the leader of its own process group, so that its children can be ended with it.
+// The group gets no interrupts from our keyboard.
 func OwnGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// TermGroup asks a group to end. One that is gone is no error.
+// TermGroup asks a group to end. If it is gone, there is no error.
 func TermGroup(group int) error { return signalGroup(group, syscall.SIGTERM) }
 
-// KillGroup ends a group at once. One that is gone is no error.
+// KillGroup kills a group. If it is gone, there is no error.
 func KillGroup(group int) error { return signalGroup(group, syscall.SIGKILL) }
 
 func signalGroup(group int, s syscall.Signal) error {
 	if group <= 1 {
-		return nil // -1 would be everybody
+		return nil // -1 would signal every process
 	}
 	if err := syscall.Kill(-group, s); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err
@@ -29,7 +29,7 @@ func signalGroup(group int, s syscall.Signal) error {
 	return nil
 }
 
-// SignalName is the signal that ended a process, empty if none did.
+// SignalName returns the name of the signal that ended a process, or "".
 func SignalName(state *os.ProcessState) string {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return status.Signal().String()

@@ -7,20 +7,20 @@ import (
 	"syscall"
 )
 
-// OwnGroup keeps an interrupt from our keyboard from the command. A group that can be ended as one would take a job
-// object.
+// OwnGroup protects the command from interrupts of our keyboard. To end it with its children would require a
+// job object.
 func OwnGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// TermGroup ends the process: there is no way to ask, and no group.
+// TermGroup ends the process. Windows has no way to ask it, and no groups.
 func TermGroup(pid int) error { return KillGroup(pid) }
 
 // KillGroup ends the process.
 func KillGroup(pid int) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {
-		return nil // gone
+		return nil // it is gone
 	}
 	defer p.Release()
 	if err := p.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -29,7 +29,7 @@ func KillGroup(pid int) error {
 	return nil
 }
 
-// SignalName is empty: no signal ends a process here.
+// SignalName returns "": on Windows, no signal ends a process.
 func SignalName(*os.ProcessState) string { return "" }
 
 // wait waits for a command. There is no group to end.

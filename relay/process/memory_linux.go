@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// GiveBack returns memory to the system that a waiting process does not need: 13 MiB become 5. Parts of the
-// program that were only needed to start are read again if necessary.
+// GiveBack returns memory that a waiting process does not need to the system: 13 MiB become 5. Parts of the
+// program that only the start needed are read again if necessary.
 func GiveBack() {
 	debug.FreeOSMemory()
 	own, err := os.Executable()
@@ -23,7 +23,7 @@ func GiveBack() {
 	for line := range strings.Lines(string(maps)) { // start-end rwxp offset device inode path
 		fields := strings.Fields(line)
 		if len(fields) != 6 || fields[5] != own || fields[1][1] == 'w' {
-			continue // what was written is only here
+			continue // changed pages exist only in memory
 		}
 		from, to, _ := strings.Cut(fields[0], "-")
 		start, serr := strconv.ParseUint(from, 16, 64)

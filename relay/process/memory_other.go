@@ -4,5 +4,5 @@ package process
 
 import "runtime/debug"
 
-// GiveBack gives the system back the memory that this process does not need to wait.
+// GiveBack returns memory that a waiting process does not need to the system.
 func GiveBack() { debug.FreeOSMemory() }

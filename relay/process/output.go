@@ -8,24 +8,24 @@ import (
 	"sync"
 )
 
-// Lines reads lines of up to a limit of bytes.
+// Lines reads lines of limited size.
 type Lines struct {
 	r     *bufio.Reader
 	limit int
 	line  []byte
 }
 
-// NewLines returns a reader of lines of up to limit bytes.
+// NewLines returns a reader of lines of at most limit bytes.
 func NewLines(r io.Reader, limit int) *Lines {
 	return &Lines{r: bufio.NewReaderSize(r, 64<<10), limit: limit}
 }
 
-// headOfLong is how much of a line over the limit is kept.
+// headOfLong is how much of a line over the limit is kept, in bytes.
 const headOfLong = 200
 
-// Next returns a line without its newline, valid until the next call, and its size. Of a line over the limit
-// only the beginning is returned, so that its size exceeds its bytes. The error is io.EOF, or the reader's,
-// with the bytes before it.
+// Next returns a line without its newline, valid until the next call, and the line's size. If the line is
+// over the limit, Next returns only its beginning, and size exceeds the length of line. At the end the error
+// is io.EOF, or the reader's error, with the bytes before it.
 func (l *Lines) Next() (line []byte, size int64, err error) {
 	l.line = l.line[:0]
 	for {
@@ -49,7 +49,7 @@ func (l *Lines) Next() (line []byte, size int64, err error) {
 	}
 }
 
-// Tail keeps the end of what is written to it.
+// Tail is a writer that keeps the end of its input.
 type Tail struct {
 	Limit int // bytes
 
@@ -61,22 +61,21 @@ func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.data = append(t.data, p...)
-	// Twice the limit, so that not every write moves everything.
+	// Cut only at twice the limit, so that not every write moves all data.
 	if len(t.data) > 2*t.Limit {
 		t.data = append(t.data[:0], t.data[len(t.data)-t.Limit:]...)
 	}
 	return len(p), nil
 }
 
-// String returns what is kept.
+// String returns the kept bytes as valid UTF-8.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(bytes.ToValidUTF8(t.data[max(0, len(t.data)-t.Limit):], []byte("\uFFFD")))
 }
 
-// Tee returns a writer that also passes everything on. next may be nil; its errors are no reason
-// to stop.
+// Tee returns a writer that also writes to next, and ignores next's errors. next may be nil.
 func (t *Tail) Tee(next io.Writer) io.Writer {
 	if next == nil {
 		return t

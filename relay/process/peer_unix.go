@@ -4,8 +4,8 @@ package process
 
 import "net"
 
-// Peer returns the process at the other end of a connection; 0 if that is not known, as when it
-// has closed its end.
+// Peer returns the process at the other end of a connection. It is 0 if unknown, for example after that
+// process has closed its end.
 func Peer(c *net.UnixConn) (pid int) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package process starts programs as groups, and finds and ends processes that an earlier process of ours has
-// left behind.
+// Package process starts programs in groups of their own. It also finds and ends processes that an earlier
+// process of ours has left behind.
 package process
 
 import (
@@ -12,14 +12,15 @@ import (
 	"teambridge/relay/agent"
 )
 
-// ErrUnverified means that this system cannot distinguish the process from another with its id.
+// ErrUnverified means that this system cannot distinguish the process from another with the same id.
 var ErrUnverified = errors.New("process cannot be told from another with its id")
 
 // Predecessor identifies a process that may outlive its starter.
 type Predecessor agent.Process
 
-// Alive reports whether the process runs. Neither a zombie nor another process that reuses the id counts. On
-// systems that do not report when a process started, a process with the id is [ErrUnverified].
+// Alive reports whether the process is running. A zombie does not count, nor does another process that reuses
+// the id. On systems that do not report when a process started, the error for a running process with the id
+// is [ErrUnverified].
 func (d Predecessor) Alive() (bool, error) {
 	if d.PID <= 0 {
 		return false, nil
@@ -34,12 +35,13 @@ func (d Predecessor) Alive() (bool, error) {
 	return now == d.Start, nil
 }
 
-// Wait waits until the process has ended, looking every 20 ms, or until ctx ends, whose error it then returns.
+// Wait waits until the process has ended. It checks every 20 ms. If ctx ends first, it returns the error of
+// ctx.
 func (d Predecessor) Wait(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// If it is unsure, keep waiting.
+		// An unverified process may be the right one, so keep waiting.
 		if alive, err := d.Alive(); !alive {
 			return err
 		}
@@ -51,8 +53,9 @@ func (d Predecessor) Wait(ctx context.Context) error {
 	}
 }
 
-// End ends the group of the process, if the process runs: it sends SIGTERM, and SIGKILL if the process still runs after
-// grace, which may be 0. It waits until the process is gone, or ctx ends. An [ErrUnverified] one is left alone.
+// End ends the group of the process, if the process is running. It sends SIGTERM, and SIGKILL if the process
+// is still running after grace, which may be 0. It waits until the process is gone or ctx ends. It does not
+// touch an [ErrUnverified] process.
 func (d Predecessor) End(ctx context.Context, grace time.Duration) error {
 	for _, signal := range []func(int) error{TermGroup, KillGroup} {
 		alive, err := d.Alive()

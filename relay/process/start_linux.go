@@ -8,13 +8,14 @@ import (
 	"teambridge/teams/proc"
 )
 
-// stat is what Linux says of a process; ok is false if it does not run, as a zombie does not.
+// stat returns Linux's data about a process; ok is false if it is not running. A zombie is not running.
 func stat(pid int) (s proc.Stat, ok bool) {
 	s, err := proc.Read(pid)
 	return s, err == nil && !s.Ended
 }
 
-// Ticks returns when a process started, in ticks since boot, as Claude Code writes it; "" if it does not run, as a zombie does not.
+// Ticks returns when a process started, in ticks since boot, the form that Claude Code writes. It is "" if
+// the process is not running.
 func Ticks(pid int) string {
 	if s, ok := stat(pid); ok {
 		return s.Start
@@ -22,7 +23,8 @@ func Ticks(pid int) string {
 	return ""
 }
 
-// started tells whether a process runs, and when it started, in ticks since boot, with the id of that boot.
+// started returns when a process started, in ticks since boot, with the id of the boot. there is false if it
+// is not running.
 func started(pid int) (start string, there bool) {
 	s, ok := stat(pid)
 	if !ok {
@@ -35,7 +37,7 @@ func started(pid int) (start string, there bool) {
 	return s.Start + "@" + boot, true
 }
 
-// Parent is the parent of a process; 0 if it does not run.
+// Parent returns the parent of a process; 0 if the process is not running.
 func Parent(pid int) int {
 	if s, ok := stat(pid); ok {
 		return s.Parent
@@ -43,18 +45,19 @@ func Parent(pid int) int {
 	return 0
 }
 
-// Identify is a child that has just been started, and is not reaped before this is done.
+// Identify returns the identity of a child that was just started. The child must not be reaped before
+// Identify returns.
 func Identify(pid int) Predecessor {
 	start, _ := started(pid)
 	if start == "" {
-		// It can have ended already, and then its stat is still there.
+		// The child may have ended already. It has not been reaped, so its stat still exists.
 		start = "ended"
 	}
 	return Predecessor{PID: pid, Group: pid, Start: start}
 }
 
-// WaitExit waits until the process has exited and leaves it for cmd.Wait to reap: until then neither its id nor its
-// group can become another's.
+// WaitExit waits until the process has exited, and leaves it for cmd.Wait to reap. Until then no other
+// process can get its id or its group.
 func WaitExit(cmd *exec.Cmd) {
 	const pPid = 1
 	var info [128]byte // siginfo_t
@@ -67,7 +70,7 @@ func WaitExit(cmd *exec.Cmd) {
 	}
 }
 
-// wait waits for a command, and ends its group before the id can be given to another.
+// wait waits for a command, and ends its group before another process can get the id.
 func wait(cmd *exec.Cmd, group int) error {
 	WaitExit(cmd)
 	_ = KillGroup(group)

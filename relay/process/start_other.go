@@ -11,7 +11,8 @@ import (
 	"syscall"
 )
 
-// started cannot tell when a process started here, only, and not everywhere, that it has ended.
+// started returns no start time on this system. On some systems it cannot even tell whether a process has
+// ended.
 func started(pid int) (start string, there bool) {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -22,10 +23,10 @@ func started(pid int) (start string, there bool) {
 	return "", !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH)
 }
 
-// Ticks is not known here.
+// Ticks returns "": this system does not report it.
 func Ticks(int) string { return "" }
 
-// Parent is the parent of a process; 0 if it does not run.
+// Parent returns the parent of a process; 0 if the process is not running.
 func Parent(pid int) int {
 	out, err := exec.Command("ps", "-o", "ppid=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
@@ -35,5 +36,5 @@ func Parent(pid int) int {
 	return parent
 }
 
-// Identify is a child that has just been started.
+// Identify returns the identity of a child that was just started.
 func Identify(pid int) Predecessor { return Predecessor{PID: pid, Group: pid} }

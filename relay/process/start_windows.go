@@ -8,18 +8,18 @@ import (
 
 const (
 	queryLimited = 0x1000 // PROCESS_QUERY_LIMITED_INFORMATION
-	stillActive  = 259    // the exit code of a process that runs
+	stillActive  = 259    // the exit code of a running process
 )
 
-// started tells whether a process runs, and when it started, in nanoseconds since 1970.
+// started returns when a process started, in nanoseconds since 1970. there is false if it is not running.
 func started(pid int) (start string, there bool) {
 	h, err := syscall.OpenProcess(queryLimited, false, uint32(pid))
 	if err != nil {
-		return "", errors.Is(err, syscall.ERROR_ACCESS_DENIED) // another user's
+		return "", errors.Is(err, syscall.ERROR_ACCESS_DENIED) // it belongs to another user
 	}
 	defer syscall.CloseHandle(h)
 	var code uint32
-	// One that has ended can be opened for as long as somebody has it open.
+	// A process that has ended can be opened as long as any handle to it is open.
 	if err := syscall.GetExitCodeProcess(h, &code); err == nil && code != stillActive {
 		return "", false
 	}
@@ -30,13 +30,13 @@ func started(pid int) (start string, there bool) {
 	return strconv.FormatInt(created.Nanoseconds(), 10), true
 }
 
-// Ticks is not known here.
+// Ticks returns "": this system does not report it.
 func Ticks(int) string { return "" }
 
-// Parent is 0: which process started another is not looked for here.
+// Parent returns 0: it is not implemented on Windows.
 func Parent(int) int { return 0 }
 
-// Identify identifies a child that has just been started, and whose parent still has a handle.
+// Identify returns the identity of a child that was just started. Its starter must still have a handle of it.
 func Identify(pid int) Predecessor {
 	start, _ := started(pid)
 	if start == "" {

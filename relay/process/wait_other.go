@@ -4,8 +4,8 @@ package process
 
 import "os/exec"
 
-// wait waits for a command, and ends its group. Between the two another could get its id: nothing waits without
-// reaping here.
+// wait waits for a command, and then ends its group. In between, another process could get the id, because
+// this system cannot wait without reaping.
 func wait(cmd *exec.Cmd, group int) error {
 	err := cmd.Wait()
 	_ = KillGroup(group)
