@@ -14,8 +14,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// teamDir is the directory of a team. Its files are written as Claude Code has to write them, by code that is
-// independent of the rest of teambridge.
+// teamDir is the directory of a team. It writes files in the form that Claude Code requires, with code that
+// is independent of the rest of teambridge.
 type teamDir struct {
 	b    *bench
 	name string
@@ -37,14 +37,14 @@ type row struct {
 	MsgID     string `json:"msg_id,omitempty"`
 }
 
-// entry is a member of a team, as somebody who is no agent adds it.
+// entry returns the entry of a person in a team.
 func (t teamDir) entry(name string) map[string]any {
 	return map[string]any{
 		"agentId": name + "@" + t.name, "name": name, "joinedAt": time.Now().UnixMilli(), "tmuxPaneId": "", "cwd": t.b.home.Work, "subscriptions": []string{},
 	}
 }
 
-// make makes a team, whose first member leads it.
+// make makes a team with its first member as the lead.
 func (t teamDir) make(session string, members ...string) error {
 	var all []map[string]any
 	for _, name := range members {
@@ -73,9 +73,9 @@ func (t teamDir) lock(path string) (unlock func(), err error) {
 	return func() { _ = os.Remove(path + ".lock") }, err
 }
 
-// contend holds the lock of a file until it was written, for at most o.Hold, and then leaves it behind like the lock of a process
-// that has died, which the next one to take the lock replaces. The function that it returns is called once the file was
-// written, and reports whether the writer took the lock, however late it came.
+// contend holds the lock of a file until the file was written, for at most o.Hold. Then it leaves the lock
+// behind like one of a dead process, which the next process replaces. Call taken once the file was written:
+// it reports whether the writer took the lock, however late.
 func (t teamDir) contend(path string, written func() bool) (taken func() (bool, error), err error) {
 	if _, err := t.lock(path); err != nil {
 		return nil, err
@@ -103,7 +103,8 @@ func (t teamDir) contend(path string, written func() bool) (taken func() (bool, 
 	}, nil
 }
 
-// edit changes a file under its lock, by a rename, and holds it as long as hold takes.
+// edit changes a file under its lock, by a rename. It keeps the lock until the functions in hold have
+// returned.
 func edit[T any](t teamDir, path string, change func(*T), hold ...func()) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -143,7 +144,7 @@ func edit[T any](t teamDir, path string, change func(*T), hold ...func()) error 
 // push appends a row.
 func (t teamDir) push(to string, r row) error { return t.append(to, r) }
 
-// pushHeld is push with a lock that is held on afterwards, for a time or until it is so.
+// pushHeld is push, and keeps the lock afterwards, for limit or until so reports true.
 func (t teamDir) pushHeld(to string, r row, limit time.Duration, so func() bool) error {
 	return t.append(to, r, func() { _ = t.b.wait(limit, "the end of the time for which a lock is held", so) })
 }
@@ -167,7 +168,7 @@ func (t teamDir) rows(of string) (rows []row, ok bool) {
 	return rows, true
 }
 
-// find returns the row with that text.
+// find returns the row with a text.
 func (t teamDir) find(of, text string) (row, bool) {
 	rows, _ := t.rows(of)
 	i := slices.IndexFunc(rows, func(r row) bool { return strings.Contains(r.Text, text) })
@@ -177,7 +178,7 @@ func (t teamDir) find(of, text string) (row, bool) {
 	return rows[i], true
 }
 
-// has reports whether an inbox has a row with that text that nobody took.
+// has reports whether an inbox has an unread row with a text.
 func (t teamDir) has(of, text string) bool {
 	r, ok := t.find(of, text)
 	return ok && !r.Read

@@ -18,13 +18,13 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// The system prompts of the first process of a session, and of the one that resumes it.
+// The system prompts of the first process of a session, and of the process that resumes it.
 const (
 	firstPrompt  = "PROBE-SYSTEM-FIRST"
 	secondPrompt = "PROBE-SYSTEM-SECOND"
 )
 
-// headless measures sessions with stream-json on their pipes.
+// headless measures sessions that use stream-json.
 func (b *bench) headless() error {
 	session, first := uuid.NewString(), uuid.NewString()
 	err := b.inSession(b.fresh(&session, first), "--session-id", session, "--append-system-prompt", firstPrompt)
@@ -54,7 +54,7 @@ func (b *bench) inSession(do func(p *model.Headless) error, args ...string) erro
 	return do(p)
 }
 
-// frame waits for a line that the process prints.
+// frame waits for a line in the process's output.
 func (b *bench) frame(p *model.Headless, what string, match func(model.Frame) bool) (model.Frame, error) {
 	ctx, cancel := context.WithTimeoutCause(b.ctx, b.o.Step, fmt.Errorf("it did not come within %s", b.o.Step))
 	defer cancel()
@@ -65,7 +65,7 @@ func (b *bench) frame(p *model.Headless, what string, match func(model.Frame) bo
 	return f, err
 }
 
-// turn writes a frame, and waits for a result after the model has been given its text.
+// turn writes a frame, and waits for a result after the model has received the text.
 func (b *bench) turn(p *model.Headless, id, text string) error {
 	began := p.Count()
 	if err := p.SendAs(id, text); err != nil {
@@ -80,7 +80,7 @@ func (b *bench) turn(p *model.Headless, id, text string) error {
 	return err
 }
 
-// last is the beginning of the last line that a session printed, and the end of what it wrote to stderr.
+// last returns the beginning of a session's last line of output, and the end of its stderr.
 func last(p *model.Headless) string {
 	var line []byte
 	if all := p.Frames(); len(all) > 0 {
@@ -89,7 +89,7 @@ func last(p *model.Headless) string {
 	return strings.TrimSpace(fmt.Sprintf("%.200s %s", line, end(p.Stderr(), 200)))
 }
 
-// fresh measures a new session. It corrects the id of the session.
+// fresh measures a new session. It updates the id of the session.
 func (b *bench) fresh(session *string, first string) func(*model.Headless) error {
 	return func(p *model.Headless) error {
 		b.o.Progress("frames")
@@ -167,12 +167,12 @@ func (b *bench) fresh(session *string, first string) func(*model.Headless) error
 	}
 }
 
-// given reports whether a model was given a marker, yet.
+// given reports whether the model has received a marker.
 func (b *bench) given(marker string) bool {
 	return slices.ContainsFunc(b.api.Log(), func(r model.Request) bool { return !r.Side && whole(r, marker) })
 }
 
-// joins measures what becomes of two frames that wait for the end of a turn.
+// joins measures whether two frames that wait for the end of a turn become one.
 func (b *bench) joins(p *model.Headless) error {
 	release, err := b.thinks(p, "PROBE-H4")
 	if err == nil {
@@ -185,7 +185,7 @@ func (b *bench) joins(p *model.Headless) error {
 		release()
 		return err
 	}
-	// It has read them once it answers a question that was written behind them, and has printed what was before.
+	// The session has read the frames once it answers a request that was written after them.
 	_, err = b.control(p, map[string]any{"subtype": "set_model", "model": "sonnet"})
 	began := p.Count()
 	release()
@@ -213,7 +213,7 @@ func (b *bench) joins(p *model.Headless) error {
 	})
 }
 
-// thinks begins a turn in which the model does not answer until it is released.
+// thinks begins a turn in which the model does not answer until release is called.
 func (b *bench) thinks(p *model.Headless, marker string) (release func(), err error) {
 	done := make(chan struct{})
 	release = sync.OnceFunc(func() { close(done) })
@@ -234,7 +234,7 @@ func (b *bench) interrupts(p *model.Headless) error {
 	release, err := b.thinks(p, "PROBE-H6")
 	defer release()
 	if err == nil {
-		_, err = b.control(p, map[string]any{"subtype": "set_model", "model": "sonnet"}) // it has printed what was before
+		_, err = b.control(p, map[string]any{"subtype": "set_model", "model": "sonnet"}) // it has now printed its earlier output
 	}
 	if err != nil {
 		return err
@@ -252,13 +252,13 @@ func (b *bench) interrupts(p *model.Headless) error {
 	return nil
 }
 
-// answer is what a session says to a control request.
+// answer is a session's answer to a control request.
 type answer struct {
 	Subtype string `json:"subtype"`
 	ID      string `json:"request_id"`
 }
 
-// control asks a session for something, and returns its answer.
+// control makes a control request, and returns the session's answer.
 func (b *bench) control(p *model.Headless, request map[string]any) (answer, error) {
 	id := uuid.NewString()
 	line, err := json.Marshal(map[string]any{"type": "control_request", "request_id": id, "request": request})
@@ -275,7 +275,8 @@ func (b *bench) control(p *model.Headless, request map[string]any) (answer, erro
 	return said.Response, err
 }
 
-// records reports whether the transcript of a session has the record of a frame, and then the end of a turn, with the version.
+// records reports whether the transcript of a session has a frame, and then the end of a turn, with the
+// version.
 func (b *bench) records(session, frame string) bool {
 	path, ok := transcript.Session(b.home.Root, b.home.Work, session)
 	if !ok {
@@ -345,7 +346,7 @@ func (b *bench) resumed(session, first string) func(*model.Headless) error {
 	}
 }
 
-// member measures a headless member of a team, as a relay starts it.
+// member measures a headless member of a team, started as a relay starts it.
 func (b *bench) member() error {
 	b.o.Progress("a headless member")
 	t := b.teamOf("relayed")
@@ -366,7 +367,7 @@ func (b *bench) member() error {
 	}, "--agent-id", "bob@relayed", "--agent-name", "bob", "--team-name", "relayed")
 }
 
-// lines returns the lines of a file in the root that are JSON, as what made is given.
+// lines decodes the lines of a file, and skips lines that are not JSON.
 func lines[T any](path string) (all []T) {
 	data, err := os.ReadFile(path)
 	if err != nil {

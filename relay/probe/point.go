@@ -18,10 +18,10 @@ func (a Answer) String() string { return [...]string{"unsure", "no", "yes"}[a] }
 type Point struct {
 	Name string
 	Says string // the statement
-	// The consequence for teambridge if it is true, and if it is not.
+	// The consequence for teambridge if the statement is true, and if it is false.
 	Yes, No string
-	// If [teams.Oldest] does not fulfil it yet: the last version measured without it, and the first one with
-	// it.
+	// Without and With are set if [teams.Oldest] does not fulfil the statement: the last version measured
+	// without it, and the first one with it.
 	Without, With teams.Version
 }
 
@@ -36,10 +36,11 @@ func (p Point) Expected(v teams.Version) Answer {
 	return Unsure
 }
 
-// Points are all points, in the order in which they are shown. A function, so that other commands do not build the list.
+// Points returns all points, in the order in which they are shown. It is a function, so that other commands
+// do not build the list.
 func Points() []Point { return append(teamPoints(), headlessPoints()...) }
 
-// teamPoints are what is measured of a session at a terminal and its team.
+// teamPoints returns the points that are measured with a session at a terminal and its team.
 func teamPoints() []Point {
 	return []Point{
 		{Name: "TeamAtStart", Says: "a session at a terminal makes its team when it starts",
@@ -97,7 +98,7 @@ func teamPoints() []Point {
 	}
 }
 
-// headlessPoints are what is measured of headless sessions.
+// headlessPoints returns the points that are measured with headless sessions.
 func headlessPoints() []Point {
 	return []Point{
 		{Name: "NamesSession", Says: "a headless process says which session it has",

@@ -33,12 +33,12 @@ type Options struct {
 	// Hold is how long a lock is held that an agent must wait for. The default is [Hold].
 	Hold time.Duration
 
-	patience func(point string) time.Duration // if not nil, how long to wait for what decides the point
-	grace    time.Duration                    // how long a program may take to end when it is asked to
-	half     func(points []Point) bool        // if not nil, whether to measure those points, of one of the two homes
+	patience func(point string) time.Duration // if not nil, returns how long to wait for the event that decides a point
+	grace    time.Duration                    // how long a program may take to end on request
+	half     func(points []Point) bool        // if not nil, reports whether to measure these points, which share a home
 }
 
-// The defaults of [Options]. An agent looks into its inbox each 0.5 or 1 s.
+// The defaults of [Options]. An agent reads its inbox every 0.5 or 1 s.
 const (
 	Limit = 110 * time.Second
 	Quiet = 2500 * time.Millisecond
@@ -50,8 +50,8 @@ const (
 type Found struct {
 	Point
 	Expected Answer
-	Found    Answer // Unsure: it was not measured
-	Why      string // it was not measured
+	Found    Answer // Unsure if it was not measured
+	Why      string // why it was not measured
 }
 
 // Changed reports whether the result differs from the expected one.
@@ -62,7 +62,7 @@ func (f Found) Changed() bool {
 // Unmeasured reports whether a result was expected and none was found.
 func (f Found) Unmeasured() bool { return f.Expected != Unsure && f.Found == Unsure }
 
-// Result is what was found.
+// Result is the result of a measurement.
 type Result struct {
 	Version teams.Version
 	At      time.Time
@@ -70,18 +70,18 @@ type Result struct {
 	Points  []Found // in the order of [Points]
 }
 
-// Changed are the points that are not as expected.
+// Changed returns the points whose result differs from the expected one.
 func (r Result) Changed() []Found {
 	return slices.DeleteFunc(slices.Clone(r.Points), func(f Found) bool { return !f.Changed() })
 }
 
-// Unmeasured are the points for which something is expected and nothing was found.
+// Unmeasured returns the points for which a result was expected and none was found.
 func (r Result) Unmeasured() []Found {
 	return slices.DeleteFunc(slices.Clone(r.Points), func(f Found) bool { return !f.Unmeasured() })
 }
 
 // Confirm returns the result without the changes that a second run did not find. On a busy machine, a program
-// can seem not to do what it does.
+// can seem to behave differently.
 func (r Result) Confirm(again Result) Result {
 	r.Took += again.Took
 	r.Points = slices.Clone(r.Points)
@@ -96,9 +96,10 @@ func (r Result) Confirm(again Result) Result {
 // ErrNothing means that nothing could be measured.
 var ErrNothing = errors.New("nothing could be measured")
 
-// Run measures a Claude Code. It reads nothing in the person's home directory, and writes only into a temporary directory,
-// which it removes. All processes that it starts have ended when it returns. The error is [ErrNothing] if nothing was found,
-// a [*teams.OutdatedError] if the program is one that teambridge does not drive, or that of the context.
+// Run measures a Claude Code. It reads nothing in the person's home directory, and writes only into a
+// temporary directory, which it removes. All its processes have ended when it returns. The error is
+// [ErrNothing] if nothing was found, a [*teams.OutdatedError] if teambridge does not support the program's
+// version, or the error of ctx.
 func Run(ctx context.Context, o Options) (r Result, err error) {
 	if o.Limit == 0 {
 		o.Limit = Limit
@@ -119,7 +120,7 @@ func Run(ctx context.Context, o Options) (r Result, err error) {
 		o.Progress = func(string) {}
 	}
 	r.At = time.Now()
-	dir, err := os.MkdirTemp("", "tb-probe-") // short, because of sockets
+	dir, err := os.MkdirTemp("", "tb-probe-") // short, because it contains sockets
 	if err != nil {
 		return Result{}, err
 	}
@@ -177,7 +178,7 @@ func Run(ctx context.Context, o Options) (r Result, err error) {
 
 var errUnseen = errors.New("nothing of it was seen")
 
-// removeAll removes a directory, in which a process that was killed may still be writing.
+// removeAll removes a directory. It retries, because a killed process may still be writing there.
 func removeAll(dir string) (err error) {
 	for range 20 {
 		if err = os.RemoveAll(dir); err == nil {
@@ -188,7 +189,7 @@ func removeAll(dir string) (err error) {
 	return err
 }
 
-// half is what is measured in one home.
+// half is the part of a measurement that uses one home.
 type half struct {
 	name     string
 	points   []Point
@@ -197,7 +198,7 @@ type half struct {
 	*bench
 }
 
-// bench is a home in which Claude Code runs, and what was found there.
+// bench is a home in which Claude Code runs, with the results found there.
 type bench struct {
 	ctx  context.Context
 	o    Options
@@ -207,7 +208,7 @@ type bench struct {
 	mu    sync.Mutex
 	found map[string]outcome
 	hooks []hook
-	err   error // why no more was found
+	err   error // why no more results were found
 }
 
 type outcome struct {
@@ -215,7 +216,7 @@ type outcome struct {
 	why string
 }
 
-// Settings let tools run that are used here. Those of the half that measures the Stop hook write down what it is given.
+// The settings allow the tools that the measurements use. withHook also records the input of the Stop hook.
 const (
 	withoutHook = `{"permissions":{"allow":["SendMessage","Agent","Task"]}}`
 	withHook    = `{"permissions":{"allow":["SendMessage","Agent","Task"]},
@@ -242,7 +243,7 @@ func newBench(ctx context.Context, dir, settings string, o Options) (*bench, err
 	return b, nil
 }
 
-// close ends what still runs in the home.
+// close ends all processes that still run in the home.
 func (b *bench) close() {
 	b.api.Close()
 	b.home.Sweep()
@@ -272,7 +273,7 @@ func (b *bench) version() (teams.Version, error) {
 	return v, nil
 }
 
-// is records the result for a point. Only the first one counts.
+// is records the result for a point. Only the first result counts.
 func (b *bench) is(point string, so bool) {
 	a := No
 	if so {
@@ -312,7 +313,7 @@ func (b *bench) wait(limit time.Duration, what string, so func() bool) error {
 	return nil
 }
 
-// hears reports whether the event that decides a point arrives. An expected one gets more time.
+// hears reports whether the event that decides a point arrives. An expected event gets more time.
 func (b *bench) hears(point string, expected bool, so func() bool) bool {
 	limit := b.o.Quiet
 	if expected {
@@ -329,7 +330,7 @@ func (b *bench) patience(point string, limit time.Duration) time.Duration {
 	return limit
 }
 
-// asked waits until an agent's model was given a marker, and has answered.
+// asked waits until an agent's model has received a marker and has answered.
 func (b *bench) asked(limit time.Duration, agent, marker string) (model.Request, error) {
 	ctx, cancel := context.WithTimeoutCause(b.ctx, limit, fmt.Errorf("it did not come within %s", limit))
 	defer cancel()
@@ -347,7 +348,7 @@ func whole(r model.Request, marker string) bool {
 	return slices.ContainsFunc(r.Uncut, func(s string) bool { return strings.Contains(s, marker) })
 }
 
-// hook answers a request once, ahead of the script. Nil leaves the answer to the script.
+// hook answers a request once, ahead of the script. If do returns nil, the script answers.
 type hook struct {
 	match func(model.Request) bool
 	do    func(model.Request) *model.Answer

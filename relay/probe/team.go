@@ -23,20 +23,20 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// The agents of the team, by their names in requests of the model.
+// The agents of the team, by their names in requests to the model.
 const (
 	lead   = model.Main
 	worker = "worker"
 )
 
-// lively is a team that a Claude Code leads.
+// lively is a team whose lead is a running Claude Code.
 type lively struct {
 	*bench
 	teamDir
 	program *terminal.Hidden
 
 	mu   sync.Mutex
-	idle map[string]json.RawMessage // of an idle_notification of the worker, as it was last seen
+	idle map[string]json.RawMessage // the worker's latest idle_notification
 }
 
 // team measures a session at a terminal that leads a team, and a teammate in its process.
@@ -61,7 +61,7 @@ func (b *bench) team() error {
 	return err
 }
 
-// start starts the lead, whose model spawns a teammate.
+// start starts the lead, and makes its model spawn a teammate.
 func (t *lively) start() error {
 	t.o.Progress("a session at a terminal")
 	atStart := false
@@ -71,7 +71,7 @@ func (t *lively) start() error {
 		}
 		return &model.Answer{Calls: []model.Call{call("Agent", teammate(worker, "PROBE-T2"))}}
 	})
-	args := append(slices.Clone(t.o.Command), "--permission-mode", "default", "PROBE-T1") // not in auto mode, which asks about itself first
+	args := append(slices.Clone(t.o.Command), "--permission-mode", "default", "PROBE-T1") // auto mode would first ask whether to be used
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir, cmd.Env = t.home.Work, t.home.Env()
 	var err error
@@ -89,17 +89,17 @@ func (t *lively) start() error {
 	return err
 }
 
-// teammate is the input of the tool that spawns a teammate, which says the marker.
+// teammate returns the input of the tool that spawns a teammate. The teammate says the marker.
 func teammate(name, marker string) map[string]string {
 	return map[string]string{"description": name, "prompt": "You are " + name + ". Say " + marker, "name": name}
 }
 
 func call(tool string, input any) model.Call {
-	data, _ := json.Marshal(input) // of strings
+	data, _ := json.Marshal(input) // cannot fail: it holds strings
 	return model.Call{Name: tool, Input: data}
 }
 
-// of is asked, for a point that it decides, if any. The error has what the terminal shows.
+// of is asked, with the wait of a point if the event decides one. The error quotes the terminal.
 func (t *lively) of(point, agent, marker string) (model.Request, error) {
 	r, err := t.asked(t.patience(point, t.o.Step), agent, marker)
 	if err != nil {
@@ -113,14 +113,14 @@ func (t *lively) of(point, agent, marker string) (model.Request, error) {
 	return r, err
 }
 
-// controls are the control sequences of a terminal.
+// controls matches the control sequences of a terminal.
 var controls = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("\x1b(\\[[0-9;?<>=]*[a-zA-Z]|\\][^\x07\x1b]*(\x07|\x1b\\\\)|.)|[\x00-\x1f]")
 })
 
 func end(s string, n int) string { return strings.ToValidUTF8(s[max(0, len(s)-n):], "") }
 
-// made looks for the team.
+// made looks for the team, and reports whether it exists.
 func (t *lively) made() bool {
 	found, _ := filepath.Glob(filepath.Join(t.home.Root, "teams", "*", "config.json"))
 	if len(found) > 0 {
@@ -129,7 +129,7 @@ func (t *lively) made() bool {
 	return len(found) > 0
 }
 
-// watch keeps the last idle_notification of the worker, which its lead takes within a second.
+// watch keeps the worker's last idle_notification, because the lead takes it from the inbox within a second.
 func (t *lively) watch(stop <-chan struct{}) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -151,7 +151,7 @@ func (t *lively) watch(stop <-chan struct{}) {
 	}
 }
 
-// part is a part of what is measured: if it fails, its points are not measured.
+// part is a part of the measurement. If it fails, its points are not measured.
 type part struct {
 	name   string
 	do     func() error
@@ -198,7 +198,7 @@ func (t *lively) reads() error {
 	return nil
 }
 
-// wrapped returns how the model was shown a message.
+// wrapped returns the form in which the model received a message.
 func wrapped(r model.Request, marker string) (d model.Delivery, ok bool) {
 	for _, d := range r.Deliveries() {
 		if strings.Contains(d.Body, marker) {
@@ -208,7 +208,7 @@ func wrapped(r model.Request, marker string) (d model.Delivery, ok bool) {
 	return model.Delivery{}, false
 }
 
-// deliver writes a row to an agent, and waits until its model is given it, which may decide a point.
+// deliver writes a row to an agent, and waits until its model receives it, which may decide a point.
 func (t *lively) deliver(point, to string, r row) (model.Request, error) {
 	name := to
 	if to == lead {
@@ -221,10 +221,11 @@ func (t *lively) deliver(point, to string, r row) (model.Request, error) {
 	return t.of(point, to, marker)
 }
 
-// taken waits until a row is not there any more, or is marked, and reports whether it was removed.
+// taken waits until a row is removed or marked, and reports whether it was removed.
 func (t *lively) taken(of, marker string) (removed bool, err error) {
 	err = t.wait(t.o.Step, "a row that was delivered to be taken from the inbox", func() bool {
-		// One look answers both: a row that is removed between two looks would seem to be marked.
+		// One read must answer both questions: a row that is removed between two reads would seem to be
+		// marked.
 		rows, ok := t.rows(of)
 		i := slices.IndexFunc(rows, func(r row) bool { return strings.Contains(r.Text, marker) })
 		removed = ok && i < 0
@@ -236,7 +237,7 @@ func (t *lively) taken(of, marker string) (removed bool, err error) {
 func (t *lively) user() error {
 	r, err := t.deliver("DeliversRows", worker, row{From: "user", Text: "PROBE-T3"})
 	if err != nil {
-		// Not delivered is what was found, if it was looked for long enough.
+		// After a wait that was long enough, a missing delivery is a result.
 		if t.ctx.Err() == nil {
 			t.is("DeliversRows", false)
 		}
@@ -268,7 +269,7 @@ func (t *lively) escapes() error {
 	return nil
 }
 
-// recorded reports whether a transcript has a message that a model was given.
+// recorded reports whether a transcript has a message that a model received.
 func (t *lively) recorded(marker string) (found bool) {
 	_ = filepath.WalkDir(filepath.Join(t.home.Root, "projects"), func(path string, e os.DirEntry, err error) error {
 		if err != nil || found || !strings.HasSuffix(path, ".jsonl") {
@@ -302,7 +303,7 @@ func (t *lively) repeats() error {
 			}
 		}
 	}
-	// Until the one that comes behind it is there.
+	// Wait for a row after it, so that the repeated row would have been delivered.
 	if _, err := t.deliver("", worker, row{From: "stranger", Text: "PROBE-T5C"}); err != nil {
 		return err
 	}
@@ -310,7 +311,7 @@ func (t *lively) repeats() error {
 	return nil
 }
 
-// asks lets the worker use SendMessage.
+// asks makes the worker use SendMessage.
 func (t *lively) asks(marker, to, message string) error {
 	_, err := t.deliver("", worker, row{From: "operator", Text: marker + "\n" +
 		model.CallLine("SendMessage", map[string]string{"to": to, "message": message, "summary": "s"})})
@@ -328,7 +329,7 @@ func (t *lively) joined() error {
 	if err := os.WriteFile(path, []byte("[]"), 0o600); err != nil {
 		return err
 	}
-	file, err := os.Open(path) // as long as it is open, no other file has its number
+	file, err := os.Open(path) // while it is open, no other file can have its inode number
 	if err != nil {
 		return err
 	}
@@ -390,7 +391,7 @@ func (t *lively) tells() error {
 }
 
 func (t *lively) held() error {
-	// One that marks what it was given would wait for the lock.
+	// The worker must not wait for the lock only because it marks an earlier row.
 	if err := t.wait(t.o.Step, "all rows to be taken from the inbox", func() bool {
 		rows, ok := t.rows(worker)
 		return ok && !slices.ContainsFunc(rows, func(r row) bool { return !r.Read })
@@ -423,7 +424,8 @@ func (t *lively) leads() error {
 	return nil
 }
 
-// writes lets the lead start another teammate, which it writes into config.json, while we hold its lock.
+// writes makes the lead start another teammate while we hold the lock of config.json, into which the lead
+// writes it.
 func (t *lively) writes() error {
 	var taken func() (bool, error)
 	var err error
@@ -471,12 +473,12 @@ func (t *lively) hook() error {
 	return nil
 }
 
-// process is the process of the session.
+// process returns the process of the session.
 func (t *lively) process() (transcript.Process, bool) {
 	all := transcript.Processes(t.home.Root)
 	i := slices.IndexFunc(all, func(p transcript.Process) bool { return p.PID == t.program.PID })
 	if i < 0 && len(all) == 1 {
-		i = 0 // what was started is a wrapper of it
+		i = 0 // the started program is a wrapper of the process
 	}
 	if i < 0 {
 		return transcript.Process{}, false
@@ -512,7 +514,7 @@ func (t *lively) socket() error {
 	return nil
 }
 
-// hasID reports whether a transcript has the id of a message from a socket, as the one of its origin.
+// hasID reports whether a transcript has the id of a message that came through the socket.
 func (t *lively) hasID(id string) bool {
 	path, ok := transcript.Session(t.home.Root, t.home.Work, t.session())
 	if !ok {
@@ -532,10 +534,10 @@ func (t *lively) session() string {
 	return p.Session
 }
 
-// ended lets the lead end, as the closing of its window does.
+// ended makes the lead end, as a closed window would.
 func (t *lively) ended() {
 	t.o.Progress("the end of the session")
-	// Not while a teammate writes, whose inbox can keep the directory from being removed.
+	// Wait for the teammates: an inbox that one is writing can keep the directory from being removed.
 	_ = t.wait(t.o.Step/3, "the rest of the team", func() bool {
 		rows, _ := t.rows("team-lead")
 		return (t.answered("PROBE-T14") || !t.entered("second")) && !slices.ContainsFunc(rows, func(r row) bool { return !r.Read })

@@ -1,36 +1,33 @@
-// Package reply speaks for agents that cannot write to the members of their team, as the
-// agents of Claude Code do with SendMessage. It sends what they answer, and shuts them down
-// when they are asked to.
+// Package reply writes for agents that have no tool to write to the members of their team, such as
+// SendMessage of Claude Code. It sends their answers to the members, and shuts the agents down on request.
 //
-// [New] makes a relay, and [Relay.Run] runs it. Everything else works as in package relay.
+// [New] makes a relay, and [Relay.Run] runs it. All else works as in package relay.
 //
 // # Answers
 //
-// When a frame has ended, each member that wrote a message in it gets the agent's answer as a
-// row in its inbox. If there is no answer, because the turn failed, was interrupted or said
-// nothing, the lead gets an idle_notification as Claude Code writes it, and others get nothing.
-// So a frame with messages of the lead gives the lead exactly one row.
+// When a frame has ended, each member with a message in it gets the agent's answer as a row in its inbox. If
+// there is no answer, because the turn failed, was interrupted or produced no text, the lead gets an
+// idle_notification in Claude Code's form, and the others get nothing. So the lead gets exactly one row for
+// each frame with messages of the lead.
 //
-// A person's prompts are not answered so, nor are rows of names that are no members: what the
-// agent says is in the history. Nudges are part of the frame that they are about. An
-// idle_notification is not answered either: two agents would thank each other for ever.
+// A person's prompts get no such row, nor do senders whose names are not members: the history has the agent's
+// answer. Nudges belong to the frame that they continue. An idle_notification gets no answer either: two
+// agents would thank each other for ever.
 //
-// Each answer is sent exactly once. The commit that ends a frame also records that its
-// senders have not heard of it ([ledger.Replies.Owed]), and the id of the row is derived from
-// the frame and the recipient, so that sending it again after a crash does nothing.
+// Each answer is sent exactly once. The commit that ends a frame also records that its senders must get an
+// answer ([ledger.Replies.Owed]). The id of the row is derived from the frame and the recipient, so a second
+// send after a crash has no effect.
 //
-// One case is left to a person. If the relay was killed within the milliseconds in which a row
-// is written, other rows were written since, and the recipient is an agent that empties its
-// inbox by itself, it is not known whether the row was there. It is not sent again, and Warn
-// tells.
+// One case is left to a person: the relay was killed within the milliseconds in which a row is written, other
+// rows were written since, and the recipient is an agent that empties its own inbox. It is then unknown
+// whether the row was written. The row is not sent again, and Warn gets an error.
 //
 // # Shutdown
 //
-// The model does not get a shutdown_request. When everything that was claimed before it is
-// done, the one who asked gets a shutdown_approved, the agent is ended, and Run returns
-// [ErrShutDown]. What comes after the request waits. The ledger keeps that the agent was shut
-// down until a relay is run for it again, by a person's command. A request counts if it is
-// from a member, or from a person.
+// The model does not get a shutdown_request. Once all rows that were claimed before it are done, its sender
+// gets a shutdown_approved, the agent is ended, and Run returns [ErrShutDown]. Later rows wait. The ledger
+// records that the agent was shut down, until a person's command runs a relay for it again. A request counts
+// if it comes from a member or a person.
 package reply
 
 import (
@@ -55,36 +52,36 @@ import (
 // ErrShutDown means that the agent was asked to shut down, and has ended for good.
 var ErrShutDown = errors.New("shut down")
 
-// lastTries is how long answers are still sent after the relay was told to end. The next
-// relay sends the rest.
+// lastTries is how long the relay still sends answers after the request to end. The next relay sends the
+// rest.
 const lastTries = 10 * time.Second
 
-// Relay is a relay that sends what its agent answers.
+// Relay is a relay that sends its agent's answers.
 type Relay struct {
 	*relay.Relay
 	opts relay.Options
-	wake chan struct{} // holds one signal; something may be owed
+	wake chan struct{} // holds one signal: answers may be due
 
 	mu    sync.Mutex
-	began bool // an agent was started by this relay, which alone serves the inbox then
+	began bool // this relay has started an agent, so it alone serves the inbox
 
-	at func(moment) // tests of kills
+	at func(moment) // tests kill the process here
 }
 
-// moment is an instant of the sender.
+// moment is a point in the work of the sender.
 type moment string
 
-// The moments between two steps that tests know.
+// The moments between two steps, at which tests intervene.
 const (
-	found    moment = "found"    // it is known what is owed
+	found    moment = "found"    // the due answers are known
 	sent     moment = "sent"     // a row is in the recipient's inbox; nothing else is recorded
-	replied  moment = "replied"  // nothing is owed for the frame
+	replied  moment = "replied"  // all answers to the frame are recorded as sent
 	approved moment = "approved" // shutdown_approved is in the inbox; the agent runs
-	ended    moment = "ended"    // the agent was ended for good; the ledger does not say so
+	ended    moment = "ended"    // the agent was ended for good; not yet recorded
 )
 
-// New returns a relay. It starts nothing. If the agents of the runtime write to the members
-// by themselves, it is as [relay.New] makes it.
+// New returns a relay. It starts nothing. If the runtime's agents can write to members, the relay works as
+// one of [relay.New].
 func New(ctx context.Context, opts relay.Options) (*Relay, error) {
 	r := &Relay{wake: make(chan struct{}, 1), at: func(moment) {}}
 	recorded := opts.Recorded
@@ -106,14 +103,14 @@ func New(ctx context.Context, opts relay.Options) (*Relay, error) {
 	return r, err
 }
 
-// runtime notices when an agent is started.
+// runtime notices the start of an agent.
 type runtime struct {
 	agent.Runtime
 	r *Relay
 }
 
 func (t runtime) Start(ctx context.Context, session string, mode mode.Mode) (agent.Agent, error) {
-	// Before anything can end: what ends from here on is owed.
+	// Record this before the agent starts: for every turn that ends from now on, answers are due.
 	if err := t.r.opts.Ledger.Sessions.SetAnswers(ctx, t.r.Key(), !t.SendsMessages()); err != nil {
 		return nil, err
 	}
@@ -124,7 +121,7 @@ func (t runtime) Start(ctx context.Context, session string, mode mode.Mode) (age
 	return t.Runtime.Start(ctx, session, mode)
 }
 
-// Run is [relay.Relay.Run], and sends answers meanwhile. It also returns [ErrShutDown].
+// Run is [relay.Relay.Run], and also sends answers. It can also return [ErrShutDown].
 func (r *Relay) Run(ctx context.Context) error {
 	if r.opts.Runtime.SendsMessages() {
 		return r.Relay.Run(ctx)
@@ -164,16 +161,16 @@ func (r *Relay) started() bool {
 	return r.began
 }
 
-// sender sends what is owed. One goroutine has it at a time.
+// sender sends the answers that are due. Only one goroutine uses it at a time.
 type sender struct {
 	*Relay
 	warned   string
-	shutdown *shutdown // once it was approved
+	shutdown *shutdown // nil before a shutdown was approved
 }
 
 type shutdown struct{ request, why string }
 
-// run sends what is owed until ctx ends. After a shutdown was approved it calls stop.
+// run sends due answers until ctx ends. Once a shutdown is approved, it calls stop and returns.
 func (s *sender) run(ctx context.Context, stop func()) {
 	var retry <-chan time.Time
 	for {
@@ -208,8 +205,7 @@ func (s *sender) run(ctx context.Context, stop func()) {
 	}
 }
 
-// sendOwed sends what is owed, to each recipient in order. It returns whether something is
-// left to send.
+// sendOwed sends the due answers, to each recipient in order. left reports whether any remain.
 func (s *sender) sendOwed(ctx context.Context) (left bool, err error) {
 	owed, err := s.opts.Ledger.Replies.Owed(ctx, s.Key())
 	if err != nil || len(owed) == 0 {
@@ -249,7 +245,7 @@ func (s *sender) mail(ctx context.Context) (*mail.Sender, error) {
 	return mail.New(ctx, mail.Options{Team: s.opts.Team, Locker: s.opts.Locker, Ledger: s.opts.Ledger, From: s.Key().Inbox})
 }
 
-// recipients returns the members that are to hear of the end of a frame.
+// recipients returns the members that must learn of the end of a frame.
 func recipients(m *mail.Sender, reply ledger.Reply) (names []string) {
 	seen := map[string]bool{m.From(): true}
 	for _, d := range reply.Senders {
@@ -267,13 +263,13 @@ func recipients(m *mail.Sender, reply ledger.Reply) (names []string) {
 // member returns the member that a sender's name means.
 func member(m *mail.Sender, sender string) (name string, ok bool) {
 	if lead, ok := m.Config().Lead(); ok && sender == teams.LeadName("lead") {
-		return lead.Name, true // whatever its name is
+		return lead.Name, true // the lead's name in config.json may differ
 	}
 	name, err := m.Config().Resolve(sender, nil)
 	return name, err == nil
 }
 
-// reply sends the end of a frame to a member.
+// reply sends the result of a frame to a member.
 func (s *sender) reply(ctx context.Context, m *mail.Sender, to string, reply ledger.Reply) error {
 	message := mail.Message{ID: ledger.DeriveID(ledger.ReplyIDs, reply.Frame, to), Own: true}
 	answered := strings.TrimSpace(reply.Text) != ""
@@ -294,11 +290,11 @@ func (s *sender) reply(ctx context.Context, m *mail.Sender, to string, reply led
 	if err != nil || !wrote || !answered {
 		return err
 	}
-	// Two agents that answer each other for ever are noticed by that.
+	// The count of answers reveals two agents that answer each other for ever.
 	return s.opts.Ledger.Holds.Answered(ctx, s.Key(), to)
 }
 
-// put sends a message once. wrote is false if it was sent before, or can never be sent.
+// put sends a message once. wrote is false if the message was sent before, or can never be sent.
 func (s *sender) put(ctx context.Context, m *mail.Sender, to string, message mail.Message) (wrote bool, err error) {
 	d, err := m.Put(ctx, to, message, inbox.AppendOptions{})
 	if errors.Is(err, inbox.ErrUnknown) {
@@ -322,9 +318,9 @@ func (s *sender) put(ctx context.Context, m *mail.Sender, to string, message mai
 	return !d.Deduplicated, nil
 }
 
-// neverSent finds out whether a message is in no inbox because it never was. The rows of a
-// headless agent are taken by its relay, which records them, and no program takes those of a
-// person. Of other agents it is not known: [inbox.ErrUnknown].
+// neverSent reports whether a message that no inbox has was never sent. The relay of a headless agent records
+// the rows that it takes, and no program takes the rows of a person. For other agents the error is
+// [inbox.ErrUnknown].
 func (s *sender) neverSent(ctx context.Context, m *mail.Sender, to, id string) (bool, error) {
 	config := m.Config()
 	if there, ok := config.Member(to); !ok || there.Guest() {

@@ -10,7 +10,7 @@ import (
 	"teambridge/inbox/mail"
 )
 
-// shutDown approves the request to shut down that it is the turn of, if there is one.
+// shutDown approves the shutdown request whose turn has come, if any.
 func (s *sender) shutDown(ctx context.Context) error {
 	d, asked, err := s.opts.Ledger.Replies.ShutdownAsked(ctx, s.Key())
 	if err != nil || !asked {
@@ -45,13 +45,13 @@ func (s *sender) shutDown(ctx context.Context) error {
 	return nil
 }
 
-// requestOf reads a shutdown request.
+// requestOf parses a shutdown request.
 func requestOf(d ledger.Delivery) (id, reason string) {
 	row, err := inbox.ParseRow(d.Raw)
 	if err != nil {
 		return "", ""
 	}
-	// A map, because keys are case-sensitive in JavaScript, and those of a struct are not.
+	// A map keeps the case of keys, as JavaScript does; a struct would not.
 	var fields map[string]json.RawMessage
 	if json.Unmarshal([]byte(row.Text), &fields) != nil {
 		return "", ""

@@ -12,8 +12,8 @@ import (
 
 const idleKind = "idle_notification"
 
-// fit makes a message of what an agent said. A text that is an object of Claude Code's
-// protocol would be obeyed, and one that is too large would be refused.
+// fit makes a message of an agent's text. Claude Code would obey a text that is an object of its protocol,
+// and an inbox refuses one that is too large.
 func fit(text string) string {
 	text = strings.ToValidUTF8(text, "\ufffd")
 	if inbox.ProtocolType(text) != "" {
@@ -30,7 +30,7 @@ func fit(text string) string {
 	}
 }
 
-// idle is the idle_notification of a turn without an answer.
+// idle returns the idle_notification of a turn without an answer.
 func idle(from string, reply ledger.Reply) ([]byte, error) {
 	n := struct {
 		Type          string `json:"type"`
@@ -48,7 +48,7 @@ func idle(from string, reply ledger.Reply) ([]byte, error) {
 	return rawjson.Encode(n)
 }
 
-// approval is the shutdown_approved for a request.
+// approval returns the shutdown_approved for a request.
 func approval(from, request string, at time.Time) ([]byte, error) {
 	return rawjson.Encode(struct {
 		Type        string `json:"type"`
@@ -62,7 +62,7 @@ func approval(from, request string, at time.Time) ([]byte, error) {
 
 func timestamp(at time.Time) string { return at.UTC().Format(inbox.TimestampLayout) }
 
-// cut limits a text of somebody else's.
+// cut limits the length of a text from outside.
 func cut(text string) string {
 	const limit = 1 << 10
 	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
