@@ -1,8 +1,7 @@
-// Package watch reports which inboxes of which teams have changed, and keeps their versions.
+// Package watch reports changes of inboxes in all teams, and keeps the inboxes' earlier contents.
 //
-// A [Watcher] finds the teams and inboxes in Claude's directory by itself, including
-// those that come later, go, and come again under the same name. Its reader calls
-// [Watcher.Next] in a loop:
+// A [Watcher] finds the teams and inboxes in Claude's directory, including those that are made, removed, or
+// made again later. Its reader calls [Watcher.Next] in a loop:
 //
 //	w := watch.New(watch.Options{Root: root})
 //	go w.Run(ctx)
@@ -22,58 +21,56 @@
 //
 // # What an event means
 //
-// An event only means "look here": the file may have changed again. Everything that exists when Run begins
-// comes as an event too. After the last change of a file, at least one event for it follows. Events of one
-// inbox are joined: one is handed out once nothing has followed for 2 ms, or 20 ms after the first, or at
-// once when the writer releases its lock. So a file that is written all the time gets through as well.
+// An event only means that a file must be checked: it may have changed again since. Everything that exists at
+// the start of Run causes an event, too. After the last change of a file, at least one event for it follows.
+// Events of one inbox are joined. A joined event is delivered 2 ms after its last change, 20 ms after its
+// first change, or as soon as the writer releases its lock, whichever comes first. So the limit holds even
+// for a file that is written all the time.
 //
-// The events of one team come in the order [TeamAppeared], those of its files,
-// [TeamGone]. If a team was deleted and made again under its name, it is gone in
-// between. Rarely, a team that was made again is reported gone and appeared once more,
-// or a version a second time.
+// The events of one team have this order: [TeamAppeared], events of its files, [TeamGone]. If a team was
+// deleted and made again under its name, TeamGone comes in between. In rare cases, TeamGone and TeamAppeared
+// are repeated for a team that was made again, or a version is delivered twice.
 //
 // # Versions
 //
-// An agent replaces its inbox by "[]" when it has taken the rows. An open descriptor of a replaced file keeps
-// its bytes. So a file is opened as soon as it is replaced, and as soon as the lock directory NAME.json.lock
-// appears, which every reader and writer makes first. All versions seen since the last event are in
-// [Event.Versions], oldest first, each once. A version is known by device, inode, modification time and size.
+// An agent replaces its inbox by "[]" when it has taken the rows. An open descriptor of the replaced file
+// keeps its bytes. So the watcher opens a file as soon as it is replaced, and as soon as the lock directory
+// NAME.json.lock appears, which every reader and writer makes first. [Event.Versions] has all versions seen
+// since the last event, oldest first, each once. Device, inode, modification time and size identify a
+// version.
 //
-// If a file is written in place, as by an old Claude Code, its one descriptor shows the
-// content at the time of reading, which may be torn. Another event follows when the
-// writer releases its lock.
+// If a file is written in place, as an old Claude Code does, its one descriptor shows the content at the time
+// of reading, which may be torn. Another event follows when the writer releases its lock.
 //
-// At most [MaxVersions] of one event and [MaxFiles] of all waiting events are kept open.
-// Beyond that, versions whose successor is not smaller are closed first, since most
-// likely rows were only added; then the oldest, which are counted in [Event.Missed]. A
-// file that could not be kept, cannot be opened, or is no regular file, is reported with
-// [Event.Unkept].
+// At most [MaxVersions] of one event and [MaxFiles] of all waiting events are kept open. Beyond that, a
+// version whose successor is not smaller is closed first, because most likely the successor only has more
+// rows; then the oldest one, which [Event.Missed] counts. [Event.Unkept] reports a file that could not be
+// kept, cannot be opened, or is not a regular file.
 //
-// A reader that never calls Next costs one waiting event per inbox, and never delays the reading of kernel
-// events.
+// If a reader never calls Next, one event per inbox waits, and the reading of kernel events is not delayed.
 //
 // # Where events come from
 //
-// From the kernel, by one watch per directory: Claude's directory, teams, each team, each inboxes. To find
-// unreported changes, each directory is also checked by stat every 5 s, and each file every 30 s; if this
-// finds any, everything is checked again after 2 s. Every write of Claude Code changes a directory: it
-// replaces the file, or makes a lock directory next to it. When the kernel has dropped events, or reading
-// them fails, everything is looked at at once. Where there is no watch, because the system's limit is
-// reached, or where three sweeps found something before any event came, as on network file systems, this is
-// done every 250 ms, with one call of [Options.Warn].
+// The kernel reports events, with one watch per directory: Claude's directory, teams, each team, each
+// inboxes. To find unreported changes, a sweep also checks each directory by stat every 5 s, and each file
+// every 30 s; if it finds any, it checks everything again after 2 s. Every write of Claude Code changes a
+// directory, because it replaces the file or makes a lock directory next to it. If the kernel has dropped
+// events, or reading them fails, everything is checked at once. A directory is polled every 250 ms, with one
+// call of [Options.Warn], if it has no watch, because the system's limit is reached, or if three sweeps found
+// a change before any event, as on network file systems.
 //
-// Without events, a version that lives for less than the interval is not seen.
+// Without events, a version that exists for less than the interval goes unnoticed.
 //
 // # What is watched
 //
-// Directories below teams whose name does not begin with a dot, and in their inboxes the
-// names that end in ".json" and do not begin with a dot. Links are followed if they stay
-// below the root; links to single files never. Names are passed on as they are: they
-// need not be names that a team or a member may have.
+// The watcher watches the directories below teams whose names do not begin with a dot, and in their inboxes
+// the names that end in ".json" and do not begin with a dot. It follows links that stay below the root,
+// except links to single files. It passes names on unchanged: they need not be valid names of a team or a
+// member.
 //
-// With [Options.Tasks], the directories below tasks are watched instead, and the files in them. Teams then
-// stand for task lists, and inboxes for tasks.
+// With [Options.Tasks], it watches the directories below tasks instead, and the files in them. Team then
+// means a task list, and Inbox a task.
 //
-// On Windows everything is polled. An open file cannot be replaced there, so none is kept: every event has
-// Unkept set and the reader opens the path.
+// On Windows everything is polled. An open file cannot be replaced there, so no file is kept open: every
+// event has Unkept set, and the reader opens the path.
 package watch

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// How many versions are kept open, for the inbox of one event and for all waiting events.
+// Limits of open versions: of the inbox of one event, and of all waiting events.
 const (
 	MaxVersions = 32
 	MaxFiles    = 256
 )
 
-// ErrStopped is what [Watcher.Next] returns once [Watcher.Run] has returned.
+// ErrStopped is the error of [Watcher.Next] once [Watcher.Run] has returned.
 var ErrStopped = errors.New("watch: stopped")
 
-// key groups events that are joined. A team that was made again has another key.
+// key identifies the events to join. A team that was made again has another key.
 type key struct {
 	team  *team
-	kind  Kind // Changed for all that is about an inbox
+	kind  Kind // Changed for all events of an inbox
 	inbox string
 }
 
-// entry is an event that waits to be handed out.
+// entry is a waiting event.
 type entry struct {
 	key
 	event Event
@@ -32,17 +32,16 @@ type entry struct {
 	last  stamp // the newest version, kept or not
 }
 
-// queue holds the events that wait to be handed out, one for each key. Run adds to it,
-// Next takes from it.
+// queue holds the waiting events, at most one for each key. Run adds events, and Next takes them.
 type queue struct {
 	settle, maxSettle time.Duration
 
 	mu      sync.Mutex
-	waiting []*entry // by the time of the first sign
+	waiting []*entry // in the order of their first changes
 	byKey   map[key]*entry
-	files   int // kept open in waiting
+	files   int // open files in waiting
 
-	wake chan struct{} // something may now be due earlier
+	wake chan struct{} // an event may now be due earlier
 	done chan struct{} // closed by stop
 }
 
@@ -56,7 +55,7 @@ func newQueue(settle, maxSettle time.Duration) *queue {
 	}
 }
 
-// file records that a file has a new state.
+// file records a new state of a file.
 func (q *queue) file(k key, path string, s observation) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -68,7 +67,7 @@ func (q *queue) file(k key, path string, s observation) {
 	}
 }
 
-// removed records that an inbox is gone.
+// removed records that an inbox was removed.
 func (q *queue) removed(k key, path string, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -84,9 +83,9 @@ func (q *queue) team(t *team, at time.Time) {
 	q.entry(key{team: t, kind: TeamAppeared}, t.dir.path, at)
 }
 
-// gone records that a team is gone. Kept versions of its inboxes are delivered first. If the team's
-// appearance was not delivered yet and nothing is kept, the team leaves no trace: otherwise short-lived teams
-// would fill the queue.
+// gone records that a team was removed. Kept versions of its inboxes are delivered first. If the team's
+// appearance was not delivered yet and no version is kept, all its events are dropped; otherwise short-lived
+// teams would fill the queue.
 func (q *queue) gone(t *team, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -112,7 +111,7 @@ func (q *queue) gone(t *team, at time.Time) {
 	q.poke()
 }
 
-// hurry makes the event of a file due at once: its writer is done.
+// hurry makes the event of a file due at once, because the writer has finished.
 func (q *queue) hurry(k key, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -122,7 +121,7 @@ func (q *queue) hurry(k key, at time.Time) {
 	}
 }
 
-// holds reports whether an event for k waits, and whether it has the version id open.
+// holds reports whether an event for k is waiting, and whether it has the version id open.
 func (q *queue) holds(k key, id identity) (waits, open bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -134,7 +133,7 @@ func (q *queue) holds(k key, id identity) (waits, open bool) {
 	return true, n > 0 && !e.event.Unkept && e.event.Versions[n-1].id == id
 }
 
-// entry returns the entry of k, or a new one, which is due at once.
+// entry returns the entry of k. A new entry is due at once.
 func (q *queue) entry(k key, path string, at time.Time) *entry {
 	e := q.byKey[k]
 	if e == nil {
@@ -146,7 +145,7 @@ func (q *queue) entry(k key, path string, at time.Time) *entry {
 	return e
 }
 
-// markRemoved notes that the inbox of an entry is gone.
+// markRemoved records that the inbox of an entry was removed.
 func (e *entry) markRemoved() {
 	if e.event.Unkept {
 		e.event.Missed++
@@ -154,13 +153,13 @@ func (e *entry) markRemoved() {
 	e.event.Kind, e.event.Unkept, e.last = Removed, false, stamp{}
 }
 
-// keep adds a version to an entry, within the bounds.
+// keep adds a version to an entry, within the limits.
 func (q *queue) keep(e *entry, s observation) {
 	last := e.last
 	e.last = s.stamp
 	n := len(e.event.Versions)
 	if n > 0 && !e.event.Unkept && e.event.Versions[n-1].id == s.stamp.id {
-		// One file, written in place: one descriptor shows all there is.
+		// The file was written in place: one descriptor shows its whole content.
 		v := &e.event.Versions[n-1]
 		v.Size, v.ModTime = s.stamp.size, time.Unix(0, s.stamp.modTime)
 		s.close()
@@ -186,7 +185,7 @@ func (q *queue) keep(e *entry, s observation) {
 	}
 }
 
-// thin drops one version of an entry.
+// thin closes one version of an entry.
 func (q *queue) thin(e *entry) {
 	vs := e.event.Versions
 	i := slices.IndexFunc(vs, func(v Version) bool { return v.outgrown })
@@ -203,7 +202,7 @@ func (q *queue) thin(e *entry) {
 	q.files--
 }
 
-// drop removes the entries for which which is true.
+// drop removes the entries that which selects.
 func (q *queue) drop(which func(*entry) bool) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(e *entry) bool {
 		if !which(e) {
@@ -239,14 +238,15 @@ func (q *queue) next(ctx context.Context) (Event, error) {
 		}
 		if err != nil {
 			q.mu.Lock()
-			q.poke() // another caller may have to wait for what this one waited for
+			q.poke() // another caller may now have to wait for the same event
 			q.mu.Unlock()
 			return Event{}, err
 		}
 	}
 }
 
-// take removes and returns the first entry that is due, or returns how long to wait for one: 0 if none waits.
+// take removes and returns the first due entry. If none is due, it returns how long to wait for one; 0 if
+// none is waiting.
 func (q *queue) take(now time.Time) (*entry, time.Duration, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -274,7 +274,7 @@ func (q *queue) take(now time.Time) (*entry, time.Duration, error) {
 	return nil, wait, nil
 }
 
-// stop drops all waiting events and ends every next.
+// stop drops all waiting events, and ends all calls of next.
 func (q *queue) stop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

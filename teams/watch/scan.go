@@ -15,35 +15,35 @@ import (
 // team is one lifetime of a team's directory.
 type team struct {
 	name    string
-	id      identity // of its directory when it appeared
+	id      identity // identifies its directory as it appeared
 	dir     *dir
-	inboxes *dir // for a list of tasks, dir
+	inboxes *dir // equal to dir for a task list
 	config  file
 	files   map[string]*file // inboxes, by name
 }
 
-// dir is a directory that is watched.
+// dir is a watched directory.
 type dir struct {
 	path  string
-	team  *team // nil: the root or teams
-	here  bool  // it existed when last checked
+	team  *team // nil for the root and for teams
+	here  bool  // it existed at the last check
 	stamp stamp
-	young bool // it may have changed without changing its stamp
+	young bool // it may change again without changing its stamp
 
-	watched  bool // the kernel was asked for events, and agreed
-	suspect  bool // a sweep found something; no event came since
-	misses   int  // how often in a row
-	noEvents bool // no events arrive for it
+	watched  bool // the kernel reports its events
+	suspect  bool // a sweep found a change, and no event has come since
+	misses   int  // how many sweeps in a row found a change first
+	noEvents bool // the kernel reports no events for it
 }
 
-// polled reports whether the directory has to be polled.
+// polled reports whether the directory must be polled.
 func (d *dir) polled() bool { return d.here && (!d.watched || d.noEvents) }
 
-// suspect notes that a sweep found something in a directory before any event came. If more has no
-// event, the next sweep should find it soon.
+// suspect records that a sweep found a change in a directory before any event came. It makes the next sweep
+// come soon, because other changes may have no events either.
 func (w *Watcher) suspect(d *dir) {
 	d.suspect = true
-	w.files = 1 // it looks at all files
+	w.files = 1 // the next sweep checks all files
 	w.again(w.opts.resweep)
 }
 
@@ -51,29 +51,29 @@ func (w *Watcher) suspect(d *dir) {
 type file struct {
 	name  string
 	stamp stamp
-	young bool // it may have changed without changing its stamp
-	torn  bool // written in place since its creation, or its lock was released
+	young bool // it may change again without changing its stamp
+	torn  bool // it was written in place, and its lock was not released since
 }
 
-// cause is why a file is checked.
+// cause is the reason to check a file.
 type cause int
 
 const (
 	swept    cause = iota // a sweep, without a known change
 	hinted                // an event may concern the file
-	replaced              // an event: another file has this name now
-	written               // an event: it was written in place
-	unlocked              // its writer released the lock
+	replaced              // an event: another file now has this name
+	written               // an event: the file was written in place
+	unlocked              // the writer has released the lock
 )
 
-// handle checks what an event points to.
+// handle checks the files and directories that an event concerns.
 func (w *Watcher) handle(e fsnotify.Event) {
 	if e.Name == "" {
-		return // nothing but the end of a watch
+		return // only the end of a watch
 	}
 	d, ok := w.dirs[filepath.Dir(e.Name)]
 	if !ok {
-		if d, ok = w.dirs[e.Name]; ok { // of a directory about itself
+		if d, ok = w.dirs[e.Name]; ok { // an event of a directory about itself
 			w.revisit(d)
 		}
 		return
@@ -100,8 +100,8 @@ func (w *Watcher) handle(e fsnotify.Event) {
 	}
 }
 
-// teamEvent handles the appearance or disappearance of a name below teams. The name may now belong to another
-// team than the one that disappeared.
+// teamEvent handles the appearance or disappearance of a name below teams. After a disappearance, the name
+// may already belong to another team.
 func (w *Watcher) teamEvent(name string, left bool) {
 	t := w.teams[name]
 	switch {
@@ -132,11 +132,11 @@ func (w *Watcher) memberEvent(t *team, name string, e fsnotify.Event) {
 	}
 }
 
-// renew makes the next visit of d set its watch again. If d was moved away, its watch
-// has moved with it and would report events under the old name.
+// renew makes the next visit of d set the watch again. If d was moved away, the watch has moved with it and
+// would report events under the old name.
 func (w *Watcher) renew(d *dir, left bool) {
 	if left && w.source != nil {
-		w.source.Remove(d.path) // mostly it is gone already, which is no matter
+		w.source.Remove(d.path) // mostly the watch is gone already, which does not matter
 	}
 	d.watched = false
 }
@@ -147,14 +147,14 @@ func (w *Watcher) revisit(d *dir) {
 	switch {
 	case d.team == nil:
 		w.scanTop(false, false)
-	case d == d.team.dir: // of a list of tasks, it is both
+	case d == d.team.dir: // in a task list, the two are the same
 		w.scan(d.team, false)
 	default:
 		w.scanInboxes(d.team, false)
 	}
 }
 
-// inboxEvent says which inbox a file event concerns, and how.
+// inboxEvent returns the inbox that a file event concerns, and the cause to check it.
 func inboxEvent(name string, e fsnotify.Event) (inbox string, c cause, ok bool) {
 	name, lock := strings.CutSuffix(name, ".lock")
 	if inbox, ok = inboxName(name); !ok {
@@ -171,7 +171,7 @@ func causeOf(e fsnotify.Event, lock bool) (c cause, ok bool) {
 	case lock && (e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)):
 		return unlocked, true
 	case lock:
-		return 0, false // touched by its holder
+		return 0, false // the holder has updated its lock
 	case e.Has(fsnotify.Create):
 		return replaced, true
 	case e.Has(fsnotify.Write):
@@ -186,8 +186,7 @@ func inboxName(name string) (string, bool) {
 	return inbox, ok && inbox != "" && inbox[0] != '.'
 }
 
-// scanTop looks at the root and at teams. With all, it lists teams even if its time is
-// unchanged.
+// scanTop checks the root and teams. With all, it lists teams even if the time of the directory is unchanged.
 func (w *Watcher) scanTop(all, sweep bool) {
 	rootHeard, topHeard := sweep && w.root.watched, sweep && w.top.watched
 	if _, ok := w.visit(w.root); !ok {
@@ -228,7 +227,7 @@ func (w *Watcher) scanTop(all, sweep bool) {
 	}
 }
 
-// appear adds a team, if there is one of this name.
+// appear adds the team of a name, if it exists.
 func (w *Watcher) appear(name string) bool {
 	if name == "" || name[0] == '.' || !w.opts.Only(name) {
 		return false
@@ -254,7 +253,7 @@ func (w *Watcher) appear(name string) bool {
 	}
 	w.teams[name] = t
 	w.queue.team(t, s.at)
-	// The current config.json is part of the team's appearance.
+	// The current config.json belongs to the team's appearance.
 	if c, err := observe(filepath.Join(path, t.config.name), false); err == nil && !w.opts.Tasks {
 		t.config.stamp, t.config.young = c.stamp, c.young()
 	}
@@ -279,7 +278,7 @@ func (w *Watcher) gone(t *team) {
 	w.queue.gone(t, time.Now())
 }
 
-// scan looks at all of a team.
+// scan checks all of a team.
 func (w *Watcher) scan(t *team, sweep bool) {
 	id := t.dir.stamp.id
 	heard := t.dir.watched
@@ -304,17 +303,19 @@ func (w *Watcher) scan(t *team, sweep bool) {
 	w.scanInboxes(t, sweep)
 }
 
-// passes reports whether to skip the files in d, which is unchanged, because events report their changes.
+// passes reports whether to skip the files in d: the directory is unchanged, and events report changes of its
+// files.
 func (w *Watcher) passes(d *dir, sweep bool) bool { return sweep && w.quick && !d.polled() }
 
-// scanInboxes looks at the inboxes of a team.
+// scanInboxes checks the inboxes of a team.
 func (w *Watcher) scanInboxes(t *team, sweep bool) {
 	heard := sweep && t.inboxes.watched
 	changed, ok := w.visit(t.inboxes)
 	w.scanFiles(t, ok && changed, heard, sweep)
 }
 
-// scanFiles looks at the inboxes of a team, of whose directory events were heard, and with list at new ones.
+// scanFiles checks the inboxes of a team. With list, it also looks for new ones. heard means that the
+// directory's events were reported.
 func (w *Watcher) scanFiles(t *team, list, heard, sweep bool) {
 	if !list && w.passes(t.inboxes, sweep) {
 		return
@@ -336,13 +337,13 @@ func (w *Watcher) scanFiles(t *team, list, heard, sweep bool) {
 	}
 }
 
-// look looks at one inbox and reports whether it is in a new state.
+// look checks one inbox, and reports whether its state is new.
 func (w *Watcher) look(t *team, inbox string, c cause) bool {
 	path := filepath.Join(t.inboxes.path, inbox+".json")
 	k := key{team: t, kind: Changed, inbox: inbox}
 	f := t.files[inbox]
 	if c == swept && f != nil && !(f.young && t.inboxes.polled()) {
-		// The cheap way first: of a thousand inboxes none has changed.
+		// Try the cheap check first: of a thousand inboxes, usually none has changed.
 		if s, err := observe(path, false); err == nil && s.stamp == f.stamp {
 			return false
 		}
@@ -371,7 +372,7 @@ func (w *Watcher) look(t *team, inbox string, c cause) bool {
 	return w.note(k, path, f, s, c, t.inboxes.polled())
 }
 
-// lookConfig looks at a team's config.json.
+// lookConfig checks a team's config.json.
 func (w *Watcher) lookConfig(t *team, c cause) bool {
 	path := filepath.Join(t.dir.path, t.config.name)
 	s, err := observe(path, false)
@@ -392,10 +393,10 @@ func (w *Watcher) note(k key, path string, f *file, s observation, c cause, poll
 		waits, open := w.queue.holds(k, s.stamp.id)
 		switch {
 		case c == unlocked:
-			// A reader may have read part of a write in place.
+			// A reader may have read the file in the middle of a write in place.
 			news = f.torn && !waits
 		case f.young && !open:
-			// It changed, or may have, within the tick of the stamp.
+			// The file may have changed within the tick of its stamp.
 			news = c == replaced || c == written || c == swept && polled
 		}
 	}
@@ -417,8 +418,8 @@ func (w *Watcher) note(k key, path string, f *file, s observation, c cause, poll
 	return news
 }
 
-// visit checks a directory and watches it. It reports whether its names must be listed, and whether it
-// exists.
+// visit checks a directory and sets its watch. It reports whether the names in it must be listed, and whether
+// it exists.
 func (w *Watcher) visit(d *dir) (changed, ok bool) {
 	limit := w.root.path
 	if d == w.root {
@@ -442,7 +443,7 @@ func (w *Watcher) visit(d *dir) (changed, ok bool) {
 	d.here, d.stamp, d.young = true, s.stamp, s.young()
 	w.dirs[d.path] = d
 	if !d.watched && w.source != nil {
-		// Listed after the watch is set: earlier files have no event.
+		// The names must be listed after the watch is set, because files that were made before have no event.
 		if err := w.source.Add(d.path); err == nil {
 			d.watched, changed = true, true
 		} else if isLimit(err) {
@@ -454,7 +455,7 @@ func (w *Watcher) visit(d *dir) (changed, ok bool) {
 	return changed, true
 }
 
-// leave drops a directory that is gone.
+// leave forgets a directory that was removed.
 func (w *Watcher) leave(d *dir) {
 	if !d.here {
 		return
@@ -475,7 +476,7 @@ func (w *Watcher) list(d *dir) ([]string, bool) {
 			return names, true
 		}
 	}
-	d.young = true // list it again, though its time does not change
+	d.young = true // list it again, even if its time does not change
 	if !missing(err) {
 		w.warn("read "+d.path, fmt.Errorf("watch: %w", err))
 	}

@@ -1,5 +1,6 @@
 package watch
 
-// openKernel has nothing on Windows. fsnotify 1.10 closes the handle of a directory when it is removed, and once more when it reads
-// what was queued for it. By then the handle can belong to any other file of this process.
+// openKernel returns no source on Windows. fsnotify 1.10 closes the handle of a directory when its watch is
+// removed, and once more when it reads the queued events of that watch. By then the handle may belong to
+// another file of this process.
 func openKernel() (source, error) { return nil, nil }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// identity distinguishes files of the same name, reliably only while one of them is open: a file system
-// reuses the number of a deleted file.
+// identity distinguishes files of the same name. It is reliable only while one of them is open, because a
+// file system reuses the number of a deleted file.
 type identity struct{ device, file uint64 }
 
 // stamp distinguishes versions of one file. The zero stamp means that there is no file.
@@ -20,20 +20,20 @@ type stamp struct {
 	size    int64
 }
 
-// tick is the coarsest step of modification times, with some margin. Within it a file can change without
+// tick is the coarsest step of modification times, with some margin. Within a tick, a file can change without
 // changing its stamp.
 const tick = 20 * time.Millisecond
 
-// observation is the result of checking a file once.
+// observation is the result of one check of a file.
 type observation struct {
 	stamp stamp
 	file  *os.File // nil if it is not kept
 	at    time.Time
 }
 
-// young reports whether the file may still change without changing its stamp. If its time is far from ours
-// (the file system has another clock), it is not young: otherwise a file with a time in the future would seem
-// new for ever.
+// young reports whether the file may change again without changing its stamp. A time that is far from ours,
+// because the file system has another clock, does not count: otherwise a file with a time in the future would
+// always be young.
 func (s observation) young() bool {
 	age := s.at.Sub(time.Unix(0, s.stamp.modTime))
 	return age.Abs() < tick
@@ -49,8 +49,8 @@ func stampOf(info fs.FileInfo) stamp {
 	return stamp{id: identify(info), modTime: info.ModTime().UnixNano(), size: info.Size()}
 }
 
-// observe looks at a file. If keep is set it opens the file first, which may be replaced at
-// any moment, and keeps it open if possible.
+// observe checks a file. With keep, it opens the file first, because the file may be replaced at any moment,
+// and keeps it open if possible.
 func observe(path string, keep bool) (observation, error) {
 	s := observation{at: time.Now()}
 	if keep {
@@ -70,7 +70,7 @@ func observe(path string, keep bool) (observation, error) {
 	return s, nil
 }
 
-// observeDir looks at a directory. A link is followed if it stays below root, or if root is "".
+// observeDir checks a directory. It follows a link that stays below root, or any link if root is "".
 func observeDir(path, root string) (observation, error) {
 	s := observation{at: time.Now()}
 	info, err := os.Lstat(path)
@@ -106,7 +106,7 @@ func below(path, root string) error {
 	return nil
 }
 
-// missing reports whether err says that there is nothing of that name.
+// missing reports whether err means that the file does not exist.
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

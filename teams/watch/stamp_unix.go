@@ -15,8 +15,8 @@ func identify(info fs.FileInfo) identity {
 	return identity{}
 }
 
-// openKept opens a file so that its bytes outlive its name. Without
-// O_NONBLOCK, a named pipe of that name would hold up everything.
+// openKept opens a file so that its bytes outlive its name. Without O_NONBLOCK, a named pipe of that name
+// would block the watcher.
 func openKept(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 }

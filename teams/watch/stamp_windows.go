@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// identify takes the time of creation, which a replacement changes; a file
-// index would need an open handle.
+// identify uses the time of creation, which differs in a replacement. A file index would need an open handle.
 func identify(info fs.FileInfo) identity {
 	if d, ok := info.Sys().(*syscall.Win32FileAttributeData); ok {
 		return identity{file: uint64(d.CreationTime.Nanoseconds())}
@@ -16,6 +15,5 @@ func identify(info fs.FileInfo) identity {
 	return identity{}
 }
 
-// openKept keeps nothing: while a handle is open, an agent could not replace
-// its inbox.
+// openKept keeps no file open: while a handle is open, an agent could not replace its inbox.
 func openKept(string) (*os.File, error) { return nil, errors.ErrUnsupported }

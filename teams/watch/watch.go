@@ -20,43 +20,45 @@ import (
 type Options struct {
 	Root string // Claude's directory, which need not exist yet
 
-	// Only, if not nil, selects the teams to watch, by the names of their directories. Run calls it; the
+	// Only, if not nil, selects the teams to watch, by the names of their directories. Run calls it. Its
 	// result for a name must not change.
 	Only func(team string) bool
 
-	// Tasks watches task lists instead of teams: the Team of an event is then a list, and its Inbox a task.
+	// Tasks makes the watcher watch task lists instead of teams. The Team of an event is then a list, and its
+	// Inbox a task.
 	Tasks bool
 
-	// EventsAlone leaves out the check of everything every 5 s, so that an idle watcher does nothing. Changes
-	// that the kernel does not report, as on network file systems, are then found at the next event of their
-	// directory, or never. Directories for which the kernel refuses a watch are polled.
+	// EventsAlone disables the sweep every 5 s, so that an idle watcher does nothing. Changes that the kernel
+	// does not report, as on network file systems, are then found at the next event of their directory, or
+	// never. Directories for which the kernel refuses a watch are still polled.
 	EventsAlone bool
 
-	// Warn, if not nil, receives problems that make the watcher slower or blind, once while they last:
+	// Warn, if not nil, receives problems that make the watcher slow or blind, each once while it lasts:
 	// [ErrLimit], [ErrNoEvents], or an unreadable directory.
 	Warn func(error)
 
-	// For tests.
-	sweep     time.Duration // how often directories are looked at, and each 6th time their files; 0: 5 s
-	resweep   time.Duration // how soon again after a sweep that found something; 0: 2 s
-	poll      time.Duration // how often without kernel events; 0: 250 ms
-	settle    time.Duration // how long an event waits for more of its kind; 0: 2 ms
-	maxSettle time.Duration // how long it waits at most; 0: 20 ms
+	// For tests:
+	sweep     time.Duration // interval of sweeps of directories; every 6th also checks files; 0: 5 s
+	resweep   time.Duration // the pause after a sweep that found a change; 0: 2 s
+	poll      time.Duration // interval of polls without kernel events; 0: 250 ms
+	settle    time.Duration // how long an event waits for another change; 0: 2 ms
+	maxSettle time.Duration // how long an event waits at most; 0: 20 ms
 }
 
-// filesEvery is which sweep looks at the files of directories that are unchanged. Files are replaced, or written while
-// there is a lock directory next to them, and both change their directory.
+// filesEvery is how many sweeps there are for each that also checks the files of unchanged directories. This
+// can be rare: Claude Code replaces files, or writes them while a lock directory is next to them, and both
+// change the directory.
 const filesEvery = 6
 
-// What [Options.Warn] is called with.
+// The errors that [Options.Warn] receives.
 var (
-	// ErrLimit says that the system allows no more watches. Until it does again, what
-	// could not be watched is looked at every 250 ms.
+	// ErrLimit means that the system allows no more watches. Until it does, the directories without a watch
+	// are polled every 250 ms.
 	ErrLimit = errors.New("watch: the system's limit for watching files is reached: " +
 		"close other watchers, or on Linux raise fs.inotify.max_user_watches and fs.inotify.max_user_instances; until then it is polled")
 
-	// ErrNoEvents says that a directory changes without kernel events, as on network
-	// file systems. It is looked at every 250 ms from then on.
+	// ErrNoEvents means that a directory changes without kernel events, as on network file systems. The
+	// directory is then polled every 250 ms.
 	ErrNoEvents = errors.New("watch: no events come for a directory that changes, as on a network file system: it is polled")
 )
 
@@ -67,22 +69,22 @@ type Watcher struct {
 	ran   atomic.Bool
 	open  func() (source, error)
 
-	// The rest belongs to Run.
+	// Only Run uses the fields below.
 	source source
 	faults chan struct{} // the source reported an error
 	pumps  sync.WaitGroup
 	root   *dir
 	top    *dir // teams
 	teams  map[string]*team
-	dirs   map[string]*dir // by path, those that exist
-	todo   []*team         // still to be looked at
-	sweep  bool            // todo is a sweep, and not the poll of what has no events
-	quick  bool            // it looks at no files of a directory that is unchanged
-	files  int             // sweeps until one looks at all files
-	next   *time.Timer     // when the next sweep begins
-	lost   bool            // events were lost: look at everything
-	last   time.Time       // when everything was last looked at for that
-	warned map[string]bool // what has been warned of and still lasts
+	dirs   map[string]*dir // existing directories, by path
+	todo   []*team         // teams that are still to be checked
+	sweep  bool            // todo belongs to a sweep, not to a poll
+	quick  bool            // the sweep skips the files of unchanged directories
+	files  int             // sweeps until the next one that checks all files
+	next   *time.Timer     // fires when the next sweep is due
+	lost   bool            // events were lost: check everything
+	last   time.Time       // when everything was last checked because events were lost
+	warned map[string]bool // warnings whose problem still lasts
 }
 
 // New returns a watcher. It starts nothing and touches no file.
@@ -111,14 +113,14 @@ func New(opts Options) *Watcher {
 	}
 }
 
-// Next waits for the next event, which the caller must close. It is safe for concurrent use, even before Run.
-// A waiting event is returned even if ctx has ended; otherwise the error is the cause of ctx's end, or
-// [ErrStopped] once Run has returned.
+// Next waits for the next event, which the caller must close. It is safe for concurrent use, and can be
+// called before Run. A waiting event is returned even if ctx has ended. Otherwise the error is the cause of
+// ctx's end, or [ErrStopped] once Run has returned.
 func (w *Watcher) Next(ctx context.Context) (Event, error) { return w.queue.next(ctx) }
 
-// Run watches until ctx ends, and returns nil then. A second call and an empty root are
-// errors. When it returns, its goroutines have ended and its descriptors are closed,
-// even those of events that nobody took.
+// Run watches until ctx ends, and then returns nil. A second call is an error, and so is an empty root. When
+// Run returns, its goroutines have ended and its descriptors are closed, including those of events that were
+// not taken.
 func (w *Watcher) Run(ctx context.Context) error {
 	if w.ran.Swap(true) {
 		return errors.New("watch: Run was called before: make a new Watcher")
@@ -156,7 +158,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		if w.source != nil {
 			events = w.source.events()
 		}
-		// One team at a time, so that events do not wait for a whole sweep.
+		// Check one team at a time, so that events do not wait for a whole sweep.
 		var next <-chan struct{}
 		if len(w.todo) > 0 {
 			next = ready
@@ -236,11 +238,10 @@ func (w *Watcher) connect() {
 	}
 	delete(w.warned, "source")
 	if src == nil {
-		return // this system has none, and everything is polled
+		return // this system has no source, so everything is polled
 	}
 	w.source = src
-	// Not in the loop: the source can hold a lock that Add needs while it waits for its
-	// error to be read.
+	// Not in the loop: while the source waits for its error to be read, it may hold a lock that Add needs.
 	w.pumps.Go(func() {
 		for range src.errors() {
 			select {
@@ -262,14 +263,14 @@ func (w *Watcher) disconnect() {
 	}
 }
 
-// rescan checks everything and sets every watch again.
+// rescan checks everything, and sets every watch again.
 func (w *Watcher) rescan() {
 	w.lost, w.last = false, time.Now()
 	for _, d := range w.dirs {
 		d.watched = false
 	}
 	w.sweep = false
-	w.todo = slices.Collect(maps.Values(w.teams)) // what appears now is looked at as it does
+	w.todo = slices.Collect(maps.Values(w.teams)) // teams that appear meanwhile are checked as they appear
 	w.scanTop(true, false)
 }
 
@@ -286,7 +287,7 @@ func (w *Watcher) polling() bool {
 	return false
 }
 
-// poll checks everything that has no kernel events.
+// poll checks all directories without kernel events.
 func (w *Watcher) poll() {
 	if w.root.polled() || w.top.polled() || !w.root.here {
 		w.scanTop(false, false)
@@ -303,7 +304,7 @@ func (w *Watcher) poll() {
 }
 
 // findEventless decides before each sweep which directories have no events: those in which three sweeps in a
-// row found a change before any event arrived.
+// row found a change before any event came.
 func (w *Watcher) findEventless() {
 	limited := false
 	for _, d := range w.dirs {
@@ -330,7 +331,7 @@ func (w *Watcher) warn(what string, err error) {
 	}
 }
 
-// isLimit reports whether err says that the system allows no more watches.
+// isLimit reports whether err means that the system allows no more watches.
 func isLimit(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) ||
 		errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
