@@ -13,29 +13,29 @@ import (
 	"teambridge/teams/flock"
 )
 
-// displaced is the directory, in the state directory, for exchanging a file with its new content. It contains
-// new content under names that begin with newPrefix, and old content, named after the time of the exchange,
-// for at least displacedLife. Only a holder of the flock may make or remove files here.
+// displaced is the directory, in the state directory, in which a file is exchanged with its new content. It
+// contains new content under names that begin with newPrefix. It also contains old content, named after the
+// time of the exchange, for at least displacedLife. Only a holder of the flock may make or remove files here.
 //
-// Claude Code looks up the real path of an inbox before it locks it: it opens the file and asks the kernel
-// for the open file's name. If a rename replaces the file in between, within some 35 µs, that file has no
-// name any more. The agent then takes no lock, cannot remove the rows that it has read, and takes them again:
-// at 100 messages a second up to 11 of 1000 arrived twice. An exchanged file still has a name, and the agent
-// locks that name instead of the inbox. The exchange preserves earlier changes of the agent, and await waits
-// for such locks before ours is released.
+// Before Claude Code locks an inbox, it looks up the real path: it opens the file and asks the kernel for the
+// open file's name. If a rename replaces the file in between, within some 35 µs, that file no longer has a
+// name. The agent then takes no lock, cannot remove the rows that it has read, and takes them again: at 100
+// messages a second, up to 11 of 1000 arrived twice. An exchanged file still has a name, and the agent locks
+// that name instead of the inbox. The exchange preserves earlier changes of the agent, and await waits for
+// such locks before our lock is released.
 type displaced struct {
-	dir      *os.Root // nil: there is no state directory, or the system cannot exchange files
+	dir      *os.Root // nil if there is no state directory, or if the system cannot exchange files
 	unusable bool     // the file system cannot exchange files
-	refused  error    // [Options.refused]
+	refused  error    // the error of [Options.refused]
 }
 
-// displacedLife is how long old content is kept: longer than a busy machine delays an agent between its two
-// system calls.
+// displacedLife is how long old content is kept. It is longer than a busy machine delays an agent between its
+// two system calls.
 const displacedLife = 50 * time.Millisecond
 
 const newPrefix = "new-"
 
-// displaced opens the directory for f and removes old files. The flock must be held.
+// displaced opens the directory for f and removes old files. The caller holds the flock.
 func (l *Locker) displaced(f File) (*displaced, error) {
 	if l.opts.Dir == "" || !canExchange {
 		return &displaced{}, nil
@@ -58,8 +58,8 @@ func (l *Locker) displaced(f File) (*displaced, error) {
 	return d, nil
 }
 
-// tidy removes old content that was kept long enough, and new content of killed processes. The flock must be
-// held.
+// tidy removes old content that was kept long enough, and new content of killed processes. The caller holds
+// the flock.
 func (d *displaced) tidy() error {
 	names, err := d.names()
 	if err != nil {
@@ -70,11 +70,11 @@ func (d *displaced) tidy() error {
 		if !strings.HasPrefix(name, newPrefix) {
 			ns, err := strconv.ParseInt(strings.TrimSuffix(name, lockSuffix), 10, 64)
 			if err != nil {
-				continue // not ours
+				continue // the file is not ours
 			}
 			at := time.Unix(0, ns)
 			if strings.HasSuffix(name, lockSuffix) {
-				at = at.Add(StaleAfter) // of a killed agent: living ones remove theirs
+				at = at.Add(StaleAfter) // the lock of a killed agent: living agents remove theirs
 			}
 			// A time in the future means that the clock was set back.
 			if now.Sub(at) <= displacedLife && at.Sub(now) <= StaleAfter {
@@ -88,9 +88,9 @@ func (d *displaced) tidy() error {
 	return nil
 }
 
-// Sweep removes old content in dir, the state directory of a [Locker], that was kept long enough. Otherwise
-// the next change of a file removes its old content. Files that are being changed are skipped. dir need not
-// exist.
+// Sweep removes old content in dir, the state directory of a [Locker], that was kept long enough. Without
+// Sweep, a file's old content stays until the file is changed again. Sweep skips files that are being
+// changed. dir need not exist.
 func Sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -129,15 +129,15 @@ func (d *displaced) names() ([]string, error) {
 	return r.Readdirnames(-1)
 }
 
-// usable reports whether f can be exchanged with a file in this directory: they must be on the same file
+// usable reports whether f can be exchanged with a file in this directory. Both must be on the same file
 // system.
 func (d *displaced) usable(f File) bool {
 	return d.dir != nil && !d.unusable && sameDevice(d.dir, f.Dir)
 }
 
 // await waits for agents that have locked the name of the old content, and change it as if it were the inbox.
-// It returns true if there was one and it has finished. An agent needs less than a millisecond; after
-// [MaxHold]/4 it is presumed dead.
+// It returns true if there was such an agent, and it has finished. An agent needs less than a millisecond;
+// after [MaxHold]/4 it is presumed dead.
 func (d *displaced) await() bool {
 	if d.dir == nil {
 		return false
@@ -161,6 +161,6 @@ func (d *displaced) await() bool {
 
 func (d *displaced) close() {
 	if d.dir != nil {
-		_ = d.dir.Close() // nothing was written through it that is not flushed
+		_ = d.dir.Close() // ignore the error: all written data was flushed
 	}
 }

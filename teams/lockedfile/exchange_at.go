@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// canExchange: the system can exchange two files. Not every file system of it can.
+// canExchange means that the system can exchange two files. Some of its file systems may not.
 const canExchange = true
 
 // exchange swaps two files.
@@ -15,12 +15,12 @@ func exchange(dirA *os.Root, a string, dirB *os.Root, b string) error {
 	return renameAt("exchange", dirA, a, dirB, b, renameExchange)
 }
 
-// moveNew renames a file to one that does not exist yet.
+// moveNew renames a file to a name that must not exist yet.
 func moveNew(dirA *os.Root, a string, dirB *os.Root, b string) error {
 	return renameAt("rename", dirA, a, dirB, b, renameNew)
 }
 
-// renameAt is rename(2) with flags, which each system has under another name.
+// renameAt is rename(2) with flags, whose names differ between systems.
 func renameAt(op string, dirA *os.Root, a string, dirB *os.Root, b string, flags uint32) error {
 	from, err := dirA.Open(".")
 	if err != nil {
@@ -38,7 +38,7 @@ func renameAt(op string, dirA *os.Root, a string, dirB *os.Root, b string, flags
 	return nil
 }
 
-// sameDevice reports whether two directories are on one file system.
+// sameDevice reports whether two directories are on the same file system.
 func sameDevice(a, b *os.Root) bool {
 	device := func(d *os.Root) (uint64, bool) {
 		info, err := d.Stat(".")

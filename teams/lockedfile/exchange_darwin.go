@@ -2,7 +2,7 @@ package lockedfile
 
 import "golang.org/x/sys/unix"
 
-// APFS can do both; HFS+ and network file systems answer ENOTSUP.
+// APFS supports both flags; HFS+ and network file systems return ENOTSUP.
 const (
 	renameExchange = unix.RENAME_SWAP
 	renameNew      = unix.RENAME_EXCL

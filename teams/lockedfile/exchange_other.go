@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// canExchange: there may be a way, but none was tried.
+// canExchange is false: a way may exist here, but none was tried.
 const canExchange = false
 
 func exchange(*os.Root, string, *os.Root, string) error { return errors.ErrUnsupported }

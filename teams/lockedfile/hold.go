@@ -13,14 +13,14 @@ import (
 	"teambridge/teams/flock"
 )
 
-// Handover is how long to wait for a lock whose holder was killed. The kernel frees it at once, unless the
-// holder was just starting a process, which also holds the lock between its fork and its exec. Of 600 kills
-// one hit that moment.
+// Handover is how long to wait for a lock whose holder was killed. The kernel frees the lock at once, unless
+// the holder was just starting a process: between fork and exec, that process holds the lock, too. One of 600
+// kills hit that moment.
 const Handover = 2 * time.Second
 
-// Hold takes a lock between our own processes and keeps it until release: a flock on a file named after key,
-// in dir, which is created (0700) if missing. If another process, or another call in this one, holds it, the
-// error is [ErrLocked]. Hold waits only for calls of [Held], 2 s at most.
+// Hold takes a lock between our own processes, and keeps it until release. The lock is a flock on a file
+// named after key in dir, which is created (0700) if missing. If another process, or another call in this
+// one, holds the lock, the error is [ErrLocked]. Hold waits only for calls of [Held], at most 2 s.
 func Hold(dir, key string) (release func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
@@ -45,7 +45,7 @@ func HoldWithin(ctx context.Context, d time.Duration, dir, key string) (release 
 	})
 }
 
-// HoldShared is [HoldWithin] for a lock that several holders can share.
+// HoldShared is [HoldWithin] for a lock that several holders share.
 func HoldShared(ctx context.Context, d time.Duration, dir, key string) (release func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
@@ -63,7 +63,7 @@ func HoldShared(ctx context.Context, d time.Duration, dir, key string) (release 
 	})
 }
 
-// Held reports whether somebody holds the lock of [Hold]. It makes no file.
+// Held reports whether any process holds the lock of [Hold]. It makes no file.
 func Held(dir, key string) (bool, error) { return flock.Held(filepath.Join(dir, lockFile(key))) }
 
 // lockFile returns the name of the lock file for key.
@@ -72,7 +72,7 @@ func lockFile(key string) string {
 	return hex.EncodeToString(sum[:16]) + lockSuffix
 }
 
-// within calls try every 20 ms while it returns wait, until d has passed or ctx ends. It returns the result
+// within calls try every 20 ms while try returns wait, until d has passed or ctx ends. It returns the result
 // of the last try.
 func within(ctx context.Context, d time.Duration, try func() (release func() error, wait bool, err error)) (func() error, error) {
 	ctx, cancel := context.WithTimeout(ctx, d)

@@ -12,14 +12,13 @@ import (
 	"teambridge/teams/flock"
 )
 
-// HoldDir locks a directory and keeps the lock until release. It is a flock on the open
-// directory: nothing is made in it, and all our processes share it, whatever their state
-// directories are. It keeps other programs from nothing.
+// HoldDir locks a directory, and keeps the lock until release. The lock is a flock on the open directory. It
+// needs no file, and works between all our processes, whatever their state directories are. Other programs do
+// not notice it.
 //
-// If the holder was killed, HoldDir waits until d has passed or ctx ends (see
-// [Handover]); if it is known to be alive, not at all. The error is a [*LockedError] if
-// another process holds the lock, and errors.ErrUnsupported if directories cannot be
-// locked, as on some network file systems and on Windows.
+// If the holder was killed, HoldDir waits until d has passed or ctx ends (see [Handover]). If the holder is
+// known to be alive, HoldDir does not wait. The error is a [*LockedError] if another process holds the lock,
+// and errors.ErrUnsupported if directories cannot be locked, as on some network file systems and on Windows.
 func HoldDir(ctx context.Context, d time.Duration, dir string) (release func() error, err error) {
 	start := time.Now()
 	return within(ctx, d, func() (func() error, bool, error) {

@@ -12,8 +12,8 @@ import (
 	"teambridge/teams/flock"
 )
 
-// holder returns the process that holds a flock on path, and whether it is alive. It is 0
-// if that is not known: see [flock.Holders].
+// holder returns the process that holds a flock on path, and whether it is alive. pid is 0 if unknown: see
+// [flock.Holders].
 func holder(path string) (pid int, alive bool) {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil {
@@ -23,7 +23,7 @@ func holder(path string) (pid int, alive bool) {
 	if pid == 0 {
 		return 0, false
 	}
-	// A zombie has no program any more; that of another user may not be read.
+	// A zombie no longer has a program. The program of another user's process may be unreadable.
 	_, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
 	return pid, err == nil || errors.Is(err, fs.ErrPermission)
 }

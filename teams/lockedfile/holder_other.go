@@ -2,6 +2,6 @@
 
 package lockedfile
 
-// holder returns the process that holds a flock on path, and whether it is alive. The
-// system does not say.
+// holder returns the process that holds a flock on path, and whether it is alive. On this system, both are
+// unknown.
 func holder(string) (pid int, alive bool) { return 0, false }

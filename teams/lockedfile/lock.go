@@ -54,8 +54,7 @@ func (l *Locker) flock(ctx context.Context, f File, start time.Time) (unlock fun
 		return nil, fmt.Errorf("lock %s: state directory: %w", f.Path(), err)
 	}
 	path := l.flockPath(f)
-	// The file stays when the lock is released: removing it would let two
-	// processes lock two files of one name.
+	// Never remove the file: if it were removed, two processes could lock two files of the same name.
 	free, err := flock.Lock(ctx, path)
 	if ctx.Err() != nil {
 		if err == nil {
@@ -66,7 +65,7 @@ func (l *Locker) flock(ctx context.Context, f File, start time.Time) (unlock fun
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	// Closing the descriptor is what frees the lock; it cannot be left held.
+	// Ignore the error: closing the descriptor always frees the lock.
 	unlock = func() { _ = free() }
 	if err := waitFree(ctx, path); err != nil {
 		unlock()
@@ -75,19 +74,18 @@ func (l *Locker) flock(ctx context.Context, f File, start time.Time) (unlock fun
 	return unlock, nil
 }
 
-// An agent that finds its inbox locked tries ten more times, after 5 ms at first and then
-// up to 100 ms, and gives up silently. One before 2.1.257 then takes the row that it could
-// not mark a second time: with 100 messages a second and the lock held for 60 % of the
-// time, 3 of 1000 came twice. So after each of our locks the lock stays free for twice as
-// long as it was held. If it is held for a third of the time at most, all eleven tries
-// fail in one of 100,000 cases.
+// An agent that finds its inbox locked tries ten more times, after 5 ms at first and later after up to 100
+// ms, and then gives up silently. An agent before 2.1.257 then takes the row that it could not mark a second
+// time: with 100 messages a second and the lock held for 60 % of the time, 3 of 1000 came twice. So after
+// each of our locks, the lock stays free for twice as long as it was held. If it is held for at most a third
+// of the time, all eleven tries fail in one of 100,000 cases.
 const (
 	freeFactor = 2
 	maxFree    = 100 * time.Millisecond
 )
 
-// leaveFree records until when the lock directory is left to others, as the time of the
-// flock file. If that fails, the lock is merely taken sooner.
+// leaveFree records the time until which the lock directory is left to others, as the modification time of
+// the flock file. If that fails, we only take the lock sooner.
 func (l *Locker) leaveFree(f File, held time.Duration) {
 	if l.opts.Dir == "" {
 		return
@@ -96,16 +94,16 @@ func (l *Locker) leaveFree(f File, held time.Duration) {
 	_ = os.Chtimes(l.flockPath(f), until, until)
 }
 
-// waitFree waits until the time that leaveFree recorded. The flock is held, so that our
-// other processes wait too.
+// waitFree waits until the time that leaveFree recorded. The caller holds the flock, so our other processes
+// wait, too.
 func waitFree(ctx context.Context, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil // as if nothing had been noted
+		return nil // as if no time were recorded
 	}
 	rest := time.Until(info.ModTime())
 	if rest <= 0 || rest > maxFree {
-		return nil // past, or a clock that was set back
+		return nil // the time has passed, or the clock was set back
 	}
 	select {
 	case <-time.After(rest):
@@ -115,42 +113,42 @@ func waitFree(ctx context.Context, path string) error {
 	}
 }
 
-// flockPath returns where the flock file of f is.
+// flockPath returns the path of the flock file of f.
 func (l *Locker) flockPath(f File) string {
 	return filepath.Join(l.opts.Dir, lockFile(f.Path()))
 }
 
-// dirLock is a lock directory that we hold. When its time is over it is removed, unless the
-// holder has begun to replace the file.
+// dirLock is a lock directory that we hold. After its time limit, it is removed, unless the holder has begun
+// to replace the file.
 type dirLock struct {
 	file     File
 	name     string
 	made     fs.FileInfo
 	since    time.Time
 	hold     time.Duration
-	replaced bool // the file has been replaced under this lock
+	replaced bool // the file was replaced under this lock
 
 	mu    sync.Mutex
 	phase phase
-	err   error // why it was given up
+	err   error // why the lock was given up
 	timer *time.Timer
 }
 
-// phase is how far the holder of a lock directory is.
+// phase is the progress of the holder of a lock directory.
 type phase int
 
 const (
 	preparing  phase = iota // the lock can be given up
-	committing              // the file is being replaced: the holder alone removes the lock
+	committing              // the file is being replaced: only the holder may remove the lock
 	abandoned               // the lock was given up, and the holder must not write
 )
 
-// commit makes the lock stay until release. Its error means that it was given up already.
+// commit makes the lock stay until release. The error means that the lock was already given up.
 func (d *dirLock) commit() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.phase == preparing && time.Since(d.since) > d.hold {
-		d.giveUp() // the process was stopped, and the timer has not run yet
+		d.giveUp() // the process was stopped, so the timer has not run yet
 	}
 	if d.phase == abandoned {
 		return d.err
@@ -159,7 +157,7 @@ func (d *dirLock) commit() error {
 	return nil
 }
 
-// retry makes it possible again to give the lock up, for another attempt.
+// retry allows the lock to be given up again, for another attempt.
 func (d *dirLock) retry() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -169,7 +167,7 @@ func (d *dirLock) retry() {
 	}
 }
 
-// expire gives the lock up if that is allowed.
+// expire gives the lock up, if that is allowed.
 func (d *dirLock) expire() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -178,7 +176,7 @@ func (d *dirLock) expire() {
 	}
 }
 
-// giveUp removes the lock directory if it is still ours. mu is held.
+// giveUp removes the lock directory if it is still ours. The caller holds d.mu.
 func (d *dirLock) giveUp() {
 	d.phase = abandoned
 	if d.err = d.check(); d.err == nil {
@@ -189,19 +187,19 @@ func (d *dirLock) giveUp() {
 	}
 }
 
-// lockDir makes the lock directory of f, taking over one that is stale.
+// lockDir makes the lock directory of f. It takes over a stale one.
 func lockDir(ctx context.Context, f File, start time.Time, hold time.Duration) (*dirLock, error) {
 	name := LockName(f.Name)
 	path := filepath.Join(f.Dir.Name(), name)
-	var seen fs.FileInfo // the foreign lock as it stood ...
-	var seenAt time.Time // ... when we first saw it so
+	var seen fs.FileInfo // the lock of another program ...
+	var seenAt time.Time // ... and when we first saw it in this state
 	for {
 		since := time.Now()
 		err := f.Dir.Mkdir(name, 0o777)
 		if err == nil {
 			lock, err := newDirLock(f, name, since, hold)
 			if errors.Is(err, fs.ErrNotExist) {
-				continue // deleted by whoever deletes the whole directory
+				continue // a deletion of the whole directory has removed the lock
 			}
 			return lock, err
 		}
@@ -213,7 +211,7 @@ func lockDir(ctx context.Context, f File, start time.Time, hold time.Duration) (
 			if err := ctx.Err(); err != nil {
 				return nil, waitError(ctx, f, &LockedError{Path: path, Waited: time.Since(start)})
 			}
-			continue // released in this moment
+			continue // the lock was just released
 		}
 		if err != nil {
 			return nil, f.wrap("lock", err)
@@ -251,7 +249,7 @@ func newDirLock(f File, name string, since time.Time, hold time.Duration) (*dirL
 	return d, nil
 }
 
-// breakStale removes a lock directory that was found to be stale when it was info.
+// breakStale removes a lock directory that was stale at the time of info.
 func breakStale(f File, name string, info fs.FileInfo) error {
 	err := removeLock(f, name, info)
 	if isNotEmpty(err) {
@@ -264,8 +262,8 @@ func breakStale(f File, name string, info fs.FileInfo) error {
 	return nil
 }
 
-// removeLock removes a lock directory if it still is info. It looks right before, since
-// another program may have taken the lock over; the rmdir cannot be made to depend on it.
+// removeLock removes a lock directory if it still is info. It checks right before, because another program
+// may have taken the lock over; no system call checks and removes in one step.
 func removeLock(f File, name string, info fs.FileInfo) error {
 	now, err := f.Dir.Lstat(name)
 	if err == nil && sameLock(info, now) {
@@ -274,7 +272,7 @@ func removeLock(f File, name string, info fs.FileInfo) error {
 	return ignoreNotExist(err)
 }
 
-// check fails unless the lock directory is still the one that was made.
+// check fails unless the lock directory is still the one that we made.
 func (d *dirLock) check() error {
 	now, err := d.file.Dir.Lstat(d.name)
 	if err == nil && sameLock(d.made, now) {
@@ -286,8 +284,8 @@ func (d *dirLock) check() error {
 	return unknown(fmt.Errorf("lock %s: %w", filepath.Join(d.file.Dir.Name(), d.name), ErrCompromised), d.replaced)
 }
 
-// release removes the lock directory if it is still ours and was not given up. If it is
-// another's, that is no error: the rename was made while it was ours.
+// release removes the lock directory if it is still ours and was not given up. A lock of another program is
+// no error: the rename was made while the lock was ours.
 func (d *dirLock) release() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -307,12 +305,12 @@ func (d *dirLock) remove() error {
 	return nil
 }
 
-// sameLock compares the time too: inode numbers are used again at once.
+// sameLock also compares the times, because inode numbers are reused at once.
 func sameLock(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime())
 }
 
-// waitError tells the caller's own cancellation from our deadline.
+// waitError distinguishes the caller's cancellation from our own deadline.
 func waitError(ctx context.Context, f File, locked *LockedError) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, errWaited) {
 		return fmt.Errorf("lock %s: %w (%w)", f.Path(), cause, locked)

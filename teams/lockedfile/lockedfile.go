@@ -1,75 +1,71 @@
-// Package lockedfile changes a file that other programs change too, under the lock
-// that those programs take. [Locker.Transform] is the one entry point.
+// Package lockedfile changes a file that other programs change, too, under the lock that those programs take.
+// [Locker.Transform] is the main entry point.
 //
 // # The locks
 //
-// Three locks are taken in turn, with one deadline for all of them:
+// Transform takes three locks in turn, with one deadline for all of them:
 //
 //  1. a mutex in this process: the race detector sees it, and it costs no system call;
 //  2. flock(2) on a file in our state directory, so that only one of our processes
 //     contends for the third lock. The kernel frees it when the holder dies. The next of
-//     us then leaves the third lock free for twice as long as the last one held it,
-//     since agents try only a few times;
+//     our processes then leaves the third lock free for twice as long as the last one held
+//     it, because agents try only a few times;
 //  3. the directory NAME.lock next to the file, made with mkdir and removed with rmdir.
-//     It is the lock of the npm package proper-lockfile, and the one that Claude Code
-//     takes. Only this one keeps other programs out.
+//     It is the lock of the npm package proper-lockfile, which Claude Code takes. Only
+//     this one excludes other programs.
 //
-// A lock directory whose modification time is over 10 s old is taken over, as those
-// programs do; one whose time is in the future, when it has not changed for 10 s by our
-// own monotonic clock. A regular file in its place, or a directory that is not empty,
-// blocks those programs for good: that is [ErrForeignLock], and nothing here removes it.
+// A lock directory whose modification time is over 10 s old is taken over, as those programs do. One whose
+// time is in the future is taken over when it has not changed for 10 s by our own monotonic clock. A regular
+// file in its place, or a directory that is not empty, blocks those programs for good. Then the error is
+// [ErrForeignLock], and this package does not remove it.
 //
 // # The order
 //
-// The file is read, changed, and its new content flushed to disk before the lock
-// directory is made. Under the lock, the file is compared with what was read, exchanged
-// with the new content, and read back: a few system calls. Claude Code before 2.1.257
-// delivers its messages again at each poll while somebody holds the lock, and gives up
-// taking it after 0.6 s. Only if the file has changed in between is it read, changed and
-// flushed once more under the lock. Where files cannot be exchanged (the state directory
-// is on another file system, that one cannot do it, as HFS+, or the system is neither Linux
-// nor macOS), the new content is always written under the lock, to a temporary file next to the file, which is then renamed.
+// The file is read and changed, and its new content is flushed to disk, before the lock directory is made.
+// Under the lock, only a few system calls remain: the file is compared with the content that was read,
+// exchanged with the new content, and read back. The lock must be short: while it is held, Claude Code before
+// 2.1.257 delivers its messages again at each poll, and gives up after 0.6 s. The file is read, changed and
+// flushed once more under the lock only if it has changed in between. Some files cannot be exchanged, because
+// the state directory is on another file system, the file system does not support it (HFS+), or the system is
+// neither Linux nor macOS. There, the new content is always written under the lock, to a temporary file next
+// to the file, which is then renamed.
 //
 // # What is promised
 //
-// A reader of the file sees the old or the new content, never a part. The exchange shows
-// whether the file still was what had been read. The file is read back under the same
-// lock and compared byte for byte. If another program that ignores the lock has written
-// the file, before or after, the change is made again on what is there now, three times
-// at most.
+// A reader of the file sees the old or the new content, never a part. The exchange shows whether the file
+// still had the content that was read. The file is read back under the same lock and compared byte for byte.
+// If another program that ignores the lock has written the file, before or after, the change is made again on
+// the current content, at most three times.
 //
-// The lock is held for 400 ms at most, whatever the disk does: a change that takes longer
-// is given up unwritten. Only the replacement itself, once begun, is waited for. Right
-// before the rename, and again before the rmdir, the lock directory must be the one we
-// made, its time equal to the nanosecond. A process that was stopped for longer than 10 s
-// finds another's lock and writes and removes nothing. A process that is killed leaves its
-// lock directory, which others take over when it is 10 s old.
+// The lock is held for at most 400 ms, whatever the disk does: a change that takes longer is given up
+// unwritten. Only the replacement itself, once begun, is completed. Right before the rename, and again before
+// the rmdir, the lock directory must be the one that we made, with the same time to the nanosecond. A process
+// that was stopped for longer than 10 s finds another program's lock, and neither writes nor removes
+// anything. A killed process leaves its lock directory behind; others take it over once it is 10 s old.
 //
 // # What programs that watch the directory see
 //
-// On Linux, inotify reports an exchange after the creation of NAME.lock and before its
-// removal, as two events whose cookies match nothing, since both partners are outside of
-// the directory:
+// On Linux, inotify reports an exchange between the creation of NAME.lock and its removal. It reports two
+// events with unmatched cookies, because the other file is outside of the directory:
 //
 //	MOVED_TO   NAME    the new content came
 //	MOVED_FROM NAME    the old content went
 //
-// So the last event about the file is MOVED_FROM, although the file is there: fsnotify
-// reports a Rename, other libraries a removal. A program that watches should take an event
-// as a reason to look at the file, and should watch the directory: a watch on the file
-// stays with the old content. A file that did not exist comes with MOVED_TO alone, as
-// does each write of Claude Code, which renames NAME.tmp.XXXX.
+// So the last event about the file is MOVED_FROM, although the file exists: fsnotify reports a Rename, other
+// libraries a removal. A watching program should treat an event as a reason to check the file, and should
+// watch the directory: a watch on the file stays with the old content. A new file causes only MOVED_TO, and
+// so does each write of Claude Code, which renames NAME.tmp.XXXX.
 //
 // # What is not promised
 //
-// A process that is stopped for over 10 s between its last look at the lock and the
-// rename writes without the lock. Where files can be exchanged, it finds what was written
-// in the meantime and puts that back. Elsewhere that is lost, and a file whose directory
-// is being deleted comes back and can keep the directory.
+// If a process is stopped for over 10 s between its last check of the lock and the rename, it writes without
+// the lock. Where files can be exchanged, it notices what was written meanwhile, and puts that back.
+// Elsewhere, the other content is lost. If the directory is being deleted, the file comes back, and can
+// prevent the deletion.
 //
-// The content is flushed to disk before the rename, the directory is not: after a power
-// cut the file can have its old content. Mode and owner of the old file are kept; access
-// control lists and extended attributes are not.
+// The content is flushed to disk before the rename, but the directory is not: after a power cut the file can
+// have its old content. Mode and owner of the old file are kept; access control lists and extended attributes
+// are not.
 package lockedfile
 
 import (
@@ -87,62 +83,59 @@ import (
 	"time"
 )
 
-// Durations and limits. StaleAfter is as in proper-lockfile and Claude Code; the
-// others are ours.
+// Durations and limits. StaleAfter is the value of proper-lockfile and Claude Code; the others are our own.
 const (
-	StaleAfter  = 10 * time.Second       // age at which a lock directory is taken over
-	MaxHold     = 400 * time.Millisecond // longest time between taking the lock and the rename
-	DefaultWait = 15 * time.Second       // deadline for taking all three locks
+	StaleAfter  = 10 * time.Second       // the age at which a lock directory is taken over
+	MaxHold     = 400 * time.Millisecond // the longest time from the lock to the rename
+	DefaultWait = 15 * time.Second       // the deadline for all three locks
 	MaxSize     = 32 << 20               // bytes; a larger file is refused unread
-	Spare       = 4 << 10                // bytes at the end of the old content that change may overwrite, and room after it
-	attempts    = 3                      // replacements before a file counts as contested
+	Spare       = 4 << 10                // bytes at the end of the old content that change may overwrite, and spare bytes after it
+	attempts    = 3                      // replacements before the file counts as contested
 )
 
 var (
-	// ErrLocked means that another program kept one of the locks for longer
-	// than the caller wanted to wait. Errors that are it are a [*LockedError].
+	// ErrLocked means that another program kept one of the locks for longer than the caller wanted to wait.
+	// The error is always a [*LockedError].
 	ErrLocked = errors.New("the lock is held by another program")
 
-	// ErrForeignLock means that a file, or a directory that is not empty, is in the
-	// place of the lock directory. It keeps every Claude Code agent from writing the
-	// file too, until it is removed by hand or by "teambridge doctor --fix".
+	// ErrForeignLock means that a file, or a directory that is not empty, is in the place of the lock
+	// directory. It also prevents every Claude Code agent from writing the file, until it is removed by hand
+	// or by "teambridge doctor --fix".
 	ErrForeignLock = errors.New("something that is not a lock stands in the lock's place")
 
-	// ErrCompromised means that another program took the lock over while we held
-	// it. Nothing was written, unless the error is [ErrReplaced] too.
+	// ErrCompromised means that another program took the lock over while we held it. Nothing was written,
+	// unless the error is also [ErrReplaced].
 	ErrCompromised = errors.New("the lock was taken over by another program while it was held")
 
-	// ErrHeldTooLong means that the lock was released after [Options.Hold] with nothing
-	// written: the change had to be made under the lock, and took too long.
+	// ErrHeldTooLong means that the lock was released after [Options.Hold] without a write: the change had to
+	// be made under the lock, and took too long.
 	ErrHeldTooLong = errors.New("writing took too long to keep the lock for it")
 
-	// ErrReplaced comes with another error: the file had been replaced by then, and it
-	// is not known whether the change is in it. A Transform that fails without it has
-	// changed nothing.
+	// ErrReplaced accompanies another error: the file was already replaced, and it is unknown whether the
+	// change is in it. A Transform that fails without ErrReplaced has changed nothing.
 	ErrReplaced = errors.New("the file had been replaced by then, and the change may be in it")
 
-	// ErrClobbered means that another program that ignores the lock has written the
-	// file three times in a row, and that the change was not in it at the last look.
+	// ErrClobbered means that another program, which ignores the lock, has written the file three times in a
+	// row, and that the change was missing at the last check.
 	ErrClobbered = errors.New("another program overwrites the file without taking its lock")
 
 	// ErrGone means that the directory of the file no longer exists.
 	ErrGone = errors.New("the directory is gone")
 
-	// ErrTooLarge means that the file is, or would become, larger than
-	// [MaxSize].
+	// ErrTooLarge means that the file is, or would become, larger than [MaxSize].
 	ErrTooLarge = fmt.Errorf("the file is larger than %d MiB", MaxSize>>20)
 
-	// ErrNotRegular means that the name belongs to a directory, a symbolic link
-	// or another thing that is not a plain file.
+	// ErrNotRegular means that the name belongs to a directory, a symbolic link, or another file that is not
+	// regular.
 	ErrNotRegular = errors.New("not a regular file")
 )
 
-// LockedError tells which lock could not be had. It is [ErrLocked].
+// LockedError describes a lock that could not be taken. It is an [ErrLocked].
 type LockedError struct {
-	Path   string        // the lock directory, or what was to be locked with flock
-	Age    time.Duration // by its modification time; 0 where that means nothing
-	Ours   bool          // another process of ours holds it, not a foreign program
-	PID    int           // of that process, from [HoldDir]; 0 if it is not known
+	Path   string        // the lock directory, or the file or directory of a flock
+	Age    time.Duration // by its modification time; 0 for a flock
+	Ours   bool          // another process of ours holds it, not another program
+	PID    int           // the holder, from [HoldDir] or [HoldName]; 0 if unknown
 	Waited time.Duration
 }
 
@@ -160,43 +153,41 @@ func (e *LockedError) Is(target error) bool { return target == ErrLocked }
 // Step names a point of a Transform, for [Options.Before].
 type Step string
 
-// The steps, in their order. A Transform that is given up leaves some out; one that
-// finds another file under the lock does StepRead to StepFlush there once more.
+// The steps, in order. A Transform that is given up skips some. If the file has changed under the lock,
+// StepRead to StepFlush come once more there.
 const (
 	StepRead     Step = "read"     // before the file is read
 	StepWrite    Step = "write"    // before the temporary file is made for the new content
 	StepFlush    Step = "flush"    // before the temporary file is flushed to disk
 	StepLock     Step = "lock"     // before the lock directory is made
-	StepFence    Step = "fence"    // before the lock is looked at for the last time
-	StepRename   Step = "rename"   // between that look and the rename
+	StepFence    Step = "fence"    // before the last check of the lock
+	StepRename   Step = "rename"   // between that check and the rename
 	StepReadBack Step = "readback" // before the file is read again
 	StepUnlock   Step = "unlock"   // before the lock directory is removed
 )
 
 // Options says how a [Locker] locks. The zero value is usable.
 type Options struct {
-	// Dir holds a flock file for each file ever transformed, and the old content of
-	// files that were changed lately. It is made (0700) if it is missing, must not be in
-	// a team, and should be on the file system of the files, so that they can be
-	// exchanged. If it is empty there is no flock; the lock directory still excludes
-	// everybody.
+	// Dir has a flock file for each file ever transformed, and the old content of recently changed files. It
+	// is made (0700) if missing. It must not be in a team, and should be on the file system of the files, so
+	// that they can be exchanged. If Dir is empty, there is no flock; the lock directory still excludes all
+	// other processes.
 	Dir string
 
 	// Wait is the deadline for taking all locks; 0 means [DefaultWait].
 	Wait time.Duration
 
-	// Hold is how long the lock directory is held at most before the file is
-	// replaced; 0 means [MaxHold].
+	// Hold limits how long the lock directory is held before the file is replaced; 0 means [MaxHold].
 	Hold time.Duration
 
 	// Before, if not nil, is called before each step, for tests of crashes.
 	Before func(Step)
 
-	refused error // for tests: what the file system says to an exchange; nil: its own answer
+	refused error // for tests: the error of an exchange; nil to try it
 }
 
-// Locker takes the locks. The zero value is what [New] returns for zero Options. A process should have one Locker. It holds no
-// resources between calls.
+// Locker takes the locks. The zero value equals [New] with zero Options. A process should have one Locker. A
+// Locker holds no resources between calls.
 type Locker struct {
 	opts Options
 
@@ -204,14 +195,13 @@ type Locker struct {
 	files map[string]*fileMutex
 }
 
-// fileMutex is the in-process mutex of one file: a channel, since waiting for it
-// ends with the context.
+// fileMutex is the in-process mutex of one file. It is a channel, so that a wait can end with the context.
 type fileMutex struct {
 	ch      chan struct{}
 	waiting int
 }
 
-// New returns a Locker. Nothing is touched before the first Transform.
+// New returns a Locker. It touches no file before the first Transform.
 func New(opts Options) *Locker {
 	return &Locker{opts: opts}
 }
@@ -223,33 +213,31 @@ func (l *Locker) before(s Step) {
 	}
 }
 
-// File names a file to change.
+// File is a file to change.
 type File struct {
-	// Dir is the directory of the file, opened by its real path, of which the flock's
-	// name is made. If it is deleted, it stays deleted, even if another is made.
+	// Dir is the directory of the file, opened by its real path, from which the flock's name is derived. Dir
+	// stays this directory, even if it is deleted and another one takes its place.
 	Dir *os.Root
 
-	// Name is the file's name in Dir, without any separator.
+	// Name is the file's name in Dir, without a separator.
 	Name string
 
-	// Guard, if not nil, is called before the file is read, right before the rename and
-	// after the read-back. Its error ends the Transform with nothing written. After the
-	// rename, a file that did not exist before is removed again; another is left as it
-	// is ([ErrReplaced]).
+	// Guard, if not nil, is called before the file is read, right before the rename, and after the read-back.
+	// If it fails, the Transform ends with its error and without a write. After the rename, a file that did
+	// not exist before is removed again; another file keeps the change ([ErrReplaced]).
 	Guard func() error
 
-	// Commit, if not nil, is called once if change wants to change the file, or if that
-	// is not known because the file is being written: before the lock directory is made,
-	// with our own locks held. It stores what has to be on disk before the file changes.
-	// Its error is returned as it is, and nothing is written. If Transform then fails
-	// without [ErrReplaced], or the last call of change leaves the file as it is, the
-	// caller has to undo it.
+	// Commit, if not nil, is called once, before the lock directory is made and with our own locks held. It
+	// is called if change wants to change the file, or if that is unknown because the file is being written.
+	// It must store what has to be on disk before the file changes. If it fails, Transform returns its error
+	// unchanged and writes nothing. If Transform then fails without [ErrReplaced], or the last call of change
+	// leaves the file unchanged, the caller must undo the effect of Commit.
 	Commit func() error
 
-	// Seen, if not nil, is called once at the end of a Transform that did not fail, with
-	// the content of the file: what was read back or, if nothing was changed, what change
-	// was given; nil if there is no file. It was read between began and ended; if it was
-	// changed, under the lock. Seen must be quick, and must not change content.
+	// Seen, if not nil, is called once at the end of a successful Transform, with the content of the file:
+	// the content that was read back or, if nothing was changed, the input of change; nil if the file does
+	// not exist. The content was read between began and ended; if it was changed, under the lock. Seen must
+	// be quick, and must not change content.
 	Seen func(content []byte, began, ended time.Time)
 }
 
@@ -261,23 +249,22 @@ func LockName(name string) string { return name + lockSuffix }
 
 const lockSuffix = ".lock"
 
-// Transform replaces the content of f by what change makes of it, as the package comment
-// describes.
+// Transform replaces the content of f by the result of change, as the package comment describes.
 //
-// change gets the content (nil if the file does not exist) and returns the new one. If
-// that is nil or equal to the old, the file stays as it is. So that appending to a large
-// file need not copy it, the new content may share the memory of the old, which has room
-// for [Spare] more bytes, and may overwrite its last [Spare] bytes.
+// change gets the content (nil if the file does not exist) and returns the new content. If that is nil or
+// equal to the old content, the file stays unchanged. So that an append to a large file need not copy it, the
+// new content may share the memory of the old one. The old content has room for [Spare] more bytes, and
+// change may overwrite its last [Spare] bytes.
 //
-// change must be quick and have no effect but its result. It is called before the lock is
-// taken; if the file has changed by then, again under the lock; and up to three times more
-// if the file does not read back as written: if it then leaves the file as it is, because
-// it finds its change there, that is success. Its error under the lock is returned as it
-// is, and nothing is written.
+// change must be quick, and have no effect but its result. It is called before the lock is taken. If the file
+// has changed since, it is called again under the lock. If the file does not read back as written, it is
+// called up to three times more; if it then leaves the file unchanged, because its change is there, the
+// Transform succeeds. If change fails under the lock, Transform returns its error unchanged and writes
+// nothing.
 //
-// A file that does not exist is created with mode 0600. The errors are the sentinels
-// above, fs.ErrPermission and those of the file system, with the path. After an error that
-// is neither [ErrClobbered] nor [ErrReplaced] the file is as it was.
+// A file that does not exist is created with mode 0600. The errors are the sentinels above, fs.ErrPermission
+// and those of the file system, with the path. After an error that is neither [ErrClobbered] nor
+// [ErrReplaced], the file is unchanged.
 func (l *Locker) Transform(ctx context.Context, f File, change func(old []byte) ([]byte, error)) (err error) {
 	if f.Name == "" || f.Name != filepath.Base(f.Name) || f.Name == "." || f.Name == ".." {
 		return fmt.Errorf("lockedfile: %q is not a file name", f.Name)
@@ -339,7 +326,7 @@ func (f File) seen(content []byte, began, ended time.Time) {
 	}
 }
 
-// wrap gives err the path, and makes it ErrGone if the directory has been deleted.
+// wrap adds the path to err. If the directory was deleted, the error is ErrGone.
 func (f File) wrap(op string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) && gone(f.Dir) {
 		return fmt.Errorf("%s %s: %w", op, f.Path(), ErrGone)
@@ -347,8 +334,8 @@ func (f File) wrap(op string, err error) error {
 	return fmt.Errorf("%s %s: %w", op, f.Path(), err)
 }
 
-// wrapDir is wrap for operations that need only the directory: if something does not
-// exist, that is the directory, even if its name can still be looked up.
+// wrapDir is wrap for operations that need only the directory: if anything is missing, it is the directory,
+// even if its name can still be looked up.
 func (f File) wrapDir(op string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s %s: %w", op, f.Path(), ErrGone)
@@ -356,8 +343,7 @@ func (f File) wrapDir(op string, err error) error {
 	return f.wrap(op, err)
 }
 
-// gone reports whether dir has been deleted, or replaced by another directory
-// of its name, since it was opened.
+// gone reports whether dir was deleted, or replaced by another directory of its name, since it was opened.
 func gone(dir *os.Root) bool {
 	now, err := os.Stat(dir.Name())
 	if err != nil {
@@ -367,8 +353,8 @@ func gone(dir *os.Root) bool {
 	return err != nil || !os.SameFile(was, now)
 }
 
-// readFile returns the content of f, and its info from right before; nil, nil if it does not
-// exist. Content is never nil for a file that exists.
+// readFile returns the content of f, with its info from right before the read; nil, nil if f does not exist.
+// If f exists, the content is not nil.
 func readFile(f File) ([]byte, fs.FileInfo, error) {
 	content, info, err := read(f.Dir, f.Name)
 	if errors.Is(err, fs.ErrNotExist) && !gone(f.Dir) {
@@ -380,8 +366,8 @@ func readFile(f File) ([]byte, fs.FileInfo, error) {
 	return content, info, nil
 }
 
-// holds reports whether f has exactly this content. It reads in pieces: a
-// second copy of a large file costs more than the reading.
+// holds reports whether f has exactly this content. It reads in pieces, because a second copy of a large file
+// costs more than the read.
 func holds(f File, content ...[]byte) (bool, error) {
 	r, _, err := open(f.Dir, f.Name)
 	if errors.Is(err, fs.ErrNotExist) && !gone(f.Dir) {
@@ -411,8 +397,8 @@ func holds(f File, content ...[]byte) (bool, error) {
 	return n == 0, nil
 }
 
-// removeTemps removes the temporary files of our processes that were killed. All locks
-// are held, so no other process is using one.
+// removeTemps removes the temporary files of our killed processes. The caller holds all locks, so no other
+// process is using one.
 func removeTemps(f File) error {
 	d, err := f.Dir.Open(".")
 	if err != nil {
@@ -434,8 +420,8 @@ func removeTemps(f File) error {
 	return nil
 }
 
-// TempOf returns the name of the file whose temporary file is called name: a dot, the
-// file's name and a number. A process that is killed leaves it.
+// TempOf returns the name of the file to which a temporary file belongs. The name of a temporary file is a
+// dot, the file's name, and a number. A killed process leaves it behind.
 func TempOf(name string) (file string, ok bool) {
 	of, dot := strings.CutPrefix(name, ".")
 	file = strings.TrimRight(of, "0123456789")

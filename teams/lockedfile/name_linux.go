@@ -16,14 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HoldName takes a lock that all processes of this user on this machine share, whatever
-// their state directories are, and keeps it until release. It waits until d has passed or
-// ctx ends. The lock is an abstract unix socket, which has no file: the kernel frees it
-// when the holder dies. Processes in another network namespace, as in most containers,
-// do not see it.
+// HoldName takes a lock between all processes of this user on this machine, whatever their state directories
+// are, and keeps it until release. It waits until d has passed or ctx ends. The lock is an abstract unix
+// socket, which has no file: the kernel frees it when the holder dies. Processes in another network
+// namespace, as in most containers, do not see it.
 //
-// The error is a [*LockedError] if another process holds the lock, and
-// errors.ErrUnsupported if there are no such sockets or another user has taken the name.
+// The error is a [*LockedError] if another process holds the lock, and errors.ErrUnsupported if the system
+// has no such sockets or another user has taken the name.
 func HoldName(ctx context.Context, d time.Duration, key string) (release func() error, err error) {
 	start := time.Now()
 	sum := sha256.Sum256([]byte(strconv.Itoa(os.Getuid()) + "\n" + key))
@@ -44,7 +43,7 @@ func HoldName(ctx context.Context, d time.Duration, key string) (release func() 
 	})
 }
 
-// serveName takes the connections of those who ask who holds the name, and closes them.
+// serveName accepts the connections of processes that ask for the holder of the name, and closes them.
 func serveName(l *net.UnixListener) (release func() error) {
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -54,9 +53,9 @@ func serveName(l *net.UnixListener) (release func() error) {
 				return
 			}
 			if err == nil {
-				_ = c.Close() // it has been told all there is
+				_ = c.Close() // the connection alone identifies us
 			} else {
-				time.Sleep(time.Second) // out of descriptors: later
+				time.Sleep(time.Second) // out of descriptors: try later
 			}
 		}
 	})
@@ -71,7 +70,7 @@ func serveName(l *net.UnixListener) (release func() error) {
 func nameHolder(addr *net.UnixAddr) (pid, uid int, err error) {
 	c, err := net.DialUnix("unix", nil, addr)
 	if err != nil {
-		return 0, 0, err // it has just ended, or does not answer
+		return 0, 0, err // the holder has just ended, or does not answer
 	}
 	defer c.Close()
 	raw, err := c.SyscallConn()

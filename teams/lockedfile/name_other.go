@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// HoldName is not possible: only Linux has sockets without a file.
+// HoldName is not supported: only Linux has sockets without a file.
 func HoldName(_ context.Context, _ time.Duration, key string) (release func() error, err error) {
 	return nil, fmt.Errorf("lock %q: %w", key, errors.ErrUnsupported)
 }

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Read returns the content of the file called name in dir, without any lock, and its info
-// from right before. The errors are [ErrNotRegular], [ErrTooLarge] and those of the file
-// system; they do not name the directory.
+// Read returns the content of the file called name in dir, without any lock, and its info from right before
+// the read. The errors are [ErrNotRegular], [ErrTooLarge] and those of the file system; they do not name the
+// directory.
 //
-// On Windows it waits while the file is locked, for a quarter of a second at most: where the file
-// system has no POSIX semantics, the holder of the lock cannot replace the file while it is open.
+// On Windows, Read waits at most a quarter of a second while the file is locked: where the file system has no
+// POSIX semantics, the holder of the lock cannot replace the file while it is open.
 func Read(dir *os.Root, name string) ([]byte, fs.FileInfo, error) {
 	yield(dir, name)
 	return read(dir, name)
@@ -26,7 +26,7 @@ func read(dir *os.Root, name string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	defer r.Close()
-	content := make([]byte, 0, info.Size()+Spare) // which also shows the end of the file without growing
+	content := make([]byte, 0, info.Size()+Spare) // the spare bytes reveal the end of the file without a larger buffer
 	for {
 		n, err := r.Read(content[len(content):cap(content)])
 		content = content[:len(content)+n]
@@ -44,9 +44,9 @@ func read(dir *os.Root, name string) ([]byte, fs.FileInfo, error) {
 	}
 }
 
-// open opens a regular file of a size that is allowed.
+// open opens a regular file of an allowed size.
 func open(dir *os.Root, name string) (*os.File, fs.FileInfo, error) {
-	// Before it is opened: opening a named pipe would wait.
+	// Check before opening: to open a named pipe would block.
 	info, err := dir.Lstat(name)
 	switch {
 	case err != nil:
@@ -60,8 +60,8 @@ func open(dir *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	return r, info, err
 }
 
-// SameFile reports whether a file is the one it was, with the content it had, as far as its
-// size and time show. A file that is missing is nil.
+// SameFile reports whether a file is still the same, with the same content, as far as its size and time show.
+// nil means a missing file.
 func SameFile(was, now fs.FileInfo) bool {
 	if was == nil || now == nil {
 		return was == nil && now == nil
@@ -69,8 +69,7 @@ func SameFile(was, now fs.FileInfo) bool {
 	return os.SameFile(was, now) && was.Size() == now.Size() && was.ModTime().Equal(now.ModTime())
 }
 
-// Busy reports whether the lock directory of the file called name in dir is there and not
-// stale.
+// Busy reports whether the lock directory of the file called name in dir exists and is not stale.
 func Busy(dir *os.Root, name string) bool {
 	info, err := dir.Lstat(LockName(name))
 	return err == nil && info.IsDir() && time.Since(info.ModTime()) < StaleAfter

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// temp is a temporary file with the new content of a file, flushed to disk. (Package
-// renameio flushes right before the rename, while the lock would be held.)
+// temp is a temporary file with the new content of a file, flushed to disk. Package renameio cannot be used:
+// it flushes right before the rename, while we would hold the lock.
 type temp struct {
 	dir   *os.Root
 	name  string
 	apart bool // it is in the state directory, not next to the file
 }
 
-// prepare makes the temporary file for content. old is the file now, whose mode and owner
-// are kept; nil if it does not exist.
+// prepare makes the temporary file for content. old is the current file, whose mode and owner are kept; nil
+// if it does not exist.
 func (t *transform) prepare(old fs.FileInfo, content []byte) (tmp *temp, err error) {
-	tmp = &temp{dir: t.file.Dir, name: "." + t.file.Name + strconv.FormatInt(rand.Int64(), 10)} // as TempOf knows it
+	tmp = &temp{dir: t.file.Dir, name: "." + t.file.Name + strconv.FormatInt(rand.Int64(), 10)} // in the form of TempOf
 	if t.displaced.usable(t.file) {
 		tmp = &temp{dir: t.displaced.dir, name: newPrefix + strconv.FormatInt(rand.Int64(), 36), apart: true}
 	}
@@ -36,7 +36,7 @@ func (t *transform) prepare(old fs.FileInfo, content []byte) (tmp *temp, err err
 	return tmp, nil
 }
 
-// fill makes w all that the file is to be, and flushes it to disk.
+// fill gives w the mode, owner and content of the new file, and flushes it to disk.
 func (t *transform) fill(w *os.File, old fs.FileInfo, content []byte) error {
 	if err := keepMode(t.file, old, w); err != nil {
 		return unnamed(err)
@@ -48,8 +48,8 @@ func (t *transform) fill(w *os.File, old fs.FileInfo, content []byte) error {
 	return unnamed(w.Sync())
 }
 
-// replace puts tmp in the place of f. If the exchange shows that f was not old any more, it
-// is undone, and the error is [errChanged].
+// replace puts tmp in the place of f. If the exchange shows that f was no longer old, replace undoes it, and
+// the error is [errChanged].
 func (tmp *temp) replace(f File, old fs.FileInfo, d *displaced) error {
 	if !tmp.apart {
 		return unnamed(rename(f.Dir, tmp.name, f.Name))
@@ -66,8 +66,7 @@ func (tmp *temp) replace(f File, old fs.FileInfo, d *displaced) error {
 		err = put(tmp.dir, tmp.name, f.Dir, f.Name)
 	}
 	if err != nil {
-		// If f was made or deleted, or tmp was deleted, in this moment, that says
-		// nothing of the file system.
+		// If f was just made or deleted, or tmp was deleted, the error does not concern the file system.
 		d.unusable = !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist)
 		return errChanged
 	}
@@ -80,17 +79,17 @@ func (tmp *temp) replace(f File, old fs.FileInfo, d *displaced) error {
 	return nil
 }
 
-// stamp makes the present time the name of tmp, which the old content has after the
-// exchange, and is kept from.
+// stamp renames tmp to the present time. After the exchange, this is the name of the old content, and the
+// start of displacedLife.
 func (tmp *temp) stamp() error {
 	for at := time.Now(); ; at = at.Add(1) {
 		name := strconv.FormatInt(at.UnixNano(), 10)
 		if _, err := tmp.dir.Lstat(name); err == nil {
-			continue // a clock that was set back
+			continue // the clock was set back
 		}
 		err := tmp.dir.Rename(tmp.name, name)
 		if errors.Is(err, fs.ErrNotExist) {
-			return errChanged // somebody has deleted it: another is prepared
+			return errChanged // tmp was deleted: prepare another one
 		}
 		if err != nil {
 			return unnamed(err)
@@ -100,7 +99,7 @@ func (tmp *temp) stamp() error {
 	}
 }
 
-// remove removes tmp. It does nothing where there is none.
+// remove removes tmp, if it exists.
 func (tmp *temp) remove() error {
 	if tmp == nil {
 		return nil
@@ -108,8 +107,8 @@ func (tmp *temp) remove() error {
 	return unnamed(ignoreNotExist(tmp.dir.Remove(tmp.name)))
 }
 
-// unnamed takes the name of the temporary file out of err: it differs in each attempt, and
-// callers report each problem once.
+// unnamed removes the name of the temporary file from err. The name differs in each attempt, but callers
+// report each problem only once.
 func unnamed(err error) error {
 	switch e := err.(type) {
 	case *fs.PathError:

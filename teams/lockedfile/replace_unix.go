@@ -12,17 +12,16 @@ import (
 
 func rename(dir *os.Root, from, to string) error { return dir.Rename(from, to) }
 
-// yield does nothing: an open file can be replaced.
+// yield does nothing, because an open file can be replaced on this system.
 func yield(*os.Root, string) {}
 
-// keepMode gives tmp the mode and the owner that f had, or a new f 0600 and the
-// owner of its directory: root writing to a user's inbox must not take it from
-// the agent.
+// keepMode gives tmp the mode and the owner of f. A new file gets 0600 and the owner of its directory: if
+// root writes to a user's inbox, the agent must still be able to use it.
 func keepMode(f File, old fs.FileInfo, tmp *os.File) error {
 	mode, like := fs.FileMode(0o600), old
 	if old != nil {
 		mode = old.Mode().Perm()
-	} else if os.Geteuid() == 0 { // a new file of ours in another's directory is ours
+	} else if os.Geteuid() == 0 { // unless we are root, we own the file
 		dir, err := f.Dir.Stat(".")
 		if err != nil {
 			return err
@@ -48,7 +47,7 @@ func keepMode(f File, old fs.FileInfo, tmp *os.File) error {
 	return nil
 }
 
-// isNotEmpty reports whether err says that a directory has something in it.
+// isNotEmpty reports whether err means that a directory is not empty.
 func isNotEmpty(err error) bool {
 	return errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST)
 }

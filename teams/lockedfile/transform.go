@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// errWaited is the cause of the deadline that is ours and not the caller's.
+// errWaited is the cause of our own deadline, as opposed to the caller's.
 var errWaited = errors.New("lock deadline")
 
 // transform is one Transform in progress. Our own locks are held.
@@ -19,17 +19,17 @@ type transform struct {
 	before    func(Step)
 }
 
-// draft is a change of a file that is not written yet.
+// draft is a change of a file that was not written yet.
 type draft struct {
-	old          []byte      // what stood in it; change may have overwritten its end
-	tail         []byte      // that end
-	info         fs.FileInfo // nil where it did not exist
-	began, ended time.Time   // of the reading
-	content      []byte      // nil: the file stays as it is
-	tmp          *temp       // nil: not prepared yet
+	old          []byte      // the content that was read; change may have overwritten its end
+	tail         []byte      // the original end of old
+	info         fs.FileInfo // nil if the file did not exist
+	began, ended time.Time   // the start and end of the read
+	content      []byte      // nil if the file stays unchanged
+	tmp          *temp       // nil if not prepared yet
 }
 
-// discard removes what was prepared. It does nothing where there is no draft.
+// discard removes the prepared file, if any.
 func (d *draft) discard() error {
 	if d == nil {
 		return nil
@@ -37,13 +37,13 @@ func (d *draft) discard() error {
 	return d.tmp.remove()
 }
 
-// settled reports whether d was made from content that nobody seems to be writing in
-// place: the file is not empty and did not change while it was read.
+// settled reports whether d was made from content that no program seems to be writing in place: the file is
+// not empty, and did not change during the read.
 func (d *draft) settled(f File) bool {
 	return unchanged(f, d.info) && (d.info == nil || len(d.old) > 0 && int64(len(d.old)) == d.info.Size())
 }
 
-// draft reads the file and calls change. An error of change comes with a draft.
+// draft reads the file and calls change. If change fails, draft also returns the draft.
 func (t *transform) draft() (*draft, error) {
 	t.before(StepRead)
 	if err := t.file.guard(); err != nil {
@@ -68,9 +68,9 @@ func (t *transform) draft() (*draft, error) {
 	return d, nil
 }
 
-// ahead does what can be done before the lock directory is made: it reads the file, calls
-// change and Commit, and prepares the new content. done is true if nothing is to be
-// changed. d is nil if the file seemed to be in the middle of a write.
+// ahead does all work that needs no lock directory: it reads the file, calls change and Commit, and prepares
+// the new content. done is true if there is nothing to change. d is nil if the file seemed to be in the
+// middle of a write.
 func (t *transform) ahead() (d *draft, done bool, err error) {
 	d, err = t.draft()
 	switch {
@@ -95,7 +95,7 @@ func (t *transform) ahead() (d *draft, done bool, err error) {
 	return d, false, nil
 }
 
-// locked is the part of Transform under all locks. d is what ahead has drafted.
+// locked is the part of Transform under all locks. d is the draft of ahead.
 func (t *transform) locked(lock *dirLock, d *draft) (err error) {
 	f := t.file
 	defer func() {
@@ -146,15 +146,15 @@ func (t *transform) locked(lock *dirLock, d *draft) (err error) {
 		case errors.Is(err, errChanged):
 			lost = nil
 			if d.tmp.apart && t.displaced.unusable {
-				n-- // nobody has changed the file: it was found that it cannot be exchanged
+				n-- // the file has not changed: it just cannot be exchanged
 			}
 		default:
 			lost = f.wrap("write", err)
 			if !errors.Is(lost, fs.ErrNotExist) || errors.Is(lost, ErrGone) {
 				return lost
 			}
-			// The temporary file was deleted, mostly with the whole directory, which
-			// the next read finds.
+			// The temporary file was deleted, most likely with the whole directory. In that case, the next
+			// read fails.
 		}
 		if err := d.discard(); err != nil {
 			return err
@@ -164,8 +164,8 @@ func (t *transform) locked(lock *dirLock, d *draft) (err error) {
 	}
 }
 
-// current reports whether f still is what d was made from, to the byte: on a file system
-// with coarse times, a write in place can leave both size and time as they were.
+// current reports whether f still has exactly the content that d was made from. It compares the bytes,
+// because on a file system with coarse times, a write in place can leave both size and time unchanged.
 func (d *draft) current(f File) (bool, error) {
 	if !unchanged(f, d.info) {
 		return false, nil
@@ -176,8 +176,8 @@ func (d *draft) current(f File) (bool, error) {
 	return holds(f, d.old[:len(d.old)-len(d.tail)], d.tail)
 }
 
-// replace replaces the file by d if the lock is still ours and the file is what d was made
-// from. Otherwise the file stays as it was.
+// replace replaces the file by d if the lock is still ours and the file is unchanged since d was made.
+// Otherwise the file stays unchanged.
 func (t *transform) replace(lock *dirLock, d *draft) (err error) {
 	if d.tmp == nil {
 		if d.tmp, err = t.prepare(d.info, d.content); err != nil {
@@ -188,7 +188,7 @@ func (t *transform) replace(lock *dirLock, d *draft) (err error) {
 	if err = lock.commit(); err == nil {
 		err = lock.check()
 	}
-	// A deletion of the whole directory takes the lock first: then report that.
+	// A deletion of the whole directory removes the lock first. In that case, report the deletion.
 	if gerr := t.file.guard(); gerr != nil {
 		return gerr
 	}
@@ -207,7 +207,7 @@ func (t *transform) replace(lock *dirLock, d *draft) (err error) {
 	return nil
 }
 
-// readBack reports whether the file holds d. If not, another program has overwritten it.
+// readBack reports whether the file has the content of d. If not, another program has overwritten it.
 func (t *transform) readBack(d *draft) (done bool, err error) {
 	f := t.file
 	t.before(StepReadBack)
@@ -220,7 +220,7 @@ func (t *transform) readBack(d *draft) (done bool, err error) {
 		ended = time.Now()
 	}
 	if gerr := f.guard(); gerr != nil {
-		// The directory is being deleted: a file that we made would keep it.
+		// The directory is being deleted, and a file that we made would prevent that.
 		if d.info == nil {
 			return false, errors.Join(gerr, ignoreNotExist(f.Dir.Remove(f.Name)))
 		}
@@ -238,7 +238,7 @@ func (t *transform) readBack(d *draft) (done bool, err error) {
 // errChanged means that the file changed under the lock after it was read.
 var errChanged = errors.New("the file was changed without its lock")
 
-// unchanged reports whether f still is was; nil means that it did not exist.
+// unchanged reports whether f is still the file was; nil means that it did not exist.
 func unchanged(f File, was fs.FileInfo) bool {
 	now, err := f.Dir.Lstat(f.Name)
 	if was == nil || err != nil {
@@ -247,7 +247,7 @@ func unchanged(f File, was fs.FileInfo) bool {
 	return SameFile(was, now)
 }
 
-// unknown makes err an [ErrReplaced] too where the file has been replaced.
+// unknown adds [ErrReplaced] to err if the file was replaced.
 func unknown(err error, replaced bool) error {
 	if !replaced {
 		return err

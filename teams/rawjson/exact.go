@@ -11,11 +11,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// InexactError is the place where decoding would change the meaning of a JSON text.
+// InexactError names the place where decoding would change the meaning of a JSON text.
 type InexactError struct {
-	Path     string // of the value, as "mode.model" or "except.0"; "" for the whole
+	Path     string // the path of the value, such as "mode.model" or "except.0"; "" for the whole text
 	Reason   string
-	Repeated bool // it is a name that is there twice, and else not UTF-8
+	Repeated bool // true for a repeated name, false for a fault of the encoding
 }
 
 func (e *InexactError) Error() string {
@@ -25,13 +25,13 @@ func (e *InexactError) Error() string {
 	return fmt.Sprintf("%.80q %s", e.Path, e.Reason)
 }
 
-// Exact checks that encoding/json would decode data without a change: it replaces invalid UTF-8 and lone
-// surrogates, and keeps only the last value of a repeated name. The error is an *[InexactError]. If data is
-// no JSON at all, Exact returns nil and leaves the error to the decoder.
+// Exact checks that encoding/json would decode data without changing it. That package replaces invalid UTF-8
+// and lone surrogates, and keeps only the last value of a repeated name. The error is an *[InexactError]. If
+// data is not JSON at all, Exact returns nil and leaves the error to the decoder.
 //
-// It is for requests of people and programs. Files of other programs are read as they are.
+// It is for requests of people and programs, not for files of other programs.
 func Exact(data []byte) error {
-	err := skipAll(jsontext.NewDecoder(bytes.NewBuffer(data))) // which is strict, unlike newDecoder
+	err := skipAll(jsontext.NewDecoder(bytes.NewBuffer(data))) // strict, unlike newDecoder
 	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
 	if !ok || skipAll(newDecoder(data)) != nil {
 		return nil
@@ -48,7 +48,7 @@ func Exact(data []byte) error {
 	return e
 }
 
-// skipAll reads to the end.
+// skipAll reads all values.
 func skipAll(dec *jsontext.Decoder) error {
 	for {
 		if err := dec.SkipValue(); errors.Is(err, io.EOF) {

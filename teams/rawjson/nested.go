@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// AddElement returns data with value spliced in as the last element of the array at in.
-// The style follows the array's last element or, if the array is empty, the
-// lines of data: indented by two spaces, or not at all if data has no lines.
+// AddElement returns data with value added as the last element of the array at in. The style follows the
+// array's last element. In an empty array, it follows the lines of data: an indentation by two spaces, or no
+// indentation if data has no lines.
 //
-// An element of an empty array takes the place of the white space in it.
+// In an empty array, the element replaces the white space.
 func AddElement(data []byte, in Span, value []byte) ([]byte, error) {
 	items, err := items(data, in)
 	if err != nil {
@@ -19,8 +19,7 @@ func AddElement(data []byte, in Span, value []byte) ([]byte, error) {
 	return addItem(data, in, items, "", value)
 }
 
-// AddField is [AddElement] for a member of the object at in. It does not check for a member with the same
-// name.
+// AddField is [AddElement] for a member of the object at in. It does not check for a member of the same name.
 func AddField(data []byte, in Span, name string, value []byte) ([]byte, error) {
 	fields, err := Fields(in.Of(data))
 	if err != nil {
@@ -40,9 +39,9 @@ func AddField(data []byte, in Span, name string, value []byte) ([]byte, error) {
 	return addItem(data, in, itemsOf(fields, in), string(key)+colon, value)
 }
 
-// RemoveItem returns data without the i-th element of the array, or member of the object,
-// at in, and without the comma that goes with it, as [Remove] does. If it was the only
-// one, blank is what is then between the brackets.
+// RemoveItem returns data without the i-th element of the array, or member of the object, at in. It also
+// removes one comma, as [Remove] does. If the item was the only one, blank is the new text between the
+// brackets.
 func RemoveItem(data []byte, in Span, i int, blank string) ([]byte, error) {
 	items, err := items(data, in)
 	if err != nil {
@@ -54,8 +53,7 @@ func RemoveItem(data []byte, in Span, i int, blank string) ([]byte, error) {
 	return removeItem(data, items, i)
 }
 
-// items returns the ranges in data of the elements of the array, or the members of the
-// object, at in.
+// items returns the ranges in data of the elements of the array, or the members of the object, at in.
 func items(data []byte, in Span) ([]Span, error) {
 	if Kind(in.Of(data)) == '{' {
 		fields, err := Fields(in.Of(data))
@@ -79,7 +77,7 @@ func itemsOf(fields []Field, in Span) []Span {
 // Within translates s, a range within the bytes of in, to a range in the text that contains in.
 func (s Span) Within(in Span) Span { return Span{in.Start + s.Start, in.Start + s.End} }
 
-// addItem splices prefix and value into the brackets at in, behind items.
+// addItem adds prefix and value after the items in the brackets at in.
 func addItem(data []byte, in Span, items []Span, prefix string, value []byte) ([]byte, error) {
 	var lead, tail []byte // the layout before and after the item
 	rest := Span{in.Start + 1, in.End - 1}
@@ -107,8 +105,7 @@ func addItem(data []byte, in Span, items []Span, prefix string, value []byte) ([
 	return slices.Concat(data[:rest.Start], []byte(comma), lead, []byte(prefix), value, tail, data[rest.End:]), nil
 }
 
-// laidOut formats elem as an item that is preceded by the white space lead. It returns the part of lead to
-// repeat.
+// laidOut formats elem as an item after the white space lead. It returns the part of lead to repeat.
 func laidOut(elem, lead []byte) ([]byte, []byte, error) {
 	nl := bytes.IndexByte(lead, '\n')
 	if nl < 0 {
@@ -118,8 +115,8 @@ func laidOut(elem, lead []byte) ([]byte, []byte, error) {
 	if nl > 0 && lead[nl-1] == '\r' {
 		eol = "\r\n"
 	}
-	// Only what follows the last line end is indentation: a blank line
-	// before the element is not repeated inside it.
+	// Only the part after the last line end is indentation: a blank line before the element is not repeated
+	// inside it.
 	pad := string(lead[bytes.LastIndexByte(lead, '\n')+1:])
 	elem, err := indented(elem, eol, pad)
 	return elem, []byte(eol + pad), err

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Made records the structure that [Put] has added besides the value, so that [Take] removes exactly that.
+// Made records the structure that [Put] has added besides the value, so that [Take] can remove exactly that.
 type Made struct {
-	Members int    `json:"members,omitempty"` // the last ones of the path
-	Blank   string `json:"blank,omitempty"`   // the white space in what was empty before
+	Members int    `json:"members,omitempty"` // how many of the last members of the path were added
+	Blank   string `json:"blank,omitempty"`   // the white space of the object or array that was empty before
 }
 
-// Follow returns the positions of the values along a path of names: of the object in data, of its member
-// path[0], of that one's member path[1], and so on, up to the first missing name. It fails if a value on the
-// path is not an object, or has two members with the name.
+// Follow returns the positions of the values along a path of names: the object in data, its member path[0],
+// that object's member path[1], and so on, up to the first missing name. It fails if a value on the path is
+// not an object, or has two members of the name.
 func Follow(data []byte, path ...string) ([]Span, error) {
 	whole := Span{len(data) - len(bytes.TrimLeft(data, space)), len(bytes.TrimRight(data, space))}
 	if whole.Start > whole.End {
@@ -61,7 +61,7 @@ func Put(data []byte, path []string, value []byte) ([]byte, Made, error) {
 	if err != nil {
 		return nil, Made{}, err
 	}
-	there := len(spans) - 1 // the members of the path that there are
+	there := len(spans) - 1 // how many members of the path exist
 	if there == len(path) {
 		return nil, Made{}, fmt.Errorf("%s is there already", strings.Join(path, "."))
 	}
@@ -88,8 +88,8 @@ func PutElement(data []byte, path []string, value []byte) ([]byte, Made, error) 
 	return data, m, err
 }
 
-// Take returns data without the value at a path, and without the structure that was added for it, if that is
-// now empty.
+// Take returns data without the value at a path. It also removes the structure that was added for the value,
+// if that is now empty.
 func Take(data []byte, path []string, m Made) ([]byte, error) {
 	spans, err := Follow(data, path...)
 	if err != nil || len(spans) <= len(path) {
@@ -101,7 +101,7 @@ func Take(data []byte, path []string, m Made) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(fields) > 1 || last == 0 || len(path)-last >= m.Members { // else the object was made for it
+		if len(fields) > 1 || last == 0 || len(path)-last >= m.Members { // otherwise the object was added for the value
 			i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == path[last] })
 			return RemoveItem(data, in, i, m.Blank)
 		}
@@ -120,7 +120,7 @@ func TakeElement(data []byte, path []string, i int, m Made) ([]byte, error) {
 	return Take(data, path, m)
 }
 
-// blank returns the white space in an object or array that has nothing else.
+// blank returns the white space in an object or array that is otherwise empty.
 func blank(data []byte, in Span) string {
 	if inside := string(data[in.Start+1 : in.End-1]); strings.Trim(inside, space) == "" {
 		return inside

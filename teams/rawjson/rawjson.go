@@ -1,15 +1,14 @@
-// Package rawjson finds the byte ranges of the values in a JSON text, and adds
-// or removes one element of an array, or one member of an object, without
-// touching any other byte.
+// Package rawjson finds the byte ranges of the values in a JSON text. It adds or removes one element of an
+// array, or one member of an object, without changing any other byte.
 //
-// The files it is for belong to other programs. Re-encoding them would rewrite what those programs meant: the
-// spelling of a number, the order and the repetition of keys, an escaped lone surrogate. So nothing here
-// re-encodes: a change is a splice, and all other bytes stay.
+// It is for files that belong to other programs. To encode such a file again could change its meaning: the
+// spelling of a number, the order and the repetition of keys, an escaped lone surrogate. So this package
+// encodes nothing again: a change is a splice, and all other bytes stay.
 //
-// It accepts what JavaScript's JSON.parse accepts, since the other programs use that: duplicate keys, lone
-// surrogate escapes and invalid UTF-8 (which Node replaces when it decodes the file) are valid; a byte order
-// mark, trailing commas and trailing data are not. One limit is ours: values nested deeper than 10,000 levels
-// are refused.
+// It accepts the same texts as JavaScript's JSON.parse, which the other programs use. Duplicate keys, lone
+// surrogate escapes and invalid UTF-8 (which Node replaces when it decodes the file) are valid. A byte order
+// mark, trailing commas and trailing data are not. One limit is our own: values nested deeper than 10,000
+// levels are refused.
 package rawjson
 
 import (
@@ -24,32 +23,31 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Span is the half-open byte range [Start, End) of a value, without the white
-// space around it.
+// Span is the half-open byte range [Start, End) of a value, without the surrounding white space.
 type Span struct{ Start, End int }
 
 // Of returns the bytes of data that s covers. The result shares data's memory.
 func (s Span) Of(data []byte) []byte { return data[s.Start:s.End] }
 
-// Field is one member of a JSON object: its decoded name and where its key and
-// its value stand. A name that occurs twice gives two fields, in file order.
+// Field is one member of a JSON object: its decoded name, and the ranges of its key and value. A repeated
+// name yields several fields, in file order.
 type Field struct {
 	Name       string
 	Key, Value Span
 }
 
-// SyntaxError reports that data is not the expected JSON text, and at which byte.
+// SyntaxError means that data is not the expected JSON text.
 type SyntaxError struct {
 	Offset int64  // bytes from the start of data
-	Reason string // what was found, without the offset
+	Reason string // the fault, without the offset
 }
 
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%s at byte %d", e.Reason, e.Offset)
 }
 
-// Kind tells what sort of value the JSON text v begins with: '{', '[', '"',
-// '0' for a number, 't', 'f', 'n', or 0 when v is blank or begins with none.
+// Kind returns the kind of value that the JSON text v begins with: '{', '[', '"', '0' for a number, 't', 'f',
+// 'n', or 0 if v is blank or begins with no value.
 func Kind(v []byte) byte {
 	v = bytes.TrimLeft(v, space)
 	if len(v) == 0 {
@@ -64,10 +62,10 @@ func Kind(v []byte) byte {
 	return 0
 }
 
-// Noun names the kind of the JSON text v: "an array", "a string".
+// Noun names the kind of the JSON text v, such as "an array" or "a string".
 func Noun(v []byte) string { return kindName(jsontext.Kind(Kind(v))) }
 
-// Word is [Noun] in words for people who made a mistake: "a list", "a text".
+// Word is [Noun] in everyday words, such as "a list" or "a text".
 func Word(v []byte) string {
 	switch Kind(v) {
 	case '[':
@@ -78,15 +76,14 @@ func Word(v []byte) string {
 	return Noun(v)
 }
 
-// AppendText appends text to b as a JSON string, quoted as RFC 8785, and so JavaScript, does:
-// encoding/json always escapes U+2028 and U+2029, which these do not. What is not UTF-8 in it
-// becomes U+FFFD.
+// AppendText appends text to b as a JSON string, quoted as in RFC 8785 and JavaScript. In contrast,
+// encoding/json always escapes U+2028 and U+2029. Invalid UTF-8 becomes U+FFFD.
 func AppendText(b []byte, text string) []byte {
-	b, _ = jsontext.AppendQuote(b, text) // an error says that something was replaced
+	b, _ = jsontext.AppendQuote(b, text) // an error only means that invalid UTF-8 was replaced
 	return b
 }
 
-// Encode encodes v as JavaScript does: <, > and & are not escaped.
+// Encode encodes v as JavaScript does, without escaping <, > and &.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -100,14 +97,14 @@ func Encode(v any) ([]byte, error) {
 // space is the white space of RFC 8259.
 const space = " \t\r\n"
 
-// Elements returns the ranges of the elements of the one JSON array that data
-// is. White space around the array is allowed, anything else is a
-// [*SyntaxError]: another kind of value, a truncated one, data after it.
+// Elements returns the ranges of the elements of data, which must be one JSON array. White space around the
+// array is allowed. For other data, such as another kind of value, a truncated value, or data after the
+// value, the error is a [*SyntaxError].
 func Elements(data []byte) ([]Span, error) { return MoreElements(data, nil) }
 
-// MoreElements is [Elements] for a text that begins like another, whose elements are
-// known: those of known stand in both, with at least one equal byte after the last
-// of them. Only what follows is looked through.
+// MoreElements is [Elements] for a text that begins like another one, whose elements are known. The elements
+// in known must be in both texts, with at least one equal byte after the last of them. Only the rest of data
+// is scanned.
 func MoreElements(data []byte, known []Span) ([]Span, error) {
 	spans, ok := scanElements(data, known)
 	if !ok {
@@ -116,8 +113,8 @@ func MoreElements(data []byte, known []Span) ([]Span, error) {
 	return spans, nil
 }
 
-// Fields returns the members of the one JSON object that data is, in file
-// order, repeated names included. Errors are as in [Elements].
+// Fields returns the members of data, which must be one JSON object, in file order, including repeated names.
+// The errors are those of [Elements].
 func Fields(data []byte) ([]Field, error) {
 	fields, ok := scanFields(data)
 	if !ok {
@@ -133,15 +130,14 @@ func Fields(data []byte) ([]Field, error) {
 	return fields, nil
 }
 
-// Text decodes the JSON string v. A lone surrogate and a byte that is not
-// UTF-8 become U+FFFD, as they do when Node writes such a string as UTF-8.
-// Any other kind of value is a [*SyntaxError].
+// Text decodes the JSON string v. Lone surrogates and invalid UTF-8 become U+FFFD, as when Node writes such a
+// string. For any other kind of value, the error is a [*SyntaxError].
 func Text(v []byte) (string, error) {
 	v = bytes.Trim(v, space)
 	if len(v) < 2 || v[0] != '"' {
 		return "", &SyntaxError{Reason: "not a JSON string"}
 	}
-	// The common string has no escape: no decoder needed.
+	// A string without escapes, which is the common case, needs no decoder.
 	if in := v[1 : len(v)-1]; v[len(v)-1] == '"' && plain(in) {
 		return string(in), nil
 	}
@@ -152,7 +148,7 @@ func Text(v []byte) (string, error) {
 	return string(b), nil
 }
 
-// plain reports whether in stands for itself inside a JSON string.
+// plain reports whether in needs no decoding inside a JSON string.
 func plain(in []byte) bool {
 	for _, c := range in {
 		if c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
@@ -162,18 +158,15 @@ func plain(in []byte) bool {
 	return true
 }
 
-// invalidUTF8 reports whether err complains about nothing but the encoding:
-// AppendUnquote has then still decoded all of v.
+// invalidUTF8 reports whether err concerns only the encoding. AppendUnquote has then still decoded all of v.
 func invalidUTF8(err error, v []byte) bool {
 	return err != nil && jsontext.Value(v).IsValid(jsontext.AllowInvalidUTF8(true))
 }
 
-// Append returns array with elem, a compact JSON text, spliced in as its last
-// element, in the style in which the array is written: its line ends, its
-// indentation, or none. outer is the indentation of the line on which the
-// closing bracket stands; it is only used where array is empty and so has no
-// style of its own (2 spaces deeper is then taken for the element).
-// Errors are as in [Elements]; array itself is never changed.
+// Append returns array with elem, a compact JSON text, added as its last element. The style follows the
+// array: its line ends, its indentation, or none. outer is the indentation of the line with the closing
+// bracket. It is only used if array is empty and so has no style; the element is then indented by 2 more
+// spaces. The errors are those of [Elements]. Append does not change array itself.
 func Append(array, elem []byte, outer string) ([]byte, error) {
 	spans, err := Elements(array)
 	if err != nil {
@@ -182,10 +175,9 @@ func Append(array, elem []byte, outer string) ([]byte, error) {
 	return AppendTo(slices.Clip(array), spans, elem, outer)
 }
 
-// AppendTo is [Append] for a caller that has the ranges of array's elements
-// from [Elements] already, and does not need array any more: like the built-in
-// append it writes into array's memory where that has room. Looking through a
-// large array once and copying it are most of the cost.
+// AppendTo is [Append] for a caller that already has the result of [Elements], and no longer needs array:
+// like the built-in append, it writes into array's memory if there is room. To scan a large array and to copy
+// it are most of the cost of Append.
 func AppendTo(array []byte, spans []Span, elem []byte, outer string) ([]byte, error) {
 	if len(spans) == 0 {
 		open := bytes.IndexByte(array, '[')
@@ -207,10 +199,9 @@ func AppendTo(array []byte, spans []Span, elem []byte, outer string) ([]byte, er
 	return slices.Insert(array, last.End, slices.Concat([]byte(","), lead, row)...), nil
 }
 
-// Remove returns array without its i-th element and the comma that goes with
-// it; what stands around keeps its bytes. Removing what [Append] added gives
-// the array as it was, except that white space inside an array that was empty
-// is not brought back. i out of range is an error, others are as in [Elements].
+// Remove returns array without its i-th element and one comma; all other bytes stay. It is the inverse of
+// [Append], except that it does not restore white space inside an array that was empty. If i is out of range,
+// it fails; the other errors are those of [Elements].
 func Remove(array []byte, i int) ([]byte, error) {
 	spans, err := Elements(array)
 	if err != nil {
@@ -245,7 +236,7 @@ func leading(data []byte, start int) []byte {
 	return data[i:start]
 }
 
-// indented spreads elem over several lines, indenting all but the first by pad.
+// indented formats elem over several lines. All lines but the first are indented by pad.
 func indented(elem []byte, eol, pad string) ([]byte, error) {
 	var buf bytes.Buffer
 	if err := json.Indent(&buf, elem, pad, unit(pad)); err != nil {
@@ -254,11 +245,11 @@ func indented(elem []byte, eol, pad string) ([]byte, error) {
 	if eol == "\n" {
 		return buf.Bytes(), nil
 	}
-	// A JSON string holds no raw line feed, so each one is layout.
+	// A JSON string contains no raw line feed, so each line feed is layout.
 	return bytes.ReplaceAll(buf.Bytes(), []byte("\n"), []byte(eol)), nil
 }
 
-// unit returns one more step of indentation for a line that begins with pad.
+// unit returns one further step of indentation for a line that begins with pad.
 func unit(pad string) string {
 	if strings.HasPrefix(pad, "\t") {
 		return "\t"
@@ -267,12 +258,12 @@ func unit(pad string) string {
 }
 
 func newDecoder(data []byte) *jsontext.Decoder {
-	// A bytes.Buffer is read in place, without a copy.
+	// The decoder reads a bytes.Buffer in place, without a copy.
 	return jsontext.NewDecoder(bytes.NewBuffer(data),
 		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// explain returns the syntax error in data, which a scan did not recognize as one value that begins with
+// explain returns the syntax error in data. The scan did not recognize data as one value that begins with
 // bracket.
 func explain(data []byte, bracket jsontext.Kind) error {
 	dec := newDecoder(data)
