@@ -7,7 +7,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Agent inspects the Claude Code that runs a member. One team can have agents of several versions.
+// Agent inspects the Claude Code of a member. One team can have agents of several versions.
 type Agent struct {
 	Name string
 
@@ -18,8 +18,8 @@ type Agent struct {
 // inProcess is the pane and the backend of a teammate in the lead's process.
 const inProcess = "in-process"
 
-// Agent returns the agent of the member called name. For a person or an unknown name, all its answers are
-// unknown.
+// Agent returns the agent of the member called name. For a person or an unknown name, its methods return
+// unknown values.
 func (t *Team) Agent(c *Config, name string) Agent { return Agent{Name: name, team: t, config: c} }
 
 // Version returns the version of the agent, or the zero Version if unknown. It reads the agent's session file
@@ -30,7 +30,7 @@ func (a Agent) Version() Version {
 		return Version{}
 	}
 	told := ""
-	// The process first: another version may have resumed the session and not written a record yet.
+	// Ask the process first: another version may have resumed the session without writing a record yet.
 	if !own {
 		p, _ := a.team.leader(a.config)
 		told = p.Version
@@ -46,7 +46,7 @@ func (a Agent) Version() Version {
 // Versions returns the known versions of the team's agents, by name.
 func (t *Team) Versions(c *Config) map[string]Version {
 	all := map[string]Version{}
-	var led *Version // of the lead's process
+	var led *Version // the version of the lead's process
 	for _, m := range c.Members {
 		own, ok := c.ownProcess(m.Name)
 		if !ok {
@@ -68,7 +68,7 @@ func (t *Team) Versions(c *Config) map[string]Version {
 	return all
 }
 
-// ownProcess reports whether an agent has its own process, rather than sharing the lead's; ok is false if
+// ownProcess reports whether an agent has its own process, and does not share the lead's. ok is false if
 // there is no such agent.
 func (c *Config) ownProcess(name string) (own, ok bool) {
 	m, ok := c.Member(name)
@@ -82,7 +82,7 @@ func (c *Config) ownProcess(name string) (own, ok bool) {
 	return m.TmuxPaneID != inProcess && m.BackendType != inProcess, true
 }
 
-// conversation returns the transcript of the process that an agent runs in.
+// conversation returns the transcript of an agent's process.
 func (t *Team) conversation(c *Config, name string, own bool) (path string, ok bool) {
 	if own {
 		m, _ := c.Member(name)
@@ -92,18 +92,18 @@ func (t *Team) conversation(c *Config, name string, own bool) (path string, ok b
 	return transcript.Session(t.root.Path(), lead.Cwd, t.session(c))
 }
 
-// MayKeepRows reports whether the agent may mark rows that it takes and keep them, so that a missing row does
-// not prove that it was taken. A current agent removes them. marked means that marked rows were seen in its
-// inbox.
+// MayKeepRows reports whether the agent may keep rows that it takes, and only mark them. A missing row then
+// does not prove that the agent took it. A current agent removes the rows. marked means that its inbox has
+// had marked rows.
 func (a Agent) MayKeepRows(marked bool) bool {
 	v := a.Version()
 	return v.Outdated() || !v.Known() && marked
 }
 
-// leaderPane is the pane of a lead whose team was made when its session started.
+// leaderPane is the pane of a lead whose team was made at the start of its session.
 const leaderPane = "leader"
 
-// atStart reports whether the team was made when the lead's session started.
+// atStart reports whether the team was made at the start of the lead's session.
 func (c *Config) atStart() bool {
 	lead, _ := c.Lead()
 	return c.LeadProcess != nil || lead.TmuxPaneID == leaderPane
@@ -113,8 +113,8 @@ func (c *Config) atStart() bool {
 // turns go longer without a record.
 const recent = 5 * time.Minute
 
-// LeadState reports whether the process that leads the team is alive: by leadProcess, else by its session
-// file, else by a record of the last 5 minutes in its transcript.
+// LeadState reports whether the process that leads the team is alive. It checks leadProcess, or else the
+// lead's session file, or else whether its transcript has a record of the last 5 minutes.
 func (t *Team) LeadState(c *Config, now time.Time) Liveness {
 	if state, looked := t.processState(c); looked {
 		return state
@@ -128,8 +128,8 @@ func (t *Team) LeadState(c *Config, now time.Time) Liveness {
 	return Unknown
 }
 
-// AgentState reports whether an agent's process is alive: by its session file or, on Linux, by the command
-// line of its own process, else as [Team.LeadState] does.
+// AgentState reports whether an agent's process is alive. It checks the session file or, on Linux, the
+// command line of an agent with its own process; for other agents it is [Team.LeadState].
 func (t *Team) AgentState(c *Config, name string, now time.Time) Liveness {
 	own, _ := c.ownProcess(name)
 	if !own {
@@ -162,7 +162,8 @@ func (t *Team) ownState(c *Config, name string, commands func(id string) Livenes
 	if p, ok := t.ownProcess(c, name); ok {
 		state, _ = sessionLiveness(p)
 	}
-	// A teammate that Claude Code has started in a pane has no session file. The pane can be one of another tmux server.
+	// A teammate that Claude Code has started in a pane has no session file. The pane may belong to another
+	// tmux server.
 	m, _ := c.Member(name)
 	if state == Alive || m.TmuxPaneID == "" || m.AgentID == "" {
 		return state
@@ -174,16 +175,16 @@ func (t *Team) ownState(c *Config, name string, commands func(id string) Livenes
 	return state
 }
 
-// begins is how long a teammate may take to start after it is in config.json.
+// begins is how long a teammate may take to start once it is in config.json.
 const begins = 10 * time.Second
 
-// commands returns a function that reports whether a process has an agent's id in its command line. It scans
-// the processes at its first call.
+// commands returns a function that reports whether any process has an agent's id in its command line. The
+// function scans the processes at its first call.
 func (t *Team) commands(c *Config) func(id string) Liveness {
 	find := sync.OnceValues(func() (map[string]bool, bool) {
 		lead, state := t.Leader(c)
 		if state != Alive {
-			return nil, false // it may run elsewhere, with its teammates
+			return nil, false // the lead may run elsewhere, with its teammates
 		}
 		return commandIDs(lead)
 	})
@@ -198,8 +199,8 @@ func (t *Team) commands(c *Config) func(id string) Liveness {
 	}
 }
 
-// leadLiveness reports whether a process leads a team. A process that only displays a session, or is kept in
-// reserve, has a team but does not read its files.
+// leadLiveness reports whether the process in leadProcess is alive and leads the team. A process that only
+// displays a session, or is kept in reserve, has a team but does not read its files.
 func (t *Team) leadLiveness(lead *LeadProcess) Liveness {
 	state := lead.Liveness()
 	if state == Alive {
@@ -210,7 +211,8 @@ func (t *Team) leadLiveness(lead *LeadProcess) Liveness {
 	return state
 }
 
-// processState is the part of LeadState that looks at processes.
+// processState is the part of LeadState that checks processes. looked is false if there is no process to
+// check.
 func (t *Team) processState(c *Config) (state Liveness, looked bool) {
 	if c.LeadProcess != nil {
 		return t.leadLiveness(c.LeadProcess), true
@@ -221,9 +223,9 @@ func (t *Team) processState(c *Config) (state Liveness, looked bool) {
 	return Unknown, false
 }
 
-// ReadsInbox reports whether a lead at a terminal reads its inbox. If its team was made at session start, it
-// begins when it spawns a teammate, and again after each resume. For leads of other teams, such as those that
-// [Root.Create] made, the answer is Unsure.
+// ReadsInbox reports whether a lead at a terminal reads its inbox. If its team was made at the start of its
+// session, it reads the inbox only once it has spawned a teammate; after a resume, only once it has spawned
+// another one. For leads of other teams, such as those of [Root.Create], the answer is Unsure.
 func (c *Config) ReadsInbox() Answer {
 	lead, _ := c.Lead()
 	if lead.TmuxPaneID != leaderPane {
@@ -234,7 +236,7 @@ func (c *Config) ReadsInbox() Answer {
 		case m.Name == lead.Name, m.Guest():
 		case c.LeadProcess == nil, !m.JoinedAt.Before(c.LeadProcess.ClaimedAt):
 			return Yes
-		} // else it is of an earlier process
+		} // otherwise an earlier process spawned it
 	}
 	return No
 }

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Candidate is a team that could be meant if none is named.
+// Candidate is a team that Choose may choose.
 type Candidate struct {
 	Name string
-	Cwd  string // where its lead runs; empty if that cannot be read
+	Cwd  string // the lead's directory; empty if unknown
 	Lead Liveness
 }
 
 // Choose opens the default team: the only one whose lead is not known to be gone, or else the only one of
-// these whose lead runs in cwd. The errors are [*AmbiguousTeamError] and a [*NotFoundError] that names the
+// those whose lead runs in cwd. The errors are [*AmbiguousTeamError], and a [*NotFoundError] that names the
 // dead teams. A team with a corrupt config.json counts; one without a config.json does not.
 func (r *Root) Choose(ctx context.Context, cwd string) (*Team, error) {
 	all, err := r.Teams()
@@ -66,8 +66,8 @@ func (r *Root) Living(ctx context.Context, member string) (found []string, err e
 	return found, err
 }
 
-// Having opens the teams that have all these members, under any spelling of their names, and a lead that is not known to be
-// gone. A team that cannot be read has none. Close them.
+// Having opens the teams that have all these members, in any spelling of their names, and a lead that is not
+// known to be gone. Unreadable teams are skipped. The caller must close the teams.
 func (r *Root) Having(ctx context.Context, members ...string) (found []*Team, err error) {
 	all, err := r.Teams()
 	for _, l := range all {
@@ -116,7 +116,7 @@ func (r *Root) candidate(ctx context.Context, name string) (Candidate, error) {
 	return found, nil
 }
 
-// sameDir reports whether a and b name one directory.
+// sameDir reports whether a and b name the same directory.
 func sameDir(a, b string) bool {
 	if a == "" || b == "" {
 		return false

@@ -8,15 +8,16 @@ import (
 	"strconv"
 )
 
-// commandIDs returns the values of --agent-id in all processes' command lines; Claude Code starts teammates
-// in panes with it. ok is false if the process lead was not among them: then processes may be hidden.
+// commandIDs returns the values of --agent-id in the command lines of all processes. Claude Code passes this
+// flag to teammates in panes. ok is false if the process lead was not among them: this system may then hide
+// processes.
 func commandIDs(lead int) (ids map[string]bool, ok bool) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
 	ids = map[string]bool{}
 	for _, dir := range dirs {
 		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 		if err != nil || len(line) == 0 {
-			continue // it has ended, or is none of ours
+			continue // the process has ended, or is not readable
 		}
 		ok = ok || filepath.Base(dir) == strconv.Itoa(lead)
 		args := bytes.Split(line, []byte{0})

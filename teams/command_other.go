@@ -2,5 +2,5 @@
 
 package teams
 
-// commandIDs finds nothing on this system: see command_linux.go.
+// commandIDs is not implemented on this system: see command_linux.go.
 func commandIDs(int) (ids map[string]bool, ok bool) { return nil, false }

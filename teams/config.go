@@ -14,7 +14,7 @@ import (
 
 // Config is the content of a config.json.
 type Config struct {
-	// Team is the name of the directory, Name the one in the file. Claude makes them the same.
+	// Team is the name of the directory, and Name the name in the file. Claude Code makes them equal.
 	Team        string
 	Name        string
 	Description string
@@ -22,14 +22,14 @@ type Config struct {
 
 	LeadAgentID   string       // the lead is the member with this agent id
 	LeadSessionID string       // the lead's Claude session
-	LeadProcess   *LeadProcess // nil up to 2.1.310
+	LeadProcess   *LeadProcess // nil if written by 2.1.310 or older
 
-	// Members holds every entry that is an object with a good name, in file order. Of
-	// entries with the same name only the first counts.
+	// Members holds every entry that is an object with a valid name, in file order. Of entries with the same
+	// name, only the first counts.
 	Members []Member
 
-	// Faults describes, for a person, what could not be read: values of the wrong type, which count as
-	// absent, and members that were left out. Of the file's values it repeats only names.
+	// Faults describes the unusable parts of the file, for a person: values of the wrong type, which count as
+	// absent, and members that were ignored. It quotes only names from the file.
 	Faults []error
 }
 
@@ -42,19 +42,19 @@ type Instance struct {
 // String returns "team@milliseconds".
 func (i Instance) String() string { return i.Team + "@" + strconv.FormatInt(i.CreatedAt, 10) }
 
-// Fileless reports whether i is a team without a directory: that of the sessions, or one on another machine.
-// Its inboxes are not files.
+// Fileless reports whether i is a team without a directory: the team of the sessions, or a team on another
+// machine. Its inboxes are not files.
 func (i Instance) Fileless() bool {
 	return i.CreatedAt == SessionTeamCreated && (i.Team == SessionTeam || strings.Contains(i.Team, "@"))
 }
 
-// Instance returns the team's instance, by the name of the directory: a copy of it has the
-// same name and createdAt in its file.
+// Instance returns the team's instance. It uses the name of the directory, because a copy of the directory
+// has the same name and createdAt in its file.
 func (c *Config) Instance() Instance {
 	return Instance{Team: c.Team, CreatedAt: millis(c.CreatedAt)}
 }
 
-// Member returns the member called name, exactly.
+// Member returns the member with exactly this name.
 func (c *Config) Member(name string) (Member, bool) {
 	for _, m := range c.Members {
 		if m.Name == name {
@@ -74,9 +74,9 @@ func (c *Config) Lead() (Member, bool) {
 	return Member{}, false
 }
 
-// Parse parses the config.json of the directory called team. Data that is not a JSON object
-// is a [*CorruptError]; lesser problems are in Faults. Keys are case-sensitive, and of equal
-// ones the last counts, as in JavaScript.
+// Parse parses the config.json of the directory called team. If data is not a JSON object, the error is a
+// [*CorruptError]; lesser problems are in Faults. Keys are case-sensitive, and the last of equal keys counts,
+// as in JavaScript.
 func Parse(team string, data []byte) (*Config, error) {
 	c := &Config{Team: team}
 	top, err := c.object("", data)
@@ -97,7 +97,7 @@ func Parse(team string, data []byte) (*Config, error) {
 func corrupt(err error) *CorruptError {
 	ce := &CorruptError{Path: configFile, Err: err}
 	if se, ok := errors.AsType[*rawjson.SyntaxError](err); ok {
-		// The offset is in ce already.
+		// ce has the offset already.
 		ce.Offset, ce.Err = se.Offset, errors.New(se.Reason)
 	}
 	return ce
@@ -106,7 +106,7 @@ func corrupt(err error) *CorruptError {
 func (c *Config) leadProcess(v []byte) *LeadProcess {
 	o, err := c.object("leadProcess", v)
 	if err != nil {
-		return nil // not reached: v is part of a valid text
+		return nil // not reached: v is part of valid JSON
 	}
 	p := &LeadProcess{PidSpace: o.text("pidSpace"), ClaimedAt: o.time("claimedAt"), ProcStart: o.text("procStart")}
 	if n := o.number("pid"); n >= 1 && n <= math.MaxInt32 {
@@ -163,7 +163,7 @@ func (c *Config) fault(format string, args ...any) {
 	c.Faults = append(c.Faults, fmt.Errorf(format, args...))
 }
 
-// object is a JSON object being read: values of the wrong type become faults.
+// object is a JSON object being read. Values of the wrong type become faults.
 type object struct {
 	config *Config
 	where  string
@@ -182,8 +182,7 @@ func (c *Config) object(where string, data []byte) (object, error) {
 	return o, nil
 }
 
-// value returns the raw value of key if it is of the wanted kind, else nil. null counts as
-// absent.
+// value returns the raw value of key if it has the wanted kind, and nil otherwise. null counts as absent.
 func (o object) value(key string, kind byte, want string) []byte {
 	v := o.values[key]
 	switch found := rawjson.Kind(v); found {
@@ -214,13 +213,13 @@ func (o object) flag(key string) bool {
 func (o object) number(key string) float64 {
 	n, err := strconv.ParseFloat(string(o.value(key, '0', "a number")), 64)
 	if err != nil {
-		return 0 // absent or out of range
+		return 0 // absent, or out of range
 	}
 	return n
 }
 
-// maxMillis is the end of the year 9999, the last that JSON can express, unlike a JavaScript Date. So a time
-// mistakenly in microseconds counts as none.
+// maxMillis is the end of the year 9999, the last year that JSON can express; a JavaScript Date can
+// express later ones. A time that is mistakenly in microseconds is later, and so counts as missing.
 const maxMillis = 253402300799999
 
 func (o object) time(key string) time.Time {
@@ -231,35 +230,35 @@ func (o object) time(key string) time.Time {
 	return time.UnixMilli(int64(n)).UTC()
 }
 
-// Member is one entry of members in config.json. Members who shut down are
-// taken out of it by Claude. Keys that are not here stay in the file unread.
+// Member is one entry of members in config.json. Claude Code removes the entries of members that have shut
+// down. Other keys of an entry stay in the file unread.
 type Member struct {
 	AgentID          string // "name@team"
-	Name             string // has passed CheckName
-	AgentType        string // "team-lead"; of the lead alone, old versions also wrote others
+	Name             string // valid by CheckName
+	AgentType        string // "team-lead" only for the lead; old versions also wrote other types
 	Model            string
-	Prompt           Secret // what the member was started with; it can hold secrets
+	Prompt           Secret // the initial prompt, which can hold secrets
 	Color            string
 	PlanModeRequired bool
 	JoinedAt         time.Time // UTC, to the millisecond
-	TmuxPaneID       string    // a tmux pane, or "leader", "in-process", ""
+	TmuxPaneID       string    // a tmux pane, "leader", "in-process", or ""
 	Cwd              string
 	BackendType      string // "in-process", "tmux"; empty for the lead of a team that Root.Create made
 }
 
-// Guest reports whether m is a person, whose entry is as [Team.Join] writes it: without the type, model,
-// prompt, color, backend and pane of which every agent has some.
+// Guest reports whether m is a person. Such an entry has the form that [Team.Join] writes, without type,
+// model, prompt, color, backend and pane. Every agent has some of them.
 func (m Member) Guest() bool {
 	return m.AgentType == "" && m.Model == "" && m.Prompt == "" && m.Color == "" &&
 		m.BackendType == "" && m.TmuxPaneID == ""
 }
 
-// String returns the agent id, or the name if there is none.
+// String returns the agent id, or the name if there is no agent id.
 func (m Member) String() string {
 	return cmp.Or(m.AgentID, m.Name)
 }
 
-// millis is the number that JavaScript's Date.now gives for at; 0 for none.
+// millis returns JavaScript's Date.now at a time; 0 for the zero time.
 func millis(at time.Time) int64 {
 	if at.IsZero() {
 		return 0

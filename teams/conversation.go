@@ -7,8 +7,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Conversations reads agents' transcripts as they grow, each part once. The zero value is ready to use. It is
-// safe for concurrent use.
+// Conversations reads agents' transcripts as they grow, and each part only once. The zero value is ready to
+// use. It is safe for concurrent use.
 type Conversations struct {
 	mu  sync.Mutex
 	all map[conversationKey]*Conversation
@@ -40,34 +40,34 @@ func (c *Conversations) Of(a Agent, since time.Time) *Conversation {
 	return found
 }
 
-// Conversation finds in an agent's transcripts when its model received which message. It is safe for
-// concurrent use.
+// Conversation finds in an agent's transcripts when the model received a message. It is safe for concurrent
+// use.
 type Conversation struct {
 	agent Agent
 
 	mu     sync.Mutex
 	index  *transcript.Index
 	paths  []string
-	looked time.Time // when paths were looked for
+	looked time.Time // when paths was last updated
 	pause  time.Duration
 	news   int
 }
 
-// Conversation returns what a's model received at since or later. It reads nothing yet.
+// Conversation returns the messages that a's model received since a time. It reads nothing yet.
 func (a Agent) Conversation(since time.Time) *Conversation {
 	return &Conversation{agent: a, index: transcript.NewIndex(since)}
 }
 
-// The pauses between two searches for an agent's transcripts: if there are some, and, if there are none, the
-// first and the longest pause. Each pause is twice the one before.
+// The pauses between two searches for an agent's transcripts. searchAgain is the pause if there are some. If
+// there are none, the pause grows from searchFirst to searchLast; each is twice the one before.
 const (
 	searchAgain = time.Second
 	searchFirst = searchAgain / 4
 	searchLast  = 30 * time.Second
 )
 
-// Expect notes that the agent has just taken a message, and so is about to write a transcript. If none was
-// found yet, the search is as frequent as at first.
+// Expect means that the agent has just taken a message, and so is about to write a transcript. If none was
+// found yet, the search becomes as frequent as at first.
 func (c *Conversation) Expect() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,8 +76,8 @@ func (c *Conversation) Expect() {
 	}
 }
 
-// Read reads additions to the transcripts. news counts the reads that found any. found is false if there is
-// no transcript.
+// Read reads additions to the transcripts. news counts the reads so far that found additions. found is false
+// if there is no transcript.
 func (c *Conversation) Read() (news int, found bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,8 +95,8 @@ func (c *Conversation) Read() (news int, found bool) {
 	return c.news, len(c.paths) > 0
 }
 
-// Given returns when the model received a message, in UTC and in order, as far as transcripts have been read.
-// Records of versions before [Oldest] are ignored: a message there can look like another one.
+// Given returns when the model received a message, in UTC and in order, as far as the transcripts have been
+// read. It ignores records of versions before [Oldest], in which a message can look like another one.
 func (c *Conversation) Given(from, summary, text string) (at []time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,8 +108,8 @@ func (c *Conversation) Given(from, summary, text string) (at []time.Time) {
 	return at
 }
 
-// Transcripts returns the files with the agent's conversation, the last written first. A
-// teammate in the lead's process has one in each session of the lead in which it was woken.
+// Transcripts returns the files with the agent's conversation, the last written first. A teammate in the
+// lead's process has one for each session of the lead in which it was woken.
 func (a Agent) Transcripts() []string {
 	own, ok := a.config.ownProcess(a.Name)
 	if !ok {
@@ -124,8 +124,8 @@ func (a Agent) Transcripts() []string {
 	return nil
 }
 
-// shared returns the transcripts of a teammate in the lead's process. After /clear they are in
-// another directory than before.
+// shared returns the transcripts of a teammate in the lead's process. After /clear they are in another
+// directory than before.
 func (a Agent) shared(lead Member) (paths []string) {
 	sessions := []string{a.team.session(a.config)}
 	if first := a.config.LeadSessionID; sessions[0] != "" && sessions[0] != first {

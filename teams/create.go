@@ -17,29 +17,29 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// OwnedTeam identifies a team that [Root.Create] made. It does not match a later team of the same name, or
-// the same team once somebody else has taken it over.
+// OwnedTeam identifies a team that [Root.Create] made. It no longer matches if the team was taken over by
+// another process, or was replaced by a later team of the same name.
 type OwnedTeam struct {
 	Team      string
 	CreatedAt int64  // milliseconds since 1970, as in [Instance]
 	Lead      string // the name of its lead
-	Session   string // leadSessionId, as it was written; may be empty
+	Session   string // leadSessionId as written; may be empty
 
-	// Leaders are our processes that the team's leadProcess may name, for use by this package: the last one
-	// that made or adopted it, and one that is about to adopt it.
+	// Leaders identifies our processes that leadProcess may name, for use by this package: the last one that
+	// made or adopted the team, and one that is about to adopt it.
 	Leaders []string
 }
 
-// Create makes a team with one member, its lead, for a headless agent that has no team: the
-// directory, inboxes, and a config.json that names this process as the one that leads. If a
-// team of that name exists, made is false. session is the lead's Claude session, or empty.
+// Create makes a team for a headless agent that has none, with the agent as its lead and only member. It
+// makes the directory, inboxes, and a config.json that names this process as the leader. If a team of that
+// name exists, made is false. session is the lead's Claude session, or empty.
 //
-// The team appears as a whole, by one rename. record, if not nil, is called right before
-// with the team that is about to appear. Its error ends Create.
+// The team appears as a whole, by one rename. If record is not nil, it is called right before the rename,
+// with the new team. An error of record ends Create.
 //
-// The errors are [ErrBadName], [ErrNotDir], [ErrTeamGone] if a directory of that name has no
-// config.json, and those of the file system. Nothing is left behind after an error, and what
-// a kill leaves, [Root.Sweep] removes.
+// The errors are [ErrBadName], [ErrNotDir], [ErrTeamGone] if a directory of that name has no config.json, and
+// those of the file system. After an error, nothing is left behind. [Root.Sweep] removes what a kill leaves
+// behind.
 func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, record func(OwnedTeam) error) (made bool, err error) {
 	if err := errors.Join(CheckName("team", name), CheckName("member", lead)); err != nil {
 		return false, err
@@ -83,31 +83,30 @@ func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, reco
 	}
 	if err := r.dir.Rename(dir, "teams/"+name); err != nil {
 		if there, terr := r.there(ctx, name); there && terr == nil {
-			return false, nil // somebody made it in between
+			return false, nil // another process has just made it
 		}
 		return false, fmt.Errorf("teams: make %s: %w", path, reason(err))
 	}
 	return true, nil
 }
 
-// Prefixes of directories in which teams are being made or removed. They are hidden, so that nobody takes
-// them for teams. (Claude Code lists teams, and removes directories that are empty and 30 days old, hidden or
-// not.)
+// Prefixes of the directories of teams that are being made or removed. They are hidden, so that other
+// programs ignore them. Claude Code lists them as teams anyway, and removes empty directories after 30 days.
 const (
 	unfinishedPrefix = ".teambridge-new-"
 	removedPrefix    = ".teambridge-old-"
 )
 
-// hiddenName returns a new name of that kind.
+// hiddenName returns a new name with a prefix.
 func hiddenName(kind string, now time.Time) string {
 	return fmt.Sprintf("teams/%s%d-%d", kind, os.Getpid(), now.UnixNano())
 }
 
-// unfinishedFor is the age from which an unfinished team is a leftover of a process that
-// was killed. Making one takes milliseconds.
+// unfinishedFor is the age at which an unfinished team counts as a leftover of a killed process. To make a
+// team takes milliseconds.
 const unfinishedFor = time.Minute
 
-// there reports whether the team exists. Anything else in its place is an error.
+// there reports whether the team exists. Any other file in its place is an error.
 func (r *Root) there(ctx context.Context, name string) (bool, error) {
 	if _, err := r.dir.Lstat("teams/" + name); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -121,7 +120,7 @@ func (r *Root) there(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// writeNew writes a new file and flushes it to the disk.
+// writeNew writes a new file, and flushes it to the disk.
 func (r *Root) writeNew(name string, data []byte) error {
 	f, err := r.dir.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -131,8 +130,8 @@ func (r *Root) writeNew(name string, data []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// Leftovers returns the paths of directories left by processes that were killed while
-// they made or removed a team. [Root.Sweep] removes them.
+// Leftovers returns the paths of the directories of teams whose process was killed while it made or removed
+// them. [Root.Sweep] removes them.
 func (r *Root) Leftovers() ([]string, error) {
 	names, err := r.leftovers()
 	for i, name := range names {
@@ -150,7 +149,7 @@ func (r *Root) leftovers() (names []string, err error) {
 		return nil, fmt.Errorf("teams: list %s: %w", filepath.Join(r.path, "teams"), reason(err))
 	}
 	for _, e := range entries {
-		// If another process is removing it right now, both do.
+		// Another process may be removing it right now. It does not hurt if both do.
 		left := strings.HasPrefix(e.Name(), removedPrefix)
 		if strings.HasPrefix(e.Name(), unfinishedPrefix) {
 			info, err := e.Info()
@@ -174,7 +173,7 @@ func (r *Root) Sweep() error {
 	return err
 }
 
-// leader is leadProcess as it is written.
+// leader is leadProcess in the form that is written.
 type leader struct {
 	PID       int    `json:"pid"`
 	PidSpace  string `json:"pidSpace"`
@@ -187,7 +186,7 @@ func thisLeader(now time.Time) leader {
 	return leader{os.Getpid(), space, millis(now), start}
 }
 
-// text is the form of it in a [OwnedTeam].
+// text returns the leader in the form of OwnedTeam.Leaders.
 func (l leader) text() string {
 	return strconv.Itoa(l.PID) + " " + l.ProcStart + " " + strconv.FormatInt(l.ClaimedAt, 10) + " " + l.PidSpace
 }
@@ -196,15 +195,15 @@ func (p *LeadProcess) leader() leader {
 	return leader{p.PID, p.PidSpace, millis(p.ClaimedAt), p.ProcStart}
 }
 
-// IsOwned reports whether the team is f and nobody else has taken it over: the instance, its lead and
-// leadProcess are as we wrote them. Added members and keys are ignored.
+// IsOwned reports whether the team is f and was not taken over: the instance, its lead and leadProcess are as
+// we wrote them. It ignores added members and keys.
 func (c *Config) IsOwned(f OwnedTeam) bool {
 	lead, ok := c.Lead()
 	return ok && c.Instance() == Instance{Team: f.Team, CreatedAt: f.CreatedAt} && lead.Name == f.Lead && !lead.Guest() &&
 		c.LeadSessionID == f.Session && c.LeadProcess != nil && slices.Contains(f.Leaders, c.LeadProcess.leader().text())
 }
 
-// ifThere opens a team; it returns nil if there is none, or with an error.
+// ifThere opens a team. It returns nil without an error if there is none.
 func (r *Root) ifThere(name string) (*Team, error) {
 	t, err := r.Team(name)
 	if errors.Is(err, ErrTeamGone) {
@@ -213,12 +212,12 @@ func (r *Root) ifThere(name string) (*Team, error) {
 	return t, err
 }
 
-// Adopt makes this process the leader of a team that another process made with
-// [Root.Create]. It changes leadProcess in config.json under Claude's lock; every other byte
-// stays. record is called with the new value of f right before the change.
+// Adopt makes this process the leader of a team that another process made with [Root.Create]. It changes
+// leadProcess in config.json under Claude's lock, and keeps every other byte. It calls record with the new
+// value of f right before the change.
 //
-// If the team does not exist, is not f any more ([Config.IsOwned]), or is led by another live process,
-// nothing is changed and adopted is false. If the liveness of that process is unknown (see
+// If the team does not exist, is no longer f ([Config.IsOwned]), or is led by another live process, Adopt
+// changes nothing and adopted is false. If the liveness of that process is unknown (see
 // [LeadProcess.Liveness]), the caller must be sure that it is dead. The errors come from record and
 // [lockedfile.Locker.Transform], or are a [*CorruptError].
 func (r *Root) Adopt(ctx context.Context, l *lockedfile.Locker, f OwnedTeam, record func(OwnedTeam) error) (adopted bool, err error) {
@@ -234,7 +233,7 @@ func (r *Root) Adopt(ctx context.Context, l *lockedfile.Locker, f OwnedTeam, rec
 		now := thisLeader(c.LeadProcess.ClaimedAt)
 		return c.LeadProcess.leader() == now, c.LeadProcess.leader() == now || c.LeadProcess.Liveness() == Alive
 	}
-	// Checked before locking: the lock alone would be a write.
+	// Check before locking: even the lock would be a write.
 	c, err := t.Config(ctx)
 	if err == nil {
 		var done bool
@@ -272,10 +271,10 @@ func (r *Root) Adopt(ctx context.Context, l *lockedfile.Locker, f OwnedTeam, rec
 	return adopted, nil
 }
 
-// Restore rewrites the config.json of a team that [Root.Create] made, if something has removed it. The team
-// is as new, except that this process leads it. Its inboxes stay. If there is no such directory, or it has a
-// config.json, nothing is changed and restored is false. The caller must be sure that nobody else uses the
-// name. record is as in [Root.Adopt].
+// Restore rewrites the missing config.json of a team that [Root.Create] made. The team is as new, except that
+// this process leads it, and keeps its inboxes. If there is no such directory, or it has a config.json,
+// Restore changes nothing and restored is false. The caller must be sure that no other process uses the name.
+// record is as in [Root.Adopt].
 func (r *Root) Restore(f OwnedTeam, cwd string, record func(OwnedTeam) error) (restored bool, err error) {
 	t, err := r.ifThere(f.Team)
 	if t == nil {
@@ -294,8 +293,8 @@ func (r *Root) Restore(f OwnedTeam, cwd string, record func(OwnedTeam) error) (r
 	if err != nil {
 		return false, err
 	}
-	// It is complete before it is linked to its name, which fails if somebody else has
-	// made a config.json in the meantime.
+	// The file is complete before it is linked to its name. The link fails if another process has made a
+	// config.json meanwhile.
 	dir := hiddenName(unfinishedPrefix, now)
 	if err := r.dir.Mkdir(dir, 0o700); err != nil {
 		return fail(err)
@@ -351,17 +350,16 @@ func firstConfig(f OwnedTeam, cwd string, process leader) ([]byte, error) {
 	return data, nil
 }
 
-// Discard removes a team that [Root.Create] made, and reports whether it did. It does not if
-// the team does not exist, is not f any more ([Config.IsOwned]), or is led by another live
-// process. If it has other members than its lead and guests, the error is an
-// [*OccupiedError]. The team disappears as a whole, by one rename to a hidden name, which
-// [Root.Sweep] removes after a kill.
+// Discard removes a team that [Root.Create] made, and reports whether it did. It removes nothing if the team
+// does not exist, is no longer f ([Config.IsOwned]), or is led by another live process. If agents other than
+// the lead are in the team, the error is an [*OccupiedError]. The team disappears as a whole, by one rename
+// to a hidden name, which [Root.Sweep] removes after a kill.
 func (r *Root) Discard(ctx context.Context, f OwnedTeam) (removed bool, err error) {
 	return r.discard(ctx, f, false)
 }
 
-// DiscardLed is [Root.Discard], but ignores another live process that is recorded as leader. The caller must
-// be sure that it no longer leads.
+// DiscardLed is [Root.Discard], but ignores a live process that is recorded as the leader. The caller must be
+// sure that the process no longer leads.
 func (r *Root) DiscardLed(ctx context.Context, f OwnedTeam) (removed bool, err error) {
 	return r.discard(ctx, f, true)
 }
@@ -385,7 +383,7 @@ func (r *Root) discard(ctx context.Context, f OwnedTeam, led bool) (removed bool
 	if in := c.Occupants(); len(in) > 0 {
 		return false, &OccupiedError{Team: f.Team, Members: in}
 	}
-	t.Close() // Windows renames no directory that is open
+	t.Close() // Windows cannot rename an open directory
 	dir := hiddenName(removedPrefix, time.Now())
 	if err := r.dir.Rename("teams/"+f.Team, dir); err != nil {
 		return false, fmt.Errorf("teams: remove %s: %w", t.path, reason(err))
@@ -399,8 +397,8 @@ func (r *Root) discard(ctx context.Context, f OwnedTeam, led bool) (removed bool
 	return true, nil
 }
 
-// Occupants returns the names of the team's agents other than its lead. Claude Code
-// removes agents that have shut down.
+// Occupants returns the names of the team's agents other than its lead. Claude Code removes agents that have
+// shut down.
 func (c *Config) Occupants() []string {
 	lead, _ := c.Lead()
 	var in []string
@@ -412,7 +410,7 @@ func (c *Config) Occupants() []string {
 	return in
 }
 
-// OccupiedError says that a team cannot be removed because agents are in it.
+// OccupiedError means that a team cannot be removed because agents are in it.
 type OccupiedError struct {
 	Team    string
 	Members []string // at least one

@@ -1,29 +1,29 @@
 package teams
 
-// Deliverability is whether somebody will read a message in an inbox, or why not. It is a hint for people:
-// nothing is refused because of it.
+// Deliverability tells whether an agent or a person will read a message in an inbox, or why not. It is a hint
+// for people: nothing is refused because of it.
 type Deliverability string
 
-// The results of [Config.Deliverability], and Unread and Outdated, which only a caller that reads the inbox
-// and checks the agent's version can find.
+// The results of [Config.Deliverability]. Only a caller can find Unread and Outdated, by the rows of the
+// inbox and the version of the agent.
 const (
 	Reachable  Deliverability = "reachable"
-	NotMember  Deliverability = "not-a-member" // shut down, or never there
-	LeadGone   Deliverability = "lead-gone"    // the process that ran the team has ended
-	AgentGone  Deliverability = "agent-gone"   // the process of the agent, which has one of its own, has ended
-	NoRelay    Deliverability = "no-relay"     // headless: it never reads its inbox by itself
-	NoTeammate Deliverability = "no-teammate"  // a lead that reads its inbox only once it has spawned a teammate
-	AtTerminal Deliverability = "at-terminal"  // a person has the session at a terminal: rows wait until its relay has it, user prompts bring it there
+	NotMember  Deliverability = "not-a-member" // shut down, or never a member
+	LeadGone   Deliverability = "lead-gone"    // the lead's process has ended
+	AgentGone  Deliverability = "agent-gone"   // the agent's own process has ended
+	NoRelay    Deliverability = "no-relay"     // headless without a relay: it never reads its inbox itself
+	NoTeammate Deliverability = "no-teammate"  // a lead that does not read its inbox before it spawns a teammate
+	AtTerminal Deliverability = "at-terminal"  // a person has the session at a terminal: rows wait until the relay has it, and user prompts move it there
 	Unread     Deliverability = "unread"       // rows have been waiting for minutes
-	Outdated   Deliverability = "outdated"     // its Claude Code is older than [Oldest]: nothing proves what it does with a message
+	Outdated   Deliverability = "outdated"     // its Claude Code is older than [Oldest]: nothing proves whether it takes a message
 )
 
-// Facts is information about a member that is not in config.json.
+// Facts are facts about a member that are not in config.json.
 type Facts struct {
-	Headless bool // it has no terminal, so that only a relay can reach it
+	Headless bool // it has no terminal, so only a relay can deliver to it
 	Relayed  bool // a relay for its inbox is running
 
-	AtTerminal bool // that relay has lent the session to a person's terminal
+	AtTerminal bool // the relay has moved the session to a person's terminal
 
 	Lead  Liveness // [Team.LeadState]; if Unknown, leadProcess decides
 	Agent Liveness // [Team.AgentState]
@@ -45,7 +45,7 @@ func (c *Config) Deliverability(name string, f Facts) Deliverability {
 	case !member:
 		return NotMember
 	case f.Headless:
-		return NoRelay // whoever leads, it needs a relay
+		return NoRelay // it needs a relay, even if the lead is alive
 	case alive == Gone:
 		return LeadGone
 	case f.Agent == Gone:

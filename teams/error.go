@@ -8,16 +8,16 @@ import (
 
 // Sentinels that errors of this package wrap.
 var (
-	// ErrBadName means that a name cannot be that of a team or a member: [CheckName].
+	// ErrBadName means that a name cannot be the name of a team or a member: [CheckName].
 	ErrBadName = errors.New("bad name")
-	// ErrTeamGone means that the team was deleted, has no config.json (as after a crash), or was deleted and
-	// made again since it was opened.
+	// ErrTeamGone means that the team was deleted, has no config.json (for example after a crash), or was
+	// deleted and made again since it was opened.
 	ErrTeamGone = errors.New("the team is gone")
-	// ErrNotDir means that a team's directory was replaced by a symbolic link or something else.
+	// ErrNotDir means that a symbolic link or another file is in the place of a directory.
 	ErrNotDir = errors.New("a link, or no directory")
-	// ErrNameTaken says that a name to join under belongs to somebody else.
+	// ErrNameTaken means that another member has the name, or that the name is reserved.
 	ErrNameTaken = errors.New("the name is taken")
-	// ErrNotOurs means that the entry to remove is not the one that was joined.
+	// ErrNotOurs means that the entry to remove is not the one that was added.
 	ErrNotOurs = errors.New("the entry is somebody else's")
 )
 
@@ -36,7 +36,7 @@ func (e *NoRootError) Unwrap() error { return e.Err }
 // CorruptError means that a config.json is not a JSON object. The file is left alone.
 type CorruptError struct {
 	Path   string
-	Offset int64 // of the fault, in bytes
+	Offset int64 // the offset of the fault, in bytes
 	Err    error
 }
 
@@ -49,9 +49,9 @@ func (e *CorruptError) Unwrap() error { return e.Err }
 // NotFoundError means that no member or team is called Query. For a team it is also an [ErrTeamGone].
 type NotFoundError struct {
 	Kind    string   // "member" or "team"
-	Query   string   // as asked; empty when any team would have done
+	Query   string   // the name in question; empty if any team would do
 	Team    string   // the team of a missing member
-	Nearest []string // existing names, most alike first, 5 at most
+	Nearest []string // existing names, the most similar first, at most 5
 }
 
 func (e *NotFoundError) Error() string {
@@ -68,14 +68,14 @@ func (e *NotFoundError) Error() string {
 	return text
 }
 
-// Is makes a team that is not found ErrTeamGone: both mean that it is not there.
+// Is makes a team that is not found an [ErrTeamGone], because both mean that it does not exist.
 func (e *NotFoundError) Is(target error) bool {
 	return target == ErrTeamGone && e.Kind == "team"
 }
 
 // AmbiguousTeamError means that no team was named and several are possible.
 type AmbiguousTeamError struct {
-	Teams []Candidate // sorted by name, two at least
+	Teams []Candidate // sorted by name, at least two
 }
 
 // Choices returns the names of the teams.
@@ -94,10 +94,10 @@ func (e *AmbiguousTeamError) Error() string {
 	return fmt.Sprintf("teams: %d teams could be meant, name one of %s", len(names), quoted(names))
 }
 
-// TakenError names the holder of the name to join under. It is an [ErrNameTaken].
+// TakenError names the holder of a name that cannot be joined under. It unwraps to [ErrNameTaken].
 type TakenError struct {
 	Team, Name string
-	Holder     string // "an agent", or what the name is kept for
+	Holder     string // a member, or the use that the name is reserved for
 }
 
 func (e *TakenError) Error() string {

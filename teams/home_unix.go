@@ -2,5 +2,5 @@
 
 package teams
 
-// homeVariable holds the home directory.
+// homeVariable is the variable with the home directory.
 const homeVariable = "HOME"

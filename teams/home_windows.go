@@ -1,4 +1,4 @@
 package teams
 
-// homeVariable holds the home directory.
+// homeVariable is the variable with the home directory.
 const homeVariable = "USERPROFILE"

@@ -17,7 +17,7 @@ import (
 // userName is the name of a person who has not joined. No agent can write to it.
 const userName = "user"
 
-// reservedFor returns who uses a name that cannot be joined under; empty if nobody.
+// reservedFor returns the use that a name is reserved for, or "".
 func reservedFor(name string) string {
 	switch strings.ToLower(name) {
 	case userName:
@@ -32,46 +32,47 @@ func reservedFor(name string) string {
 	return ""
 }
 
-// Membership is the entry of a person, or of an agent of ours, in a team. [Team.Leave] and [Team.Dismiss]
-// need all of it to remove the right entry.
+// Membership is the entry of a person, or of one of our agents, in a team. [Team.Leave] and [Team.Dismiss]
+// compare all of it, so that they remove the right entry.
 type Membership struct {
 	Name     string
 	AgentID  string
 	JoinedAt time.Time // UTC, to the millisecond
-	Added    bool      // Join or Enlist wrote the entry; false if it existed before
+	Added    bool      // the call wrote the entry; false if it existed before
 }
 
-// Join makes a person called as, who works in cwd, a member of the team, so that
-// agents can write to that name. It adds this to members in
-// config.json under Claude's lock; every other byte of the file stays:
+// Join makes a person a member of the team, so that agents can write to the person. as is the person's name,
+// and cwd the directory. It adds this entry to members in config.json under Claude's lock, and keeps every
+// other byte:
 //
 //	{"agentId": "as@team", "name": "as", "joinedAt": <now in ms>,
 //	 "tmuxPaneId": "", "cwd": "…", "subscriptions": []}
 //
-// A backendType would make it an agent; a pane would be closed when the team ends.
+// With a backendType, the entry would be an agent's. With a pane, Claude Code would close the pane when the
+// team ends.
 //
-// Joining twice is joining once. The name of a member, in any case, and user, team-lead, lead
-// and system are refused with a [*TakenError]. The other errors are [ErrTeamGone], a
-// [*CorruptError] and those of [lockedfile.Locker.Transform]; nothing was written then.
+// A second Join changes nothing. The name of a member, in any case, and user, team-lead, lead and system are
+// refused with a [*TakenError]. The other errors are [ErrTeamGone], a [*CorruptError] and those of
+// [lockedfile.Locker.Transform]. After an error, nothing was written.
 func (t *Team) Join(ctx context.Context, l *lockedfile.Locker, as, cwd string) (Membership, error) {
 	return t.enter(ctx, l, as, cwd, "", nil)
 }
 
-// enlistedType is the agentType of the agents that [Team.Enlist] adds. It is what Claude
-// Code writes for a teammate without a type of its own.
+// enlistedType is the agentType of the agents that [Team.Enlist] adds. Claude Code writes it for a teammate
+// without a type of its own.
 const enlistedType = "general-purpose"
 
-// Enlist makes a headless agent called as a member of the team, as [Team.Join] does with a
-// person. Its entry also has an agentType, which makes it an agent. It has no backendType,
-// since Claude Code would end an agent of a kind it knows with its lead.
+// Enlist makes a headless agent a member of the team, as [Team.Join] does for a person. The entry also has an
+// agentType, which makes it an agent's. It has no backendType, because Claude Code ends the agents of each
+// backend that it knows together with the lead.
 //
-// record, if not nil, is called with the entry right before it is written. Its error ends
-// Enlist. [Team.Dismiss] removes the entry.
+// If record is not nil, it is called with the entry right before the entry is written. An error of record
+// ends Enlist. [Team.Dismiss] removes the entry.
 func (t *Team) Enlist(ctx context.Context, l *lockedfile.Locker, as, cwd string, record func(Membership) error) (Membership, error) {
 	return t.enter(ctx, l, as, cwd, enlistedType, record)
 }
 
-// enter adds an entry of a person, or of an agent of that type.
+// enter adds the entry of a person, or of an agent of type kind.
 func (t *Team) enter(ctx context.Context, l *lockedfile.Locker, as, cwd, kind string, record func(Membership) error) (Membership, error) {
 	if err := CheckName("member", as); err != nil {
 		return Membership{}, err
@@ -104,28 +105,28 @@ func (t *Team) enter(ctx context.Context, l *lockedfile.Locker, as, cwd, kind st
 	return joined, nil
 }
 
-// Leave removes the entry m under Claude's lock; every other byte of the file stays. It
-// returns false if there is no entry of that name. The error is [ErrNotOurs] if its agent id
-// or time differs, or it is an agent, [ErrTeamGone], a [*CorruptError] or one of
-// [lockedfile.Locker.Transform]; nothing was written then.
+// Leave removes the entry m under Claude's lock, and keeps every other byte of the file. It returns false if
+// there is no entry of that name. The error is [ErrNotOurs] if the entry has another agent id or time, or is
+// an agent's; [ErrTeamGone], a [*CorruptError], or one of [lockedfile.Locker.Transform]. After an error,
+// nothing was written.
 func (t *Team) Leave(ctx context.Context, l *lockedfile.Locker, m Membership) (bool, error) {
 	return t.remove(ctx, l, m, Member.Guest)
 }
 
-// Dismiss removes the entry m of an agent, which [Team.Enlist] has added. It is as
-// [Team.Leave] otherwise: [ErrNotOurs] if the agent is now a teammate of Claude Code's own.
+// Dismiss removes the entry m of an agent that [Team.Enlist] has added. Otherwise it works like [Team.Leave].
+// The error is [ErrNotOurs] if the entry now belongs to a teammate of Claude Code.
 func (t *Team) Dismiss(ctx context.Context, l *lockedfile.Locker, m Membership) (bool, error) {
 	return t.remove(ctx, l, m, Member.enlisted)
 }
 
-// enlisted reports whether m has the form that [Team.Enlist] writes.
+// enlisted reports whether m has the form of an entry of [Team.Enlist].
 func (m Member) enlisted() bool {
 	typed := m.AgentType == enlistedType
 	m.AgentType = ""
 	return typed && m.Guest()
 }
 
-// remove removes the entry m if it is one of ours.
+// remove removes the entry m if ours accepts it.
 func (t *Team) remove(ctx context.Context, l *lockedfile.Locker, m Membership, ours func(Member) bool) (bool, error) {
 	left := false
 	err := t.edit(ctx, l, func(old []byte, c *Config, members rawjson.Span) ([]byte, error) {
@@ -154,10 +155,10 @@ func (t *Team) remove(ctx context.Context, l *lockedfile.Locker, m Membership, o
 	return left, nil
 }
 
-// edit changes config.json under its lock. change gets the file, its content and the
-// range of its members; if it returns nil, the file stays as it is.
+// edit changes config.json under its lock. It calls change with the file, its content, and the range of its
+// members. If change returns nil, the file stays unchanged.
 func (t *Team) edit(ctx context.Context, l *lockedfile.Locker, change func(old []byte, c *Config, members rawjson.Span) ([]byte, error)) error {
-	// Checked before locking, too: a directory without config.json must not get even a lock.
+	// Check before locking, too: a directory without config.json must not even get a lock.
 	if err := t.Exists(); err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func (t *Team) edit(ctx context.Context, l *lockedfile.Locker, change func(old [
 		return change(old, c, members)
 	})
 	if err != nil {
-		// A deletion of the team takes many steps, each with another error here.
+		// A deletion of the team takes many steps, and causes a different error here after each.
 		if gone := t.Exists(); errors.Is(gone, ErrTeamGone) {
 			return gone
 		}
@@ -182,7 +183,7 @@ func (t *Team) edit(ctx context.Context, l *lockedfile.Locker, change func(old [
 	return err
 }
 
-// admit returns the entry with which as can join c, as a person or as an agent of that type, or an error.
+// admit returns the entry under which as can join, as a person or as an agent of type kind, or an error.
 func (c *Config) admit(as, kind string, at time.Time) (Membership, error) {
 	if who := reservedFor(as); who != "" {
 		return Membership{}, &TakenError{Team: c.Team, Name: as, Holder: who}
@@ -199,12 +200,12 @@ func (c *Config) admit(as, kind string, at time.Time) (Membership, error) {
 	return Membership{Name: as, AgentID: id, JoinedAt: at.UTC().Truncate(time.Millisecond), Added: true}, nil
 }
 
-// address is the part after the "@" in this team's agent ids.
+// address returns the part after the "@" in this team's agent ids.
 func (c *Config) address() string {
 	return cmp.Or(c.Name, c.Team)
 }
 
-// entry is the row that Join and Enlist add, with the keys in Claude's order.
+// entry returns the entry that Join and Enlist add, with the keys in Claude's order.
 func entry(m Membership, cwd, kind string) ([]byte, error) {
 	return rawjson.Encode(struct {
 		AgentID       string   `json:"agentId"`
@@ -217,7 +218,7 @@ func entry(m Membership, cwd, kind string) ([]byte, error) {
 	}{m.AgentID, m.Name, kind, millis(m.JoinedAt), "", cwd, []string{}})
 }
 
-// members finds the members array in a config.json.
+// members finds the array of members in a config.json.
 func (t *Team) members(data []byte) (rawjson.Span, error) {
 	value, ok, err := lastValue(data, "members")
 	switch {
@@ -231,7 +232,7 @@ func (t *Team) members(data []byte) (rawjson.Span, error) {
 	return value, nil
 }
 
-// lastValue finds the value of a key in a JSON object. Of equal keys the last counts.
+// lastValue finds the value of a key in a JSON object. The last of equal keys counts.
 func lastValue(data []byte, key string) (value rawjson.Span, ok bool, err error) {
 	fields, err := rawjson.Fields(data)
 	for _, f := range fields {
@@ -246,8 +247,7 @@ func (t *Team) corrupt(offset int, why string) error {
 	return &CorruptError{Path: t.file(), Offset: int64(offset), Err: errors.New(why)}
 }
 
-// position returns the index of the element that Parse takes for name: the
-// first object that has it.
+// position returns the index of the first object with a name, which is the element that Parse uses.
 func position(list []byte, name string) (int, error) {
 	spans, err := rawjson.Elements(list)
 	if err != nil {
@@ -262,7 +262,7 @@ func position(list []byte, name string) (int, error) {
 	return 0, fmt.Errorf("no entry for %q", name)
 }
 
-// indentation returns the white space that the line of data[at] begins with.
+// indentation returns the white space at the beginning of the line of data[at].
 func indentation(data []byte, at int) string {
 	line := data[bytes.LastIndexByte(data[:at], '\n')+1 : at]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])

@@ -12,7 +12,7 @@ func (p *LeadProcess) probe() Liveness {
 	if space, err := pidSpace(); err != nil || p.PidSpace != space {
 		return Unknown
 	}
-	// First, since /proc can hide the processes of other users (hidepid).
+	// The signal comes first, because /proc can hide the processes of other users (hidepid).
 	if errors.Is(syscall.Kill(p.PID, 0), syscall.ESRCH) {
 		return Gone
 	}
@@ -30,8 +30,8 @@ func (p *LeadProcess) probe() Liveness {
 	return Alive
 }
 
-// pidSpace names the pid namespace of this process as Claude does, with the host name: the
-// first namespace of every Linux system has the same number, and hosts can share a home
+// pidSpace names the pid namespace of this process in Claude's form. That form includes the host name,
+// because the first namespace of every Linux system has the same number, and hosts can share a home
 // directory.
 func pidSpace() (string, error) {
 	host, err := os.Hostname()
@@ -42,8 +42,8 @@ func pidSpace() (string, error) {
 	return host + "#" + ns, err
 }
 
-// thisProcess returns the pid space and start time of this process for leadProcess; if they
-// are empty, its liveness is unknown.
+// thisProcess returns the pid space and the start time of this process for leadProcess. If they are empty,
+// the liveness of the process is unknown.
 func thisProcess() (space, start string) {
 	space, err := pidSpace()
 	if err != nil {

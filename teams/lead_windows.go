@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// What OpenProcess is asked for, and what it answers for a pid that nobody has.
+// The access that OpenProcess requests, and its error for a pid without a process.
 const (
 	processQueryLimitedInformation = 0x1000
 	errorInvalidParameter          = syscall.Errno(87)

@@ -11,12 +11,12 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// LedBy reports whether the process with the session leads the team, so that the team ends with it. The
-// answer is Unsure if another process may lead it. earlier are earlier sessions of the process.
+// LedBy reports whether the process with a session leads the team, so that the team ends with the process.
+// The answer is Unsure if another process may lead it. earlier are earlier sessions of the process.
 //
-// leadSessionId alone does not decide. Up to 2.1.310 it is random if the session id was given or resumed. In
-// all versions /clear changes the session of the process, but not leadSessionId. And a team left by a kill
-// keeps it, while a process with another team resumes the session.
+// leadSessionId alone does not decide. Up to 2.1.310 it is random if the session's id was given or the
+// session was resumed. In all versions /clear changes the session of the process, but not leadSessionId. And
+// after a kill a team keeps it, while a process with another team resumes the session.
 func (t *Team) LedBy(c *Config, session string, earlier ...string) Answer {
 	if !c.atStart() && slices.Contains(earlier, c.LeadSessionID) {
 		return Yes
@@ -37,15 +37,15 @@ func (t *Team) LedBy(c *Config, session string, earlier ...string) Answer {
 			answer = Unsure
 		}
 	}
-	// A process that has just started has no file yet.
+	// A process that has just started has no session file yet.
 	if !found && !known && session != "" && c.LeadSessionID == session {
 		return Yes
 	}
 	return answer
 }
 
-// Leader returns the process that leads the team: the one in leadProcess, which can be one of ours, or, for a
-// team made at session start, the one at a terminal. pid is 0 if unknown.
+// Leader returns the process that leads the team. That is the process in leadProcess, which may be ours; or,
+// if the team was made at the start of a session, the session's process at a terminal. pid is 0 if unknown.
 func (t *Team) Leader(c *Config) (pid int, state Liveness) {
 	if c.LeadProcess != nil {
 		return c.LeadProcess.PID, t.leadLiveness(c.LeadProcess)
@@ -58,50 +58,50 @@ func (t *Team) Leader(c *Config) (pid int, state Liveness) {
 	return p.PID, state
 }
 
-// leader returns the process that leads the team, alive or not, if that is certain.
+// leader returns the process that certainly leads the team, alive or not.
 func (t *Team) leader(c *Config) (p transcript.Process, ok bool) { return t.leads().leader(c) }
 
-// session returns the current or last session of the team's lead; empty if unknown.
+// session returns the current or last session of the team's lead, or "" if unknown.
 func (t *Team) session(c *Config) string {
 	l := t.leads()
 	if p, ok := l.leader(c); ok {
 		return p.Session
 	}
 	if slices.ContainsFunc(l.processes, func(p transcript.Process) bool { return p.Session == c.LeadSessionID }) {
-		return "" // another process has resumed it
+		return "" // another process has resumed that session
 	}
 	return c.LeadSessionID
 }
 
-// leads finds out which process leads which team.
+// leads finds the process that leads each team.
 type leads struct {
 	root      *Root
 	processes []transcript.Process
 	began     func(transcript.Process) (at time.Time, known bool)
 
-	teams []*Config // that are guessed
-	read  bool      // teams have been read
+	teams []*Config // teams whose leader config.json does not name
+	read  bool      // teams was read
 }
 
 func (t *Team) leads() *leads {
 	boot := proc.Booted()
 	return &leads{root: t.root, processes: transcript.Processes(t.root.Path()), began: func(p transcript.Process) (time.Time, bool) {
-		// On another machine, or before this boot, the ticks are not comparable.
+		// On another machine, or before this boot, the ticks cannot be compared.
 		state, _ := sessionLiveness(p)
 		at, ok := after(boot, p)
 		return at, ok && state == Alive && !boot.IsZero()
 	}}
 }
 
-// after returns when a process was started, counted from the boot of its machine.
+// after returns when a process started, given the boot time of its machine.
 func after(boot time.Time, p transcript.Process) (at time.Time, ok bool) {
-	const perSecond = 100 // the unit of start times in /proc, on all common systems
+	const perSecond = 100 // the unit of start times in /proc on all common systems
 	ticks, err := strconv.ParseInt(p.ProcStart, 10, 64)
 	return boot.Add(time.Duration(ticks) * time.Second / perSecond), err == nil
 }
 
-// leader returns the process that leads a team. If no file names it, it must be the only candidate and lead
-// no other team. If there are several, only the likely ones count.
+// leader returns the process that leads a team. If no file names the process, it must be the only candidate,
+// and lead no other team. If there are several candidates, only the likely ones count.
 func (l *leads) leader(c *Config) (p transcript.Process, ok bool) {
 	if p, ok := l.proven(c); ok {
 		return p, true
@@ -122,14 +122,14 @@ func (l *leads) leader(c *Config) (p transcript.Process, ok bool) {
 	return p, true
 }
 
-// isLikely reports whether a process runs where the lead began, at a terminal. A process with --worktree runs
-// elsewhere, and one that a headless process started reports that it is headless, too.
+// isLikely reports whether a process runs in the lead's directory, at a terminal. A process with --worktree
+// runs elsewhere, and a process that a headless process has started reports that it is headless, too.
 func isLikely(c *Config, p transcript.Process) bool {
 	lead, _ := c.Lead()
 	return lead.Cwd != "" && filepath.Clean(lead.Cwd) == filepath.Clean(p.Cwd) && !strings.HasPrefix(p.Entrypoint, "sdk")
 }
 
-// candidates returns the processes that may lead a team and certainly lead no other.
+// candidates returns the processes that may lead a team, and certainly lead no other.
 func (l *leads) candidates(c *Config) (list []transcript.Process) {
 	for _, p := range l.processes {
 		if l.mayLead(c, p) && !slices.ContainsFunc(l.others(c), func(o *Config) bool {
@@ -171,23 +171,23 @@ func (l *leads) proven(c *Config) (found transcript.Process, ok bool) {
 	return transcript.Process{}, false
 }
 
-// guessed reports whether the team was made at the start of a process that config.json does not name, as it
-// is up to 2.1.310.
+// guessed reports whether config.json does not name the leader of a team that was made at the start of a
+// session. Versions up to 2.1.310 wrote such files.
 func (c *Config) guessed() bool { return c.LeadProcess == nil && c.atStart() }
 
 // namesLeader is the first version that writes leadProcess.
 var namesLeader = Version{2, 1, 311}
 
-// clockSlack is how far the clock may have been set since a process was started. If it was set further,
-// longestStart is used.
+// clockSlack limits changes of the clock since a process started. After a larger change, longestStart
+// decides.
 const clockSlack = 2 * time.Second
 
-// longestStart is how long before its file a process started, at most, if its start is unknown. It usually
-// takes a second or two, and took 9 s on a busy machine.
+// longestStart limits the time from the start of a process to its session file, if the start is unknown.
+// Usually it is a second or two; on a busy machine, it was 9 s.
 const longestStart = time.Minute
 
-// mayLead reports whether the team was made while the process started: before it wrote its file.
-// In between, a person may have answered the question about trust.
+// mayLead reports whether the team was made while the process was starting, that is, before its session file.
+// A person may have answered the question about trust in between.
 func (l *leads) mayLead(c *Config, p transcript.Process) bool {
 	v, _ := ParseVersion(p.Version)
 	if !c.guessed() || !p.Interactive || p.Version == "" || v.Compare(namesLeader) >= 0 {
@@ -201,7 +201,7 @@ func (l *leads) mayLead(c *Config, p transcript.Process) bool {
 	return !c.CreatedAt.Before(begun) && !c.CreatedAt.After(started)
 }
 
-// others returns the other guessed teams. An unreadable team belongs to nobody.
+// others returns the other guessed teams. Unreadable teams are skipped.
 func (l *leads) others(c *Config) []*Config {
 	if !l.read {
 		l.read = true
@@ -215,7 +215,7 @@ func (l *leads) others(c *Config) []*Config {
 	return slices.DeleteFunc(slices.Clone(l.teams), func(o *Config) bool { return o.Team == c.Team })
 }
 
-// config reads a team's config.json as it is now.
+// config reads a team's current config.json, without waiting.
 func (r *Root) config(name string) (*Config, error) {
 	t, err := r.Team(name)
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"teambridge/teams/excerpt"
 )
 
-// MaxName is the maximum length of a name, in characters. In bytes it is 200, which leaves
-// room for Claude's ".json.tmp.<8 hex>" in the 255 bytes of a file name.
+// MaxName is the maximum length of a name, in characters. The limit in bytes, 200, leaves room for Claude's
+// ".json.tmp.<8 hex>" in the 255 bytes of a file name.
 const MaxName = 64
 
 const maxNameBytes = 200
 
-// CheckName returns [ErrBadName] unless name can be the name of a team or member, which is a
-// file name on any system. It must not be empty, longer than [MaxName], or not UTF-8; hold a
-// path separator, "..", or a control character; begin with a dot, or end with a dot or a
-// space; or be a device name or no local path on Windows. kind is for the error.
+// CheckName returns [ErrBadName] unless name can be the name of a team or member, and so a file name on any
+// system. The name must not be empty, longer than [MaxName], or invalid UTF-8. It must not contain a path
+// separator, "..", or a control character, begin with a dot, or end with a dot or a space. And it must not be
+// a device name, or a path that is not local, on Windows. kind names the name in the error.
 func CheckName(kind, name string) error {
 	if why := badName(name); why != "" {
 		return fmt.Errorf("teams: %s %q %s: %w", kind, excerpt.Bytes(name, maxNameBytes), why, ErrBadName)
@@ -27,7 +27,7 @@ func CheckName(kind, name string) error {
 	return nil
 }
 
-// badName returns what is wrong with name, or "".
+// badName returns the fault of a name, or "".
 func badName(name string) string {
 	switch {
 	case name == "":
@@ -52,8 +52,8 @@ func badName(name string) string {
 	return ""
 }
 
-// device reports whether a file of this name is a device on Windows. Other systems can share
-// a directory with one.
+// device reports whether a file of this name is a device on Windows. The rule holds on all systems, because
+// another system can share a directory with Windows.
 func device(name string) bool {
 	base, _, _ := strings.Cut(name, ".")
 	base = strings.ToUpper(strings.TrimRight(base, " "))
@@ -69,8 +69,8 @@ func device(name string) bool {
 	return false
 }
 
-// Split takes an address apart at its last "@": "bob@myteam" is the member bob of the team
-// myteam. Without "@", or with nothing on one side of it, all of it is the member.
+// Split splits an address at its last "@": "bob@myteam" is the member bob of the team myteam. If there is no
+// "@", or one side is empty, the whole address is the member.
 func Split(address string) (member, team string) {
 	if i := strings.LastIndexByte(address, '@'); i > 0 && i < len(address)-1 {
 		return address[:i], address[i+1:]
@@ -78,6 +78,6 @@ func Split(address string) (member, team string) {
 	return address, ""
 }
 
-// MemberIn returns the name that an address has in a team: "bob@myteam" is bob there. That of somebody in another team
-// stays an address.
+// MemberIn returns the name that an address has within a team: "bob@myteam" is bob in myteam. The address of
+// a member of another team stays unchanged.
 func MemberIn(address, team string) string { return strings.TrimSuffix(address, "@"+team) }

@@ -2,14 +2,13 @@ package teams
 
 import "teambridge/teams/transcript"
 
-// AgentProcess is a living process that an agent runs in, as sessions/<pid>.json describes
-// it.
+// AgentProcess is a living process of an agent, as sessions/<pid>.json describes it.
 type AgentProcess struct {
 	transcript.Process
-	Shared bool // it is the lead's process, and the agent is a teammate in it
+	Shared bool // the process is the lead's, and the agent is a teammate in it
 }
 
-// Processes returns the process of each agent that is known to have one, by name.
+// Processes returns the known living processes of agents, by the agents' names.
 func (t *Team) Processes(c *Config) map[string]AgentProcess {
 	all := map[string]AgentProcess{}
 	lead, _ := c.Lead()

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Resolve returns the name of the inbox that query means, by the first of these rules that fits:
+// Resolve returns the name of the inbox that query means. The first matching rule decides:
 //
 //  1. a member of that name;
 //  2. an inbox of that name (inboxes lists them): it need not have a member;
 //  3. "lead": the member whose agent id is leadAgentId;
-//  4. "name@team" with this team: what the name means;
-//  5. the one member or inbox whose name differs in case only, or else "lead".
+//  4. "name@team" with this team: as name alone;
+//  5. the only member or inbox whose name differs only in case, or else "lead".
 //
-// Otherwise the error is a [*NotFoundError] with the names most alike, or
-// [ErrBadName] if nobody can be called that.
+// Otherwise the error is a [*NotFoundError] with the most similar names, or [ErrBadName] if the name is not
+// valid.
 func (c *Config) Resolve(query string, inboxes []string) (string, error) {
 	name, team := Split(query)
 	if err := CheckName("member", name); err != nil {
@@ -41,8 +41,8 @@ func (c *Config) Resolve(query string, inboxes []string) (string, error) {
 	return "", &NotFoundError{Kind: "member", Query: query, Team: c.Team, Nearest: nearest(name, known)}
 }
 
-// LeadName returns "team-lead", as Claude Code calls leads, for "lead", and other names as
-// they are. It is for teams that do not exist yet; see [Config.Resolve].
+// LeadName returns "team-lead", Claude Code's name for leads, for "lead". It returns other names unchanged.
+// It is for teams that do not exist yet; see [Config.Resolve].
 func LeadName(name string) string {
 	if strings.EqualFold(name, "lead") {
 		return "team-lead"
@@ -50,8 +50,8 @@ func LeadName(name string) string {
 	return name
 }
 
-// MemberName returns the member that name means in the team, as by [Config.Resolve]. If team
-// is empty, all teams that have such a member must agree. Otherwise it returns [LeadName].
+// MemberName returns the member that name means in the team, as [Config.Resolve] does. If team is empty, all
+// teams with such a member must agree. Otherwise it returns [LeadName].
 func (r *Root) MemberName(ctx context.Context, team, name string) string {
 	among := []Listing{{Name: team}}
 	if team == "" {
@@ -69,7 +69,7 @@ func (r *Root) MemberName(ctx context.Context, team, name string) string {
 	return cmp.Or(one, LeadName(name))
 }
 
-// member resolves the name in the team, or returns "".
+// member resolves a name in a team, or returns "".
 func (r *Root) member(ctx context.Context, team, name string) string {
 	t, err := r.Team(team)
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *Root) member(ctx context.Context, team, name string) string {
 	return found
 }
 
-// known lists all existing names, each once.
+// known returns all existing names, each once.
 func (c *Config) known(inboxes []string) []string {
 	known := slices.Clone(inboxes)
 	for _, m := range c.Members {
@@ -118,28 +118,28 @@ func (c *Config) resolve(name string, known []string) (string, bool) {
 	return "", false
 }
 
-// nearest returns the 5 names most like query, the most alike first.
+// nearest returns the 5 names that are most similar to query, the most similar first.
 func nearest(query string, names []string) []string {
 	names = slices.Clone(names)
 	slices.SortStableFunc(names, func(a, b string) int { return edits(query, a) - edits(query, b) })
 	return names[:min(5, len(names))]
 }
 
-// Alike returns those of the names that query may be meant to be, the most alike first, 5 at most: they begin with it, or differ
-// by few letters.
+// Alike returns the names that query may stand for, the most similar first, at most 5: they begin with query,
+// or differ from it by few letters.
 func Alike(query string, names []string) []string {
 	return slices.DeleteFunc(nearest(query, names), func(n string) bool {
 		return edits(query, n) > 1+len(query)/4 && !strings.HasPrefix(strings.ToLower(n), strings.ToLower(query))
 	})
 }
 
-// edits is the distance between a name and a query, ignoring case.
+// edits returns the distance between a name and a query, ignoring case.
 func edits(query, name string) int {
 	return distance([]rune(strings.ToLower(query)), []rune(strings.ToLower(name)))
 }
 
-// distance counts the insertions, deletions, replacements and swaps of neighbors that make a into b (Levenshtein, with the swaps of
-// Damerau in their restricted form).
+// distance counts the insertions, deletions, replacements and swaps of neighbors that turn a into b: the
+// Levenshtein distance, with Damerau's swaps in their restricted form.
 func distance(a, b []rune) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

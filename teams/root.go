@@ -11,9 +11,9 @@ import (
 	"sync"
 )
 
-// Find returns the path of the Claude directory, which need not exist: override if it is
-// not empty, else $CLAUDE_CONFIG_DIR, else .claude in the home directory, as for Claude
-// Code. lookup is os.LookupEnv or a substitute; an empty variable counts as not set.
+// Find returns the path of the Claude directory, which need not exist: override if it is not empty, else
+// $CLAUDE_CONFIG_DIR, else .claude in the home directory, as in Claude Code. lookup is os.LookupEnv or a
+// substitute; an empty variable counts as unset.
 func Find(override string, lookup func(string) (string, bool)) (string, error) {
 	if override != "" {
 		return override, nil
@@ -30,14 +30,14 @@ func Find(override string, lookup func(string) (string, bool)) (string, error) {
 // Root is a Claude directory. It is safe for concurrent use. Close it after its teams.
 type Root struct {
 	path string
-	mu   sync.Mutex // of dir, until that is not nil: see exists
+	mu   sync.Mutex // guards dir until dir is not nil: see exists
 	dir  *os.Root
 
 	hidden func() // for tests of kills: called when a team is renamed but not yet removed
 }
 
-// Open opens the Claude directory at dir, which may be a symbolic link. If there is none,
-// the error is a [*NoRootError].
+// Open opens the Claude directory at dir, which may be a symbolic link. If the directory does not exist, the
+// error is a [*NoRootError].
 func Open(dir string) (*Root, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -55,7 +55,7 @@ func Open(dir string) (*Root, error) {
 	return r, nil
 }
 
-// OpenExpected is Open for a directory that need not exist yet; until it does, it has no teams and no
+// OpenExpected is Open for a directory that need not exist yet. Until it exists, it has no teams and no
 // sessions. Its parent directory must exist.
 func OpenExpected(dir string) (*Root, error) {
 	r, err := Open(dir)
@@ -70,14 +70,14 @@ func OpenExpected(dir string) (*Root, error) {
 	return &Root{path: filepath.Join(parent, filepath.Base(missing.Dir))}, nil
 }
 
-// exists opens the directory if it is not open yet. Once the directory exists, the error stays nil.
+// exists opens the directory if it is not open yet. Once it is open, the error is always nil.
 func (r *Root) exists() *NoRootError {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.dir != nil {
 		return nil
 	}
-	// Checked before opening, which would block on a named pipe.
+	// Check before opening: to open a named pipe would block.
 	fi, err := os.Stat(r.path)
 	if err == nil && !fi.IsDir() {
 		err = errors.New("not a directory")
@@ -94,7 +94,7 @@ func (r *Root) exists() *NoRootError {
 // Path returns the real path of the directory.
 func (r *Root) Path() string { return r.path }
 
-// Close lets go of the directory.
+// Close releases the directory.
 func (r *Root) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,17 +104,17 @@ func (r *Root) Close() error {
 	return r.dir.Close()
 }
 
-// Listing is a team as it is found under teams/.
+// Listing is a team as found under teams/.
 type Listing struct {
 	Name string
-	// Orphan means that there is no config.json, as after a crash or an incomplete deletion.
+	// Orphan means that there is no config.json, for example after a crash or an incomplete deletion.
 	Orphan bool
-	// Err is why the team cannot be examined, if it cannot: [ErrNotDir], fs.ErrPermission.
+	// Err is why the team cannot be examined, such as [ErrNotDir] or fs.ErrPermission; nil if it can.
 	Err error
 }
 
-// Teams lists the teams, sorted by name. It skips entries that are not directories and
-// names that [CheckName] refuses. A Claude directory that never had a team has none.
+// Teams lists the teams, sorted by name. It skips entries that are not directories, and names that
+// [CheckName] refuses. If the Claude directory has no teams directory, the list is empty.
 func (r *Root) Teams() ([]Listing, error) {
 	entries, err := r.list("teams")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -142,9 +142,9 @@ func (r *Root) Teams() ([]Listing, error) {
 	return found, nil
 }
 
-// Team opens the team called name, even if it has no config.json. If its directory is spelled otherwise, as it can be
-// where the file system ignores case, that is the name of the team. The errors are
-// [ErrBadName], a [*NotFoundError] with the existing teams, and [ErrNotDir].
+// Team opens the team called name, even if it has no config.json. On a file system that ignores case, the
+// team has the name that its directory has. The errors are [ErrBadName], a [*NotFoundError] with the existing
+// teams, and [ErrNotDir].
 func (r *Root) Team(name string) (*Team, error) {
 	if err := CheckName("team", name); err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (r *Root) open(parent, name string) (*os.Root, error) {
 	if err := r.exists(); err != nil {
 		return nil, err
 	}
-	// The parent may be a link within the Claude directory, but not out of it.
+	// The parent may be a link within the Claude directory, but not one that leads out of it.
 	all, err := r.dir.OpenRoot(parent)
 	if err != nil {
 		return nil, err
@@ -185,8 +185,7 @@ func (r *Root) open(parent, name string) (*os.Root, error) {
 	return step(all, name)
 }
 
-// step opens the directory name in parent, but no symbolic link, and no pipe, on which
-// opening would wait.
+// step opens the directory name in parent. It opens no symbolic link, and no named pipe, which would block.
 func step(parent *os.Root, name string) (*os.Root, error) {
 	for range 3 {
 		seen, err := parent.Lstat(name)
@@ -196,7 +195,7 @@ func step(parent *os.Root, name string) (*os.Root, error) {
 		if !seen.IsDir() {
 			return nil, ErrNotDir
 		}
-		// It was deleted and made again in between: try again.
+		// If the directory was deleted and made again in between, try again.
 		if dir, err := enter(parent, name, seen); dir != nil || err != nil {
 			return dir, err
 		}
@@ -204,9 +203,8 @@ func step(parent *os.Root, name string) (*os.Root, error) {
 	return nil, ErrNotDir
 }
 
-// enter opens the directory name in parent if it is the one that was seen; it returns nil
-// if it is another. os.Root follows links within its tree, so what was opened is compared
-// with what was seen.
+// enter opens the directory name in parent if it is still the directory seen. If it is another one, enter
+// returns nil. os.Root follows links within its tree, so enter compares the opened directory with seen.
 func enter(parent *os.Root, name string, seen fs.FileInfo) (*os.Root, error) {
 	dir, err := parent.OpenRoot(name)
 	if err != nil {
@@ -220,8 +218,8 @@ func enter(parent *os.Root, name string, seen fs.FileInfo) (*os.Root, error) {
 	return nil, err
 }
 
-// TaskLists returns the names of the directories below tasks, sorted. Other entries, and names that
-// [CheckName] refuses, are left out.
+// TaskLists returns the names of the directories below tasks, sorted. It skips other entries, and names that
+// [CheckName] refuses.
 func (r *Root) TaskLists() ([]string, error) {
 	entries, err := r.list("tasks")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -239,8 +237,8 @@ func (r *Root) TaskLists() ([]string, error) {
 	return names, nil
 }
 
-// TaskList opens the directory called name below tasks; close it. The errors are [ErrBadName], fs.ErrNotExist, and
-// [ErrNotDir].
+// TaskList opens the directory called name below tasks; close it. The errors are [ErrBadName],
+// fs.ErrNotExist, and [ErrNotDir].
 func (r *Root) TaskList(name string) (*os.Root, error) {
 	if err := CheckName("list of tasks", name); err != nil {
 		return nil, err
@@ -272,8 +270,8 @@ func list(dir names, name string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// reason removes the path from err, which is relative to a directory handle. The caller
-// names the whole one.
+// reason removes the path from err, because that path is relative to a directory handle. The caller adds the
+// full path.
 func reason(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err

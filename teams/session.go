@@ -10,26 +10,25 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// SessionTeam is the name of the team of all Claude Code sessions that are in no other one. It has no
-// directory, and SessionTeamCreated stands for its time of creation, in milliseconds.
+// SessionTeam is the name of the team of all Claude Code sessions that are in no other team. It has no
+// directory. SessionTeamCreated takes the place of its time of creation, in milliseconds.
 const (
 	SessionTeam        = "sessions"
 	SessionTeamCreated = 1
 )
 
-// A Session is a process of Claude Code that has a session.
+// A Session is a process of Claude Code with its session.
 type Session struct {
 	transcript.Process
 	Liveness Liveness // Alive, or Unknown if this system cannot decide
 
-	// Team and Member own the process. A lead precedes the teammates in its process. Both are empty if it is
-	// in no team.
+	// Team and Member name the owner of the process. A lead takes precedence over the teammates in its
+	// process. Both are empty if the session is in no team.
 	Team, Member string
 }
 
 // Sessions returns the sessions of all processes on this machine, or in this container, that may be alive,
-// the oldest process first. Unreadable teams are left out and reported in the error; the sessions are
-// returned anyway.
+// the oldest process first. Unreadable teams are reported in the error, and do not prevent the result.
 func (r *Root) Sessions(ctx context.Context) ([]Session, error) {
 	var list []Session
 	for _, p := range transcript.Processes(r.Path()) {
@@ -50,14 +49,14 @@ func (r *Root) Sessions(ctx context.Context) ([]Session, error) {
 	return list, err
 }
 
-// StateOf reports whether the process of a session is alive. It checks this machine's processes, even if the
-// session file names another: a killed process leaves its file.
+// StateOf reports whether the process of a session is alive. It checks the processes of this machine, even if
+// the session file names another machine: a killed process leaves its file behind.
 func StateOf(p transcript.Process) Liveness {
 	space, _ := thisProcess()
 	return (&LeadProcess{PID: p.PID, PidSpace: space, ProcStart: p.ProcStart}).Liveness()
 }
 
-// Moved returns where the conversation of a session continues, in a living process: see [transcript.Moved].
+// Moved returns where the conversation of a session continues in a living process: see [transcript.Moved].
 func Moved(root, session string) (now, job string, in transcript.Process) {
 	return transcript.Moved(root, session, func(p transcript.Process) bool { return StateOf(p) != Gone })
 }
@@ -68,7 +67,7 @@ func ThisStart() string {
 	return start
 }
 
-// agents returns which process is whose in the teams.
+// agents returns the team and member of each agent's process.
 func (r *Root) agents(ctx context.Context) (map[int]Session, error) {
 	all, err := r.Teams()
 	if err != nil {

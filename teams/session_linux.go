@@ -8,8 +8,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// sessionLiveness reports whether the process of a session exists, and whether it could be checked. A process
-// that is not found is Gone only if the file names this machine and this pid namespace.
+// sessionLiveness reports whether the process of a session is alive, and whether it could be checked. A
+// missing process is Gone only if the file names this machine and this pid namespace.
 func sessionLiveness(p transcript.Process) (state Liveness, looked bool) {
 	space, err := pidSpace()
 	if err != nil || p.ProcStart == "" {
@@ -22,7 +22,8 @@ func sessionLiveness(p transcript.Process) (state Liveness, looked bool) {
 	return state, true
 }
 
-// Terminal returns the terminal of a process of Claude Code, such as "/dev/pts/3"; "" if it has none, or that is not known.
+// Terminal returns the terminal of a process of Claude Code, such as "/dev/pts/3"; "" if it has none, or if
+// unknown.
 func Terminal(p transcript.Process) string {
 	if state, looked := sessionLiveness(p); !looked || state != Alive {
 		return ""
@@ -34,7 +35,7 @@ func Terminal(p transcript.Process) string {
 	return name
 }
 
-// domain names the machine and the pid namespace as Claude does in sessions/<pid>.json.
+// domain names the machine and the pid namespace in the form of Claude's sessions/<pid>.json.
 func domain(space string) string {
 	id, err := os.ReadFile("/etc/machine-id")
 	if err != nil {

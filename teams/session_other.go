@@ -4,11 +4,11 @@ package teams
 
 import "teambridge/teams/transcript"
 
-// sessionLiveness does not look: the start time of a process has another form here.
+// sessionLiveness checks nothing: on this system, start times of processes have another form.
 func sessionLiveness(transcript.Process) (state Liveness, looked bool) { return Unknown, false }
 
-// thisProcess returns nothing: leadProcess has no known form here.
+// thisProcess returns nothing: on this system, leadProcess has no known form.
 func thisProcess() (space, start string) { return "", "" }
 
-// Terminal is not known here.
+// Terminal returns "": it is not implemented on this system.
 func Terminal(transcript.Process) string { return "" }

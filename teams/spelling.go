@@ -14,10 +14,10 @@ type names interface {
 	Open(name string) (*os.File, error)
 }
 
-// spelling returns the actual spelling of the directory entry that name leads to; name itself if there is
-// none. Most file systems of macOS and Windows ignore case, and those of macOS also the Unicode normal form.
-// Without this, records and locks, which are keyed by name, would treat two spellings of one team as two
-// teams.
+// spelling returns the actual spelling of the directory entry of a name, or the name itself if there is no
+// entry. Most file systems of macOS and Windows ignore case, and those of macOS also ignore the Unicode
+// normal form. Records and locks use the name as their key. Without spelling, they would treat two spellings
+// of one team as two teams.
 func spelling(dir names, parent, name string) string {
 	is, err := dir.Lstat(parent + "/" + name)
 	if err != nil || !otherwise(dir, parent, name, is) {
@@ -32,7 +32,7 @@ func spelling(dir names, parent, name string) string {
 		if e.Name() == name {
 			return name
 		}
-		// Not e.Info: a listing of Windows need not have the number of a file.
+		// Lstat, not e.Info: on Windows, a listing need not have the number of a file.
 		if info, err := dir.Lstat(parent + "/" + e.Name()); err == nil && os.SameFile(is, info) {
 			found = e.Name()
 		}
@@ -40,11 +40,11 @@ func spelling(dir names, parent, name string) string {
 	return found
 }
 
-// otherwise reports whether the entry called name can have another spelling, so that listing all entries can
-// be avoided.
+// otherwise reports whether the entry called name can have another spelling. If not, the caller need not list
+// all entries.
 func otherwise(dir names, parent, name string, is fs.FileInfo) bool {
 	if strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) {
-		return true // as its normal form
+		return true // its normal form may differ
 	}
 	swapped := strings.Map(func(r rune) rune {
 		if unicode.IsUpper(r) {
@@ -56,14 +56,14 @@ func otherwise(dir names, parent, name string, is fs.FileInfo) bool {
 	return swapped != name && err == nil && os.SameFile(is, other)
 }
 
-// folds reports whether the file system of the team ignores case in names.
+// folds reports whether the team's file system ignores case in names.
 func (t *Team) folds() bool {
 	is, err := t.dir.Lstat(configFile)
 	return err == nil && otherwise(t.dir, ".", configFile, is)
 }
 
-// InboxFile returns the path of a member's inbox, whose name is the same for all names that lead to one file. It is
-// made for keys: on a file system that ignores case, it is in lower case. The file need not exist.
+// InboxFile returns the path of a member's inbox, for use as a key: all names that lead to one file have the
+// same path. On a file system that ignores case, the name is in lower case. The file need not exist.
 func (t *Team) InboxFile(member string) string {
 	if t.folds() {
 		member = strings.ToLower(strings.TrimSuffix(spelling(t.dir, inboxesDir, member+".json"), ".json"))

@@ -19,16 +19,15 @@ const (
 	inboxesDir = "inboxes"
 )
 
-// How long reading waits for a config.json that another program is rewriting in place, which takes Claude
-// under a millisecond, or whose lock it holds.
+// How long a read waits for a config.json that another program is rewriting. tornWait is for a rewrite in
+// place, which takes Claude under a millisecond, and lockWait for one whose lock is held.
 const (
 	tornWait = 250 * time.Millisecond
 	lockWait = lockedfile.DefaultWait
 	tornPoll = 10 * time.Millisecond
 )
 
-// Team is one team's directory, as it was when it was opened. It is safe for
-// concurrent use. Close it.
+// Team is the directory of a team, as it was when it was opened. It is safe for concurrent use. Close it.
 type Team struct {
 	root *Root
 	name string
@@ -36,10 +35,10 @@ type Team struct {
 	dir  *os.Root
 }
 
-// Name returns the name of the team's directory, which is the team's name.
+// Name returns the name of the team, which is the name of its directory.
 func (t *Team) Name() string { return t.name }
 
-// Path returns where the directory is, or was.
+// Path returns the path of the directory, even if it is gone.
 func (t *Team) Path() string { return t.path }
 
 func (t *Team) file() string { return filepath.Join(t.path, configFile) }
@@ -47,15 +46,15 @@ func (t *Team) file() string { return filepath.Join(t.path, configFile) }
 // Root returns the Claude directory that the team was opened from.
 func (t *Team) Root() *Root { return t.root }
 
-// Close lets go of the directory.
+// Close releases the directory.
 func (t *Team) Close() error { return t.dir.Close() }
 
 // Stat describes the directory that t was opened on, even if its name now leads elsewhere.
 func (t *Team) Stat() (fs.FileInfo, error) { return t.dir.Stat(".") }
 
-// Exists returns nil if the directory that t was opened on has a config.json, and the team's
-// name still leads to it. Otherwise the error is [ErrTeamGone]. It takes three system calls,
-// so that it can be called under a lock.
+// Exists returns nil if the directory that t was opened on has a config.json, and the team's name still leads
+// to that directory. Otherwise the error is [ErrTeamGone]. It takes only three system calls, so it can be
+// called under a lock.
 func (t *Team) Exists() error {
 	if _, err := t.dir.Lstat(configFile); err != nil {
 		return t.wrap("look for "+configFile, err)
@@ -82,10 +81,10 @@ func (t *Team) wrap(what string, err error) error {
 	return fmt.Errorf("teams: %s: %s: %w", t.path, what, reason(err))
 }
 
-// Config reads config.json. It takes no lock. A file that is empty or not JSON is read again
-// for 250 ms, or as long as a fresh lock directory is next to it, 15 s at most; then the
-// error is a [*CorruptError]. A missing file is [ErrTeamGone] at once. A file over
-// [lockedfile.MaxSize] is [lockedfile.ErrTooLarge].
+// Config reads config.json, without its lock. If the file is empty or not JSON, Config reads it again for 250
+// ms, or as long as a fresh lock directory is next to it, but at most 15 s; then the error is a
+// [*CorruptError]. For a missing file the error is [ErrTeamGone], without a wait. For a file over
+// [lockedfile.MaxSize] it is [lockedfile.ErrTooLarge].
 func (t *Team) Config(ctx context.Context) (*Config, error) {
 	start := time.Now()
 	for {
@@ -108,7 +107,7 @@ func (t *Team) Config(ctx context.Context) (*Config, error) {
 	}
 }
 
-// parse is Parse with the team's own path in the error.
+// parse is Parse with the path of the team's file in the error.
 func (t *Team) parse(data []byte) (*Config, error) {
 	c, err := Parse(t.name, data)
 	if ce, ok := errors.AsType[*CorruptError](err); ok {
@@ -117,7 +116,7 @@ func (t *Team) parse(data []byte) (*Config, error) {
 	return c, err
 }
 
-// read returns what is in config.json right now.
+// read returns the current content of config.json.
 func (t *Team) read() ([]byte, error) {
 	data, _, err := lockedfile.Read(t.dir, configFile)
 	switch {
@@ -131,9 +130,9 @@ func (t *Team) read() ([]byte, error) {
 	return data, nil
 }
 
-// Inboxes lists the names, also of no members, that have an inbox file, sorted. Only regular
-// files NAME.json whose name [CheckName] accepts are inboxes. A team without an inboxes
-// directory has none; a team that is gone is [ErrTeamGone].
+// Inboxes lists the names that have an inbox file, sorted; a name need not be a member's. Only regular files
+// NAME.json with a valid NAME ([CheckName]) are inboxes. If the team has no inboxes directory, the list is
+// empty; if the team is gone, the error is [ErrTeamGone].
 func (t *Team) Inboxes() ([]string, error) {
 	dir, err := t.InboxDir(false)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,17 +153,16 @@ func (t *Team) Inboxes() ([]string, error) {
 			names = append(names, name)
 		}
 	}
-	// "a.json" sorts behind "a-b.json", "a" before "a-b".
+	// "a.json" sorts after "a-b.json", but "a" before "a-b".
 	slices.Sort(names)
 	return names, nil
 }
 
-// InboxDir opens the team's inboxes directory; close it. A link in its place is
-// [ErrNotDir].
+// InboxDir opens the team's inboxes directory; close it. If a link is in its place, the error is [ErrNotDir].
 //
-// With create, which is for writing, a missing directory is made (mode 0700), and a team
-// without config.json is [ErrTeamGone]. Without create, the inboxes of such a team can be
-// opened, and a missing directory is fs.ErrNotExist, or [ErrTeamGone] with its team.
+// With create, InboxDir is for writing: it makes a missing directory (mode 0700), and fails with
+// [ErrTeamGone] if the team has no config.json. Without create, it also opens the inboxes of such a team. If
+// the directory is missing, the error is then fs.ErrNotExist, or [ErrTeamGone] if the team is gone, too.
 func (t *Team) InboxDir(create bool) (*os.Root, error) {
 	if create {
 		if err := t.Exists(); err != nil {
@@ -189,7 +187,7 @@ func (t *Team) InboxDir(create bool) (*os.Root, error) {
 }
 
 // Sweep removes the empty directories of a team without config.json: a lock of ours may have prevented its
-// complete deletion. Those of a later team of the same name stay.
+// complete deletion. It does not touch a later team of the same name.
 func (t *Team) Sweep() error {
 	if err := t.Exists(); !errors.Is(err, ErrTeamGone) {
 		return err
@@ -207,8 +205,8 @@ func (t *Team) Sweep() error {
 	return nil
 }
 
-// removeEmpty removes the directory name in parent if it is empty, and is the
-// one that is looks like where that is not nil.
+// removeEmpty removes the directory name in parent if it is empty. If is is not nil, the directory must be
+// that one.
 func removeEmpty(parent *os.Root, name string, is fs.FileInfo) error {
 	info, err := parent.Lstat(name)
 	if err != nil {
@@ -221,7 +219,7 @@ func removeEmpty(parent *os.Root, name string, is fs.FileInfo) error {
 	if err != nil || len(entries) > 0 {
 		return ignoreMissing(err)
 	}
-	// Something may have come into it since: then it stays.
+	// A new entry may have appeared meanwhile. The directory then stays.
 	if err := parent.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		if entries, lerr := list(parent, name); lerr != nil || len(entries) == 0 {
 			return err
@@ -233,8 +231,8 @@ func removeEmpty(parent *os.Root, name string, is fs.FileInfo) error {
 func (t *Team) makeInboxes() (*os.Root, error) {
 	switch err := t.dir.Mkdir(inboxesDir, 0o700); {
 	case err == nil:
-		// Claude may be deleting the team. If it took config.json meanwhile, our directory
-		// may have kept it from removing the team's.
+		// Claude may be deleting the team. If it has removed config.json meanwhile, our directory may have
+		// prevented it from removing the team's directory.
 		if err := t.Exists(); errors.Is(err, ErrTeamGone) {
 			return nil, errors.Join(err, t.Sweep())
 		} else if err != nil {

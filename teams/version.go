@@ -10,8 +10,8 @@ import (
 // Version is a version of Claude Code. The zero Version is unknown.
 type Version struct{ Major, Minor, Patch int }
 
-// ParseVersion parses three numbers with dots between them. Text after a space,
-// as "claude --version" prints it, is ignored.
+// ParseVersion parses three numbers with dots between them. It ignores text after a space, as in the output
+// of "claude --version".
 func ParseVersion(s string) (Version, error) {
 	text, _, _ := strings.Cut(strings.TrimSpace(s), " ")
 	var v Version
@@ -28,7 +28,7 @@ func ParseVersion(s string) (Version, error) {
 	return v, nil
 }
 
-// String returns the version as Claude Code writes it, or "unknown".
+// String returns the version in Claude Code's form, or "unknown".
 func (v Version) String() string {
 	if !v.Known() {
 		return "unknown"
@@ -39,20 +39,21 @@ func (v Version) String() string {
 // Known reports whether v is not the zero Version.
 func (v Version) Known() bool { return v != Version{} }
 
-// Compare returns -1, 0 or 1: v is older than w, the same, or newer.
+// Compare returns -1 if v is older than w, 0 if they are equal, and 1 if v is newer.
 func (v Version) Compare(w Version) int {
 	return cmp.Or(cmp.Compare(v.Major, w.Major), cmp.Compare(v.Minor, w.Minor), cmp.Compare(v.Patch, w.Patch))
 }
 
-// Oldest is the oldest supported Claude Code: agents of older versions are not run, relayed to, asked, moved,
+// Oldest is the oldest supported Claude Code. Agents of older versions are not run, relayed to, asked, moved,
 // or reached by socket or hook, and nothing is proved about them. It was published on 1 September 2026. Files
-// of any version are read, and rows are put into the inboxes of any.
+// of every version are read, and rows are written to the inboxes of every version.
 var Oldest = Version{2, 1, 257}
 
-// Outdated reports whether v is known to be older than [Oldest]. An unknown version counts as a current one.
+// Outdated reports whether v is known to be older than [Oldest]. An unknown version counts as current.
 func (v Version) Outdated() bool { return v.Known() && v.Compare(Oldest) < 0 }
 
-// Check returns an [*OutdatedError] if v is [Version.Outdated]. Who names the agent, the session or the program.
+// Check returns an [*OutdatedError] if v is [Version.Outdated]. who names the agent, the session or the
+// program.
 func (v Version) Check(who string) error {
 	if v.Outdated() {
 		return &OutdatedError{who, v}
