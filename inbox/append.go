@@ -14,49 +14,47 @@ import (
 
 // AppendOptions configure [Inbox.Append]. The zero value works for messages without an explicit id.
 type AppendOptions struct {
-	// Memory makes an explicit id idempotent even after the row has left the file. An
-	// explicit id requires one, unless Force is set.
+	// Memory makes an explicit id idempotent even after the row has left the file. It is required for an
+	// explicit id, unless Force is set.
 	Memory Memory
 
 	// Force sends a message even if it may have been sent before ([ErrUnknown], [ErrNoMemory]), at the risk
-	// of a duplicate. A message that is known to be sent is never sent again.
+	// of a duplicate. A message that was certainly sent is never sent again.
 	Force bool
 
-	// Track fills in Receipt.Tracked and Receipt.Seen, by parsing the whole inbox after
-	// the lock is released.
+	// Track fills in Receipt.Tracked and Receipt.Seen. It parses the whole inbox after the lock is released.
 	Track bool
 }
 
 // Receipt is the result of sending a message.
 type Receipt struct {
 	ID           string
-	Deduplicated bool // it had been sent before, and was not written again
+	Deduplicated bool // the message was sent before, and was not written again
 
 	// Unrecorded is the memory's error if it could not record that the message was written. The message is in
 	// the inbox anyway.
 	Unrecorded error
 
-	// Tracked is the message as it is in the file; nil unless requested, or if it was sent before and an
-	// agent has taken it.
+	// Tracked is the message as it is in the file. It is nil unless requested, and if the message was sent
+	// before and an agent has taken it.
 	Tracked *Tracked
 
-	// Seen is the whole inbox, including the message, as read under the lock: an agent can take the message
-	// before anybody else sees it. nil unless requested.
+	// Seen is the whole inbox, including the message, as read under the lock: right after that, an agent can
+	// take the message. It is nil unless requested.
 	Seen *Seen
 }
 
 // memoryTimeout limits the memory's calls before a message is written, while other senders to this inbox
-// wait, and after it.
+// wait, and its calls after that.
 const memoryTimeout = 10 * time.Second
 
-// Append adds m to the inbox as its last row, under the lock that Claude Code
-// takes, and returns once the row was read back under the same lock. The file,
-// and the inboxes directory of an existing team, are created where missing.
+// Append adds m to the inbox as its last row, under Claude Code's lock. It returns once the row was read back
+// under the same lock. It creates the file if it is missing, and the inboxes directory of an existing team.
 //
-// The errors are [*InvalidError], [*ProtocolError], [ErrIDTaken], [ErrUnknown] and
-// [ErrNoMemory] about the message; [teams.ErrTeamGone], [*CorruptError] and those of
-// [lockedfile.Locker.Transform] about the file. With [lockedfile.ErrReplaced] the message may
-// be in the inbox, and the memory keeps the intent; else it is not. Receipt.ID is always set.
+// The errors about the message are [*InvalidError], [*ProtocolError], [ErrIDTaken], [ErrUnknown] and
+// [ErrNoMemory]. The errors about the file are [teams.ErrTeamGone], [*CorruptError] and those of
+// [lockedfile.Locker.Transform]. With [lockedfile.ErrReplaced] the message may be in the inbox, and the
+// memory keeps the intent; with other errors it is not. Receipt.ID is always set.
 func (b *Inbox) Append(ctx context.Context, m Message, opts AppendOptions) (Receipt, error) {
 	if err := m.Check(); err != nil {
 		return Receipt{ID: m.ID}, err
@@ -109,8 +107,8 @@ func (b *Inbox) key(ctx context.Context, id string) (SendKey, error) {
 	return SendKey{InboxKey: Key(b.team.Root().Path(), instance, b.name), ID: id}, nil
 }
 
-// appending is one Append in progress. The memory is used before the lock of the inbox is
-// taken and after it is released: another process may keep it locked for seconds.
+// appending is one Append in progress. It uses the memory before it takes the lock of the inbox, and after it
+// has released the lock, because another process may keep the memory locked for seconds.
 type appending struct {
 	inbox    *Inbox
 	ctx      context.Context
@@ -120,22 +118,22 @@ type appending struct {
 	opts     AppendOptions
 	explicit bool
 
-	found    bool  // the message was found in the file
-	wrote    bool  // the row was put into a draft of the file
-	parsed   bool  // the file could be read
-	sent     bool  // the memory knows that the message was written
-	intended bool  // the memory was told about the intent
-	prior    *Send // an earlier intent, of a sender that died
+	found    bool  // the message is in the file
+	wrote    bool  // the row was added to a draft of the file
+	parsed   bool  // the file could be parsed
+	sent     bool  // the memory has recorded that the message was written
+	intended bool  // the memory has recorded the intent
+	prior    *Send // an earlier intent, whose sender died
 	read     lockedRead
 	receipt  Receipt
 }
 
-// errSent ends an edit of a message that was written before and has since been taken.
+// errSent ends an edit for a message that was written before and has been taken since.
 var errSent = errors.New("sent before")
 
 func (a *appending) run() error {
 	err := a.inbox.edit(a.ctx, a.edit, lockedfile.File{Commit: a.intend, Seen: a.read.take})
-	// Recorded even if the caller has given up.
+	// Record the result even if the caller has given up.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), memoryTimeout)
 	defer cancel()
 	if err != nil && !errors.Is(err, errSent) {
@@ -151,11 +149,11 @@ func (a *appending) run() error {
 	return nil
 }
 
-// edit adds the row to the inbox, unless it is already there. It may run several times.
+// edit adds the row to the inbox, unless it is there already. It may run several times.
 func (a *appending) edit(d *Draft) error {
 	var row Row
 	a.found, a.parsed = false, true
-	if a.explicit || a.wrote { // a new UUID cannot be there
+	if a.explicit || a.wrote { // a new UUID cannot be in the file
 		_, row, a.found = d.Find(a.message.ID)
 	}
 	if !a.found {
@@ -167,7 +165,7 @@ func (a *appending) edit(d *Draft) error {
 		return nil
 	}
 	if !a.wrote {
-		a.row = slices.Clone(row.Raw) // with the time of its first write
+		a.row = slices.Clone(row.Raw) // keeps the time of the first write
 	}
 	if !a.message.isRow(&row) {
 		return fmt.Errorf("send %q to %s: %w (from %s)", a.message.ID, a.inbox.name, ErrIDTaken, row.From)
@@ -175,7 +173,8 @@ func (a *appending) edit(d *Draft) error {
 	return nil
 }
 
-// intend asks the memory whether the message was sent before. If not, it records the intent to write it.
+// intend asks the memory whether the message was sent before. If not, it records the intent to write the
+// message.
 func (a *appending) intend() error {
 	if a.opts.Memory == nil {
 		return nil
@@ -187,7 +186,7 @@ func (a *appending) intend() error {
 		return err
 	}
 	send := a.send(before)
-	if a.explicit { // a new UUID cannot be known
+	if a.explicit { // a new UUID cannot be in the memory
 		known, ok, err := a.opts.Memory.Recall(ctx, a.key)
 		switch {
 		case err != nil:
@@ -200,7 +199,7 @@ func (a *appending) intend() error {
 			if a.parsed {
 				return errSent
 			}
-			return nil // the file is being written or corrupt; the edit under the lock finds out
+			return nil // the file is being written or corrupt; the edit under the lock will show which
 		case known.Before != before && !a.opts.Force:
 			return fmt.Errorf("send %q to %s: %w", a.message.ID, a.inbox.name, ErrUnknown)
 		default:
@@ -208,8 +207,8 @@ func (a *appending) intend() error {
 		}
 	}
 	if err := a.opts.Memory.Intend(ctx, send); err != nil {
-		// Without a state directory, two senders of one message can be here at once. The
-		// other one has recorded since the look above that it wrote it.
+		// Without a state directory, two senders of one message can be here at the same time. The other one
+		// has recorded its write since Recall above.
 		if known, ok, recall := a.opts.Memory.Recall(ctx, a.key); a.explicit && recall == nil && ok && known.State == SendWritten && known.Digest == send.Digest {
 			a.sent = true
 			return errSent
@@ -220,8 +219,8 @@ func (a *appending) intend() error {
 	return nil
 }
 
-// record records that the message is in the inbox, even one that was sent before without a memory: otherwise
-// it would be sent again once an agent has taken the row.
+// record records that the message is in the inbox. It also records a message that was sent before without a
+// memory: otherwise the message would be sent again once an agent has taken the row.
 func (a *appending) record(ctx context.Context) error {
 	if !a.intended {
 		known, ok, err := a.opts.Memory.Recall(ctx, a.key)
@@ -241,7 +240,7 @@ func (a *appending) record(ctx context.Context) error {
 	return a.opts.Memory.Written(ctx, a.key, a.read.done)
 }
 
-// withdraw restores the memory's state from before intend.
+// withdraw restores the memory to its state before intend.
 func (a *appending) withdraw(ctx context.Context) error {
 	if a.prior != nil {
 		return a.opts.Memory.Intend(ctx, *a.prior)

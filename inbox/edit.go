@@ -16,17 +16,16 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// Edit changes the inbox: it reads the file, calls edit, replaces the file under Claude Code's lock, and
-// reads it back before it releases the lock. All changes of an inbox go through Edit. An edit that changes
-// nothing takes no lock.
+// Edit changes the inbox. It reads the file, calls edit, replaces the file under Claude Code's lock, and
+// reads it back before it releases the lock. All changes of an inbox use Edit. An edit that changes nothing
+// takes no lock.
 //
-// edit is called before the lock is taken. If the file has changed by then, or a program that ignores the
-// lock overwrites the result, it is called again under the lock with a new draft. So it must be quick, use no
-// database, and change only its draft. If it returns an error, nothing is written.
+// edit is called before the lock is taken. It is called again under the lock, with a new draft, if the file
+// has changed since, or if a program that ignores the lock overwrites the result. So it must be quick, use no
+// database, and change only its draft. If it fails, nothing is written.
 //
-// An edit that adds something creates the file, and the inboxes directory of an existing
-// team, if they are missing. The errors are [teams.ErrTeamGone], [*CorruptError] and those
-// of [lockedfile.Locker.Transform].
+// An edit that adds a row creates the file if it is missing, and the inboxes directory of an existing team.
+// The errors are [teams.ErrTeamGone], [*CorruptError] and those of [lockedfile.Locker.Transform].
 func (b *Inbox) Edit(ctx context.Context, edit func(*Draft) error) error {
 	return b.edit(ctx, edit, lockedfile.File{})
 }
@@ -66,18 +65,18 @@ func (b *Inbox) edit(ctx context.Context, edit func(*Draft) error, file lockedfi
 	return err
 }
 
-// Draft is an inbox that is being edited. It is valid until edit returns.
+// Draft is an inbox during an edit. It is valid until edit returns.
 type Draft struct {
 	data  []byte
 	spans []rawjson.Span
-	known []*Row // of the cache; nil without one
+	known []*Row // the rows from the cache; nil without a cache
 
-	changed map[int][]byte // new bytes of an element; nil: removed
+	changed map[int][]byte // new bytes of an element; nil for a removed one
 	added   [][]byte
 }
 
-// All returns the rows of the inbox as they were before the edit, each with the number of
-// its element in the file. Elements that are not objects are skipped.
+// All returns the rows of the inbox before the edit, each with the number of its element in the file. It
+// skips elements that are not objects.
 func (d *Draft) All() iter.Seq2[int, Row] {
 	return func(yield func(int, Row) bool) {
 		for i, s := range d.spans {
@@ -106,11 +105,11 @@ func (b *Inbox) parse(d *Draft) (err error) {
 	return err
 }
 
-// Find returns the first row with that id, and its number.
+// Find returns the first row with an id, and its number.
 func (d *Draft) Find(id string) (i int, row Row, ok bool) {
 	uid := msgID(id)
 	may := mayHold(id, uid)
-	if !may(d.data) { // once over all of it is faster than row by row
+	if !may(d.data) { // one check of the whole file is faster than one of each row
 		return 0, Row{}, false
 	}
 	for i, s := range d.spans {
@@ -126,8 +125,8 @@ func (d *Draft) Find(id string) (i int, row Row, ok bool) {
 }
 
 // mayHold returns a function that reports, without parsing, whether a row in a JSON text may have this id or
-// msg_id: an id of letters, digits and - appears literally or with \u escapes. An id derived from a row's
-// content does not appear.
+// msg_id. An id of letters, digits and - appears literally or with \u escapes. An id that is derived from a
+// row's content does not appear.
 func mayHold(id, uid string) func(raw []byte) bool {
 	if strings.HasPrefix(id, derivedPrefix) || strings.ContainsFunc(id, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-')
@@ -139,16 +138,16 @@ func mayHold(id, uid string) func(raw []byte) bool {
 	}
 }
 
-// Remove removes row i, if there is one.
+// Remove removes row i, if it exists.
 func (d *Draft) Remove(i int) {
 	if i >= 0 && i < len(d.spans) {
 		d.change(i, nil)
 	}
 }
 
-// Set sets the field key of row i to v, which is encoded as JSON. An existing field keeps its
-// place, and of a repeated one the last is set; a new one comes last. All other bytes of the
-// row stay. It is an error if there is no row i.
+// Set sets the field key of row i to v, encoded as JSON. An existing field keeps its place; of repeated
+// fields, Set changes the last; a new field becomes the last one. All other bytes of the row stay. If there
+// is no row i, Set fails.
 func (d *Draft) Set(i int, key string, v any) error {
 	raw, ok := d.changed[i]
 	if i < 0 || i >= len(d.spans) || ok && raw == nil {
@@ -179,7 +178,7 @@ func (d *Draft) Set(i int, key string, v any) error {
 		d.change(i, slices.Concat([]byte("{"), name, []byte(":"), value, []byte("}")))
 		return nil
 	}
-	// With the white space of the field before it.
+	// The new field gets the white space of the field before it.
 	last := fields[len(fields)-1]
 	lead := raw[bytes.LastIndexAny(raw[:last.Key.Start], ",{")+1 : last.Key.Start]
 	colon := raw[last.Key.End:last.Value.Start]
@@ -203,7 +202,7 @@ func (d *Draft) content() ([]byte, error) {
 	}
 	data, spans := d.data, d.spans
 	if n := len(spans); n > 0 && len(data)-spans[n-1].End > lockedfile.Spare {
-		data = slices.Clip(data) // appending must not overwrite the data that was read
+		data = slices.Clip(data) // an append must not overwrite the data that was read
 	}
 	if d.changed != nil {
 		data, spans = d.rewritten()
@@ -223,7 +222,7 @@ func (d *Draft) content() ([]byte, error) {
 	return data, nil
 }
 
-// rewritten returns the file with the changed elements and without the removed ones.
+// rewritten returns the file with the changed elements, and without the removed ones.
 func (d *Draft) rewritten() ([]byte, []rawjson.Span) {
 	out := make([]byte, 0, len(d.data)+1024)
 	var spans []rawjson.Span
@@ -244,13 +243,13 @@ func (d *Draft) rewritten() ([]byte, []rawjson.Span) {
 		out = append(out, raw...)
 	}
 	if len(spans) == 0 {
-		// Claude Code writes this when all rows of an inbox were taken.
+		// Claude Code writes "[]" when all rows of an inbox were taken.
 		return []byte("[]"), nil
 	}
 	return append(out, d.data[d.spans[len(d.spans)-1].End:]...), spans
 }
 
-// state identifies the file's version. Every write by Claude Code or by us changes it.
+// state identifies the version of the file. Every write by Claude Code or by us changes it.
 func (b *Inbox) state() (string, error) {
 	info, err := os.Lstat(b.Path())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -263,7 +262,7 @@ func (b *Inbox) state() (string, error) {
 }
 
 // MarkRead marks the rows with these ids as read, and returns how many it changed. Agents do not take marked
-// rows, and current ones remove them. A missing inbox is [ErrMissing].
+// rows, and current agents remove them. If there is no inbox, the error is [ErrMissing].
 func (b *Inbox) MarkRead(ctx context.Context, ids ...string) (n int, err error) {
 	dir, err := b.dir(false)
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// Fate is what happened to a written message.
+// Fate is the outcome of a written message.
 type Fate string
 
 // The fates. Only Unconsumed can still change.
 const (
-	Unconsumed Fate = "verified" // it waits in the inbox
-	Consumed   Fate = "consumed" // it was taken: marked as read, or removed
-	Lost       Fate = "lost"     // another program overwrote it
-	Unknown    Fate = "unknown"  // it is gone, for an unknown reason
+	Unconsumed Fate = "verified" // the message waits in the inbox
+	Consumed   Fate = "consumed" // the message was taken: its row was marked as read, or removed
+	Lost       Fate = "lost"     // another program overwrote the message
+	Unknown    Fate = "unknown"  // the row is gone, and the reason is unknown
 )
 
 // ErrLost means that a message was overwritten before its agent took it.
@@ -24,20 +24,20 @@ var ErrLost = errors.New("another program overwrote it")
 // ErrUnclear means that a message has left its inbox, and that it is unknown whether its agent took it.
 var ErrUnclear = errors.New("nothing tells whether the agent took it")
 
-// Tracked is a written message, with the facts needed to decide its fate later.
+// Tracked is a written message, with the facts that later decide its fate.
 type Tracked struct {
 	ID    string          // [Row.ID]
 	Row   json.RawMessage // as it is in the file
-	Ahead []string        // keys of unread rows in front of it: see [Ahead]
+	Ahead []string        // keys of unread rows before it: see [Ahead]
 	Kept  bool            // the agent keeps taken rows in the file: see [Kept]
 }
 
-// mostAhead limits the remembered rows ahead of a message, at each end. All rows of a long inbox, kept for
-// each of its messages, would be megabytes.
+// mostAhead limits the remembered rows ahead of a message, at each end. If each message of a long inbox kept
+// all rows, they would need megabytes.
 const mostAhead = 32
 
-// Ahead returns the keys of the unread rows, which precede a message: if there are many, those of the first
-// 32 and the last 32.
+// Ahead returns the keys of the unread rows in rows, which precede a message. If there are many, it returns
+// the keys of the first 32 and the last 32.
 func Ahead(rows []Row) []string {
 	var unread []int
 	for i := range rows {
@@ -55,8 +55,7 @@ func Ahead(rows []Row) []string {
 	return keys
 }
 
-// Track returns the last message with that id in rows, which are a whole inbox; nil if there
-// is none.
+// Track returns the last message with an id; nil if there is none. rows must be a whole inbox.
 func Track(rows []Row, id string) *Tracked {
 	if i := lastWith(rows, id); i >= 0 {
 		return trackRow(rows, i)
@@ -64,7 +63,7 @@ func Track(rows []Row, id string) *Tracked {
 	return nil
 }
 
-// lastWith returns the index of the last of rows with that id, or -1.
+// lastWith returns the index of the last row with an id, or -1.
 func lastWith(rows []Row, id string) int {
 	for i := range slices.Backward(rows) {
 		if rows[i].ID() == id {
@@ -74,8 +73,8 @@ func lastWith(rows []Row, id string) int {
 	return -1
 }
 
-// trackSent is Track for a message known by either id. Unless it was just written, it is the first match, as
-// with [Draft.Find].
+// trackSent is Track for a message that may be found by either of its ids. Unless the message was just
+// written, it returns the first match, as [Draft.Find] does.
 func trackSent(rows []Row, m *Message, wrote bool) *Tracked {
 	uid := msgID(m.ID)
 	found := -1
@@ -93,15 +92,15 @@ func trackSent(rows []Row, m *Message, wrote bool) *Tracked {
 }
 
 func trackRow(rows []Row, i int) *Tracked {
-	// A copy: the row is a slice of the whole file.
+	// Copy the row, because it is a slice of the whole file.
 	return &Tracked{ID: rows[i].ID(), Row: bytes.Clone(rows[i].Raw), Ahead: Ahead(rows[:i]), Kept: Kept(rows)}
 }
 
-// RelayedBy is the key that we add to a row that we take for somebody else. Its value is the UUID of the delivery.
+// RelayedBy is the key that we add to a row that a relay takes. The value is the UUID of the delivery.
 const RelayedBy = "relayedBy"
 
-// Kept reports whether one of rows, which are a whole inbox, is marked as read, and not by a relay of ours.
-// Old agents mark and keep the rows that they take; current ones remove them.
+// Kept reports whether an agent has marked a row as read and kept it. Old agents do that with the rows that
+// they take; current agents remove them. Marks of our relays do not count. rows must be a whole inbox.
 func Kept(rows []Row) bool {
 	return slices.ContainsFunc(rows, func(r Row) bool {
 		_, relayed := r.Extra[RelayedBy]
@@ -109,21 +108,21 @@ func Kept(rows []Row) bool {
 	})
 }
 
-// In reports whether the message is in an inbox that was seen.
+// In reports whether the message was in the inbox when it was seen.
 func (t *Tracked) In(seen *Seen) bool { return seen.row(t.ID) != nil }
 
-// Look decides the fate of a message from a later reading of its inbox. keeps means that its agent may leave
-// taken rows in the file, because it marks them or is not running.
+// Look decides the fate of a message by a later read of its inbox. keeps means that the agent may have left
+// rows in the file that it took, because it marks them or is not running.
 //
 // A row that is marked as read was taken. If the row is gone:
 //
-//   - It was overwritten if an unread row from ahead of it is still there: agents take all waiting rows, in
-//     the order of the file.
+//   - The message was overwritten if an unread row from before it is still there: agents take all waiting rows,
+//     in the order of the file.
 //   - Its fate is unknown if the agent keeps rows, and so cannot have removed it, or if there is a
 //     [Seen.Fault], which no agent causes.
-//   - Otherwise the agent took it.
+//   - Otherwise the agent took the message.
 //
-// A lost message is never written again automatically: the file cannot prove that the agent has not taken it,
+// A lost message is never written again automatically. The file cannot prove that the agent has not taken it,
 // and an agent works twice on a message that comes twice.
 func (t *Tracked) Look(seen *Seen, keeps bool) Fate {
 	row := seen.row(t.ID)
@@ -140,7 +139,7 @@ func (t *Tracked) Look(seen *Seen, keeps bool) Fate {
 	return Consumed
 }
 
-// Passed reports whether an unread row from ahead of the message is still there.
+// Passed reports whether an unread row from before the message is still there.
 func (t *Tracked) Passed(seen *Seen) bool {
 	if len(t.Ahead) == 0 {
 		return false

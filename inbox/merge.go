@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Entry is a row and its place.
+// Entry is a row with its place.
 type Entry struct {
 	Row
-	Inbox string // the name whose inbox it is in
-	Index int    // of the row among those of the inbox, from 0
+	Inbox string // the name of the inbox
+	Index int    // the index of the row among the rows of the inbox, from 0
 }
 
-// Merge merges the rows of several inboxes in order of time, then inbox name, then position in the file. A
-// row whose time cannot be parsed has the time of the row before it.
+// Merge merges the rows of several inboxes, ordered by time, then by the name of the inbox, then by position
+// in the file. A row whose time cannot be parsed gets the time of the row before it.
 func Merge(inboxes map[string][]Row) []Entry {
 	type timed struct {
 		Entry

@@ -14,8 +14,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Limits of a message, in bytes. They keep a message well below the size at
-// which old versions of Claude Code cut lines off.
+// Limits of a message, in bytes. They keep a message well below the size at which old versions of Claude Code
+// cut lines off.
 const (
 	MaxText        = 100 << 10 // of the text
 	MaxEncodedText = 120 << 10 // of the text as a JSON string
@@ -24,29 +24,29 @@ const (
 	MaxFrom        = 64
 )
 
-// Colors are the colours that Claude Code knows for a sender.
+// colors are the colours that Claude Code knows for a sender.
 var colors = []string{"blue", "green", "yellow", "purple", "orange", "pink", "cyan", "red"}
 
 // Message is a message to send. Only From and Text are required.
 type Message struct {
-	// ID is chosen by the sender: sending twice with one ID is sending once. If it is
-	// empty, a new UUID is chosen.
+	// ID is chosen by the sender: a second send with the same ID does nothing. If it is empty, a new UUID is
+	// chosen.
 	ID   string
 	From string
-	// DefaultFrom means that From is a default that nobody chose. A message with the same ID from another
-	// default name is then the same message.
+	// DefaultFrom means that From is a default, not a sender's choice. A message with the same ID and another
+	// default name then counts as the same message.
 	DefaultFrom bool
 
 	Text    string
 	Summary string    // one line, shown next to the sender
-	Color   string    // one of [Colors]
+	Color   string    // one of the colors that Claude Code knows
 	Time    time.Time // zero: now
 
-	// Protocol says that Text may be an object of Claude Code's own protocol, which
-	// agents obey: see [Message.CheckProtocol].
+	// Protocol means that Text may be an object of Claude Code's own protocol, which agents obey: see
+	// [Message.CheckProtocol].
 	Protocol bool
 
-	// Own means that this process speaks for the sender, an agent, as its relay does. Text may then be an
+	// Own means that this process writes for the sender, an agent, as its relay does. Text may then be an
 	// object of the protocol in the name of that agent.
 	Own bool
 }
@@ -56,7 +56,7 @@ type InvalidError struct{ Field, Reason string }
 
 func (e *InvalidError) Error() string { return fmt.Sprintf("the %s %s", e.Field, e.Reason) }
 
-// Check reports the first thing that is wrong with m, as an [*InvalidError].
+// Check returns the first fault of m, as an [*InvalidError].
 func (m *Message) Check() error {
 	line := func(field, s string, max int) error {
 		switch {
@@ -101,7 +101,7 @@ func (m *Message) Check() error {
 	return nil
 }
 
-// Digest is like [Row.Digest], but excludes a sender that nobody chose.
+// Digest is like [Row.Digest], but ignores a default sender.
 func (m *Message) Digest() [32]byte {
 	if m.DefaultFrom {
 		return digest("", m.Text, m.Summary, m.Color)
@@ -109,7 +109,7 @@ func (m *Message) Digest() [32]byte {
 	return digest(m.From, m.Text, m.Summary, m.Color)
 }
 
-// isRow reports whether r, which has the id of m, is m.
+// isRow reports whether r, which has the id of m, is the same message as m.
 func (m *Message) isRow(r *Row) bool {
 	if m.DefaultFrom {
 		return r.Text == m.Text && r.Summary == m.Summary && r.Color == m.Color
@@ -117,11 +117,11 @@ func (m *Message) isRow(r *Row) bool {
 	return r.Digest() == m.Digest()
 }
 
-// namespace is the UUID namespace in which ids that are not UUIDs get their msg_id.
+// namespace is the UUID namespace for ids that are not UUIDs: see msgID.
 var namespace = uuid.NewSHA1(uuid.NameSpaceDNS, []byte("teambridge"))
 
-// msgID returns the msg_id for an id. Claude Code writes UUIDs there, so an id of another
-// form is hashed to one.
+// msgID returns the msg_id for an id. Claude Code writes UUIDs there, so an id of another form is hashed to a
+// UUID.
 func msgID(id string) string {
 	if u, err := uuid.Parse(id); err == nil && len(id) == 36 {
 		return u.String()
@@ -129,8 +129,8 @@ func msgID(id string) string {
 	return uuid.NewSHA1(namespace, []byte(id)).String()
 }
 
-// wireRow is a row as it is written: the fields of Claude Code in its order, and
-// messageId for tools that do not know msg_id.
+// wireRow is a row in the form that is written: Claude Code's fields in its order, and messageId for tools
+// that do not know msg_id.
 type wireRow struct {
 	From      string `json:"from"`
 	Text      string `json:"text"`
@@ -144,10 +144,10 @@ type wireRow struct {
 	MessageID string `json:"messageId"`
 }
 
-// TimestampLayout is the layout of timestamps, as of JavaScript's toISOString.
+// TimestampLayout is the layout of timestamps. It is that of JavaScript's toISOString.
 const TimestampLayout = "2006-01-02T15:04:05.000Z"
 
-// row encodes m, which has an id and a time.
+// row encodes m, which must have an id and a time.
 func (m *Message) row() ([]byte, error) {
 	return rawjson.Encode(wireRow{
 		From: m.From, Text: m.Text, Summary: m.Summary, Color: m.Color,

@@ -6,10 +6,10 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// PassedOver is an entry of an inbox file that is no message, so that no agent gets it. A current Claude Code
-// removes it when it next reads its inbox.
+// PassedOver is an entry of an inbox file that is not a message, so no agent receives it. A current Claude
+// Code removes it when it next reads its inbox.
 type PassedOver struct {
-	Number int    // of the entry in the file, from 1
+	Number int    // the entry's number in the file, from 1
 	Why    string // such as "it has no text"
 }
 
@@ -17,7 +17,7 @@ func (p PassedOver) String() string {
 	return fmt.Sprintf("entry %d is no message: %s", p.Number, p.Why)
 }
 
-// unfit returns why an object in an inbox is no message; "" if it is one.
+// unfit returns why an object in an inbox is not a message; "" if it is one.
 func unfit(row *Row) string {
 	if row.From != "" && row.Text != "" {
 		return ""

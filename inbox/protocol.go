@@ -11,18 +11,17 @@ import (
 	"teambridge/teams"
 )
 
-// Names that Claude Code itself uses as senders. Agents obey them, even if config.json has no
-// such member.
+// Names that Claude Code itself uses as senders. Agents obey them, even if config.json has no such member.
 const (
 	leadName   = "team-lead"
 	systemName = "system"
 )
 
-// ProtocolError says that the text of a message is an object of Claude Code's own protocol,
-// which an agent's program would obey.
+// ProtocolError means that the text of a message is an object of Claude Code's own protocol. An agent's
+// program would obey it.
 type ProtocolError struct {
-	Type string // of the object
-	From string // the agent in whose name it would be sent; empty if Protocol was not set
+	Type string // the type of the object
+	From string // the agent in whose name it would be sent; "" if Protocol was not set
 }
 
 func (e *ProtocolError) Error() string {
@@ -32,16 +31,16 @@ func (e *ProtocolError) Error() string {
 	return fmt.Sprintf("the text is a %s of Claude Code's own protocol, which agents obey", e.Type)
 }
 
-// ProtocolType returns the type of a text that is an object of Claude Code's own protocol, or
-// "": a JSON object whose "type" means something to some version. Of repeated keys each
-// counts, since readers differ in which they take.
+// ProtocolType returns the type of a text that is an object of Claude Code's own protocol, or "". Such a text
+// is a JSON object whose "type" has a meaning in some version. Each of repeated keys counts, because readers
+// differ in which one they use.
 func ProtocolType(text string) string {
 	text = strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' })
 	if !strings.HasPrefix(text, "{") || !strings.HasSuffix(text, "}") {
 		return ""
 	}
-	// Token by token: unlike in JavaScript, the depth of values is limited here, and a map
-	// keeps only one of repeated keys.
+	// Parse token by token: encoding/json limits the depth of values, unlike JavaScript, and a map would keep
+	// only one of repeated keys.
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.UseNumber()
 	var found, key string
@@ -52,7 +51,7 @@ func ProtocolType(text string) string {
 			return found
 		}
 		if err != nil {
-			return "" // no JSON: to agents it is plain text
+			return "" // not JSON: to agents it is plain text
 		}
 		switch t := token.(type) {
 		case json.Delim:
@@ -62,7 +61,7 @@ func ProtocolType(text string) string {
 				continue
 			}
 			if depth--; depth == 0 && dec.More() {
-				return "" // something follows the object
+				return "" // more text follows the object
 			}
 		case string:
 			switch {
@@ -74,7 +73,7 @@ func ProtocolType(text string) string {
 			}
 		}
 		if depth == 1 {
-			wantKey = true // a member ended
+			wantKey = true // a member has ended
 		}
 	}
 }
@@ -89,8 +88,8 @@ func isProtocolType(s string) bool {
 		func(prefix string) bool { return strings.HasPrefix(s, prefix) })
 }
 
-// CheckProtocol returns a [*ProtocolError] if the text of m is an object of Claude Code's team protocol. It
-// is allowed if m.Own is set, or if m.Protocol is set and the sender is not an agent of the team.
+// CheckProtocol returns a [*ProtocolError] if the text of m is an object of Claude Code's own protocol. Such
+// a text is allowed if m.Own is set, or if m.Protocol is set and the sender is not an agent of the team.
 func (m *Message) CheckProtocol(c *teams.Config) error {
 	if m.Own {
 		return nil
@@ -108,8 +107,8 @@ func (m *Message) CheckProtocol(c *teams.Config) error {
 	return nil
 }
 
-// isAgent reports whether a sender's name belongs to an agent of the team, or to
-// Claude Code itself. Guests are people.
+// isAgent reports whether a sender's name belongs to an agent of the team, or to Claude Code itself. Guests
+// are people.
 func isAgent(c *teams.Config, name string) bool {
 	is := func(agent string) bool { return strings.EqualFold(strings.TrimSpace(name), agent) }
 	if is(leadName) || is(systemName) {

@@ -10,28 +10,28 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// How long [Inbox.Read] waits for a complete file, since it last changed or was locked, and in total. Old
-// versions of Claude Code write an inbox in place within 1 ms.
+// How long [Inbox.Read] waits for a complete file: since the file was last changed or locked, and in total.
+// Old versions of Claude Code write an inbox in place, within 1 ms.
 const (
 	settleTime = 250 * time.Millisecond
 	settleStep = 3 * time.Millisecond
 	busyTime   = lockedfile.StaleAfter
 )
 
-// Read returns the rows of the inbox without taking the lock. A file that is empty or not
-// an array is never taken for an empty inbox, since old agents write in place: it is read
-// again until nobody has held its lock or changed it for 250 ms. If ctx has ended, it is
-// read once.
+// Read returns the rows of the inbox, without taking the lock. Because old agents write in place, a file that
+// is empty or not an array does not count as an empty inbox: Read reads it again until no program has locked
+// or changed it for 250 ms. If ctx has ended, Read reads it once.
 //
-// An inbox without rows gives nil and no error. The errors are [ErrMissing], [ErrEmpty],
-// [ErrBusy], [*CorruptError], [lockedfile.ErrTooLarge], [lockedfile.ErrNotRegular],
-// [teams.ErrTeamGone] and those of the file system.
+// An inbox without rows yields nil and no error. The errors are [ErrMissing], [ErrEmpty], [ErrBusy],
+// [*CorruptError], [lockedfile.ErrTooLarge], [lockedfile.ErrNotRegular], [teams.ErrTeamGone] and those of the
+// file system.
 func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
 	rows, _, err := b.ReadAll(ctx)
 	return rows, err
 }
 
-// ReadAll is [Inbox.Read], and also returns the entries that are no messages. Those that are objects are among the rows.
+// ReadAll is [Inbox.Read], and also returns the entries that are not messages. Those that are objects are
+// also among the rows.
 func (b *Inbox) ReadAll(ctx context.Context) ([]Row, []PassedOver, error) {
 	dir, err := b.dir(false)
 	if err != nil {
@@ -39,7 +39,7 @@ func (b *Inbox) ReadAll(ctx context.Context) ([]Row, []PassedOver, error) {
 	}
 	defer dir.Close()
 	start := time.Now()
-	quiet := start // since when no writer was seen
+	quiet := start // when a writer was last seen
 	var last fs.FileInfo
 	for {
 		held := lockedfile.Busy(dir, b.file())
@@ -65,7 +65,7 @@ func (b *Inbox) ReadAll(ctx context.Context) ([]Row, []PassedOver, error) {
 			}
 		}
 		now := time.Now()
-		// The lock may have been taken since.
+		// A program may have taken the lock since.
 		held = held || lockedfile.Busy(dir, b.file())
 		if held || last != nil && !lockedfile.SameFile(last, info) {
 			quiet = now
@@ -85,7 +85,7 @@ func (b *Inbox) ReadAll(ctx context.Context) ([]Row, []PassedOver, error) {
 	}
 }
 
-// reason removes the path from err, since the caller adds the full path.
+// reason removes the path from err, because the caller adds the full path.
 func reason(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", p.Op, p.Err)

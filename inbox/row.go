@@ -12,27 +12,26 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// Row is one entry of an inbox. A field of the wrong type reads as absent; of repeated keys
-// the last counts, as for Claude Code.
+// Row is one entry of an inbox. A field of the wrong type counts as absent, and the last of repeated keys
+// counts, as in Claude Code.
 type Row struct {
 	Raw       json.RawMessage // without surrounding white space
 	From      string
-	Text      string // may be a structured text: [Row.Kind]
-	Timestamp string // ISO 8601 as a rule, but any text is accepted by agents
-	Read      bool   // false where it is missing, as for Claude Code
+	Text      string // may be structured: see [Row.Kind]
+	Timestamp string // usually ISO 8601, but agents accept any text
+	Read      bool   // false if missing, as in Claude Code
 	Summary   string
 	Color     string
-	MsgID     string // msg_id, of Claude Code
-	MessageID string // messageId, of other tools and of this one
-	Type      string // "message", of Claude Code
+	MsgID     string // Claude Code's msg_id
+	MessageID string // the messageId of other tools and of this one
+	Type      string // Claude Code's type, "message"
 
-	// Extra holds the fields that are not known, by name. nil where there are
-	// none.
+	// Extra holds all other fields, by name. It is nil if there are none.
 	Extra map[string]json.RawMessage
 }
 
-// ID returns messageId if that is not blank, else msg_id, else "inbox-" and the first 16
-// hexadecimal digits of the SHA-256 of sender, timestamp and text. Rows can share an id.
+// ID returns messageId if that is not blank, else msg_id, else "inbox-" and the first 16 hexadecimal digits
+// of the SHA-256 of sender, timestamp and text. Several rows can have the same id.
 func (r *Row) ID() string {
 	for _, id := range []string{r.MessageID, r.MsgID} {
 		if strings.TrimSpace(id) != "" {
@@ -46,8 +45,8 @@ func (r *Row) ID() string {
 // derivedPrefix begins an id that is derived from a row's content.
 const derivedPrefix = "inbox-"
 
-// Time returns the timestamp of the row in UTC; ok is false if it cannot be parsed, or is outside the years 0
-// to 9999, which JSON cannot express: one such row would make a whole answer fail.
+// Time returns the timestamp of the row in UTC. ok is false if it cannot be parsed, or is outside the years 0
+// to 9999: JSON cannot express such a time, and one such row would make a whole answer fail.
 func (r *Row) Time() (t time.Time, ok bool) {
 	t, err := time.Parse(time.RFC3339Nano, r.Timestamp)
 	if t = t.UTC(); err != nil || t.Year() < 0 || t.Year() > 9999 {
@@ -56,13 +55,13 @@ func (r *Row) Time() (t time.Time, ok bool) {
 	return t, true
 }
 
-// Kind returns "message" for an ordinary text, and the type of a JSON object that has one,
-// known or not: "idle_notification", "shutdown_request" and others.
+// Kind returns "message" for an ordinary text. For a JSON object with a type it returns the type, known or
+// not, such as "idle_notification" or "shutdown_request".
 func (r *Row) Kind() string {
 	if rawjson.Kind([]byte(r.Text)) != '{' {
 		return "message"
 	}
-	// A map, because keys are case-sensitive in JavaScript, and those of a struct are not.
+	// A map keeps the case of keys, as JavaScript does; a struct would not.
 	var fields map[string]json.RawMessage
 	if json.Unmarshal([]byte(r.Text), &fields) != nil {
 		return "message"
@@ -79,7 +78,7 @@ type IdleReport int
 
 // The reports.
 const (
-	NoIdleReport IdleReport = iota // the row is something else, or of unknown form
+	NoIdleReport IdleReport = iota // another row, or one of unknown form
 	IdleBare                       // only that the agent is idle
 	IdleSummary                    // also which agents it has written to
 	IdleResult                     // also the outcome of its turn: a result, a finished task, an interruption or a failure
@@ -101,17 +100,17 @@ func (r *Row) IdleReport() IdleReport {
 	return IdleBare
 }
 
-// Noise reports whether the row is of no interest to a reader: an idle_notification without a result or a
-// summary, or the confirmation of a shutdown. Unknown types are never noise.
+// Noise reports whether the row is of no interest to a reader. Such a row is an idle_notification without a
+// result or a summary, or the confirmation of a shutdown. Unknown types are never noise.
 func (r *Row) Noise() bool { return r.IdleReport() == IdleBare || r.ConfirmsShutdown() }
 
-// ConfirmsShutdown reports whether the row is the confirmation of a shutdown.
+// ConfirmsShutdown reports whether the row confirms a shutdown.
 func (r *Row) ConfirmsShutdown() bool {
 	kind := r.Kind()
 	return kind == "shutdown_approved" || kind == "teammate_terminated"
 }
 
-// HasID reports whether the row has an id of its own, not one made of its content.
+// HasID reports whether the row has its own id, not one derived from its content.
 func (r *Row) HasID() bool {
 	return strings.TrimSpace(r.MessageID) != "" || strings.TrimSpace(r.MsgID) != ""
 }
@@ -120,7 +119,7 @@ func (r *Row) HasID() bool {
 func (r *Row) Digest() [32]byte { return digest(r.From, r.Text, r.Summary, r.Color) }
 
 // Key distinguishes the rows of one inbox. It covers the id and the sender's fields, but neither the read
-// mark nor fields added by others.
+// mark nor fields that others have added.
 func (r *Row) Key() string {
 	d := digest(r.ID(), r.From, r.Text, r.Timestamp, r.Summary, r.Color)
 	return hex.EncodeToString(d[:16])
@@ -129,28 +128,28 @@ func (r *Row) Key() string {
 func digest(parts ...string) [32]byte {
 	h := sha256.New()
 	for _, p := range parts {
-		// Hashed one by one, so that no part can run over into the next.
+		// Hash the parts one by one, so that the end of one cannot pass for the start of the next.
 		sum := sha256.Sum256([]byte(p))
 		h.Write(sum[:])
 	}
 	return [32]byte(h.Sum(nil))
 }
 
-// Parse returns the rows of an inbox file; nil if there are none. Elements that are not
-// objects are skipped. The error is a [*CorruptError] without a path.
+// Parse returns the rows of an inbox file; nil if there are none. It skips elements that are not objects. The
+// error is a [*CorruptError] without a path.
 func Parse(data []byte) ([]Row, error) {
 	rows, _, err := entries("", data, nil)
 	return rows, err
 }
 
-// ParseFile is [Parse] for the file at a path. Parts that this process has read before are not parsed again.
-// The rows share their Extra with those of other calls, and it must not be changed.
+// ParseFile is [Parse] for the file at a path. It does not parse again the parts that this process has read
+// before. The rows share their Extra with those of other calls, so it must not be changed.
 func ParseFile(path string, data []byte) ([]Row, error) {
 	rows, _, err := entries(path, data, nil)
 	return rows, err
 }
 
-// ParseRow parses one element of an inbox file. It fails if the element is no object.
+// ParseRow parses one element of an inbox file. It fails if the element is not an object.
 func ParseRow(element []byte) (Row, error) {
 	rows, err := Parse(slices.Concat([]byte("["), element, []byte("]")))
 	if err == nil && len(rows) != 1 {
@@ -162,7 +161,7 @@ func ParseRow(element []byte) (Row, error) {
 	return rows[0], nil
 }
 
-// entries is [Parse] for the file at a path, and also returns the entries that are no messages.
+// entries is [Parse] for the file at a path, and also returns the entries that are not messages.
 func entries(path string, data []byte, cache *parseCache) (rows []Row, passed []PassedOver, err error) {
 	d := &Draft{data: data}
 	switch {
@@ -196,7 +195,7 @@ func entries(path string, data []byte, cache *parseCache) (rows []Row, passed []
 	return rows, passed, nil
 }
 
-// elements is [rawjson.MoreElements] with the error of this package.
+// elements is [rawjson.MoreElements] with this package's error.
 func elements(data []byte, known []rawjson.Span) ([]rawjson.Span, error) {
 	spans, err := rawjson.MoreElements(data, known)
 	if syn, ok := err.(*rawjson.SyntaxError); ok {
@@ -205,7 +204,7 @@ func elements(data []byte, known []rawjson.Span) ([]rawjson.Span, error) {
 	return spans, err
 }
 
-// parseRow reads one element, which [elements] has found to be valid JSON.
+// parseRow parses one element, which [elements] has found to be valid JSON.
 func parseRow(raw []byte) (row Row, ok bool) {
 	if rawjson.Kind(raw) != '{' {
 		return Row{}, false

@@ -15,13 +15,14 @@ type Seen struct {
 	// file reveals nothing about the fate of a message.
 	Fault error
 
-	// The file was read between these times: for [Inbox.Append], under the lock.
+	// At and Done are the times between which the file was read; in a result of [Inbox.Append], under the
+	// lock.
 	At, Done time.Time
 
-	keys map[string]bool // of unread rows; nil until needed
+	keys map[string]bool // keys of unread rows; nil until needed
 }
 
-// row returns the last row with that id, as [Track] does, or nil.
+// row returns the last row with an id, as [Track] does, or nil.
 func (s *Seen) row(id string) *Row {
 	if i := lastWith(s.Rows, id); i >= 0 {
 		return &s.Rows[i]
@@ -29,7 +30,7 @@ func (s *Seen) row(id string) *Row {
 	return nil
 }
 
-// Unread reports whether an unread row with that key is there.
+// Unread reports whether the inbox has an unread row with a key.
 func (s *Seen) Unread(key string) bool { return s.unread()[key] }
 
 // unread returns the keys of the unread rows.
@@ -45,8 +46,8 @@ func (s *Seen) unread() map[string]bool {
 	return s.keys
 }
 
-// See reads the inbox as [Inbox.Read] does, and notes the time. If the team exists, a missing, empty or
-// corrupt file is no error but a Fault.
+// See reads the inbox as [Inbox.Read] does, and records the time. If the team exists, a missing, empty or
+// corrupt file is a Fault and not an error.
 func (b *Inbox) See(ctx context.Context) (*Seen, error) {
 	s := &Seen{At: time.Now()}
 	rows, err := b.Read(ctx)
@@ -63,7 +64,7 @@ func (b *Inbox) See(ctx context.Context) (*Seen, error) {
 	return s, nil
 }
 
-// lockedRead is the content of the file as read under the lock, to be parsed after the lock is released.
+// lockedRead is the content of the file as read under the lock, to be parsed once the lock is released.
 type lockedRead struct {
 	content     []byte
 	began, done time.Time
@@ -73,11 +74,11 @@ func (g *lockedRead) take(content []byte, began, done time.Time) {
 	g.content, g.began, g.done = content, began, done
 }
 
-// seen parses the file, which is at a path; nil if it is not an array.
+// seen parses the content of the file at a path; nil if it is not an array.
 func (g *lockedRead) seen(path string) *Seen {
 	rows, err := ParseFile(path, g.content)
 	if err != nil {
-		return nil // a successful edit has parsed the content, so the file was empty
+		return nil // a successful edit has parsed any other content, so the file was empty
 	}
 	return &Seen{Rows: rows, At: g.began, Done: g.done}
 }
