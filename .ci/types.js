@@ -1,4 +1,4 @@
-// Prints which members of types two folders with declarations do not share: node types.js OLD NEW
+// Prints the members of types that only one of two folders with declarations has: node types.js OLD NEW
 const fs = require("node:fs");
 const path = require("node:path");
 const ts = require("typescript");
