@@ -11,7 +11,8 @@ import (
 	"teambridge/relay/relaytest/standin"
 )
 
-// An installation that fails in the middle says why, and leaves nothing; if what is left cannot be removed, that can be done later.
+// An installation that fails in the middle says why, and leaves nothing behind. If leftovers cannot be removed,
+// a later undo can remove them.
 func TestInstallFails(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -67,7 +68,8 @@ esac
 	}
 }
 
-// Two directories can have the same settings, by a link. When the plugin is removed from one, it is still on in the other.
+// Two directories can share their settings by a link. After the plugin is removed from one, it is still enabled
+// in the other.
 func TestUninstallSharedSettings(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

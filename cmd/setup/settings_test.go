@@ -8,7 +8,7 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// What is in the settings keeps its bytes, and what was added is removed without a trace.
+// Existing settings keep their bytes, and additions are removed without a trace.
 func TestVariable(t *testing.T) {
 	t.Parallel()
 	const name = `"` + teams.EnableVariable + `"`
@@ -30,7 +30,7 @@ func TestVariable(t *testing.T) {
 	}
 }
 
-// What others have done meanwhile stays.
+// Changes by others in the meantime stay.
 func TestRemoveVariable(t *testing.T) {
 	t.Parallel()
 	fresh, made, err := addVariable([]byte("{}\n"), nil)
@@ -61,7 +61,7 @@ func TestRemoveVariable(t *testing.T) {
 	}
 }
 
-// What is not valid is not changed.
+// Invalid settings are not changed.
 func TestInvalidSettings(t *testing.T) {
 	t.Parallel()
 	for data, want := range map[string]string{
@@ -84,7 +84,7 @@ func TestInvalidSettings(t *testing.T) {
 	}
 }
 
-// A file is put back only if it says nothing that it did not say before.
+// A file is restored only if its content equals the original.
 func TestAlike(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -13,7 +13,8 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// Whatever the settings are, they are the same bytes again when it is undone, in whatever order, or they are not changed at all.
+// Whatever the settings are, they have the same bytes again after the undo, in whatever order, or they are not
+// changed at all.
 func TestSettingsAsTheyWere(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -103,7 +104,8 @@ func TestFileThatWasMade(t *testing.T) {
 	}
 }
 
-// What another program writes between reading and writing is not overwritten, and nothing is left of the step.
+// A change by another program between reading and writing is not overwritten, and the step leaves nothing
+// behind.
 func TestChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -128,7 +130,7 @@ func TestChangedMeanwhile(t *testing.T) {
 		m.write(m.settings(), theirs)
 		return removeVariable(data, was)
 	}))
-	if err != nil { // nobody had changed it: nothing had to be taken out
+	if err != nil { // unchanged by others, so no entry had to be removed
 		t.Fatal(err)
 	}
 	m.does(m.Look(t.Context(), Teams))
@@ -211,7 +213,7 @@ func TestLinkReplaced(t *testing.T) {
 	}
 }
 
-// The hooks of two directories whose settings are one file are those of both, whichever is undone first.
+// If two directories share one settings file, the hooks belong to both, whichever is undone first.
 func TestSharedHooks(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

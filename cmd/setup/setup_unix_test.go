@@ -24,7 +24,7 @@ type machine struct {
 	t *testing.T
 }
 
-// The settings and the configuration of somebody.
+// The settings and the configuration of a user.
 const (
 	settingsBefore = "{\"model\": \"opus\",\n\n\t\"env\" : {\"X\":\"y\" }}"
 	configBefore   = "# mine\nmodel = \"x\"   # kept\n"
@@ -101,7 +101,7 @@ func (m *machine) read(path string) string {
 	return string(data)
 }
 
-// states are those of a list, as "plugin:done".
+// states formats a list of steps, as "plugin:done".
 func states(list []*Step) (all []string) {
 	for _, st := range list {
 		all = append(all, st.Name+":"+string(st.State))
@@ -120,7 +120,7 @@ func (m *machine) stand(list []*Step, want ...string) {
 	}
 }
 
-// does does what the steps plan, or those with these names, and returns all.
+// does carries out the plans of the steps, or only of those with these names, and returns all steps.
 func (m *machine) does(list []*Step, names ...string) []*Step {
 	m.t.Helper()
 	for _, st := range list {
@@ -250,7 +250,7 @@ func TestSetUpTwice(t *testing.T) {
 	m.as(before)
 }
 
-// What others have changed since stays, and only our entries are removed.
+// Later changes by others stay, and only our entries are removed.
 func TestChangedSince(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -266,7 +266,7 @@ func TestChangedSince(t *testing.T) {
 	}
 }
 
-// What others have changed before a step was done again stays, too, even if nobody has changed the file since.
+// Changes by others before a step was repeated stay, too, even if the file was not changed since.
 func TestDoneAgain(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -284,14 +284,15 @@ func TestDoneAgain(t *testing.T) {
 	}
 }
 
-// What was there before setup is done already, and is not undone. What others have set up in another way is not touched.
+// A change that existed before setup is done already, and is not undone. A change that another program made in
+// another way is not touched.
 func TestThereBefore(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	another := *m.Setup
 	another.Program, another.Flags = "/another/teambridge", nil
 	m.stand((&machine{&another, t}).does(another.Look(t.Context(), Plugin)), "plugin:done")
-	if err := os.Remove(m.doneFile()); err != nil { // it is not of this setup
+	if err := os.Remove(m.doneFile()); err != nil { // so it is not recorded by this setup
 		t.Fatal(err)
 	}
 	m.write(m.settings(), `{"env": {"`+teams.EnableVariable+`": "true"}}`)
@@ -481,7 +482,7 @@ func TestPlaceOfTheSettings(t *testing.T) {
 	}
 }
 
-// Two directories can have the same settings, by a link. What one undoes stays for the other.
+// Two directories can share their settings by a link. The undo of one leaves the entry for the other.
 func TestSharedSettings(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"the file", "the link"} {
@@ -545,7 +546,7 @@ esac
 `)
 }
 
-// Qwen Code writes its settings at each start, so that only our entry can be removed from them.
+// Qwen Code rewrites its settings at each start, so the undo can only remove our entry from them.
 func TestQwenHasTheTools(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

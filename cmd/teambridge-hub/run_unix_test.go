@@ -12,7 +12,7 @@ import (
 	"teambridge/relay/link/hub"
 )
 
-// systemd is told that the hub is ready once machines can connect to it.
+// systemd gets the ready notification once machines can connect to the hub.
 func TestReady(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "notify")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})

@@ -65,7 +65,7 @@ func webhook(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], "http://"+l.Addr().String())
 }
 
-// Agents do not get the addresses of alerts, nor what is systemd's.
+// Agents get neither the addresses of alerts nor systemd's variables.
 func TestAgentEnvironment(t *testing.T) {
 	t.Parallel()
 	got := agentEnvironment([]string{"A=1", "HOOK=https://a.example/secret", "NOTIFY_SOCKET=/s", "HOOKS=2", "=C:=C:\\"}, []alert.Destination{{Kind: alert.Slack, Variable: "HOOK"}, {Kind: alert.Slack, File: "/f"}})

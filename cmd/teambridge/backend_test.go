@@ -20,7 +20,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// Who does the operations, and what is said of a service that does not.
+// The choice of the backend, and the message about a service that is not used.
 func TestChoice(t *testing.T) {
 	t.Parallel()
 	version := func(operations int, readOnly bool) *api.ServiceVersion {
@@ -31,7 +31,7 @@ func TestChoice(t *testing.T) {
 		answers     *api.ServiceVersion // nil: nothing
 		served      bool
 		idle        string
-		why         string // why it is not asked
+		why         string // why the service is not used
 		unreachable bool   // that is no more than that it does not answer
 	}{
 		"none":                     {idle: attention.NoService},

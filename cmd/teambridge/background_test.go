@@ -29,14 +29,13 @@ import (
 	"teambridge/status/api"
 )
 
-// The commands of scripts for what goes on beside them.
+// The commands of scripts for background processes.
 
 // started is the key of the processes that start has started, by name.
 type started struct{}
 
-// start runs teambridge beside the script, with its output in NAME.out and
-// NAME.err, and returns when it matches PATTERN in one of them; with -v, commands
-// that watch say "watching" when they do:
+// start runs teambridge in the background, with its output in NAME.out and NAME.err, and returns when one of
+// them matches PATTERN. With -v, watching commands print "watching" once they watch:
 //
 //	start NAME PATTERN ARGUMENT...
 func start(ts *testscript.TestScript, neg bool, args []string) {
@@ -56,9 +55,9 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	seen(ts, args[1], args[0]+".out", args[0]+".err")
 }
 
-// unread runs teambridge beside the script, with a standard output or a standard error
-// that nobody reads, or both in one pipe; the other goes to NAME.out or NAME.err. With
-// -full that pipe takes nothing from the start. With -in, standard input is a file:
+// unread runs teambridge in the background, with a standard output or standard error without a reader, or both
+// in one pipe; the other goes to NAME.out or NAME.err. With -full, that pipe is full from the start. With -in,
+// standard input is a file:
 //
 //	unread [-full] [-in FILE] stdout|stderr|both NAME ARGUMENT...
 func unread(ts *testscript.TestScript, neg bool, args []string) {
@@ -113,7 +112,7 @@ func unread(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Value(outputs{}).(map[string]*os.File)[name] = r
 }
 
-// outputs is the key of the outputs that nobody reads, by name.
+// outputs is the key of the unread outputs, by name.
 type outputs struct{}
 
 // collect reads the output of such a process to its end, into NAME.out:
@@ -226,7 +225,7 @@ func signalling(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(cmd.Process.Signal(syscall.SIGHUP))
 	case args[1] == "KILL":
 		ts.Check(cmd.Process.Kill())
-		_ = cmd.Wait() // says that it was killed
+		_ = cmd.Wait() // the error is that it was killed
 	default:
 		ts.Fatalf("no such signal: %s", args[1])
 	}
@@ -279,7 +278,7 @@ func killagent(ts *testscript.TestScript, neg bool, args []string) {
 		p := process.Identify(e.PID)
 		env, err := os.ReadFile("/proc/" + strconv.Itoa(e.PID) + "/environ")
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || len(env) > 0 && !strings.Contains(string(env), "CLAUDE_CONFIG_DIR="+ts.Getenv("CLAUDE_CONFIG_DIR")) {
-			return // it has ended, and its id may be another's
+			return // it has ended, and its id may be another process's
 		}
 		// One that is ending has no environment any more, but is there for a while.
 		if len(env) > 0 {
@@ -384,10 +383,9 @@ func say(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// clobber is a tool that writes what it read some time ago: so many times, it
-// waits until a message stands behind the first one in an inbox, and writes the
-// first one alone. It takes the lock for that, to be between others and not amid
-// them, and goes on beside the script.
+// clobber simulates a tool that writes back old content. COUNT times, it waits until an inbox has a message
+// after the first one, and overwrites the inbox with the first one alone. It takes the lock for that, so it
+// acts between other writers and not during a write. It runs in the background.
 //
 //	clobber TEAM MEMBER COUNT
 func clobber(ts *testscript.TestScript, neg bool, args []string) {
@@ -443,7 +441,7 @@ func open(ts *testscript.TestScript, file string) *sqlite.Conn {
 	return db
 }
 
-// sql does something to a database:
+// sql runs a statement in a database:
 //
 //	sql FILE STATEMENT
 func execute(ts *testscript.TestScript, neg bool, args []string) {

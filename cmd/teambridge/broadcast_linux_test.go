@@ -12,8 +12,8 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// At a terminal, a broadcast to sessions asks first, and says to whom it would go. One that has ended gets nothing, even if
-// something waits for it.
+// At a terminal, a broadcast to sessions asks first, and names the recipients. An ended session gets nothing,
+// even if messages wait for it.
 func TestBroadcastToSessionsAsks(t *testing.T) {
 	t.Parallel()
 	dir := teamstest.StateDir(t)

@@ -36,7 +36,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// patience bounds what a script waits for; only a failure waits so long.
+// patience limits the waits of a script; only a failure waits so long.
 const patience = 2 * time.Minute
 
 // exits runs a command that has to end with a given status:
@@ -52,7 +52,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 // inside is the key of whether a worker may run the command lines of a script.
 type inside struct{}
 
-// each runs each command line of a file, with --json, and keeps what it prints and its status in a directory:
+// each runs each command line of a file, with --json, and keeps its output and its status in a directory:
 //
 //	each DIR FILE
 func each(ts *testscript.TestScript, neg bool, args []string) {
@@ -67,7 +67,7 @@ func each(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// wantStatus fails the script unless err is what a command with that status gives.
+// wantStatus fails the script unless err is the error of a command with that exit status.
 func wantStatus(ts *testscript.TestScript, want string, err error) {
 	got := 0
 	if ee, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -109,8 +109,8 @@ func session(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(s.End)
 }
 
-// codexSession starts a simulated session of Codex, until the end of the script, and sets $THREAD to its id and $CODEX_HOME. It is in the
-// shared server, has its thread alone, or is one of codex exec:
+// codexSession starts a simulated session of Codex, until the end of the script, and sets $THREAD to its id and
+// $CODEX_HOME. The session is in the shared server, has a server of its own, or is a session of codex exec:
 //
 //	codex [alone|exec]
 func codexSession(ts *testscript.TestScript, neg bool, args []string) {
@@ -137,8 +137,8 @@ func (scriptTB) Helper()             {}
 func (s scriptTB) Cleanup(f func())  { s.ts.Defer(f) }
 func (s scriptTB) Fatal(args ...any) { s.ts.Fatalf("%s", fmt.Sprint(args...)) }
 
-// team makes a team of simulated agents, founded on 2020-01-02 or another day,
-// who do nothing before they are told to:
+// team creates a team of simulated agents, created on 2020-01-02 or another day. They do nothing without
+// further commands:
 //
 //	team [-version VERSION] [-lead alive|gone|away|unnamed] [-day 2020-01-02] [-cwd DIR] [-root DIR] NAME MEMBER...
 //
@@ -196,8 +196,7 @@ func team(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// take runs the agent of a member until it has taken so many messages, and
-// prints them:
+// take runs the agent of a member until it has taken COUNT messages, and prints them:
 //
 //	take TEAM MEMBER COUNT
 func take(ts *testscript.TestScript, neg bool, args []string) {
@@ -296,7 +295,7 @@ func envelopes(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// repeat makes a file of so many times a text, in which Go's escapes count:
+// repeat creates a file with COUNT copies of a text, which may have Go's escapes:
 //
 //	repeat COUNT TEXT FILE
 func repeat(ts *testscript.TestScript, neg bool, args []string) {
@@ -325,8 +324,8 @@ func replace(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bytes.Replace(data, []byte(args[1]), []byte(args[2]), 1), 0o600))
 }
 
-// intend leaves in the ledger what a sender leaves that dies between its
-// record and the rename, and whose inbox was changed by another afterwards:
+// intend leaves the records of a sender in the ledger that died between its record and the rename, and whose
+// inbox was changed by another process afterwards:
 //
 //	intend TEAM MEMBER ID TEXT
 func intend(ts *testscript.TestScript, neg bool, args []string) {
@@ -379,7 +378,7 @@ func dead(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(errors.Join(l.Sessions.SetSession(context.Background(), s), l.Close()))
 }
 
-// held holds what SENDER writes to a member, as a relay does that sees a loop:
+// held holds SENDER's messages to a member, like a relay that detects a loop:
 //
 //	held TEAM MEMBER SENDER REASON
 func held(ts *testscript.TestScript, neg bool, args []string) {
@@ -489,7 +488,7 @@ func ledgerFor(ts *testscript.TestScript, team, member string) (*ledger.Ledger, 
 	return l, key
 }
 
-// does records an envelope of an agent, in a turn with the id turn, so long after now:
+// does records an envelope of an agent, in a turn with the id turn, at AFTER from now:
 //
 //	does TEAM MEMBER ID AFTER EVENT
 func does(ts *testscript.TestScript, neg bool, args []string) {
@@ -553,8 +552,8 @@ func keysOf(ts *testscript.TestScript, object json.RawMessage) (names []string) 
 	return names
 }
 
-// remember notes everything about a directory tree; same demands that no file
-// in it has changed since, untouched that not even a lock was taken there:
+// remember records the state of a directory tree; same checks that no file in it has changed since, and
+// untouched that not even a lock was taken there:
 //
 //	remember DIR
 //	same DIR
@@ -568,7 +567,7 @@ func remember(ts *testscript.TestScript, neg bool, args []string) {
 	notes["untouched "+args[0]] = tree(ts, args[0], true)
 }
 
-// remembered is the key of what remember has noted, by directory.
+// remembered is the key of the recorded states, by directory.
 type remembered struct{}
 
 func same(ts *testscript.TestScript, neg bool, args []string) {
@@ -621,7 +620,7 @@ func tree(ts *testscript.TestScript, dir string, dirTimes bool) string {
 	return b.String()
 }
 
-// closed runs teambridge with a standard output that nobody reads any more:
+// closed runs teambridge with a standard output whose reader has gone:
 //
 //	closed STATUS ARGUMENT...
 func closed(ts *testscript.TestScript, neg bool, args []string) {
@@ -680,7 +679,7 @@ func typing(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(cmd.Start())
 	defer time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }).Stop()
 	ts.Check(r.Close()) // the process has its own
-	// More than a pipe holds: when it is written, the process is reading.
+	// More than a pipe holds: once it is written, the process is reading.
 	_, err = w.WriteString(strings.Repeat("x", 80_000))
 	ts.Check(errors.Join(err, cmd.Process.Signal(syscall.SIGINT)))
 	wantStatus(ts, strconv.Itoa(api.ExitInterrupted), cmd.Wait())

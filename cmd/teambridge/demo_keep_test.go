@@ -16,13 +16,13 @@ import (
 	"teambridge/cmd/demo"
 )
 
-// startPlayground starts a playground, and returns what it prints, and how to run teambridge in it. It
-// ends with the test, if end has not ended it.
+// startPlayground starts a playground, and returns its output, and a function that runs teambridge in it. The
+// playground ends with the test, if end was not called.
 func startPlayground(t *testing.T) (p demo.Playground, command func(args ...string) *exec.Cmd, end func()) {
 	t.Helper()
 	dir := t.TempDir()
 	cmd := exec.Command("teambridge", "demo", "--keep", "--json")
-	// What the person has set leads nowhere.
+	// The person's settings have no effect.
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "TEAMBRIDGE_TEAM=another", "CLAUDE_CONFIG_DIR="+dir, "GORACE=atexit_sleep_ms=0")
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
@@ -70,8 +70,8 @@ func startPlayground(t *testing.T) (p demo.Playground, command func(args ...stri
 	return p, command, end
 }
 
-// The playground has what it says: its commands work as they are printed, its page opens,
-// a question waits and is answered. In the end nothing is left.
+// The output of the playground is true: its commands work as they are printed, its page opens, and a question
+// waits and can be answered. In the end nothing is left.
 func TestDemoKeep(t *testing.T) {
 	t.Parallel()
 	p, command, end := startPlayground(t)
@@ -108,7 +108,7 @@ func TestDemoKeep(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("not among the commands: %v", want)
 	}
-	// What the first screen says of inboxes holds of the simulated agents, too.
+	// The statements about inboxes on the first screen are also true for the simulated agents.
 	if out, err := command("teambridge").CombinedOutput(); err != nil || !strings.Contains(string(out), "known once it is taken") {
 		t.Errorf("the first screen: %v\n%s", err, out)
 	}

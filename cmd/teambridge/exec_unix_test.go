@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// The end of a watch kills the program and what it started: nothing holds its stderr any
-// more.
+// The end of a watch kills the program and its children: no process keeps its stderr open.
 func TestProgramIsKilledWithItsChildren(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
@@ -40,7 +39,7 @@ func TestProgramIsKilledWithItsChildren(t *testing.T) {
 	}
 }
 
-// A program that is too slow costs messages, which is said once, and no memory.
+// If a program is too slow, messages are dropped, with one warning, and no memory is used.
 func TestProgramQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
@@ -55,7 +54,7 @@ func TestProgramQueueIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first leaves the queue as soon as it runs, so it has to before the others come.
+	// The first trigger leaves the queue when it runs, so it must run before the others are added.
 	p.enqueue(trigger{})
 	for len(p.queue) > 0 {
 		runtime.Gosched()

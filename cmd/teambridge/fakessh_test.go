@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// fakeSSH is an ssh whose other machine is the directory $TEST_SSH_THERE of this one, with claude, state
-// and home in it. It writes its options and the machine to ssh.log there. $TEST_SSH says what else it does:
+// fakeSSH plays an ssh. Its other machine is the directory $TEST_SSH_THERE of this machine, with claude, state
+// and home in it. It writes its options and the machine to ssh.log there. $TEST_SSH adds:
 //
 //	refused    fails as ssh does
 //	noise      prints something first, as a start file of a shell may do
@@ -23,7 +23,7 @@ import (
 //	mute TEXT  ends when something comes from the machine after it was told TEXT
 //	held FILE  prints nothing until FILE there exists
 //
-// If it says nothing, plainSSH does the same, where there is a shell.
+// With an empty $TEST_SSH, plainSSH does the same, on systems with a shell.
 func fakeSSH() {
 	there := os.Getenv("TEST_SSH_THERE")
 	end := slices.Index(os.Args, "--")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What the command line adds to the classification of errors.
+// The command line's additions to the classification of errors.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	interrupted, cancel := context.WithCancel(context.Background())

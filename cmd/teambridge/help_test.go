@@ -9,9 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The help of a command leads with one sentence and an example, tells the exit statuses,
-// and has lines of at most 80 characters. --help of the program, and of a command that has
-// more to say with --help-all, has less than 60.
+// The help of a command begins with one sentence and an example, lists the exit statuses, and has lines of at
+// most 80 characters. --help of the program, and of a command with --help-all, has less than 60 lines.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	shown := func(cmd *cobra.Command, all bool) string {

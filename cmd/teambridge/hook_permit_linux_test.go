@@ -134,7 +134,8 @@ func TestDialogs(t *testing.T) {
 		t.Errorf("after the answer at the terminal: %+v", p)
 	}
 
-	// A subagent has no dialog while the hook runs, and without the person's consent nobody else is asked.
+	// A subagent has no dialog while the hook runs, and without the person's consent no question is answered
+	// elsewhere.
 	a.Tell("ask")
 	if got := <-a.hook(mkdir + `,"agent_id":"a1"`); got != (ending{}) {
 		t.Errorf("a subagent: the hook ended with %+v", got)

@@ -90,7 +90,7 @@ func TestOneSSH(t *testing.T) {
 	}
 }
 
-// With --host, each command runs there, or says why not and what to type; no command has neither.
+// With --host, each command either runs there, or says why it cannot and what to type instead.
 func TestEachCommandWithHost(t *testing.T) {
 	t.Parallel()
 	var check func(cmd *cobra.Command)
@@ -123,7 +123,7 @@ func TestEachCommandWithHost(t *testing.T) {
 	}
 }
 
-// What is known of a message when a service elsewhere does not answer.
+// The known state of a message when a service on another machine does not answer.
 func TestUnsure(t *testing.T) {
 	t.Parallel()
 	a := newApp(host{}, nil)

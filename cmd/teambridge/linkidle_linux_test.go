@@ -95,9 +95,9 @@ func newLinked(b *testing.B) linked {
 	return linked{dir, run, pids}
 }
 
-// BenchmarkLinkIdle measures what a link costs while nothing happens: the part of a core of a service that
-// is connected with a hub on loopback and another machine there, of the hub, and of a service without
-// links. The bar is 0.3 % of a core for the service.
+// BenchmarkLinkIdle measures the cost of an idle link: the part of a core of a service that is connected with a
+// hub on loopback and another machine there, of the hub, and of a service without links. The bar is 0.3 % of a
+// core for the service.
 //
 //	go test -run '^$' -bench LinkIdle -benchtime 60x ./cmd/teambridge
 //
@@ -119,8 +119,8 @@ func BenchmarkLinkIdle(b *testing.B) {
 	}
 }
 
-// BenchmarkLinkUnread measures the processor time that a message takes on the machine that it is sent to, in all, until its
-// sender knows that it is in the inbox: of 0 and of 2,000 unread rows. The bar is 20 ms.
+// BenchmarkLinkUnread measures the processor time of a message on the receiving machine, in all, until its
+// sender knows that it is in the inbox, with 0 and with 2,000 unread rows. The bar is 20 ms.
 //
 //	go test -run '^$' -bench LinkUnread -benchtime 50x ./cmd/teambridge
 func BenchmarkLinkUnread(b *testing.B) {

@@ -34,7 +34,7 @@ type desk struct {
 
 	cmd    *exec.Cmd
 	keys   *os.File // the person's side of the terminal
-	slave  *os.File // kept open, so that its modes can be read when the program has ended
+	slave  *os.File // kept open, so that its modes can be read after the program's end
 	before *unix.Termios
 	exit   chan error
 
@@ -210,7 +210,7 @@ func (d *desk) ends(status int) {
 	}
 }
 
-// exits waits until it has ended, with that status and the terminal as it was.
+// exits waits for the end of the program, and checks its status and that the terminal is restored.
 func (d *desk) exits(status int) {
 	d.t.Helper()
 	var err error
@@ -410,7 +410,7 @@ func TestLocalKilled(t *testing.T) {
 	}
 }
 
-// An agent that is killed at the terminal ends the run with a note, and the next one goes on with the session.
+// An agent that is killed at the terminal ends the run with a note, and the next run continues the session.
 func TestLocalAgentKilled(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

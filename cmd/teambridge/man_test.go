@@ -16,7 +16,7 @@ import (
 
 var manDir = flag.String("man", "", "the directory into which TestManPages writes the manual pages, for packages")
 
-// Each command has a manual page, which says what its help does, line by line.
+// Each command has a manual page with the same text as its help, line by line.
 func TestManPages(t *testing.T) {
 	t.Parallel()
 	dir := cmp.Or(*manDir, t.TempDir())

@@ -32,7 +32,7 @@ func TestOverviewIsShort(t *testing.T) {
 	}
 }
 
-// A name that starts a flag, or cannot be shown as it is, is in no command to paste.
+// A name that looks like a flag, or cannot be shown unchanged, is in no command to paste.
 func TestOverviewExamples(t *testing.T) {
 	t.Parallel()
 	list := []api.Agent{{Name: "-rf", Way: "session"}, {Name: "a\u202eb", Way: "session"}, {Name: "unheard"}}

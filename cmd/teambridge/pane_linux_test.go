@@ -72,9 +72,9 @@ func startPane(ctx context.Context, server *standin.Tmux, session, dir string, c
 
 func init() { prompt = runPrompt }
 
-// runPrompt is an agent program in a pane. It draws its composer as Claude Code does, and
-// writes what happens to a file. Keys: Ctrl-B begins work, Ctrl-D asks something, Ctrl-E
-// ends both. With a Claude directory, it also has a transcript there.
+// runPrompt is an agent program in a pane. It draws its composer as Claude Code does, and writes events to a
+// file. Keys: Ctrl-B begins work, Ctrl-D asks a question, Ctrl-E ends both. With a Claude directory, it also
+// has a transcript there.
 func runPrompt() {
 	log, err := os.Create(os.Args[1])
 	if err != nil {
@@ -211,11 +211,10 @@ func (p *agentProgram) draw() {
 	fmt.Printf("%s\r\n❯\u00a0%s\r\n%s\r\n  %s", rule, shown, rule, foot)
 }
 
-// BenchmarkSendToPane measures sending one message to an agent in a pane as a whole process:
-// from its start until the agent's program has read the first byte, and until the process
-// has ended, which says that the agent took it. The names say how much of that the fixed
-// waits are: the prompt has to be the same for 200 ms before the paste, and Enter is pressed
-// when the program has left nothing unread for 25 ms, 80 ms and 150 ms later.
+// BenchmarkSendToPane measures sending one message to an agent in a pane as a whole process: from its start
+// until the agent's program has read the first byte, and until the process has ended, after the agent has taken
+// the message. The names show the part of the fixed waits: the prompt has to be the same for 200 ms before the
+// paste, and Enter is pressed when the program has left nothing unread for 25 ms, 80 ms and 150 ms later.
 //
 //	TEAMBRIDGE_INTEROP=.interop go test -run '^$' -bench SendToPane -benchtime 50x ./cmd/teambridge
 func BenchmarkSendToPane(b *testing.B) {

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// A person who allows a use of a tool sees all of its input.
+// A person who allows a tool call sees all of its input.
 func TestToolText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ tool, input, want string }{

@@ -25,8 +25,7 @@ var updatePictures = flag.Bool("update-pictures", false, "take the pictures of t
 
 func pictureFile(name string) string { return filepath.Join("..", "..", ".github", name) }
 
-// The picture of the terminal shows what the demonstration prints, with the times of some
-// earlier run.
+// The picture of the terminal shows the output of the demonstration, with the times of an earlier run.
 func TestTerminalPicture(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not with -short: TestDemoKeep runs the same code")
@@ -52,8 +51,8 @@ func TestTerminalPicture(t *testing.T) {
 	}
 }
 
-// withoutNumbers blanks what differs between two runs: times, ids and states by the clock,
-// and the order of what happens at the same time.
+// withoutNumbers blanks the differences between two runs: times, ids and states by the clock, and the order of
+// simultaneous events.
 func withoutNumbers(lines []string) (kept []string) {
 	number := regexp.MustCompile(`[0-9a-f]{8}\b|\d+(\.\d+)?`)
 	space := regexp.MustCompile(` +`)
@@ -64,8 +63,7 @@ func withoutNumbers(lines []string) (kept []string) {
 	return kept
 }
 
-// drawTerminal draws lines as SVG, with the times dim and what is sent and answered in
-// color.
+// drawTerminal draws lines as SVG, with dim times, and messages and answers in color.
 func drawTerminal(lines []string) []byte {
 	const width, left, line = 112, 20, 19
 	lines = wrapLines(lines, width)
@@ -101,7 +99,7 @@ func drawTerminal(lines []string) []byte {
 // unbroken is a text with spaces that SVG does not join.
 func unbroken(text string) string { return strings.ReplaceAll(text, " ", "\u00a0") }
 
-// wrapLines folds lines that are too long. A line that goes on begins with a tab.
+// wrapLines folds lines that are too long. A continued line begins with a tab.
 func wrapLines(lines []string, width int) (folded []string) {
 	for _, l := range lines {
 		for runes := []rune(l); ; {
@@ -120,7 +118,7 @@ func wrapLines(lines []string, width int) (folded []string) {
 	return folded
 }
 
-// continued begins a line that goes on.
+// continued begins a continued line.
 const continued = "            ↳ "
 
 // drawn reads the lines of a picture.
@@ -145,7 +143,7 @@ func drawn(t *testing.T, data []byte) (lines []string) {
 	return lines
 }
 
-// The picture of the page is one of demo --keep, and small enough for a README.
+// The picture of the page is taken from demo --keep, and small enough for a README.
 func TestPagePicture(t *testing.T) {
 	t.Parallel()
 	file := pictureFile("page.png")
@@ -168,7 +166,7 @@ func TestPagePicture(t *testing.T) {
 	}
 }
 
-// photograph opens an address and takes a picture of what it shows in the end.
+// photograph opens an address and takes a picture of the final page.
 func photograph(t *testing.T, program, address string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -12,8 +12,7 @@ import (
 	"teambridge/status/plain"
 )
 
-// screenOf returns what a terminal of one line shows after it was sent text, and the lines
-// that were ended.
+// screenOf returns the content of a one-line terminal after a text, and the lines that have ended.
 func screenOf(text string) (line string, ended []string) {
 	var cells []rune
 	at := 0
@@ -54,8 +53,7 @@ func testProgress(columns int) (*stdio.Progress, *syncBuffer) {
 	return &stdio.Progress{W: terminal, Columns: func() int { return columns }, Style: func(s string) string { return s }}, terminal
 }
 
-// The line appears after a second, counts, makes room for what is printed, and is gone at
-// the end.
+// The line appears after a second, counts, makes room for output, and is gone at the end.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

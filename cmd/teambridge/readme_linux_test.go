@@ -22,21 +22,20 @@ import (
 	"teambridge/teams"
 )
 
-// recipe is a command of the README, and what it does.
+// recipe is a command of the README, with its expected effect.
 type recipe struct {
-	command string // as it is there, without the comment
-	says    string // what is printed matches this
+	command string // as in the README, without the comment
+	says    string // the output matches this
 	status  string // "" is 0
 	skip    string // why the command is not run
 
-	// until means that the command does not end by itself. It is started next to the
-	// others, and the next one is run once it has printed what matches. It is interrupted
-	// after the command that has it in interrupts.
+	// until means that the command does not end by itself. It is started in the background, and the next one
+	// runs once its output matches. It is interrupted after the command that lists it in interrupts.
 	until      string
 	interrupts []string
 
 	meanwhile func(*reader) // called again and again until then
-	after     func(*reader) // called once it has ended
+	after     func(*reader) // called after its end
 }
 
 // curl's status where max-time is over: streams do not end by themselves.

@@ -14,9 +14,9 @@ import (
 	"teambridge/relay/relaytest/killtest"
 )
 
-// A run is killed at a random instant while it makes its team and starts its agent,
-// and run again: that one has made the team or taken it back, and removes it in the
-// end. 6 rounds, or as many as $TEAMBRIDGE_CREATE_ROUNDS says, whose instants are spread over the whole run.
+// A run is killed at a random instant while it creates its team and starts its agent, and run again. The second
+// run has created the team or taken it over, and removes it in the end. 6 rounds, or $TEAMBRIDGE_CREATE_ROUNDS,
+// whose instants are spread over the whole run.
 func TestRunKilledWhileItMakesItsTeam(t *testing.T) {
 	t.Parallel()
 	rounds := killtest.Rounds(t, "TEAMBRIDGE_CREATE_ROUNDS", 6)

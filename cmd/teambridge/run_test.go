@@ -129,9 +129,8 @@ func TestRunAnswersTheLastLine(t *testing.T) {
 	r.end()
 }
 
-// A person is asked what the agent may use, answers by a line, and is not asked
-// any more once there is nobody to answer; so too if the other lines are payloads of the
-// session protocol.
+// A person is asked about the agent's tools, answers by a line, and is not asked any more once standard input
+// has ended. The same holds if the other lines are payloads of the session protocol.
 func TestRunAsksForPermission(t *testing.T) {
 	for input, ask := range map[string]string{
 		inLines: "ASK:Bash",
@@ -188,7 +187,7 @@ func TestRunAsksAtTheTerminal(t *testing.T) {
 		use    agent.Use
 		says   string // part of the question
 		typed  string
-		answer string // "": it is no answer
+		answer string // "": not an answer
 	}{
 		{bash, `Bash: echo \e[31mhi`, "y", "allow "},
 		{asks("Bash", `{"command": "rm x\nallow it? n"}`), `Bash: rm x\nallow it? n`, "y", "allow "},
@@ -247,8 +246,8 @@ func TestRunAsksAtTheTerminal(t *testing.T) {
 	}
 }
 
-// A question that cannot be shown, since nobody reads the output, is answered with no:
-// nobody else would answer it.
+// A question that cannot be shown, since the output is not read, is denied: otherwise it would never be
+// answered.
 func TestRunAnswersAQuestionNobodySees(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

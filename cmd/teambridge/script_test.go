@@ -75,7 +75,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// underTest adds to a host what its environment says for tests.
+// underTest adds the tests' settings in the environment to a host.
 func underTest(h host) host {
 	duration := func(name string) time.Duration {
 		value, _ := h.lookup(name)
@@ -98,8 +98,8 @@ func simulated() {
 	simchild.Main()
 }
 
-// simulatedACP is a simulated agent of the Agent Client Protocol, which keeps its files below the Claude directory. It prints
-// what TEST_PRINTS says first.
+// simulatedACP is a simulated agent of the Agent Client Protocol, which keeps its files below the Claude
+// directory. It first prints TEST_PRINTS.
 func simulatedACP() {
 	state := filepath.Join(os.Getenv("CLAUDE_CONFIG_DIR"), "acp")
 	_ = os.MkdirAll(state, 0o700)
@@ -111,9 +111,8 @@ func simulatedACP() {
 // prompt is an agent program for a pane; see runPrompt.
 var prompt = func() {}
 
-// TestScripts runs testdata/script. Each script has a Claude directory and a
-// state directory of its own, both empty; its further commands are those of
-// command_test.go.
+// TestScripts runs testdata/script. Each script has an empty Claude directory and an empty state directory;
+// command_test.go has its further commands.
 func TestScripts(t *testing.T) { testscript.Run(t, scripts()) }
 
 // scripts are those in a directory of testdata/script.

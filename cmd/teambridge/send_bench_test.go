@@ -17,9 +17,8 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// BenchmarkStart measures how long a command takes that does nothing, as a whole process, in
-// turns with "go version": the medians, and their ratio (x-go) and that of the fastest
-// (x-go-min). The bar is 1.5 times.
+// BenchmarkStart measures a command that does nothing, as a whole process, in turns with "go version": the
+// medians, and the ratio of the medians (x-go) and of the fastest (x-go-min). The bar is 1.5 times.
 //
 //	go test -run '^$' -bench Start -benchtime 200x ./cmd/teambridge
 func BenchmarkStart(b *testing.B) {
@@ -57,18 +56,17 @@ func reportRatio(b *testing.B, name string, theirs, ours []time.Duration) {
 	b.ReportMetric(ratio(func(d []time.Duration) time.Duration { return slices.Min(d) }), "x-"+name+"-min")
 }
 
-// BenchmarkSendProcess measures sending one message as a whole process, from
-// its start to its end, into an inbox of 100 rows: the median (median-ms), and the
-// same beside a service that it goes through (through-a-service), and beside a command that records an
-// inbox of 2,000 rows which changes 20 times a second (beside-an-observer): with the 99th percentile (p99-ms),
-// and how many times as long that is as without, in turns (x-idle-p99). Into one of 100 and
-// one of 10,000 rows, it measures how many times faster that is than the same job in
-// Node (x-node; x-node-min of the fastest), in turns. The bars are 15 times, and 9 times.
+// BenchmarkSendProcess measures sending one message as a whole process, from its start to its end, into an
+// inbox of 100 rows: the median (median-ms), the same through a service (through-a-service), and next to a
+// command that records an inbox of 2,000 rows which changes 20 times a second (beside-an-observer), with the
+// 99th percentile (p99-ms) and its ratio to that without the recording, in turns (x-idle-p99). Into an inbox of
+// 100 and one of 10,000 rows, it measures how many times faster that is than the same job in Node (x-node;
+// x-node-min for the fastest), in turns. The bars are 15 times, and 9 times.
 //
 //	go test -run '^$' -bench SendProcess -benchtime 200x ./cmd/teambridge
 //
-// The half with Node needs node and $TEAMBRIDGE_INTEROP/proper-lockfile, in
-// which npm has installed proper-lockfile.
+// The half with Node needs node and $TEAMBRIDGE_INTEROP/proper-lockfile, where npm has installed
+// proper-lockfile.
 func BenchmarkSendProcess(b *testing.B) {
 	binary := builtBinary(b)
 	root := filepath.Join(b.TempDir(), "claude")
@@ -153,7 +151,7 @@ func BenchmarkSendProcess(b *testing.B) {
 			script := filepath.Join("..", "..", "testdata", "node", "send.cjs")
 			var ours, theirs []time.Duration
 			for b.Loop() {
-				// Four in a row, so that most find the caches as they left them.
+				// Four in a row, so that most find warm caches.
 				for range 4 {
 					ours = append(ours, timed(b, box, rows, env, binary, "send", "worker", "please review task 12"))
 				}
@@ -166,7 +164,7 @@ func BenchmarkSendProcess(b *testing.B) {
 	}
 }
 
-// timed runs a command that adds a row to an inbox of so many, and looks whether it did.
+// timed runs a command that adds a row to an inbox with a number of rows, and checks that it did.
 func timed(b *testing.B, box string, n int, env []string, name string, args ...string) time.Duration {
 	b.Helper()
 	if err := os.WriteFile(box, inboxOf(n, true), 0o600); err != nil {
@@ -186,7 +184,8 @@ func timed(b *testing.B, box string, n int, env []string, name string, args ...s
 	return took
 }
 
-// change replaces an inbox of so many rows until stop is called: each time the oldest row is gone, and a new one is there.
+// change replaces an inbox with a number of rows until stop is called: each time the oldest row is gone, and a
+// new one is there.
 func change(b *testing.B, box string, n int, every time.Duration) (stop func()) {
 	b.Helper()
 	rows := make([]string, 0, n+1)
@@ -245,7 +244,7 @@ func median(d []time.Duration) time.Duration {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// builtBinary builds teambridge as it is released.
+// builtBinary builds teambridge as for a release.
 func builtBinary(b *testing.B) string {
 	b.Helper()
 	binary := filepath.Join(b.TempDir(), "teambridge")

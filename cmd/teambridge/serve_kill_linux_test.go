@@ -24,20 +24,18 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// The service is killed at random instants while messages pass and others follow
-// what happens: every message is sent once, and each follower is told of each of
-// them, and of what became of it, exactly once.
+// The service is killed at random instants while messages pass and followers read events: every message is sent
+// once, and each follower gets each message and its receipts exactly once.
 //
-// TEAMBRIDGE_SERVICE_MESSAGES is how many messages there are; while they pass, the
-// service is killed once for every three at the most. By default there are 60
-// messages and 6 kills.
+// TEAMBRIDGE_SERVICE_MESSAGES is the number of messages; the service is killed at most once for every three.
+// The default is 60 messages and 6 kills.
 func TestServiceIsKilled(t *testing.T) {
 	t.Parallel()
 	messages := killtest.Rounds(t, "TEAMBRIDGE_SERVICE_MESSAGES", 60)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(messages)*time.Second)
 	defer cancel()
 	root, state := filepath.Join(t.TempDir(), "claude"), teamstest.StateDir(t)
-	// An older agent keeps what it has taken, so that all of it can be counted.
+	// An older agent keeps the rows that it took, so that all can be counted.
 	team, err := simagent.Create(ctx, simagent.TeamOptions{
 		Root: root, Marks: true, Name: "t", Poll: 5 * time.Millisecond, Members: []simagent.Member{{Name: "worker"}}, Report: func(error) {},
 	})
@@ -60,10 +58,10 @@ func TestServiceIsKilled(t *testing.T) {
 	rest := run()
 	defer func() { rest() }()
 	serve := func() *killtest.Process {
-		cmd := exec.Command("teambridge", "serve", "--listen", "unix:"+socket) // that of the scripts
+		cmd := exec.Command("teambridge", "serve", "--listen", "unix:"+socket) // the scripts' program
 		cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+state, "TEST_LOCK_WAIT=1m", "TEST_LOCK_HOLD=1m", "GORACE=atexit_sleep_ms=0")
 		p := killtest.Start(t, cmd)
-		p.Line() // it is ready
+		p.Line() // ready
 		return p
 	}
 	svc := serve()
@@ -132,7 +130,7 @@ func TestServiceIsKilled(t *testing.T) {
 		case <-next:
 			svc.Kill()
 			killed++
-			rest() // so that a lock is that of the service: nobody is to wait for 10 s until it is stale
+			rest() // so that a held lock is the service's: nothing has to wait 10 s until it is stale
 			old := time.Now().Add(-time.Hour)
 			if err := os.Chtimes(box+".lock", old, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				t.Fatal(err)
@@ -141,7 +139,7 @@ func TestServiceIsKilled(t *testing.T) {
 			svc = serve()
 		}
 	}
-	// Whatever they are told twice they are told before they see the one that follows.
+	// A repeated event would come before the event that follows.
 	for _, f := range followers {
 		select {
 		case <-f.told:
@@ -176,12 +174,12 @@ func there(box, id string) bool {
 	return err == nil && bytes.Contains(data, []byte(`"`+id+`"`))
 }
 
-// follower follows what happens until the message "end" appears.
+// follower follows events until the message "end" appears.
 type follower struct {
 	want int
 	told chan struct{} // closed once it knows that each message appeared and was taken, or has ended
 	last int64
-	seen map[string]int // what it was told, by what that is
+	seen map[string]int // number of its events, by content
 	err  error
 }
 
@@ -241,7 +239,8 @@ func (f *follower) run(ctx context.Context, socket string, after int64) {
 	f.err = fmt.Errorf("it was told of %d messages, and of %d that they were taken, want %d", appeared, consumed, f.want)
 }
 
-// verdict says what it was not told exactly once. A receipt that says "verified" may
+// verdict lists the events that it did not get exactly once. A "verified" receipt may have been overtaken by
+// "consumed", and an appearance never is.
 // have been overtaken by the one that says "consumed", and an appearance is never.
 func (f *follower) verdict() error {
 	if f.err != nil {

@@ -28,9 +28,8 @@ import (
 
 // The commands of scripts that speak with a service.
 
-// request asks a service that start has started, and prints the status and the
-// body: over the socket at the path SOCKET or, with -tcp, at the address of which
-// it said "serving" in FILE, with the token if there is -token.
+// request sends a request to a service that start has started, and prints the status and the body: over the
+// socket at the path SOCKET or, with -tcp, at the address in the line "serving" of FILE; -token adds the token:
 //
 //	request SOCKET METHOD PATH [BODY]
 //	request -tcp|-token FILE METHOD PATH [BODY]
@@ -81,9 +80,8 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 // visited is the key of the address that visit was at.
 type visited struct{}
 
-// visit opens the address in FILE as a browser does that has no cookies yet, and
-// prints what it gets: there, where that leads to, and of the API. With -again
-// another browser opens the address of the last time.
+// visit opens the address in FILE as a browser without cookies, and prints the results: of the address, of its
+// redirect, and of the API. With -again, another browser opens the last address:
 //
 //	visit FILE|-again
 func visit(ts *testscript.TestScript, neg bool, args []string) {
@@ -132,11 +130,10 @@ func terminate(ts *testscript.TestScript, neg bool, args []string) {
 	end(ts, false, args)
 }
 
-// notices is the key of the socket that a service tells how it is doing.
+// notices is the key of the socket for a service's notifications.
 type notices struct{}
 
-// notified makes a socket at $NOTIFY_SOCKET or, with TEXT, waits until that was
-// told there:
+// notified creates a socket at $NOTIFY_SOCKET or, with TEXT, waits until it has received TEXT:
 //
 //	notified [TEXT]
 func notified(ts *testscript.TestScript, neg bool, args []string) {
@@ -158,9 +155,8 @@ func notified(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// mute makes those who look for the service find one that does all it is asked, and whose
-// answers never arrive, as of one that dies before it has answered; with -changes those to what
-// changes something:
+// mute simulates a service that carries out every request, and whose answers never arrive, like one that dies
+// before it has answered; with -changes, only the answers to requests that change something never arrive:
 //
 //	mute [-changes]
 func mute(ts *testscript.TestScript, neg bool, args []string) {
@@ -176,8 +172,8 @@ func mute(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// earlier makes those who look for the service find one that has no number of operations, and
-// none that lasts, as those of earlier versions:
+// earlier simulates a service without a number of operations, and without lasting requests, like services of
+// earlier versions:
 //
 //	earlier
 func earlier(ts *testscript.TestScript, neg bool, args []string) {
@@ -199,8 +195,8 @@ func earlier(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// inBetween makes those who look for the service find one that answers with what pass returns, which
-// can ask the service itself. After nil it is not there any more.
+// inBetween simulates a service that answers with the result of pass, which can ask the real service. After
+// nil, it is gone.
 func inBetween(ts *testscript.TestScript, pass func(r *http.Request, ask func() *http.Response) *http.Response) {
 	state := ts.Getenv("TEAMBRIDGE_STATE")
 	root, err := filepath.EvalSymlinks(ts.Getenv("CLAUDE_CONFIG_DIR"))
@@ -239,7 +235,7 @@ func inBetween(ts *testscript.TestScript, pass func(r *http.Request, ask func() 
 						if r.Write(out) != nil {
 							return nil
 						}
-						answer, _ := http.ReadResponse(answers, r) // it has been done
+						answer, _ := http.ReadResponse(answers, r) // the request was carried out
 						return answer
 					})
 					if answer == nil || answer.Write(in) != nil {
@@ -252,8 +248,7 @@ func inBetween(ts *testscript.TestScript, pass func(r *http.Request, ask func() 
 	ts.Defer(func() { _ = l.Close(); all.Wait() })
 }
 
-// becomes waits until the service knows what became of a message, which has to be
-// consumed, lost or unknown:
+// becomes waits until the service reports a state of a message, which must be consumed, lost or unknown:
 //
 //	becomes SOCKET TEAM MEMBER ID STATE
 func becomes(ts *testscript.TestScript, neg bool, args []string) {
@@ -271,8 +266,7 @@ func becomes(ts *testscript.TestScript, neg bool, args []string) {
 	}, func() { ts.Fatalf("%s is %s, want %s", args[3], r.State, args[4]) })
 }
 
-// asked waits until an agent that the service runs asks what has not been asked yet, and
-// sets a variable to the id of the question:
+// asked waits until an agent of the service asks a new question, and sets a variable to the id of the question:
 //
 //	asked SOCKET VARIABLE
 func asked(ts *testscript.TestScript, neg bool, args []string) {

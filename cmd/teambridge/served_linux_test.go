@@ -16,15 +16,14 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// A service that is stopped holds nobody up, and what it was asked before is not
-// done again when it goes on.
+// A stopped service delays no command, and earlier requests are not carried out again when it continues.
 func TestSendBesideAStoppedService(t *testing.T) {
 	t.Parallel()
 	f := teamstest.Captured(t, teamstest.OlderVersion)
 	root, state := f.Root.Path(), f.State
 	socket := filepath.Join(state, "s")
 	command := func(args ...string) *exec.Cmd {
-		cmd := exec.Command("teambridge", args...) // that of the scripts
+		cmd := exec.Command("teambridge", args...) // the scripts' program
 		cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+state, "TEST_LOCK_WAIT=1m", "TEST_LOCK_HOLD=1m",
 			"GORACE=atexit_sleep_ms=0")
 		return cmd
@@ -52,7 +51,7 @@ func TestSendBesideAStoppedService(t *testing.T) {
 		if out, err = send.Output(); send.ProcessState.ExitCode() != 6 || time.Now().After(deadline) {
 			break
 		}
-		// It was stopped while it held the lock of the inbox, which nobody can get around.
+		// It was stopped while it held the lock of the inbox, which no command can avoid.
 		if err := svc.Process.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +59,7 @@ func TestSendBesideAStoppedService(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), `"state":"verified"`) || !strings.Contains(errs.String(), "going on without the service") {
 		t.Errorf("%v: %s%s", err, out, &errs)
 	}
-	// Nor does it hold up who asks for its relays, and why they do not run is not known.
+	// It does not delay commands about its relays either, and the reasons why they do not run are unknown.
 	add := command("relay", "add", "lead@later", "--", "claude")
 	add.Env = append(add.Env, "TEST_LOCK_WAIT=100ms")
 	if out, err := add.CombinedOutput(); err != nil {
@@ -116,14 +115,14 @@ func TestSendBesideAStoppedService(t *testing.T) {
 	}
 }
 
-// A service whose databases were moved away records where nobody looks. One of an earlier
-// version does not notice; a stopped one does not either. Commands do without it.
+// A service whose databases were moved away records in files that are no longer read. A service of an earlier
+// version does not notice; a stopped one does not either. Commands do not use it.
 func TestServiceWhoseDatabasesWereMoved(t *testing.T) {
 	t.Parallel()
 	f := teamstest.Captured(t, teamstest.OlderVersion)
 	root, state, away := f.Root.Path(), f.State, t.TempDir()
 	command := func(args ...string) *exec.Cmd {
-		cmd := exec.Command("teambridge", args...) // that of the scripts
+		cmd := exec.Command("teambridge", args...) // the scripts' program
 		cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+state, "TEST_LOCK_WAIT=1m", "TEST_LOCK_HOLD=1m", "GORACE=atexit_sleep_ms=0")
 		return cmd
 	}
@@ -177,7 +176,8 @@ func TestServiceWhoseDatabasesWereMoved(t *testing.T) {
 	}
 }
 
-// suspend stops a child of ours, and waits until it has stopped: on a busy machine its threads can run on for a while after the signal.
+// suspend stops a child of ours, and waits until it has stopped: on a busy machine, its threads can run for a
+// while after the signal.
 func suspend(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {

@@ -14,7 +14,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// A service that says that it is there, and stops before it has answered, is not waited for.
+// A service that accepts a connection, and stops before it has answered, is not waited for.
 func TestServiceStopsAfterAHealthCheck(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(teamstest.StateDir(t), "s")

@@ -18,7 +18,7 @@ import (
 
 // flight is a message that a headless agent of the service is working on.
 type flight struct {
-	state   string // of the simulated agent: it has its transcripts in the Claude directory
+	state   string // of the simulated agent: its transcripts are in the Claude directory
 	command func(args ...string) ([]byte, error)
 }
 
@@ -88,10 +88,9 @@ func (f flight) finish(t *testing.T) {
 	}
 }
 
-// The unit under a real systemd: it starts, is started again when it is killed, and
-// is removed. It is a unit of whoever runs the test, so it has to be asked for with
-// TEAMBRIDGE_SYSTEMD=1, where "systemctl --user" works, or with the path of a teambridge
-// instead of 1. ".ci/long systemd" runs it in a machine of its own.
+// The unit under a real systemd: it starts, is started again when it is killed, and is removed. It is a unit of
+// the user who runs the test, so the test must be requested with TEAMBRIDGE_SYSTEMD=1, where "systemctl --user"
+// works, or with the path of a teambridge instead of 1. ".ci/long systemd" runs it in a machine of its own.
 func TestServiceUnderSystemd(t *testing.T) {
 	binary := os.Getenv("TEAMBRIDGE_SYSTEMD")
 	if binary == "" {

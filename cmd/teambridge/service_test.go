@@ -12,7 +12,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// A service that runs on after an upgrade is named, with what to do.
+// A service that still runs after an upgrade is reported, with the advice to restart it.
 func TestServiceOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	other := build()

@@ -18,9 +18,9 @@ import (
 	"teambridge/relay/relaytest/standin"
 )
 
-// TestRealSSHD runs testdata/script/sshd, with the real ssh and a real sshd: on loopback, with keys
-// and a configuration of its own. What it runs there has the folder "box" of the script as its home,
-// where teambridge-hub, $HUB, is installed too.
+// TestRealSSHD runs testdata/script/sshd, with the real ssh and a real sshd: on loopback, with keys and a
+// configuration of its own. Commands there have the folder "box" of the script as their home, where
+// teambridge-hub, $HUB, is installed too.
 func TestRealSSHD(t *testing.T) {
 	t.Parallel()
 	sshd := standin.RequireSSHD(t)
@@ -111,8 +111,8 @@ Host stranger
 	testscript.Run(t, p)
 }
 
-// buildHub builds teambridge-hub. This program has none of it: it would start slower for each command
-// of a script.
+// buildHub builds teambridge-hub. The test program does not contain it: otherwise it would start slower for
+// each command of a script.
 func buildHub(t *testing.T) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "teambridge-hub")
@@ -122,7 +122,7 @@ func buildHub(t *testing.T) (program string) {
 	return program
 }
 
-// realSSH is the ssh that is not that of scripts.
+// realSSH is the real ssh, and not the scripts' own.
 func realSSH() (string, error) {
 	agent, err := exec.LookPath("agent") // is next to that
 	if err != nil {

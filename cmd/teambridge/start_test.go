@@ -8,12 +8,13 @@ import (
 	"testing"
 )
 
-// A command takes milliseconds, so no package that it links does much before main runs, nor does one that only these tests
-// link: scripts start this program hundreds of times. What counts are allocations, which do not depend on how busy the machine
-// is: a regular expression that is compiled takes 50 or more, a table of names thousands.
+// A command takes milliseconds, so no package that it links may do much before main runs, and neither may one
+// that only these tests link: scripts start this program hundreds of times. The measure is allocations, which
+// do not depend on how busy the machine is: compiling a regular expression takes 50 or more, a table of names
+// thousands.
 func TestPackagesInitializeQuickly(t *testing.T) {
 	t.Parallel()
-	cmd := exec.Command("teambridge", "version") // that of the scripts
+	cmd := exec.Command("teambridge", "version") // the scripts' program
 	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
 	trace, err := cmd.CombinedOutput()
 	if err != nil {

@@ -2,8 +2,8 @@ package main
 
 import "teambridge/status/supervisor"
 
-// simulatedSupervisors are those of all systems, which scripts choose by $TEST_SUPERVISOR. The programs that they run are
-// the script's.
+// simulatedSupervisors are the supervisors of all systems, which scripts choose by $TEST_SUPERVISOR. The script
+// provides their programs.
 var simulatedSupervisors = map[string]func(*app) (supervisor.Job, error){
 	"systemd": func(a *app) (supervisor.Job, error) { return supervisor.Service(a.lookup, a.home) },
 	"launchd": func(a *app) (supervisor.Job, error) {

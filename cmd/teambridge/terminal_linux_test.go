@@ -16,7 +16,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// pseudoTerminal returns both ends of a pseudo terminal of so many columns.
+// pseudoTerminal returns both ends of a pseudo terminal with a number of columns.
 func pseudoTerminal(t *testing.T, columns uint16) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -43,7 +43,7 @@ func pseudoTerminal(t *testing.T, columns uint16) (master, slave *os.File) {
 	return master, slave
 }
 
-// teamAtTerminal makes a team, and returns what makes teambridge commands about it.
+// teamAtTerminal creates a team, and returns a function that makes teambridge commands for it.
 func teamAtTerminal(t *testing.T, members ...string) func(args ...string) *exec.Cmd {
 	t.Helper()
 	opts := simagent.TeamOptions{Root: t.TempDir(), Name: "t"}
@@ -62,7 +62,7 @@ func teamAtTerminal(t *testing.T, members ...string) func(args ...string) *exec.
 	}
 }
 
-// On a terminal, a command that waits says so, and takes it back at the end.
+// On a terminal, a command that waits says so, and removes the line at the end.
 func TestProgressAtATerminal(t *testing.T) {
 	t.Parallel()
 	command := teamAtTerminal(t, "worker")

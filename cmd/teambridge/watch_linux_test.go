@@ -21,8 +21,8 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// BenchmarkWatchIdle measures what watch --all costs, as a process, while nothing
-// happens in 100 teams of 10 inboxes: its memory, and its part of a core.
+// BenchmarkWatchIdle measures watch --all, as a process, while nothing happens in 100 teams of 10 inboxes: its
+// memory, and its part of a core.
 //
 //	go test -run '^$' -bench WatchIdle -benchtime 30x ./cmd/teambridge
 //
@@ -43,13 +43,13 @@ func BenchmarkServeIdle(b *testing.B) {
 	}
 }
 
-// idle measures a command that says on stderr when it is there, in a line with that
-// end, and ends with a status when it gets a signal. Each of the 100 teams has so many inboxes.
+// idle measures a command that prints a line with that end on stderr when it is ready, and ends with a status
+// after a signal. Each of the 100 teams has a number of inboxes.
 func idle(b *testing.B, inboxes int, ready string, end syscall.Signal, status int, args ...string) {
 	b.Helper()
 	binary := filepath.Join(b.TempDir(), "teambridge")
 	build := exec.Command("go", "build", "-o", binary, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is released
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as for a release
 	if out, err := build.CombinedOutput(); err != nil {
 		b.Fatalf("go build: %v\n%s", err, out)
 	}
@@ -86,7 +86,7 @@ func idle(b *testing.B, inboxes int, ready string, end syscall.Signal, status in
 	go io.Copy(io.Discard, stderr)
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	for range 2 * settles / time.Second { // what the start leaves behind
+	for range 2 * settles / time.Second { // traces of the start
 		<-second.C
 	}
 	before, slept := processorTime(b, cmd.Process.Pid), wakeups(b, cmd.Process.Pid)
@@ -109,8 +109,8 @@ func idle(b *testing.B, inboxes int, ready string, end syscall.Signal, status in
 	}
 }
 
-// processorTime is what a process has used, in all its threads, those that have ended too. It counts in nanoseconds, and
-// /proc/PID/stat in hundredths of a second.
+// processorTime returns the processor time of a process, in all its threads, including ended ones. It counts in
+// nanoseconds, and /proc/PID/stat in hundredths of a second.
 func processorTime(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	var t unix.Timespec
@@ -181,7 +181,7 @@ func BenchmarkFaults(b *testing.B) {
 	}
 }
 
-// memory returns what /proc/PID/status says of the memory of a process, in MiB.
+// memory returns the memory of a process from /proc/PID/status, in MiB.
 func memory(t testing.TB, pid int, field string) float64 {
 	t.Helper()
 	proc, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -196,11 +196,11 @@ func memory(t testing.TB, pid int, field string) float64 {
 	return float64(kib) / 1024
 }
 
-// A service gives back what only its start needed.
+// A service frees the memory that only its start needed.
 func TestServiceGivesMemoryBack(t *testing.T) {
 	t.Parallel()
 	f := teamstest.New(t)
-	svc := exec.Command("teambridge", "serve", "--listen", "unix:"+filepath.Join(f.State, "s")) // that of the scripts
+	svc := exec.Command("teambridge", "serve", "--listen", "unix:"+filepath.Join(f.State, "s")) // the scripts' program
 	svc.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+f.Root.Path(), "TEAMBRIDGE_STATE="+f.State, "TEST_SETTLES=100ms")
 	said, err := svc.StdoutPipe()
 	if err != nil {

@@ -23,14 +23,14 @@ import (
 // workerVariable makes a process a worker.
 const workerVariable = "TEST_WORKER"
 
-// order is a command line for a worker, with what else a process has.
+// order is a command line for a worker, with the other properties of a process.
 type order struct {
 	Args, Env []string
 	Dir       string
 	Stdin     []byte
 }
 
-// outcome is what came of it.
+// outcome is the result of an order.
 type outcome struct {
 	Stdout, Stderr []byte
 	Status         int
@@ -99,8 +99,8 @@ func work() int {
 	}
 }
 
-// obey runs a command line in this process, which gets the environment, the directory and the standard files of
-// one of its own.
+// obey runs a command line in this process, with the environment, the directory and the standard files of a
+// process of its own.
 func (o order) obey() (result outcome, err error) {
 	os.Clearenv()
 	for _, entry := range o.Env {
@@ -145,7 +145,7 @@ func runs(ts *testscript.TestScript, name string, args ...string) error {
 	stdin := field[string](ts, "stdin")
 	o := order{Args: args, Dir: ts.MkAbs("."), Stdin: []byte(*stdin)}
 	o.Env = append(append(o.Env, *field[[]string](ts, "env")...), "PWD="+o.Dir)
-	*stdin = "" // it is for one program
+	*stdin = "" // for one program only
 	result, err := o.run()
 	ts.Check(err)
 	_, err = ts.Stdout().Write(result.Stdout)
@@ -157,7 +157,7 @@ func runs(ts *testscript.TestScript, name string, args ...string) error {
 	return nil
 }
 
-// field returns what a script gives to programs, which it has no method for.
+// field returns a value that a script gives to programs, for which it has no method.
 func field[T any](ts *testscript.TestScript, name string) *T {
 	f := reflect.ValueOf(ts).Elem().FieldByName(name)
 	if f.Type() != reflect.TypeFor[T]() {
@@ -166,7 +166,7 @@ func field[T any](ts *testscript.TestScript, name string) *T {
 	return (*T)(unsafe.Pointer(f.UnsafeAddr()))
 }
 
-// own reports whether the teambridge that a script finds is the one of workers.
+// own reports whether the teambridge in a script's $PATH is the workers' one.
 func own(ts *testscript.TestScript) bool {
 	usual, err := exec.LookPath("teambridge")
 	ts.Check(err)
@@ -178,7 +178,7 @@ func own(ts *testscript.TestScript) bool {
 	return false
 }
 
-// runsIn runs teambridge as the script's own commands start it, and returns what it prints and its status.
+// runsIn runs teambridge as the script's own commands start it, and returns its output and its status.
 func runsIn(ts *testscript.TestScript, args []string) outcome {
 	cmd := teambridge(ts, context.Background(), args)
 	o := order{Args: args, Dir: cmd.Dir, Env: cmd.Env}

@@ -9,8 +9,8 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// The task in progress of an agent is in the snapshot, and changes with the list, which is read only when it is told that
-// it has changed.
+// An agent's task in progress is in the snapshot, and changes with its list. With notifications, the list is
+// read only after one.
 func TestAssigned(t *testing.T) {
 	t.Parallel()
 	for _, told := range []bool{false, true} {

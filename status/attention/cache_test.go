@@ -15,7 +15,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// crowd makes teams of ten agents, each of which has sent messages to its lead and to the person.
+// crowd creates teams of ten agents. Each agent has sent messages to its lead and to the person.
 func crowd(t testing.TB, count int) *world {
 	t.Helper()
 	w := open(t, teamstest.New(t))
@@ -103,7 +103,7 @@ func TestNothingIsReadAgain(t *testing.T) {
 	if err := other.Sessions.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s", State: ledger.RelayRunning}); err != nil {
 		t.Fatal(err)
 	}
-	// What copies it within 2 s makes news of its own.
+	// The copy, which comes within 2 s, makes news of its own.
 	if _, err := w.Journal.Copy(t.Context(), w.Ledger); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestNothingIsReadAgain(t *testing.T) {
 	refresh()
 }
 
-// What another process dismisses waits no more.
+// An item that another process dismisses waits no more.
 func TestDismissedElsewhere(t *testing.T) {
 	t.Parallel()
 	w := crowd(t, 2)

@@ -12,7 +12,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// A message that waits for what a person has typed needs the person after two minutes.
+// If a person's draft holds a message for two minutes, the pane needs the person.
 func TestDraftNeedsThePerson(t *testing.T) {
 	t.Parallel()
 	w := open(t, teamstest.New(t))

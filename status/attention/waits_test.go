@@ -43,14 +43,14 @@ func TestStoppedRelay(t *testing.T) {
 	}
 }
 
-// What happened to a member of the team is a status of it and what is known of it.
+// happened is the status of a member, with the facts behind it.
 type happened struct {
 	known status.Known
 	shows api.Status
 }
 
-// What waits because of states waits under one id, and under another when it waits again.
-// Nothing waits in a team that never had work, or has just ended.
+// An item from a state keeps its id, and gets a new one when it waits again. Nothing waits in a team that never
+// had work, or has just ended.
 func TestWaitsBecauseOfStates(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1795000000000).UTC()
@@ -135,8 +135,8 @@ func TestQuestionInTheBackground(t *testing.T) {
 	}
 }
 
-// What waits names the tool of a server as what it is, not as a tool of the runtime; and a long
-// question is in what waits only with its beginning.
+// An item names the tool of an MCP server as such, not as a tool of the runtime. It has only the beginning of a
+// long question.
 func TestToolOfAServer(t *testing.T) {
 	t.Parallel()
 	for tool, want := range map[string]string{
@@ -153,5 +153,5 @@ func TestToolOfAServer(t *testing.T) {
 	}
 }
 
-// noDialogs says that no dialog can be answered elsewhere.
+// noDialogs finds no dialog that can be answered elsewhere.
 func noDialogs(transcript.Process, time.Time, string) (a api.Attention, ok bool) { return a, false }

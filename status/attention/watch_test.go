@@ -26,13 +26,13 @@ func unregistered(t testing.TB) *Watch {
 func TestNoPaneCostsNothing(t *testing.T) {
 	t.Parallel()
 	watch := unregistered(t)
-	watch.panes = nil // so that using it panics
+	watch.panes = nil // a use of it panics
 	if changed, err := watch.Look(t.Context()); changed || err != nil {
 		t.Errorf("it has changed: %t, %v", changed, err)
 	}
 }
 
-// Where nothing looks at panes, the ledger tells what waits for the person because of them.
+// Without a watch, the ledger has the items of panes.
 func TestPanesWithoutAWatch(t *testing.T) {
 	t.Parallel()
 	ctx, w := t.Context(), open(t, teamstest.Captured(t, teamstest.OlderVersion, teamstest.NewerVersion))

@@ -35,7 +35,7 @@ func open(t testing.TB, f *teamstest.Fixture) *world {
 	}}
 }
 
-// record records what is in the inboxes of all teams.
+// record records the inboxes of all teams.
 func (w *world) record(t testing.TB) {
 	t.Helper()
 	all, err := w.Options.Root.Teams()

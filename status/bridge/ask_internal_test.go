@@ -19,7 +19,7 @@ func (w waitingWay) status(context.Context, *Target) ([]api.Status, error) {
 	return []api.Status{{Member: "worker", Word: w.word, Why: "permission prompt"}}, nil
 }
 
-// That there was no answer in time says that the agent waits for its person.
+// The timeout error of a question says that the agent waits for its person.
 func TestWhileAsked(t *testing.T) {
 	t.Parallel()
 	late := api.Decide(api.CodeTimeout, "the message stays sent", "timed out after 1m: no answer from worker")

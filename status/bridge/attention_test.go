@@ -18,7 +18,8 @@ import (
 	"teambridge/teams"
 )
 
-// waits waits until what waits in the band is of these kinds, in the list and in a snapshot of the stream, and returns it by kind.
+// waits waits until the band has items of exactly these kinds, in the list and in a snapshot of the stream. It
+// returns them by kind.
 func (e *stream) waits(kinds ...string) map[string]api.Attention {
 	e.w.Helper()
 	slices.Sort(kinds)
@@ -145,7 +146,7 @@ func TestAttention(t *testing.T) {
 	e.waits(api.WaitsLost)
 }
 
-// A team whose agents are all idle needs a person, and so does an agent that failed.
+// A team whose agents are all idle needs a person, and so does an agent whose turn failed.
 func TestTeamsThatWait(t *testing.T) {
 	t.Parallel()
 	w := newBand(t, simchild.Script{})
@@ -160,7 +161,8 @@ func TestTeamsThatWait(t *testing.T) {
 	e.waits(api.WaitsFailed)
 }
 
-// What was dismissed is not shown again, even by the next service, until it waits again. In the end it is forgotten.
+// A dismissed item is not shown again, even by the next service, until it waits again. In the end it is
+// forgotten.
 func TestDismissed(t *testing.T) {
 	t.Parallel()
 	w := newBand(t, simchild.Script{})
@@ -194,8 +196,9 @@ func TestDismissed(t *testing.T) {
 	}
 }
 
-// An agent that cannot stay alive waits for its person, and again after it was tried again. A message that failed waits until it
-// is given up, once, but not one of a team that has ended. A snapshot comes whenever a relay has another state.
+// An agent that cannot stay alive waits for its person, and again after a retry. A failed message waits, once,
+// until it is given up, but not after the end of its team. A snapshot comes after each change of a relay's
+// state.
 func TestDeadAgentAndFailedMessage(t *testing.T) {
 	t.Parallel()
 	w := newBand(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Exit, Times: 2 * relay.MaxStarts}}, Refuse: []string{"acceptEdits"}})
@@ -252,7 +255,7 @@ func TestDeadAgentAndFailedMessage(t *testing.T) {
 			if a.Message != id || a.Delivery != id || a.From != "user" || !strings.Contains(a.What, "no more credit") {
 				t.Errorf("failed: %+v", a)
 			}
-			_, err := w.s.DropDelivery(w.ctx, id) // who drops it has decided
+			_, err := w.s.DropDelivery(w.ctx, id) // a dropped message needs no decision
 			w.must(err)
 			e.waits()
 		}

@@ -27,7 +27,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// options are those of a [bridge.Local] as a command has it.
+// options returns the options of a command's [bridge.Local].
 func options(t *testing.T, f *teamstest.Fixture) bridge.Options {
 	l := sync.OnceValues(func() (*ledger.Ledger, error) {
 		return ledger.Open(context.Background(), filepath.Join(f.State, "ledger.db"))
@@ -43,7 +43,7 @@ func options(t *testing.T, f *teamstest.Fixture) bridge.Options {
 		Journal: func(ctx context.Context) (*journal.Journal, error) {
 			j, err := journal.Open(ctx, filepath.Join(f.State, "journal.db"))
 			if err == nil {
-				t.Cleanup(func() { j.Close() }) // who has it may have closed it
+				t.Cleanup(func() { j.Close() }) // a test may have closed it already
 			}
 			return j, err
 		},
@@ -56,7 +56,7 @@ func TestLocal(t *testing.T) {
 	bridgetest.Run(t, func(t *testing.T, f *teamstest.Fixture) api.Bridge { return bridge.New(options(t, f)) })
 }
 
-// A program gets no prompt and no pane: those are for persons, and nobody is one by default.
+// A program can send no prompt and use no pane: these are for persons, and by default no caller is one.
 func TestProgramsCannotPrompt(t *testing.T) {
 	t.Parallel()
 	f := teamstest.Captured(t, teamstest.NewerVersion)
@@ -140,13 +140,13 @@ func TestNothingIsKnown(t *testing.T) {
 	if files, err := os.ReadDir(f.State); err != nil || len(files) > 0 {
 		t.Errorf("files: %v, %v", files, err)
 	}
-	b = bridge.New(options(t, f)) // what agents do is judged by what is recorded of them
+	b = bridge.New(options(t, f)) // the states of agents come from records
 	if list, err := b.Status(t.Context(), teamstest.Newer); err != nil || len(list) == 0 || list[0].Word == "" {
 		t.Errorf("the status: %+v, %v", list, err)
 	}
 }
 
-// Relays that were added do not run without a service, and what waits says what to do.
+// Without a service, added relays do not run, and the attention item says what to do.
 func TestIdleRelays(t *testing.T) {
 	t.Parallel()
 	f := teamstest.Captured(t, teamstest.NewerVersion)
@@ -195,8 +195,8 @@ func TestUnrecordedJoinIsTakenBack(t *testing.T) {
 	}
 }
 
-// The session of an agent that teambridge runs is shown with its member, and one that got the pid of
-// such an agent is not.
+// A session of an agent that teambridge runs is shown with its member. A session that got the pid of such an
+// agent is not.
 func TestSessionsOfRelays(t *testing.T) {
 	t.Parallel()
 	f := teamstest.Captured(t, teamstest.NewerVersion)

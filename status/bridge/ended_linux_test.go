@@ -17,8 +17,8 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// Who asks a teammate in a pane, or waits for it, learns that its process was killed. It is not there any more, and nothing
-// says so: its lead runs, and config.json has it.
+// A command that asks a teammate in a pane, or waits for it, reports that its process was killed. No file shows
+// that: its lead runs, and config.json still has the member.
 func TestTeammateInAPaneIsKilled(t *testing.T) {
 	t.Parallel()
 	f := teamstest.Captured(t, teamstest.NewerVersion)

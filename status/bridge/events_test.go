@@ -32,8 +32,8 @@ func (e *stream) receipt(id, state string) *api.Receipt {
 	return e.until(func(v api.Event) bool { return v.Receipt != nil && v.Receipt.ID == id && v.Receipt.State == state }).Receipt
 }
 
-// Who comes again goes on where they were, wherever that is: what all their streams told is what one stream tells, each once
-// and in order.
+// A client that reconnects continues at any position: all its streams together are equal to one stream, with
+// each event once and in order.
 func TestEventsGoOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -63,7 +63,8 @@ func TestEventsGoOn(t *testing.T) {
 	}
 }
 
-// What was pruned cannot be told, and neither can what a journal comes to later: there is a reset, and the stream goes on.
+// Pruned events are lost, and so are events that a journal reaches later: there is a reset, and the stream
+// continues.
 func TestEventsThatAreForgotten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -92,8 +93,8 @@ func TestEventsThatAreForgotten(t *testing.T) {
 	}
 }
 
-// The journal was moved away, or an older copy of it was put back, and has come past the number that somebody has seen: they are
-// told to begin again, and not given what has other numbers by now.
+// The journal was moved away, or replaced by an older copy, and has passed the number that a client has seen.
+// The client gets a reset, and not the events that have these numbers now.
 func TestEventsOfAnotherJournal(t *testing.T) {
 	t.Parallel()
 	for name, restore := range map[string]bool{"moved away": false, "restored": true} {
@@ -138,7 +139,7 @@ func TestEventsOfAnotherJournal(t *testing.T) {
 			}
 			w.Send(older, "worker", "user", "newest")
 			again.until(func(v api.Event) bool { return v.Message != nil && v.Message.Message.Text == "newest" })
-			// A number that somebody gives is believed; as the id of an event, it is from an earlier version.
+			// A bare number is accepted; as the id of an event, it is from an earlier version.
 			w.events("", "1").message()
 			s, err := w.s.Stream(w.ctx, history.EventQuery{After: fmt.Sprint(last.Seq), IsID: true})
 			w.must(err)
@@ -155,7 +156,8 @@ func TestEventsOfAnotherJournal(t *testing.T) {
 	}
 }
 
-// A message that another program overwrites, provably, is lost, and stays out of the inbox until it is sent again by force.
+// A message that another program provably overwrites is lost, and stays out of the inbox until it is sent again
+// by force.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -194,7 +196,7 @@ func (w *world) clobber(box *inbox.Inbox, ids ...string) {
 	}
 }
 
-// What a service had sent before it ended is followed by the next one.
+// The next service follows the messages that a service had sent before it ended.
 func TestFollowedOverARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -215,7 +217,7 @@ func TestFollowedOverARestart(t *testing.T) {
 	e.receipt(late.ID, api.Consumed)
 }
 
-// The person's names in a team are known after it has ended, so that their messages can be told from those of others.
+// The person's names in a team are known after it has ended, so their messages can be recognized.
 func TestMessagesTellWhoThePersonWas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -223,7 +225,7 @@ func TestMessagesTellWhoThePersonWas(t *testing.T) {
 	c, err := w.Team(newer).Config(t.Context())
 	w.must(err)
 	at := c.Instance().CreatedAt
-	for i, name := range []string{"operator", "somebody"} { // who was in another team of that name
+	for i, name := range []string{"operator", "somebody"} { // a person of another team with that name
 		w.must(w.ledger.Teams.Joined(t.Context(), ledger.Join{Root: w.Root.Path(), Team: newer, CreatedAt: at + int64(i), Member: name, AgentID: name + "@t", At: time.Now()}))
 	}
 	w.Send(newer, "operator", "worker", "hello")
@@ -232,7 +234,7 @@ func TestMessagesTellWhoThePersonWas(t *testing.T) {
 		if ours := w.page(newer, api.MessageQuery{CreatedAt: at}).Ours; !slices.Equal(ours, []string{"user", "operator"}) {
 			t.Errorf("%s: %q", when, ours)
 		}
-		_ = os.Rename(w.Path(newer), w.Path(newer)+".ended") // the second time, it is no more
+		_ = os.Rename(w.Path(newer), w.Path(newer)+".ended") // the second time, it does not exist
 	}
 }
 
@@ -257,8 +259,8 @@ func TestMessagesOfATeamThatIsGone(t *testing.T) {
 	}
 }
 
-// A page has a limit in bytes as well as in messages, and the next one goes on after it. A message that is larger by itself is
-// there, alone.
+// A page has a limit in bytes as well as in messages, and the next page continues after it. A message that is
+// larger than the limit is on a page alone.
 func TestLargePages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

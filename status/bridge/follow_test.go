@@ -22,8 +22,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// simulated makes the team quick with a worker, who looks into its inbox every so often; 0: the worker is absent. It marks the
-// rows that it took and keeps them, or it removes them.
+// simulated creates the team quick with a worker that reads its inbox at an interval; 0: the worker is absent.
+// It marks the rows that it took and keeps them, or it removes them.
 func (w *world) simulated(marks bool, poll time.Duration) *simagent.Team {
 	w.Helper()
 	team, err := simagent.Create(w.ctx, simagent.TeamOptions{
@@ -50,7 +50,7 @@ func (w *world) play(team *simagent.Team) (stop func()) {
 	return stop
 }
 
-// receipts waits until all of these messages have come to an end, and returns what became of them.
+// receipts waits until all of these messages have a final state, and returns their receipts.
 func (w *world) receipts(ids ...string) map[string]api.Receipt {
 	w.Helper()
 	rec, err := w.s.Record(w.ctx, "")
@@ -72,8 +72,8 @@ func (w *world) receipts(ids ...string) map[string]api.Receipt {
 	}
 }
 
-// An agent takes messages at once, before anybody sees them in its inbox: each that the service sent is recorded once, as gone,
-// and has its receipt.
+// An agent takes messages at once, before any process sees them in its inbox. Each message that the service
+// sent is recorded once, as gone, and has its receipt.
 func TestAgentThatIsQuick(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -99,8 +99,8 @@ func TestAgentThatIsQuick(t *testing.T) {
 	}
 }
 
-// What became of a message while no service ran is proved by the rows in front of it, as long as these stand there; and nothing
-// is ever written again.
+// The rows before a message prove what happened to it while no service ran, as long as they are in the inbox.
+// Nothing is ever written again.
 func TestLostOverARestart(t *testing.T) {
 	t.Parallel()
 	type downtime struct {
@@ -158,7 +158,7 @@ func TestLostOverARestart(t *testing.T) {
 			w.start()
 			if !tc.alone {
 				says(d, "in front")
-				// Else a look from before it could be recorded after that of ours, as if it had come back.
+				// Otherwise an earlier look could be recorded after ours, as if the row had come back.
 				until(w, "recorded", func() (api.Page, error) { return w.s.Messages(w.ctx, "quick", api.MessageQuery{Limit: 1}) }, func(p api.Page) bool { return len(p.Messages) > 0 })
 			}
 			d.ours = w.send("quick", "worker", "", api.NewMessage{Text: "ours"}).ID
@@ -194,8 +194,8 @@ func TestLostOverARestart(t *testing.T) {
 	}
 }
 
-// Somebody who has kept an old content of the inbox brings back what an agent took. Where it was seen that it was gone, that
-// proves nothing.
+// A program writes back an old content of the inbox, with rows that an agent took. Where a row was seen to be
+// gone, this proves nothing.
 func TestBroughtBackOverARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -341,7 +341,7 @@ func TestSeenAfterARestart(t *testing.T) {
 	}
 }
 
-// What the transcript says is still found when the team is gone.
+// Proof in the transcript is still found when the team is gone.
 func TestSeenWhenTheTeamIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -360,8 +360,8 @@ func TestSeenWhenTheTeamIsGone(t *testing.T) {
 	}
 }
 
-// With KeepTranscripts, what the interactive agents of a team say is in its history, once, over a restart, too; nothing of other
-// teams is, and nothing without it.
+// With KeepTranscripts, the texts of a team's interactive agents are in its history, once, even over a restart.
+// Other teams' texts are not, and without the option there are none.
 func TestKeepTranscripts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

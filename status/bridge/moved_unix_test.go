@@ -13,7 +13,7 @@ import (
 	"teambridge/status/api"
 )
 
-// A service whose database is moved away under it ends. What it went on to record would be in no history.
+// A service ends if its database is moved away, since no history would have its further records.
 func TestMovedDatabase(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ledger.db", "journal.db"} {
@@ -29,7 +29,7 @@ func TestMovedDatabase(t *testing.T) {
 				path := w.Inbox(older, "worker").Path()
 				before, err := os.ReadFile(path)
 				w.must(err)
-				if _, err := w.s.Send(w.ctx, older, "worker", "", api.NewMessage{Text: "hello"}); err == nil { // until it has ended, it says that it cannot
+				if _, err := w.s.Send(w.ctx, older, "worker", "", api.NewMessage{Text: "hello"}); err == nil { // until it has ended, it refuses messages
 					t.Error("it says that the message was sent")
 				}
 				if now, err := os.ReadFile(path); err != nil || string(now) != string(before) {

@@ -10,8 +10,8 @@ import (
 	"teambridge/status/api"
 )
 
-// A row, a member or a team with something that JSON cannot say, such as a time after the year 9999, takes no other row, member
-// or team with it: from no answer, and from no stream.
+// A row, a member or a team with a value that JSON cannot represent, such as a time after the year 9999, hides
+// no other row, member or team in any answer or stream.
 func TestOddOnesTakeNoOthers(t *testing.T) {
 	t.Parallel()
 	const ms = 1795196213317
@@ -37,7 +37,7 @@ func TestOddOnesTakeNoOthers(t *testing.T) {
 			w.must(os.WriteFile(w.Path("odd", "inboxes", "user.json"), fmt.Appendf(nil,
 				`[{"from":"worker","text":"the odd one","timestamp":%q,"read":false},{"from":"other","text":"another one","timestamp":"2026-11-23T00:00:00Z","read":false}]`, odd.row), 0o600))
 			w.start()
-			// said is what is in an answer, as JSON says it.
+			// said is the content of an answer, as JSON represents it.
 			said := func(v any, err error) {
 				t.Helper()
 				if err == nil {

@@ -42,7 +42,7 @@ func (p *panes) add(name string) api.Pane {
 	return added
 }
 
-// screen is what the pane shows.
+// screen returns the content of the pane.
 func (p *panes) screen() string {
 	p.Helper()
 	out, err := p.Run(p.ctx, nil, "capture-pane", "-p", "-t", p.id)
@@ -50,7 +50,7 @@ func (p *panes) screen() string {
 	return out
 }
 
-// stopped says that a turn has ended, as the hook of the agent does in a process of its own.
+// stopped reports the end of a turn, as the hook of the agent does in a process of its own.
 func (p *panes) stopped(answer string) {
 	p.Helper()
 	registered, err := p.s.Registered(p.ctx)
@@ -67,7 +67,7 @@ func (p *panes) waits(kind string) api.Attention {
 	return list[slices.IndexFunc(list, find)]
 }
 
-// word waits until the agent in the pane does what a word says.
+// word waits until the agent in the pane has a state.
 func (p *panes) word(word string) {
 	p.Helper()
 	until(p.world, word, func() ([]api.Status, error) { return p.s.Status(p.ctx, api.TeamPanes) }, func(l []api.Status) bool { return len(l) == 1 && l[0].Word == word })
@@ -158,7 +158,8 @@ func TestPaneIsAMember(t *testing.T) {
 	}
 }
 
-// What is no message to a pane, or from nobody, is refused. One can be from another pane, and from a member of a team.
+// A message that is invalid for a pane, or has no sender, is refused. The sender can be another pane, or a
+// member of a team.
 func TestMessagesForNoPane(t *testing.T) {
 	t.Parallel()
 	p := newPanes(t)
@@ -217,7 +218,8 @@ func TestMessagesForNoPane(t *testing.T) {
 	}
 }
 
-// A message waits for what a person has typed, and says so. A dialog needs the person, and so does a pane that is gone.
+// A person's draft holds a message, and the message says so. A dialog needs the person, and so does a pane that
+// is gone.
 func TestPaneNeedsThePerson(t *testing.T) {
 	t.Parallel()
 	p := newPanes(t)
@@ -294,7 +296,7 @@ func TestPanesWithoutTheirServer(t *testing.T) {
 	p.word(api.WordEnded)
 }
 
-// A tmux server that does not answer delays nothing: what was seen last is told. A message is recorded, and waits.
+// A tmux server that does not answer delays nothing: the last view is shown. A message is recorded, and waits.
 func TestPanesOfAStoppedTmux(t *testing.T) {
 	t.Parallel()
 	p := newPanes(t)
@@ -306,7 +308,7 @@ func TestPanesOfAStoppedTmux(t *testing.T) {
 	server := registered[0].Ref.Server
 	p.must(syscall.Kill(server, syscall.SIGSTOP))
 	t.Cleanup(func() { _ = syscall.Kill(server, syscall.SIGCONT) })
-	// With a look, these would not find out what it does, after 10 s.
+	// With a look, these would fail to find its state, after 10 s.
 	if s := p.status(api.TeamPanes, "build"); s.Word != api.WordIdle {
 		t.Errorf("the status: %+v", s)
 	}
@@ -325,7 +327,7 @@ func TestPanesOfAStoppedTmux(t *testing.T) {
 	p.recorded(api.TeamPanes, "done", func(m api.Record) bool { return m.Relay != nil && m.Relay.State == "done" })
 }
 
-// A real team that is named as that of the panes is that team. Its panes are not lost.
+// A real team with the name of the panes' team takes precedence. The panes are not lost.
 func TestTeamNamedAsThePanes(t *testing.T) {
 	t.Parallel()
 	p := newPanes(t)
@@ -396,7 +398,7 @@ func TestPaneOfAMember(t *testing.T) {
 	})
 }
 
-// What is asked of an agent in a pane is typed by the service, and answered when its turn ends.
+// The service types a question to an agent in a pane, and the end of the agent's turn answers it.
 func TestPaneIsAskedAndWaitedFor(t *testing.T) {
 	t.Parallel()
 	p := newPanes(t)
@@ -433,7 +435,7 @@ func TestPaneIsAskedAndWaitedFor(t *testing.T) {
 		}
 		replied <- h
 	}()
-	for h := (api.Happened{}); h.Message == nil; { // since nobody knows when that begins to wait
+	for h := (api.Happened{}); h.Message == nil; { // since the start of that wait cannot be observed
 		sent := p.send(api.TeamPanes, "build", "", api.NewMessage{Text: "another task"})
 		e.step(sent.Delivery, "done")
 		p.stopped("Done, too.")

@@ -9,8 +9,8 @@ import (
 	"teambridge/teams"
 )
 
-// A relay is meant by its id, else by its member, else by the beginning of its id; what
-// could be several is none, and they are named.
+// A name means a relay by its id, or else by its member, or else by the beginning of its id. If several match,
+// none is chosen, and the error lists them.
 func TestRelayQuery(t *testing.T) {
 	t.Parallel()
 	root, err := teams.Open(t.TempDir())

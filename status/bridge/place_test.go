@@ -13,7 +13,7 @@ import (
 	"teambridge/status/bridge"
 )
 
-// launcher is what another process does that has the session of the band's lead at a person's terminal.
+// launcher plays the process that has the session of the band's lead at a person's terminal.
 type launcher struct {
 	*world
 	key  inbox.InboxKey
@@ -56,7 +56,8 @@ func (p *launcher) prompts() (texts []string) {
 	return texts
 }
 
-// A person's prompt goes to a session at a terminal as to a relay of the service; what others say is a row that waits.
+// A person's prompt goes to a session at a terminal as it goes to a relay of the service. Messages of others
+// become rows that wait.
 func TestPromptsToATerminal(t *testing.T) {
 	t.Parallel()
 	w := newBand(t, simchild.Script{})
@@ -75,7 +76,7 @@ func TestPromptsToATerminal(t *testing.T) {
 	if row := w.send(band, "lead", "", api.NewMessage{Text: "hello", From: "drums"}); row.Delivery != "" || row.Reachable || row.Reach != "at-terminal" {
 		t.Errorf("from another: %+v", row)
 	}
-	p.set(ledger.RelayRunning, ledger.Handoff{At: ledger.AtRelay}) // while its relay has the session, it is the same
+	p.set(ledger.RelayRunning, ledger.Handoff{At: ledger.AtRelay}) // the same while its relay has the session
 	w.send(band, "lead", "", api.NewMessage{Text: "there"})
 	if got := p.prompts(); !slices.Equal(got, []string{"look", "payload", "there"}) {
 		t.Errorf("%q wait for the session", got)
@@ -86,7 +87,8 @@ func TestPromptsToATerminal(t *testing.T) {
 	}
 }
 
-// Everything that shows a member says where its session is, what holds it, and what became of a wish to move it.
+// Every view of a member shows the place of its session, the reason of a hold, and the result of a request to
+// move it.
 func TestPlace(t *testing.T) {
 	t.Parallel()
 	w := newBand(t, simchild.Script{})

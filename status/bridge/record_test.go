@@ -18,7 +18,8 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// A process that is stopped while it writes the journal keeps no command waiting: that goes on without the history.
+// A process that is stopped while it writes the journal delays no command: commands continue without the
+// history.
 func TestRecordBesideAStoppedWriter(t *testing.T) {
 	t.Parallel()
 	f := teamstest.Captured(t, teamstest.NewerVersion)
@@ -52,7 +53,8 @@ func TestRecordBesideAStoppedWriter(t *testing.T) {
 	}
 }
 
-// Two operations of one Local that record at the same time share the journal: the one that ends first takes it from nobody.
+// Two operations of one Local that record at the same time share the journal. The first one that ends does not
+// close it for the other.
 func TestRecordersShareTheJournal(t *testing.T) {
 	t.Parallel()
 	for name, unusable := range map[string]bool{"the journal": false, "a temporary one": true} {

@@ -16,8 +16,8 @@ import (
 	"teambridge/teams"
 )
 
-// What a person says to an agent that is relayed here is given to it as it is, once, and is in the history with what became of
-// it. What is said under another name is wrapped, and what is said to others is a row.
+// An agent that is relayed here gets a person's message unchanged, once, and the history has the message with
+// its state. A message under another name is wrapped, and a message to another member is a row.
 func TestPersonsWords(t *testing.T) {
 	t.Parallel()
 	w := newBand(t, simchild.Script{})
@@ -120,7 +120,8 @@ func TestPersonsWords(t *testing.T) {
 	}
 }
 
-// Once the service has ended, the next one goes on with the session. An id that was used is used, whoever serves its member now.
+// After the service has ended, the next one continues the session. A used id stays used, whatever process
+// serves its member now.
 func TestRelaysGoOn(t *testing.T) {
 	t.Parallel()
 	w := newBand(t, simchild.Script{})
@@ -159,7 +160,8 @@ func TestRelaysGoOn(t *testing.T) {
 	}
 }
 
-// What an agent works on cannot be given up or tried again; its turn can be interrupted. What waits can be given up.
+// A message in progress cannot be given up or tried again, but its turn can be interrupted. A waiting message
+// can be given up.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	w := newBand(t, simchild.Script{})
@@ -188,7 +190,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// What is held is shown, until it is released, and keeps back nothing that the person says.
+// Held messages are shown until they are released. A hold never holds a person's message.
 func TestHeldBack(t *testing.T) {
 	t.Parallel()
 	w := newBand(t, simchild.Script{})
@@ -217,12 +219,12 @@ func TestHeldBack(t *testing.T) {
 	w.worked("[h-1]")
 }
 
-// An agent that cannot be started waits for its person, and why it does not run stands with its member. What is said to it
-// waits, in no inbox, and is taken for consumed by no later service.
+// An agent that cannot be started waits for its person, and its member shows the reason. Messages to it wait,
+// in no inbox, and no later service treats them as consumed.
 func TestWordsThatWait(t *testing.T) {
 	t.Parallel()
 	w := newBand(t, simchild.Script{})
-	// Agents of such a team remove what they take.
+	// Agents of such a team remove the rows they take.
 	config, err := os.ReadFile(w.Path(band, "config.json"))
 	w.must(err)
 	gone := `{"leadProcess": {"pid": 2147483000, "claimedAt": 1, "procStart": "1"}, `
@@ -240,7 +242,7 @@ func TestWordsThatWait(t *testing.T) {
 	waits := func(m api.Record) bool { return m.ID == sent.ID && m.Receipt != nil }
 	w.recorded(band, "recorded", waits)
 	w.end()
-	w.start() // which has looked at what was sent before it answers
+	w.start() // after the start, the service has looked at the earlier messages
 	if m := w.recorded(band, "recorded", waits); m.Receipt.State != api.Verified {
 		t.Errorf("it is %s", m.Receipt.State)
 	}
@@ -269,8 +271,8 @@ func TestWordsOfARelayThatWasRemoved(t *testing.T) {
 	w.delivery(second.ID, sent.Delivery, "failed")
 }
 
-// A team that was made for a relay is removed with it, if that is asked for and nobody is in it, once the last turn of the
-// agent has ended.
+// A team that was created for a relay is removed with it on request, if it has no other member, once the
+// agent's last turn has ended.
 func TestRelayWithATeamOfItsOwn(t *testing.T) {
 	t.Parallel()
 	w := newBand(t, simchild.Script{})
@@ -300,8 +302,8 @@ func TestRelayWithATeamOfItsOwn(t *testing.T) {
 	}
 }
 
-// A question to an agent of the service is a prompt, and its answer is known by what it is to. One whose prompt fails, or is
-// given up, has none.
+// A question to an agent of the service is a prompt, and its answer refers to it. A question whose prompt
+// fails, or is given up, has no answer.
 func TestAskingAnAgentOfTheService(t *testing.T) {
 	t.Parallel()
 	w := newBand(t, simchild.Script{})

@@ -16,8 +16,8 @@ import (
 	"teambridge/teams"
 )
 
-// What the lead's process and recorded turns say is in the snapshots at once, and Status says the same. What waits at a terminal
-// has one id for as long as it waits.
+// The state of the lead's process and recorded turns are in the snapshots at once, and Status agrees. An item
+// at a terminal keeps its id for as long as it waits.
 func TestWordsFromProcessesAndTurns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -61,7 +61,7 @@ func TestWordsFromProcessesAndTurns(t *testing.T) {
 		w.must(os.WriteFile(file, fmt.Appendf(nil, `{"pid":%d,"sessionId":%q,"procStart":%q,"startedAt":1,"kind":"interactive",%s,"statusUpdatedAt":%d}`,
 			lead.Process.Pid, session, start, fields, began+after), 0o600))
 	}
-	// atTerminal returns the id of what waits at a terminal; "" if nothing does.
+	// atTerminal returns the id of the item that waits at a terminal; "" if there is none.
 	atTerminal := func() (id string) {
 		t.Helper()
 		list, err := w.s.Attention(w.ctx, newer)
@@ -133,7 +133,7 @@ func leadOf(t *testing.T, path string, pid int) (session, start string) {
 	return config["leadSessionId"].(string), start
 }
 
-// leadProcess is what config.json says of the process of a lead.
+// leadProcess returns the entry in config.json for a lead's process.
 func leadProcess(t *testing.T, pid int, start string) map[string]any {
 	t.Helper()
 	host, err := os.Hostname()

@@ -14,8 +14,8 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// What changes while a service runs is recorded with its time; what changes between two services, between two times. A
-// service that is killed knows less of when.
+// A change while a service runs is recorded with its time, and a change between two services with two times. A
+// service that is killed knows the times less exactly.
 func TestTasksAcrossServices(t *testing.T) {
 	t.Parallel()
 	f := teamstest.New(t)

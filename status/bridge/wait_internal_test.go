@@ -17,7 +17,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// An answer that is found while somebody waits for a reply is none if it was given before.
+// An answer that is found during a wait for a reply does not count if it was given before the wait.
 func TestReplyOfLongAgo(t *testing.T) {
 	t.Parallel()
 	f := teamstest.Captured(t, teamstest.NewerVersion)

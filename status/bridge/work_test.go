@@ -40,7 +40,7 @@ func (w *world) worker(team string) *worker {
 	return &worker{world: w, j: j, key: inbox.Key(w.Root.Path(), c.Instance(), "worker"), at: time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)}
 }
 
-// says records envelopes with these events, each a second after the one before.
+// says records envelopes with these events, one second apart.
 func (w *worker) says(events ...string) {
 	w.Helper()
 	for _, event := range events {
@@ -84,7 +84,7 @@ func lines(list []api.Record) (all []string) {
 	return all
 }
 
-// What an agent says and does is its side of the conversation, in one order with the messages, and is found.
+// An agent's work is its side of the conversation, in one order with the messages, and can be searched.
 func TestConversationWithWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -197,7 +197,7 @@ func (w *world) added(team string) (id string) {
 	return e.ID
 }
 
-// agent begins a stream of what one agent says and does.
+// agent begins a stream of one agent's events.
 func (w *world) agent(team string) (next func() *api.Envelope) {
 	w.Helper()
 	s, err := w.s.Stream(w.ctx, history.EventQuery{Team: team, Agent: "worker"})
@@ -221,8 +221,8 @@ func (w *world) agent(team string) (next func() *api.Envelope) {
 	}
 }
 
-// The envelopes of a relay are those of its agent, as they were recorded, page by page. The stream of the agent has them, too;
-// the event of a tool call that ends has the record of its start.
+// The envelopes of a relay are its agent's, as recorded, page by page. The agent's stream has them, too. The
+// event of the end of a tool call has the record of its start.
 func TestEnvelopesOfARelay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -286,7 +286,7 @@ func TestEnvelopesOfARelay(t *testing.T) {
 	w.fails(err, api.CodeNotFound)
 }
 
-// The service deletes what agents did long ago.
+// The service deletes old work of agents.
 func TestOldWorkIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -310,7 +310,7 @@ func TestOldWorkIsDeleted(t *testing.T) {
 	}
 }
 
-// What is recorded between the moment a stream begins and its first event is not lost.
+// Records between the begin of a stream and its first event are not lost.
 func TestEventsBeginOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

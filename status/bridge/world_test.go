@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(killtest.Tests(m))
 }
 
-// patience is how long a test waits for what has to come.
+// patience limits the wait of a test for an event.
 const patience = 3 * time.Minute
 
 // The captured teams.
@@ -72,7 +72,7 @@ func newWorld(t testing.TB) *world {
 // band is a team whose agents have no terminals.
 const band = "band"
 
-// newBand returns one with such a team, too.
+// newBand returns a band with such a team, too.
 func newBand(t testing.TB, script simchild.Script) *world {
 	w := newWorld(t)
 	dir, err := filepath.EvalSymlinks(w.Root.Path())
@@ -196,7 +196,7 @@ func (w *world) recorded(team, what string, holds func(api.Record) bool) (m api.
 	return m
 }
 
-// status returns what a member does.
+// status returns the status of a member.
 func (w *world) status(team, member string) api.Status {
 	w.Helper()
 	list, err := w.s.Status(w.ctx, team, member)
@@ -242,7 +242,7 @@ func (w *world) delivery(relay, delivery, state string) api.Delivery {
 // let lets an agent go on that waits for the file "go".
 func (w *world) let() { w.must(os.WriteFile(filepath.Join(w.script.State, "go"), nil, 0o600)) }
 
-// works returns what the turns of agents held that held text, as often as they were worked on.
+// works returns the texts of agents' turns that contain text, as often as they were worked on.
 func (w *world) works(text string) (list []string) {
 	w.Helper()
 	works, err := simchild.Works(w.script.State)
@@ -264,7 +264,7 @@ func (w *world) worked(text string) []string {
 // stream is a stream of events.
 type stream struct {
 	w     *world
-	first *api.Event // which was read so that the stream has begun
+	first *api.Event // read to be sure that the stream has begun
 	pull  func() (api.Event, error, bool)
 	close func()
 }

@@ -12,9 +12,9 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// BenchmarkPost measures sending a message through the service over its unix socket,
-// from the question to the answer that it is verified: the ledger, the inbox and the
-// receipt are written then. "disk" is what the disk alone takes, measured in turn with it.
+// BenchmarkPost measures sending a message through the service over its unix socket, from the request to the
+// answer "verified". By then, the ledger, the inbox and the receipt are written. "disk" is the time of the disk
+// alone, measured in turn with it.
 //
 //	go test -run '^$' -bench Post -benchtime 1000x ./status/client
 func BenchmarkPost(b *testing.B) {
@@ -42,8 +42,8 @@ func BenchmarkPost(b *testing.B) {
 	disk.Report(b)
 }
 
-// BenchmarkEvent measures how long after another program has renamed an inbox with a
-// new message into place a client is told: the watching, the journal and the stream.
+// BenchmarkEvent measures the time from another program's rename of an inbox with a new message until a client
+// gets the event: the watching, the journal and the stream.
 //
 //	go test -run '^$' -bench Event -benchtime 1000x ./status/client
 func BenchmarkEvent(b *testing.B) {

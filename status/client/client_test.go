@@ -24,7 +24,8 @@ import (
 	"teambridge/status/view"
 )
 
-// A service answers over both ways in. Names and ids are what they are. What all clients can ask for is in the suite of the bridge.
+// A service answers over both addresses. Names and ids are never interpreted. The suite of the bridge has
+// everything else that all clients share.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,8 +94,7 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
-// What goes wrong is told as it is without the service, and nothing is what a name
-// makes of a path.
+// Errors are the same as without the service, and a name never changes the meaning of a path.
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -182,8 +182,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// A service is found while it runs, and one that was killed is none, whoever may
-// listen there now.
+// A service is found while it runs. A killed service is not found, even if another program listens there now.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -257,7 +256,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// What answers in another way is said to, and what is only new is passed over.
+// An unexpected answer is reported, and unknown new fields are ignored.
 func TestSkew(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -294,7 +293,7 @@ func TestSkew(t *testing.T) {
 	}
 }
 
-// A service that ends while somebody waits for a message says so, or is gone.
+// A service that ends during a wait for a message says so, or is gone.
 func TestAwait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -318,7 +317,7 @@ func TestAwait(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A service that dies while a request waits is noticed, and so is a transcript that is cut off.
+// A service that dies during a request is noticed, and so is a transcript that is cut off.
 func TestDeathWhileARequestWaits(t *testing.T) {
 	t.Parallel()
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

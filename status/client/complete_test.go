@@ -16,8 +16,8 @@ import (
 	"teambridge/status/view"
 )
 
-// What the document has, the client asks for: a route that is new needs a method here. Each method is called, with names for
-// what it wants, and once more without a team. An answer that is a problem is an error of each.
+// The client has a method for each route of the document: a new route needs one. Each method is called, with
+// names for its arguments, and once more without a team. An answer that is a problem is an error of each.
 func TestEveryRouteHasAMethod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -16,7 +16,7 @@ import (
 	"teambridge/status/server"
 )
 
-// A client gets what the agent of a relay says once and in order, page by page and from streams.
+// A client gets the envelopes of a relay's agent once and in order, page by page and from streams.
 func TestEnvelopes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

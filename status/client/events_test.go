@@ -18,8 +18,8 @@ import (
 	"teambridge/status/client"
 )
 
-// Cut off at every place, and with the service restarted, a follower is told what
-// one is told that is never cut off: each event once, in order.
+// A follower that is cut off at every place, with restarts of the service, gets the same events as one that is
+// never cut off: each once, in order.
 func TestEventsGoOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -68,7 +68,7 @@ func TestEventsGoOn(t *testing.T) {
 	}
 	say(0, many/2)
 	end()
-	say(many/2, many*3/4) // while nobody serves
+	say(many/2, many*3/4) // without a service
 	w.serve()
 	say(many*3/4, many)
 	for len(got) < len(want) {
@@ -162,7 +162,7 @@ func TestEventsAsTheyCome(t *testing.T) {
 	}
 }
 
-// What asking again cannot mend ends the events.
+// An error that a retry cannot repair ends the events.
 func TestEventsEnd(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -188,7 +188,7 @@ func TestEventsEnd(t *testing.T) {
 	}
 }
 
-// A stream that says nothing is broken.
+// A silent stream is broken.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

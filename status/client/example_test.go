@@ -33,7 +33,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer c.Close()
-	// Under an id of its own it can be sent again whatever happens: it is sent once.
+	// With an id of its own, the message can be sent again after any failure: it is sent once.
 	sent, err := c.Send(ctx, "myteam", "worker", "review-12", api.NewMessage{Text: "please review task 12"})
 	if err != nil {
 		if p, ok := errors.AsType[*api.Problem](err); ok {
@@ -48,8 +48,7 @@ func Example() {
 	fmt.Println(sent.State, sent.WaitedMs)
 }
 
-// Follow what happens in all teams, over breaks of the connection and restarts of
-// the service.
+// Follow the events in all teams, over breaks of the connection and restarts of the service.
 func ExampleClient_Events() {
 	c, err := client.New(client.Options{Socket: "/tmp/tb.sock"})
 	if err != nil {

@@ -20,12 +20,10 @@ import (
 	"teambridge/teams/winetest"
 )
 
-// Under load the service neither keeps goroutines nor descriptors, and its memory
-// does not grow: messages to an agent that takes them, questions, streams that come
-// and go, some of which read nothing.
+// Under load the service keeps neither goroutines nor descriptors, and its memory does not grow: messages to an
+// agent that takes them, questions, streams that come and go, some without a reader.
 //
-// TEAMBRIDGE_LOAD is how long the load lasts (default 1s; 10m says something of
-// memory, which is looked at from 1m on).
+// TEAMBRIDGE_LOAD is how long the load lasts (default 1s; memory is checked from 1m on, and 10m gives figures).
 func TestLoad(t *testing.T) {
 	load := time.Second
 	if text := os.Getenv("TEAMBRIDGE_LOAD"); text != "" {
@@ -42,7 +40,7 @@ func TestLoad(t *testing.T) {
 		Report: func(error) {},
 	})
 	must(t, err)
-	// Takes all that waits, as an agent does; a simulated one remembers what it took.
+	// Takes all waiting messages, as an agent does; a simulated one remembers them.
 	box := w.Inbox(team.Name(), "worker")
 	var agents sync.WaitGroup
 	agents.Go(func() {
@@ -60,8 +58,7 @@ func TestLoad(t *testing.T) {
 	defer cancel()
 	winetest.SkipUnix(t, onPort)
 	addrs, _ := w.serve()
-	// What is there when nothing is asked: after everything was once, for some files are
-	// opened when they are first needed.
+	// The baseline, after every request was made once, since some files are opened at the first use.
 	c := w.client(addrs[0])
 	if _, err := c.Send(ctx, "busy", "worker", "", api.NewMessage{Text: "the first message"}); err != nil {
 		t.Fatal(err)
@@ -126,7 +123,7 @@ func TestLoad(t *testing.T) {
 			asked.Add(3)
 			return err
 		}),
-		busy(2, time.Millisecond, func(*client.Client, int) error { // streams that nobody reads
+		busy(2, time.Millisecond, func(*client.Client, int) error { // streams without a reader
 			c, err := new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(addrs[0], "unix:"))
 			if err != nil {
 				return err
@@ -168,7 +165,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// usage is what this process uses: the service, and what asks it.
+// usage returns the resources of this process: the service, and its clients.
 type usage struct {
 	goroutines, files int
 	heap              uint64
@@ -180,10 +177,10 @@ func (u usage) String() string {
 }
 
 func measure() usage {
-	debug.FreeOSMemory() // what is resident then is in use
+	debug.FreeOSMemory() // so that resident memory is in use
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	files, _ := os.ReadDir("/proc/self/fd") // where there is no such thing it is none
+	files, _ := os.ReadDir("/proc/self/fd") // none on systems without it
 	status, _ := os.ReadFile("/proc/self/status")
 	resident := 0
 	if _, text, ok := strings.Cut(string(status), "VmRSS:"); ok {

@@ -74,8 +74,8 @@ func TestPipeIsOneConnection(t *testing.T) {
 	}
 }
 
-// When the pipe is cut, a request fails and says whether it may have been done, the next one
-// connects again, and a stream goes on without a gap or a repeat.
+// When the pipe is cut, a request fails and says whether it was possibly carried out, the next one connects
+// again, and a stream continues without a gap or a repeat.
 func TestPipeIsCut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

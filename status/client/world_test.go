@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(killtest.Tests(m)) }
 
-// patience is how long a test waits for what has to come.
+// patience limits the wait of a test for an event.
 const patience = 3 * time.Minute
 
 // The captured teams.
@@ -98,8 +98,7 @@ func (w *world) both(o *server.Options) {
 // onPort is why a test that needs a socket is not run on Windows.
 const onPort = "a service listens on a port"
 
-// cutter passes connections on, and cuts each after so many bytes of the answers,
-// or never (0).
+// cutter passes connections on, and cuts each after a number of bytes of the answers, or never (0).
 type cutter struct {
 	path string
 	mu   sync.Mutex

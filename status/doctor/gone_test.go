@@ -11,7 +11,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// A plugin and a unit whose program is gone are named, with what mends it.
+// A plugin and a unit whose program is gone are reported, with the repair.
 func TestProgramIsGone(t *testing.T) {
 	t.Parallel()
 	f := teamstest.New(t)

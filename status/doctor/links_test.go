@@ -22,7 +22,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// Without a service, what is wrong with links is found in the state directory alone.
+// Without a service, problems of links are found in the state directory alone.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	type world struct {

@@ -49,7 +49,7 @@ func TestLockUser(t *testing.T) {
 			old := time.Now().Add(-time.Minute - test.age)
 			must(os.Chtimes(path, old, old))
 			lock := filepath.Join(dir, "lock")
-			if lock != path { // only what is in it may be young
+			if lock != path { // only its content may be young
 				must(os.Chtimes(lock, time.Now().Add(-time.Minute), time.Now().Add(-time.Minute)))
 			}
 			if test.held {

@@ -12,7 +12,7 @@ import (
 	"teambridge/teams"
 )
 
-// What was measured of a version is read back, and only of that version.
+// The measurements of a version are read back, and only for that version.
 func TestMeasured(t *testing.T) {
 	t.Parallel()
 	state, v := t.TempDir(), teams.Version{Major: 2, Minor: 9, Patch: 1}

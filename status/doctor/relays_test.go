@@ -12,7 +12,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// An agent that could not write its transcript is a problem that names the disk, whether its relay goes on or not.
+// An agent that could not write its transcript is a problem that names the disk, even if its relay continues.
 func TestLostWrites(t *testing.T) {
 	t.Parallel()
 	f := teamstest.Captured(t)

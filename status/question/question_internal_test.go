@@ -19,8 +19,8 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// What an agent says is weighed by when it took the message, at 0 ms here; 10 ms
-// before it was still there.
+// An agent's text is judged by the time when the agent took the message: at 0 ms here, and the message was
+// still there 10 ms before.
 func TestWeigh(t *testing.T) {
 	t.Parallel()
 	took := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -84,8 +84,8 @@ func TestWeigh(t *testing.T) {
 	}
 }
 
-// takenAtZero is a message to an agent that took it at a time, and how that agent
-// says things in ms after it.
+// takenAtZero returns a message that an agent took at time 0, and a function for the agent's texts, some ms
+// later.
 func takenAtZero(t *testing.T) (q *Question, said func(ms int, fields string) journal.Record) {
 	took := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	q = &Question{since: took.Add(-10 * time.Millisecond), taken: took, From: "me", Delivered: mail.Delivered{Member: "worker"}}
@@ -99,8 +99,7 @@ func takenAtZero(t *testing.T) (q *Question, said func(ms int, fields string) jo
 	}
 }
 
-// Where the conversation says when the turn with the message began, nothing is guessed
-// from how much time has passed.
+// If the conversation shows when the turn with the message began, nothing is guessed from elapsed time.
 func TestWeighByConversation(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -154,8 +153,7 @@ func ofWorker(t *testing.T) (*Question, *simagent.Agent) {
 	return q, sim.Agent("worker")
 }
 
-// A turn ends, and what its agent wrote to us in it is in another file, which
-// may not have been seen yet.
+// A turn ends, and the agent's message to us in it is in another file, and possibly not seen yet.
 func TestEndOfATurnBehindAMessage(t *testing.T) {
 	t.Parallel()
 	q, worker := ofWorker(t)
@@ -236,7 +234,7 @@ func turnRecord(kind, uuid, parent string, at time.Time, message string) string 
 		kind, uuid, parent, at.UTC().Format(inbox.TimestampLayout), message)
 }
 
-// says is the record of what a teammate said.
+// says returns the record of a teammate's text.
 func says(uuid, parent string, at time.Time, text, stop string) string {
 	return turnRecord("assistant", uuid, parent, at, fmt.Sprintf(`"role":"assistant","stop_reason":%q,"content":[{"type":"text","text":%q}]`, stop, text))
 }

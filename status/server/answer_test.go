@@ -11,8 +11,8 @@ import (
 	"teambridge/status/api"
 )
 
-// What is said in HTTP alone of messages: statuses, the key that sends once, and bodies that are none. What is sent, and what
-// is refused, is in the suite of the bridge.
+// HTTP alone has these details of messages: statuses, the key for idempotency, and invalid bodies. The suite of
+// the bridge has sent and refused messages.
 func TestSend(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -59,7 +59,7 @@ func TestSend(t *testing.T) {
 	problem(t, r.ask(t, "POST", to, `{"text":"all","except":["worker"]}`), api.CodeNotFound)
 }
 
-// What is said in HTTP alone of questions: queries that are wrong, paths that lead nowhere, and what is near.
+// HTTP alone has these details of questions: invalid queries, unknown paths, and near misses.
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	r := newWorld(t).start(t)

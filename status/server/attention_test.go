@@ -9,7 +9,7 @@ import (
 	"teambridge/status/api"
 )
 
-// A plan waits as it was written, and a relay says how its agent works now.
+// A waiting plan is unchanged, and a relay shows its agent's present mode.
 func TestPlanWaits(t *testing.T) {
 	t.Parallel()
 	h := newHeadless(t, simchild.Script{})

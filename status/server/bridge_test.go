@@ -16,7 +16,7 @@ import (
 	"teambridge/teams/winetest"
 )
 
-// A service answers as the files do, and what it says is as the document has it.
+// A service answers as the files do, and its answers match the document.
 func TestBridge(t *testing.T) {
 	t.Parallel()
 	winetest.SkipUnix(t, "a service listens on a port")
@@ -29,7 +29,7 @@ func TestBridge(t *testing.T) {
 	})
 }
 
-// checked passes requests on to the service, and checks what it says against the document.
+// checked passes requests on to the service, and checks its answers against the document.
 func (r *running) checked(t *testing.T) http.HandlerFunc {
 	return func(w http.ResponseWriter, asked *http.Request) {
 		req := asked.Clone(asked.Context())

@@ -15,7 +15,7 @@ import (
 	"teambridge/status/api"
 )
 
-// While a service runs, a finding says how the connection with the hub is.
+// While a service runs, a finding shows the state of the connection with the hub.
 func TestFindingsOfLinks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

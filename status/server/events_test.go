@@ -11,8 +11,7 @@ import (
 	"teambridge/status/api"
 )
 
-// A client that does not read is dropped, keeps nobody waiting, and may go on
-// later where it was.
+// A client that does not read is dropped, delays no other client, and may continue later at its position.
 func TestSlowClient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -30,8 +29,7 @@ func TestSlowClient(t *testing.T) {
 			t.Fatalf("the quick one got %.10s for message %d", m.Message.Text, n)
 		}
 	}
-	// Until it is dropped; what it finds in its buffers then is whole events, and
-	// perhaps a part of one.
+	// Until it is dropped; its buffers then have whole events, and perhaps a part of one.
 	for over := time.After(patience / 2); len(r.streams) > 1; {
 		select {
 		case <-over:

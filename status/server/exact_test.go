@@ -15,7 +15,7 @@ import (
 	"teambridge/status/view"
 )
 
-// What decoding would change is refused by every route, before anything is done.
+// Every route refuses values that decoding would change, before anything is done.
 func TestNothingIsChangedInARequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -69,7 +69,7 @@ func TestNothingIsChangedInARequest(t *testing.T) {
 		t.Errorf("something was sent: %s, %v", now, err)
 	}
 
-	// Whatever is exact arrives as it is.
+	// Exact values arrive unchanged.
 	text := "caf\u00e9 \U0001f600 \ufffd \\ud83d"
 	body, err := json.Marshal(api.NewMessage{Text: text})
 	must(t, err)

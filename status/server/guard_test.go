@@ -190,7 +190,7 @@ func TestMethodsAndPaths(t *testing.T) {
 	}
 }
 
-// A service that is read-only changes nothing, whatever it is asked for.
+// A read-only service changes nothing, whatever the request.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -216,7 +216,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// A fault in a handler is an answer, and the service goes on.
+// A panic in a handler is answered, and the service continues.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	r := newWorld(t).start(t, func(s *Server) {
@@ -275,7 +275,7 @@ func TestTokenIsMadeOnce(t *testing.T) {
 	}
 }
 
-// One Claude directory has one service, and the second is told of the first.
+// One Claude directory has one service, and the error of a second one names the first.
 func TestSecondService(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -37,7 +37,7 @@ func (r *running) verbatim(t *testing.T, request string) (status int, body strin
 	return res.StatusCode, string(data)
 }
 
-// A path is what it is: it leads to no other file, and to no other team or member.
+// A path is never interpreted: it leads to no other file, and to no other team or member.
 func TestHostilePaths(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -99,7 +99,7 @@ func TestHostileRequests(t *testing.T) {
 		{"CONNECT evil.example:80 HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", 404},
 		{"POST " + to + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 5\r\nTransfer-Encoding: nonsense\r\n\r\n{}", 501},
 		{"POST " + to + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
-		// What stands behind one request is not another one's.
+		// Bytes after one request are not another request.
 		{"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 30\r\n\r\nGET /v1/teams HTTP/1.1\r\nHost: x", 400},
 	} {
 		if status, body := r.verbatim(t, c.request); status != c.want {
@@ -119,7 +119,7 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-// Two hundred connections that do nothing keep nobody from being answered.
+// Two hundred idle connections do not keep others from getting answers.
 func TestIdleConnections(t *testing.T) {
 	t.Parallel()
 	r := newWorld(t).start(t)
@@ -136,8 +136,7 @@ func TestIdleConnections(t *testing.T) {
 	get[[]api.Team](t, r, "/v1/teams")
 }
 
-// Connections without a token, however many, keep nobody out who has it, and do not end the
-// connections of who had it.
+// Connections without a token, however many, neither keep out clients that have it, nor end their connections.
 func TestConnectionsOfStrangers(t *testing.T) {
 	t.Parallel()
 	const limit = 8
@@ -191,7 +190,7 @@ func TestConnectionsOfStrangers(t *testing.T) {
 		t.Error("a connection without a token stays open")
 	}
 	for _, c := range strangers {
-		c.Close() // the service would wait for 5 s for what they have to say
+		c.Close() // otherwise the service would wait 5 s for their requests
 	}
 	r.end(t)
 	if log := r.logs.String(); strings.Count(log, "too many connections without a token") != 1 {
@@ -199,7 +198,7 @@ func TestConnectionsOfStrangers(t *testing.T) {
 	}
 }
 
-// Streams that nobody reads end, and what they were to tell is kept nowhere.
+// Streams without a reader end, and their events are not kept in memory.
 func TestStreamsThatNobodyReads(t *testing.T) { // alone, since it looks at the heap
 	w := newWorld(t)
 	const rows, size, streams = 40, 90 << 10, 20
@@ -209,7 +208,7 @@ func TestStreamsThatNobodyReads(t *testing.T) { // alone, since it looks at the 
 		all = append(all, fmt.Sprintf(`{"from":"worker","text":"%d %s","timestamp":"2026-11-20T17:48:11.432Z","read":false}`, n, text))
 	}
 	must(t, os.WriteFile(w.Inbox(older, "user").Path(), []byte("["+strings.Join(all, ",")+"]"), 0o600))
-	w.start(t).end(t) // it has recorded what is there before it serves
+	w.start(t).end(t) // everything present is recorded before it serves
 	r := w.start(t, func(s *Server) { s.limits.write = time.Second })
 	if page := get[api.Page](t, r, "/v1/teams/"+older+"/messages?inbox=user"); len(page.Messages) != rows {
 		t.Fatalf("%d messages are recorded, want %d", len(page.Messages), rows)
@@ -228,7 +227,7 @@ func TestStreamsThatNobodyReads(t *testing.T) { // alone, since it looks at the 
 		if _, err := io.WriteString(c, "GET /v1/events?after=0 HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Read(make([]byte, 1)); err != nil { // it has begun
+		if _, err := c.Read(make([]byte, 1)); err != nil { // the answer has begun
 			t.Fatal(err)
 		}
 	}

@@ -77,7 +77,7 @@ func TestNoHTTP2OverTCP(t *testing.T) {
 	}
 }
 
-// A proxy passes on what one browser asks for that signed in with the code, and nothing else.
+// A proxy passes on only the requests of the one browser that signed in with the code.
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	r := newWorld(t).start(t, func(s *Server) {

@@ -29,7 +29,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// toServe is what a process is to serve. Its agents are simulated, as Script says.
+// toServe configures a process that serves. Its agents are simulated, by Script.
 type toServe struct{ Root, State, Script string }
 
 func serveForEver(o toServe) error {
@@ -57,16 +57,15 @@ func serveForEver(o toServe) error {
 func (h *headless) serve(t *testing.T) *killtest.Process {
 	t.Helper()
 	s := killtest.Start(t, killtest.Command(t.Context(), "service", toServe{h.Root.Path(), h.State, h.script.Env()}))
-	s.Line() // it is ready
+	s.Line() // ready
 	return s
 }
 
-// A service that is killed again and again, at any moment, while a person speaks
-// to an agent and teammates write to it: the agent gets each message once, and a
-// client that comes again sees each message, receipt and relay event once. It is
-// killed 4 times, or as often as $SERVER_TEST_ROUNDS says.
+// A service is killed again and again, at any moment, while a person and teammates write to an agent. The agent
+// gets each message once, and a reconnecting client sees each message, receipt and relay event once. The
+// service is killed 4 times, or $SERVER_TEST_ROUNDS times.
 //
-// Not beside other tests: its processes would take their time from them.
+// Not in parallel with other tests: its processes would slow them down.
 func TestKilledAtRandomInstants(t *testing.T) {
 	rounds := killtest.Rounds(t, "SERVER_TEST_ROUNDS", 4)
 	const each = 8 // of each kind, a round
@@ -115,7 +114,7 @@ func TestKilledAtRandomInstants(t *testing.T) {
 				t.Fatalf("nobody could follow the events; round %d", round)
 			}
 		}
-		speaking.Go(func() { // as a person, who sends again what was not answered
+		speaking.Go(func() { // a person, who sends unanswered messages again
 			for i := range each {
 				name := fmt.Sprintf("p-%d-%d", round, i)
 				for ctx.Err() == nil {
@@ -144,7 +143,7 @@ func TestKilledAtRandomInstants(t *testing.T) {
 		speaking.Wait()
 	}
 
-	// All that was said and written has come to its end.
+	// All messages have a final state.
 	l, err := ledger.Open(ctx, filepath.Join(h.State, "ledger.db"))
 	if err != nil {
 		t.Fatal(err)

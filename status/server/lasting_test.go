@@ -34,7 +34,7 @@ func (r *running) later(ctx context.Context, t *testing.T, method, path, body st
 	return all
 }
 
-// open waits until so many requests last.
+// open waits for a number of lasting requests.
 func (r *running) open(t *testing.T, n int) {
 	t.Helper()
 	for end := time.After(patience); len(r.streams) != n; {
@@ -81,7 +81,7 @@ func TestRequestsThatWait(t *testing.T) {
 	problem(t, r.ask(t, "POST", "/v1/teams/"+newer+"/members/worker/ask", `{"text":"x"`), api.CodeBody)
 }
 
-// What lasts ends with the service, which says so; a message stays sent.
+// Lasting requests end with the service, with an error; a message stays sent.
 func TestRequestsThatWaitEndWithTheService(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

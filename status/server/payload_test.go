@@ -29,7 +29,7 @@ func (r *running) payloads(t *testing.T, member string, lines ...string) answer 
 	return r.ask(t, "POST", path(band, member), strings.Join(lines, "\n"), "Content-Type", api.PayloadsType)
 }
 
-// results is what became of each line: new, again, or the form that was dropped.
+// results are the results of the lines: new, again, or the form of a dropped one.
 func results(t *testing.T, s api.SentPayloads) map[int]string {
 	t.Helper()
 	list := map[int]string{}
@@ -84,7 +84,7 @@ func TestPayloads(t *testing.T) {
 				t.Errorf("history %+v", page.Messages)
 			}
 
-			// Sent again it is sent once, and what is dropped needs no id that is free.
+			// A payload that is sent again is sent once, and a dropped one needs no free id.
 			again := of[api.SentPayloads](t, r.payloads(t, "lead", body...), http.StatusOK)
 			if diff := cmp.Diff(map[int]string{1: "again", 2: dropped, 4: "again", 5: "again"}, results(t, again)); diff != "" {
 				t.Error(diff)
@@ -143,12 +143,12 @@ func TestPayloadsAreAllOrNone(t *testing.T) {
 		t.Errorf("no hint: %s", p.Detail)
 	}
 
-	// What was put into the inbox under an id is no prompt as well.
+	// A message in the inbox with an id is not also a prompt.
 	of[api.Sent](t, r.ask(t, "POST", path(band, "bass"), message(t, "[row]", ""), "Idempotency-Key", "row"), http.StatusCreated)
 	r.relayed(t, "bass")
 	problem(t, r.payloads(t, "bass", good, legacy("row", "[row]", "")), api.CodeConflict)
 
-	// None of it was said.
+	// None was sent.
 	list := get[[]api.Delivery](t, r, "/v1/relays/"+lead+"/deliveries")
 	if len(list) != 1 || list[0].ID != "used" {
 		t.Errorf("deliveries %+v", list)

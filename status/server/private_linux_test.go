@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// From when it has a name nobody else can open the socket, whatever the umask.
+// From the moment when it has a name, other users cannot open the socket, whatever the umask.
 func TestPrivateFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(newWorld(t).State, "s")

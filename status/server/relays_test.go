@@ -96,7 +96,7 @@ func message(t *testing.T, text, more string) string {
 	return `{"text": ` + string(quoted) + more + `}`
 }
 
-// What is said in HTTP alone of relays.
+// HTTP alone has these details of relays.
 func TestRelayRoutes(t *testing.T) {
 	t.Parallel()
 	r := newWorld(t).start(t)

@@ -19,7 +19,7 @@ import (
 	"teambridge/status/api"
 )
 
-// schema is what the document says of the fields of an object, and of the values of one.
+// schema is a schema of the document: the fields of an object, and the values of a field.
 type schema struct {
 	Enum       []any             `json:"enum"`
 	Properties map[string]schema `json:"properties"`
@@ -72,7 +72,7 @@ var readOnce = sync.OnceValues(func() (*reference, error) {
 	return doc, errors.Join(err, json.Unmarshal(document, doc), doc.schemas.AddResource("openapi.json", whole))
 })
 
-// closeObjects has each object of a document be without fields that the document does not have: it is to be complete.
+// closeObjects makes each object of a document refuse unknown fields, since the document must be complete.
 func closeObjects(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -89,7 +89,7 @@ func closeObjects(v any) {
 	}
 }
 
-// check says what of a text is not as the schema at a place in the document has it.
+// check returns the differences of a text from the schema at a place in the document.
 func (d *reference) check(body []byte, place ...string) error {
 	for i, name := range place {
 		place[i] = url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
@@ -116,7 +116,7 @@ func (d *reference) conforms(t testing.TB, method, pattern string, status int, m
 		if status < 400 {
 			t.Errorf("%s %s: %d is not in the document", method, pattern, status)
 		}
-		said = response{Ref: "#/components/responses/Problem"} // also where there is no such path
+		said = response{Ref: "#/components/responses/Problem"} // even if the path is unknown
 	}
 	if name, ok := strings.CutPrefix(said.Ref, "#/components/responses/"); ok {
 		said, place = d.Components.Responses[name], []string{"components", "responses", name}
@@ -128,7 +128,7 @@ func (d *reference) conforms(t testing.TB, method, pattern string, status int, m
 	}
 }
 
-// The answers of all tests are compared with the document, which finds what differs.
+// The answers of all tests are compared with the document, and the comparison finds differences.
 func TestAnswersAreCompared(t *testing.T) {
 	t.Parallel()
 	for text, good := range map[string]bool{
@@ -141,7 +141,7 @@ func TestAnswersAreCompared(t *testing.T) {
 	}
 }
 
-// What can be asked is in the document, and nothing else.
+// The document has all routes, and nothing else.
 func TestDocumentHasTheRoutes(t *testing.T) {
 	t.Parallel()
 	doc := read(t)
@@ -164,7 +164,7 @@ func TestDocumentHasTheRoutes(t *testing.T) {
 	}
 }
 
-// What is said and taken has the fields of the document, and only those.
+// Requests and answers have exactly the fields of the document.
 func TestDocumentHasTheFields(t *testing.T) {
 	t.Parallel()
 	doc := read(t)

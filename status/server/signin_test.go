@@ -18,7 +18,7 @@ import (
 	"teambridge/teams/atomicfile"
 )
 
-// paged makes a service serve a page that says who asks for it.
+// paged makes a service serve a page that shows the client's identity.
 func paged(s *Server) {
 	s.opts.Page = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "the page, person %v", bridge.Person(r.Context()))
@@ -56,7 +56,7 @@ func TestSignIn(t *testing.T) {
 	if u, err := url.Parse(in.URL); err != nil || !strings.HasPrefix(in.URL, here+"/?code=") || len(u.Query().Get("code")) != 43 {
 		t.Fatalf("%s, %v", in.URL, err)
 	}
-	// What only looks at the address, as programs do that show it, leaves it good.
+	// A look at the address, as by programs that show previews, does not use it up.
 	if res, _ := visiting(t, "HEAD", in.URL); res.StatusCode != http.StatusOK || len(res.Cookies()) > 0 {
 		t.Errorf("HEAD: %s, %v", res.Status, res.Cookies())
 	}
@@ -178,7 +178,7 @@ func TestSignInFile(t *testing.T) {
 	}
 }
 
-// Whoever removes or replaces the token ends all sessions, without a restart.
+// Removing or replacing the token ends all sessions, without a restart.
 func TestTokenRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -275,7 +275,7 @@ func TestSignInWithoutAddress(t *testing.T) {
 	if p := problem(t, r.ask(t, "POST", "/v1/sign-in", ""), api.CodeRefused); !strings.Contains(p.Command, "--listen") || p.Hint != "" {
 		t.Errorf("hint %q, command %q", p.Hint, p.Command)
 	}
-	// The socket needs no cookie, and no token to make one of.
+	// The socket needs no cookie, and no token for making one.
 	res, err := r.client.Get("http://teambridge/?code=x")
 	must(t, err)
 	data, err := io.ReadAll(res.Body)
@@ -306,7 +306,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// raw asks over TCP, of what is not in the document, and returns the status.
+// raw makes a request over TCP that the document does not have, and returns the status.
 func (r *running) raw(t *testing.T, path string, header ...string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+r.Addrs()[1]+path, nil)

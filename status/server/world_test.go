@@ -17,7 +17,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// patience is how long a test waits for what has to come.
+// patience limits the wait of a test for an event.
 const patience = 3 * time.Minute
 
 // The captured teams.
@@ -107,7 +107,7 @@ func (r *running) end(t testing.TB) {
 	}
 }
 
-// answer is what the service said.
+// answer is an answer of the service.
 type answer struct {
 	status int
 	header http.Header
@@ -188,7 +188,7 @@ func problem(t testing.TB, a answer, code api.Code) api.Problem {
 	return p
 }
 
-// event is one of a stream.
+// event is one event of a stream.
 type event struct {
 	name, id string
 	data     []byte

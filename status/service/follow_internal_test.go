@@ -105,7 +105,7 @@ func TestTakenMessagesShareADirectory(t *testing.T) {
 	}
 }
 
-// Messages that were taken make room for others, and are looked for only so long.
+// Messages that were taken make room for others, and are followed only for a limited time.
 func TestFollowedIsBounded(t *testing.T) {
 	t.Parallel()
 	fixture, s := service(t)

@@ -172,7 +172,7 @@ func TestMemberOnAnotherMachine(t *testing.T) {
 	if err != nil || to.Team != "ci@build" || to.Member() != "worker" || to.Way != api.WayMachine {
 		t.Fatalf("%+v, %v", to, err)
 	}
-	for _, name := range []string{"worker", "worker@ci"} { // unique, and so found without the machine
+	for _, name := range []string{"worker", "worker@ci"} { // unique, so found without the machine
 		if to, err := laptop.Target(t.Context(), api.Scope{}, name); err != nil || to.Team != "ci@build" {
 			t.Errorf("%s: %+v, %v", name, to, err)
 		}
@@ -228,7 +228,7 @@ func TestMemberOnAnotherMachine(t *testing.T) {
 	if states, err := laptop.Status(t.Context(), "ci@build", "worker"); err != nil || len(states) != 1 || states[0].Basis != api.BasisMachine {
 		t.Errorf("%+v, %v", states, err)
 	}
-	// What waits because of it is told, without what it says.
+	// The item is shown there, without its text.
 	row, err := json.Marshal([]any{map[string]any{"from": "worker", "timestamp": time.Now().UTC(), "read": true, "text": `{"type":"permission_request","request_id":"perm-1-a","agent_id":"worker",` +
 		`"tool_name":"Bash","tool_use_id":"t1","description":"a secret","input":{},"permission_suggestions":[]}`}})
 	must(t, errors.Join(err, os.WriteFile(build.Path("ci", "inboxes", "chief.json"), row, 0o600)))
@@ -313,8 +313,8 @@ func TestClaimedOnce(t *testing.T) {
 	}
 }
 
-// What another program writes back to the inbox of a stand-in goes to the other machine once, rows of
-// Claude Code's protocol name no delivery, and a sender that is held holds up no other.
+// A row that another program writes back to the inbox of a stand-in goes to the other machine once. Rows of
+// Claude Code's protocol name no delivery, and a held sender does not delay others.
 func TestStandInClaimsAsARelayDoes(t *testing.T) {
 	t.Parallel()
 	laptop, build := linkedMachines(t)
@@ -330,7 +330,7 @@ func TestStandInClaimsAsARelayDoes(t *testing.T) {
 		})
 	}
 	const first = `[{"from":"alice","text":"once","timestamp":"2026-11-27T10:00:00.000Z","read":false,"messageId":"m1"}]`
-	for range 2 { // the second time, a program writes back what it read before
+	for range 2 { // the second time, a program writes back the old content
 		must(t, os.WriteFile(path, []byte(first), 0o600))
 		marked()
 	}
@@ -362,7 +362,7 @@ func TestStandInClaimsAsARelayDoes(t *testing.T) {
 	}
 }
 
-// Nothing can be reached until it is shared, and what comes has nobody's rights.
+// Nothing can be reached until it is shared, and messages from there have nobody's rights.
 func TestNotShared(t *testing.T) {
 	t.Parallel()
 	laptop, build := linkedMachines(t)
@@ -394,8 +394,7 @@ func TestNotShared(t *testing.T) {
 	}
 }
 
-// forge puts a message into the outbox of a machine as one that is not honest may: from whom, and to
-// what, it likes.
+// forge puts a message into the outbox of a machine as a dishonest machine may: with any sender and recipient.
 func (m *linkedMachine) forge(machine, from, member, team, text string) string {
 	m.t.Helper()
 	id := uuid.NewString()
@@ -410,7 +409,7 @@ func (m *linkedMachine) forge(machine, from, member, team, text string) string {
 	return id
 }
 
-// became waits until it is known what became of a message to another machine.
+// became waits for the final state of a message to another machine.
 func (m *linkedMachine) became(id string, want ledger.Stage) (reason string) {
 	m.t.Helper()
 	m.until("a message is "+string(want), func() bool {
@@ -424,8 +423,8 @@ func (m *linkedMachine) became(id string, want ledger.Stage) (reason string) {
 	return reason
 }
 
-// A machine that was shared nothing, and was not asked, writes nothing to the person. What is refused of
-// it is counted.
+// A machine that nothing is shared with, and that the person never wrote to, cannot write to the person. Its
+// refused messages are counted.
 func TestPersonIsReachedOnlyIfAsked(t *testing.T) {
 	t.Parallel()
 	laptop, build := linkedMachines(t)
@@ -461,8 +460,8 @@ func TestPersonIsReachedOnlyIfAsked(t *testing.T) {
 	})
 }
 
-// What somebody on another machine wrote to the person is unread until it was read, whatever becomes of
-// the team, the sharing and the link.
+// A message from another machine to the person stays unread until it is read, even after the team, the sharing
+// and the link end.
 func TestUnreadStays(t *testing.T) {
 	t.Parallel()
 	laptop, build := linkedMachines(t)
@@ -522,7 +521,7 @@ func TestUnreadStays(t *testing.T) {
 	}
 }
 
-// Names that a machine makes up fill no team, and who has an entry still gets through.
+// Names that a machine invents cannot fill a team, and a member with an entry can still write.
 func TestInventedSenders(t *testing.T) {
 	t.Parallel()
 	laptop, build := linkedMachines(t)
@@ -544,7 +543,7 @@ func TestInventedSenders(t *testing.T) {
 	}
 }
 
-// A team that is shared no longer cannot be reached any more, even by who has written to it.
+// A team that is shared no longer cannot be reached, even by earlier senders.
 func TestSharedNoLonger(t *testing.T) {
 	t.Parallel()
 	laptop, build := linkedMachines(t)
@@ -571,8 +570,7 @@ func TestSharedNoLonger(t *testing.T) {
 	}
 }
 
-// What is sent while the other machine is away waits, says so, and arrives in order, once, after
-// restarts of both.
+// A message while the other machine is away waits, says so, and arrives in order, once, after restarts of both.
 func TestAway(t *testing.T) {
 	t.Parallel()
 	laptop, build := linkedMachines(t)
@@ -695,8 +693,8 @@ func TestStandInIsOfOneMember(t *testing.T) {
 	})
 }
 
-// Once the end of sharing is confirmed, nothing makes a stand-in or is delivered any more, not even
-// what was being delivered at that moment.
+// Once the end of sharing is confirmed, nothing creates a stand-in or is delivered any more, not even a message
+// that was just being delivered.
 func TestSharingEndsWhileAMessageComes(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"checked", "admitted"} {
@@ -744,8 +742,8 @@ func TestSharingEndsWhileAMessageComes(t *testing.T) {
 	}
 }
 
-// What an agent says at the end of its turn is the answer to a question of another machine, once, even if
-// the service ends before it has seen that, or before it has recorded that the answer was sent.
+// An agent's last text of its turn is the answer to a question of another machine, once, even if the service
+// ends before it has seen the text, or before it has recorded that the answer was sent.
 func TestAnswerSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	for _, recorded := range []bool{false, true} { // and taken by the lead
@@ -803,7 +801,7 @@ func TestAnswerSurvivesRestarts(t *testing.T) {
 		})
 		last, err := laptop.say("ci@build", "worker", "", "and now?")
 		if err == nil {
-			_, err = laptop.Await(t.Context(), last, api.Verified, 3*time.Minute) // what build had sent before has arrived
+			_, err = laptop.Await(t.Context(), last, api.Verified, 3*time.Minute) // build's earlier messages have arrived
 		}
 		found, rerr := laptop.Read(t.Context(), "ci@build", api.Reading{Own: true})
 		if err != nil || rerr != nil || len(found.Messages) != 1 || found.Messages[0].Text != "42" {

@@ -46,7 +46,7 @@ func member(t *testing.T, team *teams.Team, name string) (teams.Member, bool) {
 	return c.Member(name)
 }
 
-// forget writes config.json without a member, as one who does not know of it.
+// forget writes config.json without a member, like a program that does not know the member.
 func (w world) forget(t *testing.T, name string) {
 	t.Helper()
 	path := filepath.Join(w.Root.Path(), "teams", teamstest.Newer, "config.json")
@@ -62,8 +62,7 @@ func (w world) forget(t *testing.T, name string) {
 	must(t, os.Rename(path+".new", path))
 }
 
-// Where an entry of ours vanishes, it is put there again, as often as that
-// happens; not once the team was left.
+// If our entry vanishes, it is added again, as often as that happens, but not after the person left the team.
 func TestJoinsAgain(t *testing.T) {
 	t.Parallel()
 	f, r := service(t)
@@ -86,7 +85,7 @@ func TestJoinsAgain(t *testing.T) {
 	if _, there := member(t, team, "worker"); !there {
 		t.Error("somebody else is gone")
 	}
-	// The record is that of the new entry, so that it can be left.
+	// The record is the new entry's, so the person can leave.
 	var m teams.Membership
 	for {
 		c, err := team.Config(t.Context())
@@ -102,7 +101,7 @@ func TestJoinsAgain(t *testing.T) {
 		<-time.After(5 * time.Millisecond)
 	}
 
-	// Leaving is two steps, between which nobody may come.
+	// Leaving takes two steps, and no join may happen between them.
 	release, err := mail.Alone(t.Context(), w.State)
 	must(t, err)
 	if _, err := team.Leave(t.Context(), r.locker, m); err != nil {

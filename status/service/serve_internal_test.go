@@ -45,7 +45,7 @@ func signalled(t *testing.T, d time.Duration, what string, c <-chan struct{}) {
 	}
 }
 
-// What another process records is noticed within a second, also after a long time in which nothing happened, and panes are looked at
+// Records of another process are noticed within a second, even after a long idle time, and panes are looked at
 // every 2 s.
 func TestPumpNoticesOtherProcesses(t *testing.T) {
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestPumpNoticesOtherProcesses(t *testing.T) {
 	})
 }
 
-// States change by time alone. They are refreshed from when somebody begins to watch them, even if nothing else happens.
+// States can change by time alone. They are refreshed from the first watcher on, even if nothing else happens.
 func TestStatesAreRefreshedForAStream(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *Service) {

@@ -17,7 +17,7 @@ import (
 	"teambridge/relay/relaytest/standin"
 )
 
-// fake makes an ssh of a script, in which $there is what the other machine is to run.
+// fake makes a script that plays ssh; $there is the command for the other machine.
 func fake(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ssh")
@@ -26,7 +26,7 @@ func fake(t *testing.T, script string) string {
 	return path
 }
 
-// greets is a script that greets and then returns what it is given.
+// greets is a script that prints the greeting and then echoes its input.
 const greets = "echo 'teambridge: connected'; exec cat"
 
 func TestDial(t *testing.T) {
@@ -111,7 +111,7 @@ func TestDialFails(t *testing.T) {
 	})
 }
 
-// A machine that never says anything is not waited for, but a person is whom ssh asks something.
+// A silent machine causes a timeout, but not while ssh asks a person something.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	d := &Dialer{Host: Host{Name: "box"}, Ssh: fake(t, "echo Welcome.; exec sleep 600"), Batch: true, silence: 60 * time.Millisecond}
@@ -154,7 +154,7 @@ func TestWithoutHTTP2(t *testing.T) {
 	}
 }
 
-// A connection that is cut says how ssh ended.
+// The error of a cut connection says how ssh ended.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	d := &Dialer{Host: Host{Name: "box"}, Ssh: fake(t, "echo 'teambridge: connected'; read line; echo $line; exit 255")}
@@ -176,8 +176,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// The first ssh may ask the person who has begun the command, and gets the signals of the terminal;
-// later ones ask nobody.
+// The first ssh may ask the person who has begun the command, and gets the signals of the terminal; later ones
+// must not ask.
 func TestOnlyTheFirstAsks(t *testing.T) {
 	t.Parallel()
 	var first, later bytes.Buffer
@@ -204,7 +204,7 @@ func TestOnlyTheFirstAsks(t *testing.T) {
 	}
 }
 
-// Whoever stops waiting for a connection ends ssh.
+// The end of the wait for a connection ends ssh.
 func TestDialIsCancelled(t *testing.T) {
 	t.Parallel()
 	running := filepath.Join(t.TempDir(), "fifo")

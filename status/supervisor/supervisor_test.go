@@ -47,7 +47,7 @@ func elements(t *testing.T, text string) (names, texts []string) {
 	}
 }
 
-// What launchd reads is what was meant, whatever is in it.
+// launchd reads the intended text, whatever characters it has.
 func TestLaunchAgent(t *testing.T) {
 	t.Parallel()
 	i := LaunchAgent("/Users/x", 501, "/s/service.log")
@@ -108,7 +108,7 @@ func TestScheduledTask(t *testing.T) {
 	}
 }
 
-// A file that we have not written stays as it is, on each system.
+// A file that we have not written stays unchanged, on each system.
 func TestForeignFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -134,7 +134,7 @@ func TestForeignFile(t *testing.T) {
 	}
 }
 
-// fakeLaunchctl has the agent, once booted out, be known for so many more questions.
+// fakeLaunchctl reports the agent as known for some more requests after bootout.
 func fakeLaunchctl(t *testing.T, ending int) Job {
 	t.Helper()
 	if _, err := exec.LookPath("sh"); err != nil {

@@ -54,7 +54,7 @@ func hub(dir string) (Job, error) {
 	return Hub(dir, unset, func() (string, error) { return "/home/x", nil })
 }
 
-// systemd finds nothing to complain of, and what it complains of is seen here.
+// systemd-analyze has no complaint, and the test would see one.
 func TestUnitAsSystemdReadsIt(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(standin.EnvInterop) == "" {
@@ -77,7 +77,7 @@ func TestUnitAsSystemdReadsIt(t *testing.T) {
 		}
 		cmd := exec.Command(analyze, "--user", "--man=no", "verify", path)
 		cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "HOME="+dir)
-		out, _ := cmd.CombinedOutput() // it also fails for want of what a container has not
+		out, _ := cmd.CombinedOutput() // it also fails in a container, which lacks some features
 		var ours []string
 		for line := range strings.Lines(string(out)) {
 			if strings.Contains(line, u.Name) {
@@ -104,8 +104,8 @@ func TestUnitAsSystemdReadsIt(t *testing.T) {
 	}
 }
 
-// The directory of a hub is the only one that it can write to, and it has no name that systemd
-// would read otherwise.
+// The directory of a hub is the only one that it can write to, and its name has no characters that systemd
+// would interpret.
 func TestHubDirectory(t *testing.T) {
 	t.Parallel()
 	u, err := hub("/a b/100%")

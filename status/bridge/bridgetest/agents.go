@@ -41,7 +41,7 @@ func agents(w *world) {
 	}
 	for name, want := range map[string]api.Agent{
 		"s-0": {Team: api.TeamSessions, Member: "worker", Session: "s-0"}, // a member has its name
-		"s-1": {Team: api.TeamSessions, Member: "s-1", Session: "s-1"},    // so has another session
+		"s-1": {Team: api.TeamSessions, Member: "s-1", Session: "s-1"},    // another session has this name, too
 		"s-2": {Team: api.TeamSessions, Member: "s-2", Session: "s-2"},
 		"web": {Team: api.TeamSessions, Member: "web", Session: "s-3"},
 	} {
@@ -96,7 +96,8 @@ func members(all []api.Sent) (names []string) {
 	return names
 }
 
-// personal reads what needs the person, with the messages of all teams and without what only other members have.
+// personal reads the items that need the person, with the messages of all teams and without fields that only
+// other members have.
 func personal(w *world) {
 	for team, text := range map[string]string{older: "of the older", newer: "of the newer"} {
 		_, err := w.b.Send(w.Context(), team, "user", "id-"+team, api.NewMessage{Text: text, Force: true})
@@ -135,7 +136,7 @@ func personal(w *world) {
 	w.fails(err, api.CodeNotFound)
 }
 
-// replies go to who wrote the message, which stays unread.
+// replies are sent to the senders of the messages, which stay unread.
 func replies(w *world) {
 	reply := func(id, to string, change func(*api.NewReply)) (api.Replied, error) {
 		r := api.NewReply{To: to, NewQuestion: api.NewQuestion{NewMessage: api.NewMessage{Text: "thank you"}}}

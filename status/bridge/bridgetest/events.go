@@ -13,9 +13,9 @@ import (
 	"teambridge/status/api"
 )
 
-// events are the cases of what happens.
+// events are the cases of events.
 var events = map[string]func(*world){
-	// First how things are, and then what comes.
+	// First the present state, and then changes.
 	"events": func(w *world) {
 		next, stop := w.events("", "")
 		defer stop()
@@ -25,7 +25,7 @@ var events = map[string]func(*world){
 		}
 		sent, err := w.b.Send(w.Context(), older, "worker", "", api.NewMessage{Text: "hello"})
 		w.must(err)
-		// Whoever records first: the one who sends, or the one who watches.
+		// Any process may record first: the sender, or the watcher.
 		var message *api.MessageEvent
 		var receipt *api.Receipt
 		for message == nil || receipt == nil {
@@ -44,7 +44,7 @@ var events = map[string]func(*world){
 		}
 		_, err = w.Inbox(older, "worker").MarkRead(w.Context(), sent.ID) // as an older agent does
 		w.must(err)
-		for read, taken := false, !w.recorded(); !read || !taken; { // without a service, nobody follows what becomes of it
+		for read, taken := false, !w.recorded(); !read || !taken; { // without a service, nothing follows the message
 			switch v := next(); {
 			case v.Message != nil:
 				read = v.Message.Change == api.Read && v.Message.Message.ID == sent.ID && v.Message.Message.Read
@@ -55,7 +55,7 @@ var events = map[string]func(*world){
 		w.said(older)
 		w.stepped(older)
 		w.Send(older, "worker", "team-lead", "back again")
-		// What is recorded comes in its order, and how things are whenever somebody looks.
+		// Records come in their order, and the state at each look.
 		var envelope *api.Envelope
 		var step *api.RelayEvent
 		for active := false; envelope == nil || step == nil || !active; {
@@ -111,7 +111,7 @@ func (w *world) events(team, after string) (next func() api.Event, stop func()) 
 		}
 		return v
 	}
-	first := []api.Event{read()} // so that it has begun
+	first := []api.Event{read()} // so that the stream has begun
 	return func() (v api.Event) {
 		w.Helper()
 		if len(first) == 0 {
@@ -141,7 +141,7 @@ func (w *world) journal() *journal.Journal {
 	return j
 }
 
-// said records that the agent of worker has said something.
+// said records a text of the agent of worker.
 func (w *world) said(team string) {
 	w.Helper()
 	c, err := w.Team(team).Config(w.Context())

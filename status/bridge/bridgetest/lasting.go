@@ -16,10 +16,10 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// patience is how long a case waits for what has to come.
+// patience limits the wait of a case for an event.
 const patience = "3m"
 
-// lasting are the cases of what lasts: asking, waiting, and following a transcript.
+// lasting are the cases of lasting operations: asking, waiting, and following a transcript.
 var lasting = map[string]func(*world){
 	"asking, and a message is the answer": func(w *world) {
 		w.agent("worker", simagent.Reply{Lasts: 600 * time.Millisecond, Messages: []simagent.Message{{To: api.Guest, Text: "by message"}}})
@@ -226,8 +226,8 @@ func (w *world) transcript(ctx context.Context, team, who string, follow bool, u
 	return lines, nil
 }
 
-// meanwhile calls again from time to time while do waits for what comes of it, since nobody knows
-// when that begins to wait.
+// meanwhile calls again from time to time while do waits for the effect, since the start of that wait cannot be
+// observed.
 func (w *world) meanwhile(again, do func()) {
 	done := make(chan struct{})
 	go func() {
@@ -254,7 +254,7 @@ func (w *world) write(path, line string) {
 	w.must(errors.Join(err, f.Close()))
 }
 
-// userRecord is the record of a transcript of what an agent was told.
+// userRecord returns the record of a transcript with a message to an agent.
 func userRecord(uuid string, teammate bool, text string) string {
 	data, err := json.Marshal(map[string]any{
 		"type": "user", "uuid": uuid, "isSidechain": teammate, "timestamp": "2026-11-21T15:04:05Z", "version": "2.1.329",

@@ -12,8 +12,7 @@ import (
 	"teambridge/status/api"
 )
 
-// build is a team on another machine that the cases make a link with. No hub is needed: nobody was
-// ever heard there.
+// build is a team on another machine that the cases link. No hub is needed: the machine was never heard from.
 const build = "ci@build"
 
 // links are the cases of links with other machines.
@@ -58,7 +57,7 @@ var links = map[string]func(*world){
 		}
 		_, err = w.b.SetLink(w.Context(), api.NewLink{Hub: "tls://127.0.0.1:1", Trust: filepath.Join(w.State, "nosuch.pem")})
 		w.fails(err, api.CodeInvalid)
-		k, err = w.b.SetLink(w.Context(), api.NewLink{Hub: "nats://127.0.0.1:1"}) // nobody listens there
+		k, err = w.b.SetLink(w.Context(), api.NewLink{Hub: "nats://127.0.0.1:1"}) // no hub listens there
 		w.must(err)
 		if k.Machine != "notebook" || k.Hub != "nats://127.0.0.1:1" || k.State == api.LinkConnected || k.Reason == "" {
 			w.Errorf("with a hub, the links are %+v", k)
@@ -217,7 +216,7 @@ var links = map[string]func(*world){
 				w.fails(err, tc.code)
 			}
 		}
-		_, err := w.b.Broadcast(w.Context(), build, "", api.NewBroadcast{Text: "x"}) // to whom is not known
+		_, err := w.b.Broadcast(w.Context(), build, "", api.NewBroadcast{Text: "x"}) // the recipients are unknown
 		w.fails(err, api.CodeNotFound)
 		k, err := w.b.Links(w.Context())
 		w.must(err)
@@ -236,7 +235,7 @@ var links = map[string]func(*world){
 			{api.NewBroadcast{}, []string{"tester", "worker"}},
 			{api.NewBroadcast{Except: []string{"LEAD", "tester"}, IncludeLead: true}, []string{"worker"}},
 			{api.NewBroadcast{Except: []string{"wroker"}}, nil},
-			{api.NewBroadcast{Except: []string{"worker", "tester"}}, nil}, // nobody is left
+			{api.NewBroadcast{Except: []string{"worker", "tester"}}, nil}, // no recipient is left
 		} {
 			tc.m.Text = "hello"
 			all, err := w.b.Broadcast(w.Context(), build, "", tc.m)
@@ -271,8 +270,8 @@ var links = map[string]func(*world){
 			"worker@ci":        {"", api.CodeUsage},
 			"worker":           {"", api.CodeUsage},
 			"worker@ci@nosuch": {"", api.CodeNotFound},
-			"other@ci@build":   {"worker", api.CodeConflict}, // who is a member here
-			"third@ci@build":   {"tester", api.CodeConflict}, // who stands for another one
+			"other@ci@build":   {"worker", api.CodeConflict}, // it is a member here
+			"third@ci@build":   {"tester", api.CodeConflict}, // it stands for another member
 		} {
 			_, err := w.b.Join(w.Context(), newer, api.NewJoin{Remote: remote, As: tc.as})
 			w.fails(err, tc.code)

@@ -15,7 +15,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// outcomes are the cases of what becomes of a message.
+// outcomes are the cases of the states of a message.
 var outcomes = map[string]func(*world){
 	"a message that is taken": func(w *world) {
 		s := w.follow(older, "outcome-1")
@@ -93,7 +93,8 @@ var outcomes = map[string]func(*world){
 			w.Errorf("once joined, it is %+v", s)
 		}
 	},
-	// What is put into its inbox is verified, and what is marked as read was taken. All else is unknown or refused.
+	// A message in the inbox is verified, and a row that is marked as read was taken. Everything else is
+	// unknown or refused.
 	"an agent that is too old": func(w *world) {
 		const old, why = "2.1.200", "is Claude Code 2.1.200, and teambridge needs 2.1.257 or newer: update it with claude update"
 		w.write(filepath.Join(w.Root.Path(), "projects", transcript.Slug("/home/dev/project"), "2de3961d-6921-4e4d-8adb-18a75361dbe0.jsonl"),

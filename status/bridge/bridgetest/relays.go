@@ -13,7 +13,7 @@ import (
 	"teambridge/status/api"
 )
 
-// later is a team that does not exist, so that no service starts the agents of it.
+// later is a team that does not exist, so no service starts its agents.
 const later = "later"
 
 // control adds, names, retries and removes relays.
@@ -195,7 +195,7 @@ func deliveries(w *world) {
 	}
 }
 
-// holds releases what is held back, and holds it back again.
+// holds releases held messages, and holds them again.
 func holds(w *world) {
 	ctx, l, key := w.Context(), w.ledger(), w.inboxKey()
 	for _, sender := range []string{"reviewer", "team-lead"} {

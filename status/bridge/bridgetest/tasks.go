@@ -166,7 +166,7 @@ var tasks = map[string]func(*world){
 			}
 		}
 
-		// A service records what happens now, and has it when it is asked.
+		// A service records present changes, and has them when it is asked.
 		if !w.recorded() {
 			return
 		}
@@ -223,7 +223,7 @@ var tasks = map[string]func(*world){
 	},
 }
 
-// recorded reports whether a service records what happens.
+// recorded reports whether a service records changes.
 func (w *world) recorded() bool {
 	_, served := w.b.(interface{ Close() })
 	return served

@@ -11,7 +11,7 @@ import (
 	"teambridge/status/api"
 )
 
-// usage counts what transcripts say: of a session with a subagent, of a fork of it, and of a teammate.
+// usage counts transcripts: of a session with a subagent, of a fork of it, and of a teammate.
 func usage(w *world) {
 	u, err := w.b.Usage(w.Context(), api.UsageQuery{})
 	if err != nil || u.Rows == nil || len(u.Rows) != 0 || u.Total.Tokens() != 0 {
@@ -74,7 +74,7 @@ func usage(w *world) {
 		}
 	}
 
-	// A fork states what its parent had cost, too, also if nothing was said there for long.
+	// A fork also reports its parent's cost, even if it was idle for long.
 	write := func(name, text string) string {
 		path := filepath.Join(w.Root.Path(), "projects", "-work", name)
 		w.must(os.WriteFile(path, []byte(text), 0o600))
