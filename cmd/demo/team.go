@@ -20,23 +20,23 @@ import (
 	"teambridge/teams/sharedfile"
 )
 
-// leadName is what Claude Code calls the lead of each team.
+// leadName is Claude Code's name for the lead of each team.
 const leadName = "team-lead"
 
 // agent is a simulated member of a team: it treats its inbox as Claude Code does.
 type agent struct {
 	name   string
 	takes  time.Duration                    // for a turn
-	answer func(row) (text, summary string) // of a message; no text is none
-	said   string                           // at the end of each turn, to the lead
+	answer func(row) (text, summary string) // answers a message; "": no answer
+	said   string                           // the report to the lead at the end of each turn
 	color  string
 	dir    string // of the team
 
 	mu  sync.Mutex
-	log []row // what it has taken
+	log []row // the rows that it has taken
 }
 
-// row is a message in an inbox. Of those that others wrote, only what agents look at is read.
+// row is a message in an inbox. Of rows by other programs, it has only the fields that agents use.
 type row struct {
 	From      string `json:"from"`
 	Text      string `json:"text"`
@@ -110,7 +110,7 @@ func (a *agent) run(ctx context.Context) error {
 	return nil
 }
 
-// turn answers rows, and returns those of the next turn. In a turn, nothing is taken.
+// turn answers rows, and returns the rows of the next turn. It takes no rows during the turn.
 func (a *agent) turn(ctx context.Context, rows []row) (next []row, err error) {
 	select {
 	case <-time.After(a.takes):
@@ -206,7 +206,7 @@ func edit(ctx context.Context, path string, change func([]json.RawMessage) []jso
 		return err
 	}
 	data, err := sharedfile.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) { // nobody has written to that member yet
+	if errors.Is(err, fs.ErrNotExist) { // that member has no message yet
 		err = nil
 	}
 	if err == nil {

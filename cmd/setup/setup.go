@@ -37,7 +37,7 @@ type Setup struct {
 	Path    string   // in the form of $PATH: the directories of programs
 	File    string   // absolute path of the settings file for the hooks; "": the file for all projects
 	Unasked bool     // the waiting hook is for sessions with a socket, too
-	System  System   // runs the service; nil: there is none
+	System  System   // runs the service; nil: none
 }
 
 // The programs.

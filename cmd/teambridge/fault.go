@@ -58,7 +58,7 @@ func explain(ctx context.Context, err error) (api.Error, int) {
 	switch {
 	case f.Code != api.CodeInterrupted:
 	case ctx.Err() == nil:
-		f.Code = api.CodeError // nobody interrupted us
+		f.Code = api.CodeError // this command was not interrupted
 	default:
 		f.Message = strings.ReplaceAll(f.Message, context.Canceled.Error(), context.Cause(ctx).Error())
 	}

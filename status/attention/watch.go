@@ -170,7 +170,7 @@ func (w *Watch) Look(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// glance returns the present content of all panes. A pane whose content is that of a recent close look keeps
+// glance returns the present content of all panes. A pane with the same content as at a recent close look keeps
 // the time of that look; others get the present time.
 func (w *Watch) glance(ctx context.Context) map[tmux.Ref]sight {
 	ctx, stop := context.WithTimeout(ctx, paneLimit)

@@ -26,7 +26,7 @@ import (
 type Checkup struct {
 	Root   *teams.Root
 	NoRoot *teams.NoRootError // why there is no Claude directory; it is reported, and Root is then the expected directory, or nil
-	State  string             // the state directory; "" if there is none, which is reported
+	State  string             // the state directory; "": none, which is reported
 	Locker *lockedfile.Locker // of the inboxes
 
 	// LookupEnv looks up a variable of the environment in which agents are started.

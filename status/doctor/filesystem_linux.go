@@ -3,7 +3,7 @@ package doctor
 import "syscall"
 
 // eventless returns the kind of a directory's file system if the kernel does not report the changes that other machines
-// make there (on some kinds, not even those of this machine). It returns "" for other file systems.
+// make there (on some kinds, not even changes of this machine). It returns "" for other file systems.
 func eventless(dir string) string {
 	var s syscall.Statfs_t
 	if syscall.Statfs(dir, &s) != nil {

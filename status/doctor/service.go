@@ -79,13 +79,13 @@ func gone(program string) bool {
 
 // MovedDatabases returns the process of the service, and the databases in the state directory that it does not have
 // open, as "ledger.db was". moved is "" if the service has all open, or if the system does not show open files. A
-// service of this version ends if its databases are moved, but an earlier version goes on recording in the moved files.
+// service of this version ends if its databases are moved, but an earlier version continues to record in the moved files.
 func MovedDatabases(state, root string) (pid int, moved string) {
 	card, err := api.ReadCard(state, root)
 	if err != nil {
 		return 0, ""
 	}
-	// In another container, this number is that of another process.
+	// In another container, this number means another process.
 	if it, _ := sqlite.Uses(card.PID, api.LockPath(state, root)); !it {
 		return card.PID, ""
 	}

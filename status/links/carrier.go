@@ -40,7 +40,7 @@ type Options struct {
 
 // Here carries out requests of other machines, with the rights of an agent.
 type Here interface {
-	// Team returns the team of a member, or nil if the team is that of the sessions. Close it.
+	// Team returns the team of a member, or nil for the team of the sessions. Close it.
 	Team(ctx context.Context, team, member string) (t *teams.Team, done func() error, err error)
 	Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error)
 	Ask(ctx context.Context, team, member, id string, q api.NewQuestion) (api.Answered, error)

@@ -103,7 +103,7 @@ func (r *Carrier) putShared(ctx context.Context, m link.Message, id string) (sen
 	return r.here.Send(ctx, m.Team, m.Member, id, api.NewMessage{Text: m.Text, Summary: m.Summary, From: from})
 }
 
-// admitted calls do if the sender of a message may write to its team. Whoever revokes the access waits until do
+// admitted calls do if the sender of a message may write to its team. A revocation of the access waits until do
 // returns: see [Machines.endAccess].
 func (r *Carrier) admitted(ctx context.Context, m link.Message, do func() error) error {
 	if err := r.mayWrite(ctx, m); err != nil { // without the lock, so that a waiting revocation gets it

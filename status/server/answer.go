@@ -86,7 +86,7 @@ func body(r *http.Request, v any) error {
 	return nil
 }
 
-// exact refuses JSON that decoding would change silently, such as text in Latin-1. Its errors are those of the command
+// exact refuses JSON that decoding would change silently, such as text in Latin-1. Its errors are the same as on the command
 // line for the same field.
 func exact(data []byte) error {
 	inexact, ok := errors.AsType[*rawjson.InexactError](rawjson.Exact(data))

@@ -11,7 +11,7 @@
 //
 // # Authentication
 //
-// The service listens on a unix socket that only its user can open and, if told to, on
+// The service listens on a unix socket that only its user can open and, on request, on
 // loopback addresses. There, each request needs the token in the file api.token of the
 // state directory, or the cookie that a browser gets for a one-time code, which is valid
 // for a minute. If the file is removed or replaced, all cookies, codes and streams of that
@@ -24,7 +24,7 @@
 // A browser sends cookies to all ports of an address. If you also open pages of other users of the machine there,
 // give this service an address of its own, such as 127.7.4.2.
 //
-// A relay runs a command as the user of the service, so whoever may write to the service
+// A relay runs a command as the user of the service, so a client that may write to the service
 // can run programs as that user.
 //
 // # Prompts
@@ -50,8 +50,7 @@
 //   - Each Claude directory has one service. A second one fails with the address of the first, even if it has
 //     another state directory (except on Windows).
 //   - Events have the order and the numbers of the journal. A client that sends the
-//     last number it has seen continues after it, without a gap or a repeat, or is told
-//     to start again.
+//     last number it has seen continues after it, without a gap or a repeat, or gets a reset.
 //   - A client that does not read is disconnected, and may connect again. It neither delays other clients nor
 //     takes memory, since each stream reads the journal itself.
 //   - When its context ends, requests in progress are answered, and streams and waiting requests end, within 10 s.
@@ -152,7 +151,7 @@ type limits struct {
 	making      int           // large answers, at once; others wait
 	body        int64         // of a request, in bytes
 	request     time.Duration // to read, handle and answer one
-	write       time.Duration // for a client to read what was written to its stream
+	write       time.Duration // for a client to read its stream
 	heartbeat   time.Duration // between two signs of life on a stream
 	drain       time.Duration // for requests in progress when the service ends
 	handover    time.Duration // for a service that was killed to let go of its lock
@@ -245,7 +244,7 @@ func (s *Server) lock(ctx context.Context) (release func() error, err error) {
 	release = func() error { return nil }
 	own, err := lockedfile.HoldWithin(ctx, s.limits.handover, filepath.Join(s.opts.State, "locks"), api.LockKey(root))
 	if errors.Is(err, lockedfile.ErrLocked) {
-		card, _ := api.ReadCard(s.opts.State, root) // there is none yet if the other service is starting
+		card, _ := api.ReadCard(s.opts.State, root) // missing if the other service is just starting
 		return release, &RunningError{Root: root, PID: card.PID, Listen: card.Listen}
 	}
 	if err != nil {

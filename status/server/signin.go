@@ -21,7 +21,7 @@ import (
 )
 
 // A client that is authenticated without a cookie can request a one-time code, which a browser exchanges for a cookie.
-// So nobody has to type the token into a browser.
+// So the person need not type the token into a browser.
 
 const (
 	codeLife   = time.Minute

@@ -63,7 +63,7 @@ func (k *keeper) run(ctx context.Context) error {
 	})
 }
 
-// look starts following new transcripts of a team's members, and stops following those of ended sessions.
+// look starts following new transcripts of a team's members, and stops following transcripts of ended sessions.
 func (k *keeper) look(ctx context.Context, name string) error {
 	t, err := k.opts.Root.Team(name)
 	if errors.As(err, new(*teams.NotFoundError)) && name == pane.SessionTeam {

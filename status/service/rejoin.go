@@ -85,7 +85,7 @@ func (j *rejoiner) join(ctx context.Context, join ledger.Join) (again bool, err 
 	if _, there := c.Member(join.Member); there || c.Instance().CreatedAt != join.CreatedAt {
 		return false, nil
 	}
-	// Nobody leaves while the lock is held: leaving removes the entry first, and then the
+	// The person cannot leave while the lock is held: leaving removes the entry first, and then the
 	// record of the join.
 	release, err := mail.Alone(ctx, j.opts.State)
 	if err != nil {

@@ -443,7 +443,7 @@ func (s *Service) prune(ctx context.Context) error {
 	})
 }
 
-// record records a sent message, which the tap can miss, and then its receipt. It does so even if the client has gone
+// record records a sent message, which the tap can miss, and then its receipt. It also records them if the client has gone
 // away, since a receipt without its message would be useless.
 func (s *Service) record(ctx context.Context, sender *mail.Sender, d mail.Delivered) {
 	ctx, key := context.WithoutCancel(ctx), sender.Key(d)

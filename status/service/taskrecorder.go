@@ -80,7 +80,7 @@ func (r *taskRecorder) end(ctx context.Context) {
 	}
 }
 
-// begin records what has changed since the last service. The times of these changes are not known.
+// begin records the changes since the last service. Their times are unknown.
 func (r *taskRecorder) begin(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

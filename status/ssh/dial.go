@@ -2,10 +2,10 @@
 //
 // A connection is the stdin and stdout of one ssh process, which runs "teambridge dial-stdio" on the other machine.
 // That program writes [Greeting] once it has connected to the service, and then passes bytes on unchanged. Before the
-// greeting, ssh may prompt the person, and other output, such as that of a shell's start files, is skipped.
+// greeting, ssh may prompt the person, and other output, for example from a shell's start files, is skipped.
 //
 // A library could not replace ssh: aliases, keys, agents, jump hosts and known hosts are in the user's ssh
-// configuration, most of which only ssh can read.
+// configuration, and only ssh can read most of it.
 package ssh
 
 import (
@@ -249,7 +249,7 @@ type conn struct {
 	in    *os.File // its stdout
 	out   *os.File // its stdin
 	fault Error
-	early []byte // what was read after the greeting
+	early []byte // the bytes read after the greeting
 	begun bool   // something came after the greeting
 
 	ended chan struct{} // closed when it has ended

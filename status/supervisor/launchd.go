@@ -14,8 +14,8 @@ import (
 
 // launchd runs an agent of the user; see launchd.plist(5) and launchctl(1).
 //
-//   - It is started again, 10 s after the last start, unless it has ended without an error. launchd cannot be told for
-//     which exit statuses a restart is useless.
+//   - It is started again, 10 s after the last start, unless it has ended without an error. launchd has no setting
+//     for exit statuses after which a restart is useless.
 //   - ExitTimeOut lets agents finish their turns.
 //   - ProcessType Interactive: they run as fast as in a terminal.
 type launchd struct {
