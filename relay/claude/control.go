@@ -18,10 +18,12 @@ import (
 // [agent.ErrRefused].
 func (p *Process) Interrupt(ctx context.Context, uuid string) error {
 	_, err := p.control(ctx, request{Subtype: "interrupt"}, func() error {
-		if !p.tracker.State(uuid).InFlight() {
+		p.folding.Lock()
+		defer p.folding.Unlock()
+		if !p.fold.State(uuid).InFlight() {
 			return fmt.Errorf("claude: interrupt %s: %w", uuid, agent.ErrNotInFlight)
 		}
-		p.tracker.Interrupted(uuid)
+		p.fold.Interrupted(uuid)
 		return nil
 	})
 	return err
@@ -98,8 +100,7 @@ type request struct {
 	Mode    string `json:"mode,omitempty"`
 }
 
-// control writes a request and waits for the answer. check is called with the lock held, right before the
-// first byte is written.
+// control writes a request and waits for the answer. check is called right before the first byte is written.
 func (p *Process) control(ctx context.Context, r request, check func() error) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.options.AnswerTimeout, ErrNoAnswer)
 	defer cancel()
@@ -119,13 +120,13 @@ func (p *Process) control(ctx context.Context, r request, check func() error) (j
 		return nil, fmt.Errorf("claude: %s: %w", r.Subtype, err)
 	}
 	err = p.in.send(ctx, &line{data: data, before: func() error {
-		p.mu.Lock()
-		defer p.mu.Unlock()
 		if check != nil {
 			if err := check(); err != nil {
 				return err
 			}
 		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		if r.Subtype == "set_permission_mode" {
 			p.permissions.setting[id] = r.Mode
 		}
@@ -195,9 +196,9 @@ func (p *Process) answer(r ControlRequest) {
 // decide answers a permission request.
 func (p *Process) decide(id string, u agent.Use, d agent.Decision) {
 	if !d.Allow {
-		p.adapting.Lock()
-		p.adapter.Denied(u.ID)
-		p.adapting.Unlock()
+		p.folding.Lock()
+		p.fold.Denied(u.ID)
+		p.folding.Unlock()
 	}
 	p.reply(answer(p.options.Permission, id, u, d))
 }
@@ -218,16 +219,10 @@ func (p *Process) ask(ctx context.Context, cancel context.CancelFunc, id string,
 }
 
 // withdraw cancels a request that the process has withdrawn.
-func (p *Process) withdraw(line json.RawMessage) {
-	var l struct {
-		RequestID string `json:"request_id"`
-	}
-	if json.Unmarshal(line, &l) != nil {
-		return
-	}
+func (p *Process) withdraw(request string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if cancel := p.asked[l.RequestID]; cancel != nil {
+	if cancel := p.asked[request]; cancel != nil {
 		cancel()
 	}
 }

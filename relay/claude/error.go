@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"teambridge/relay/claude/session"
 )
 
 // Errors of the methods of [Process], for [errors.Is].
@@ -104,9 +106,9 @@ func lastLines(text string, n int) string {
 // because finds the sentinel error that the texts of an exit stand for.
 func because(texts ...string) error {
 	switch text := strings.Join(texts, "\n"); {
-	case strings.Contains(text, "already in use"):
+	case strings.Contains(text, session.SessionTaken):
 		return ErrSessionTaken
-	case strings.Contains(text, "No conversation found"):
+	case strings.Contains(text, session.SessionUnknown):
 		return ErrSessionUnknown
 	}
 	return nil

@@ -1,14 +1,10 @@
 package claude
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"strings"
 
-	"teambridge/relay/agent"
-	"teambridge/teams/transcript"
+	"teambridge/relay/claude/session"
 )
 
 // Payload is the decoded content of a line, the Payload of an [agent.Event]: one of the types below.
@@ -28,7 +24,7 @@ type Status struct {
 	PermissionMode string
 }
 
-// Echo is a user's frame that the process prints back. [Tracker] decides whether its turn has begun.
+// Echo is a user's frame that the process prints back. [session.Fold] decides whether its turn has begun.
 type Echo struct {
 	UUID string
 	// Stamped means that it has a timestamp. An echo without one is of a uuid that was taken before, or of a
@@ -57,20 +53,6 @@ type Result struct {
 	Reason  string   // why the turn ended: completed, aborted_streaming (an interrupt), api_error, …
 	UUIDs   []string // the frames of the turn
 	Errors  []string // descriptions of what went wrong
-}
-
-// outcome converts the result for the relay.
-func (r *Result) outcome() *agent.Result {
-	o := &agent.Result{Text: r.Text}
-	switch {
-	case len(r.Errors) > 0:
-		o.Failure = strings.Join(r.Errors, "; ")
-	case r.Subtype != "success":
-		o.Failure = r.Subtype
-	case r.IsError:
-		o.Failure = cmp.Or(r.Reason, "the model API failed")
-	}
-	return o
 }
 
 // ControlRequest is a request of the process. It is already answered when the event is read, or is waiting
@@ -107,57 +89,18 @@ type Gap struct {
 	Bytes  int64
 }
 
-// Parse decodes a line of output. It fails if the line is no JSON object, or a known field has the wrong
-// type. A line of unknown type is an [Other].
-func Parse(line []byte) (Payload, error) {
-	var l struct {
-		Type           string          `json:"type"`
-		Subtype        string          `json:"subtype"`
-		UUID           string          `json:"uuid"`
-		Session        string          `json:"session_id"`
-		Timestamp      string          `json:"timestamp"`
-		IsReplay       bool            `json:"isReplay"`
-		Model          string          `json:"model"`
-		PermissionMode string          `json:"permissionMode"`
-		Version        string          `json:"claude_code_version"`
-		Agents         json.RawMessage `json:"agents"`
-		CommandUUID    string          `json:"command_uuid"`
-		State          string          `json:"state"`
-		IsError        bool            `json:"is_error"`
-		Result         string          `json:"result"`
-		Reason         string          `json:"terminal_reason"`
-		UUIDs          []string        `json:"user_message_uuids"`
-		Errors         []string        `json:"errors"`
-		RequestID      string          `json:"request_id"`
-		Message        struct {
-			Content json.RawMessage `json:"content"`
-		} `json:"message"`
-		Request  json.RawMessage `json:"request"`
-		Response struct {
-			Subtype   string          `json:"subtype"`
-			RequestID string          `json:"request_id"`
-			Error     string          `json:"error"`
-			Response  json.RawMessage `json:"response"`
-		} `json:"response"`
+// parse decodes a line of output. It fails if the line is no JSON object, or a known field has the wrong type. A line of
+// unknown type is an [Other].
+func parse(line []byte) (Payload, *session.Line, error) {
+	l, err := session.Parse(line)
+	if err != nil {
+		return nil, nil, fmt.Errorf("claude: a line of output: %w", err)
 	}
-	if err := json.Unmarshal(line, &l); err != nil {
-		// In a line of unknown type, fields may have any form, so only the type is decoded.
-		var kind struct {
-			Type    string `json:"type"`
-			Subtype string `json:"subtype"`
-		}
-		if err := json.Unmarshal(line, &kind); err != nil {
-			return nil, fmt.Errorf("claude: a line of output: %w", err)
-		}
-		switch kind.Type {
-		case "user", "command_lifecycle", "assistant", "result", "control_request", "control_response":
-		default:
-			if kind.Type != "system" || kind.Subtype != "init" {
-				return Other{kind.Type, kind.Subtype}, nil
-			}
-		}
-		return nil, fmt.Errorf("claude: a line of type %s: %w", kind.Type, err)
-	}
+	p, err := payload(l)
+	return p, l, err
+}
+
+func payload(l *session.Line) (Payload, error) {
 	switch l.Type {
 	case "system":
 		switch {
@@ -168,25 +111,23 @@ func Parse(line []byte) (Payload, error) {
 			if json.Unmarshal(l.Agents, &agents) != nil {
 				agents = nil // the field has another form
 			}
-			return Init{Session: l.Session, Model: l.Model, PermissionMode: l.PermissionMode, Version: l.Version, Agents: agents}, nil
+			return Init{Session: l.Session, Model: l.Model, PermissionMode: l.PermissionMode, Version: l.ClaudeVersion, Agents: agents}, nil
 		}
 	case "user":
-		if l.IsReplay && l.UUID != "" {
+		if l.Replay && l.UUID != "" {
 			return Echo{UUID: l.UUID, Stamped: l.Timestamp != ""}, nil
 		}
 	case "command_lifecycle":
 		return Lifecycle{UUID: l.CommandUUID, State: l.State}, nil
 	case "assistant":
 		var a Assistant
-		if bytes.Contains(line, []byte(`"tool_use"`)) {
-			for _, b := range transcript.Blocks(l.Message.Content) {
-				if b.Type != "tool_use" {
-					continue
-				}
-				a.Tools = append(a.Tools, b.Name)
-				if to := recipient(b); to != "" {
-					a.Recipients = append(a.Recipients, to)
-				}
+		for _, b := range l.Blocks() {
+			if b.Type != "tool_use" {
+				continue
+			}
+			a.Tools = append(a.Tools, b.Name)
+			if to := recipient(b); to != "" {
+				a.Recipients = append(a.Recipients, to)
 			}
 		}
 		return a, nil

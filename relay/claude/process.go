@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,7 +36,6 @@ type Process struct {
 	settings chan struct{}
 
 	mu          sync.Mutex
-	tracker     Tracker
 	permissions permissions
 	pending     map[string]chan ControlResponse
 	asked       map[string]context.CancelFunc // requests that wait for Permission.Ask
@@ -46,8 +44,8 @@ type Process struct {
 	cause       error                         // why it was killed by this package
 
 	// Separate from mu, since large lines take a while.
-	adapting sync.Mutex
-	adapter  *session.Adapter
+	folding sync.Mutex
+	fold    *session.Fold
 
 	asking sync.WaitGroup
 	life   context.Context // ends with the process
@@ -72,7 +70,7 @@ func Start(ctx context.Context, options Options) (*Process, error) {
 		stderr: process.Tail{Limit: keptStderr}, log: backlog{limit: options.Buffer},
 		settings: make(chan struct{}, 1),
 		pending:  map[string]chan ControlResponse{}, asked: map[string]context.CancelFunc{},
-		done: make(chan struct{}), adapter: session.New(),
+		done: make(chan struct{}), fold: session.New(),
 		signals:     signals{root: options.Root},
 		permissions: permissions{mode: l.mode, limit: l.mode, setting: map[string]string{}},
 	}
@@ -134,15 +132,15 @@ func (p *Process) exit(err error) error {
 // last returns the events that the process did not live to print: a cut turn, or an end that only the
 // transcript has.
 func (p *Process) last() agent.Event {
-	p.adapting.Lock()
-	defer p.adapting.Unlock()
+	p.folding.Lock()
+	defer p.folding.Unlock()
 	e := agent.Event{At: time.Now().UTC()}
 	var kept iter.Seq2[wire.Envelope, error]
-	if session, since, open := p.adapter.Open(); open && p.options.Root != "" {
+	if session, since, open := p.fold.Open(); open && p.options.Root != "" {
 		kept = Transcript{Root: p.options.Root, Dir: p.options.Dir, Session: session}.Envelopes(context.Background(), since, true)
 	}
 	// A transcript that cannot be read now is read when the conversation is resumed.
-	e.Envelopes, _ = p.adapter.End(e.At, kept)
+	e.Envelopes, _ = p.fold.End(e.At, kept)
 	return e
 }
 
@@ -194,18 +192,15 @@ func (p *Process) Send(ctx context.Context, data []byte) error {
 	return p.in.send(ctx, &line{
 		uuid: f.UUID, data: f.Line,
 		before: func() error {
-			p.mu.Lock()
-			p.tracker.Sent(f)
-			p.mu.Unlock()
-			p.adapting.Lock()
-			defer p.adapting.Unlock()
-			p.adapter.Sent(f.Line)
+			p.folding.Lock()
+			defer p.folding.Unlock()
+			p.fold.Sent(f)
 			return nil
 		},
 		unwritten: func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.tracker.Unsent(f.UUID)
+			p.folding.Lock()
+			defer p.folding.Unlock()
+			p.fold.Unsent(f.UUID)
 		},
 	})
 }
@@ -213,9 +208,9 @@ func (p *Process) Send(ctx context.Context, data []byte) error {
 // State returns the state of a frame that was sent to this process. It may be ahead of the events read so
 // far.
 func (p *Process) State(uuid string) agent.State {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.tracker.State(uuid)
+	p.folding.Lock()
+	defer p.folding.Unlock()
+	return p.fold.State(uuid)
 }
 
 // Events yields the output of the process, in order, continuing where the last loop over it stopped. It ends
@@ -249,7 +244,7 @@ func (p *Process) take(line []byte, size int64, last bool) {
 	}
 	if size > int64(len(line)) {
 		skip(fmt.Sprintf("longer than the limit of %d bytes", p.options.LineLimit))
-	} else if payload, err := Parse(line); err != nil {
+	} else if payload, decoded, err := parse(line); err != nil {
 		reason := err.Error()
 		if last {
 			reason = "cut off by the end of the process: " + reason
@@ -257,17 +252,16 @@ func (p *Process) take(line []byte, size int64, last bool) {
 		skip(reason)
 	} else {
 		e.Line, e.Payload = bytes.Clone(line), payload
-		e.Progress, e.Envelopes = p.observe(payload, e.Line, e.At)
-		p.signals.add(&e)
+		p.signals.add(&e, decoded)
+		e.Progress, e.Envelopes = p.observe(payload, decoded, e.At)
 	}
 	if err := p.log.add(e); err != nil {
 		p.fail(err)
 	}
 }
 
-func (p *Process) observe(payload Payload, line json.RawMessage, at time.Time) ([]agent.Progress, []wire.Envelope) {
+func (p *Process) observe(payload Payload, line *session.Line, at time.Time) ([]agent.Progress, []wire.Envelope) {
 	p.mu.Lock()
-	progress := p.tracker.Observe(payload)
 	widened := cmp.Or(p.permissions.report(payload), profiled(p.launch.profile, payload))
 	switch m := payload.(type) {
 	case Result:
@@ -287,12 +281,12 @@ func (p *Process) observe(payload Payload, line json.RawMessage, at time.Time) (
 		p.answer(m)
 	case Other:
 		if m.Type == "control_cancel_request" {
-			p.withdraw(line)
+			p.withdraw(line.RequestID)
 		}
 	}
-	p.adapting.Lock()
-	defer p.adapting.Unlock()
-	return progress, p.adapter.Line(line, at)
+	p.folding.Lock()
+	defer p.folding.Unlock()
+	return p.fold.Line(line, at)
 }
 
 // Wait waits until the process has ended and all its output is read. It returns nil for exit code 0, ctx's

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"teambridge/relay/agent"
+	"teambridge/relay/claude/session"
 	"teambridge/teams/transcript"
 )
 
@@ -18,7 +19,7 @@ type signals struct {
 	wakeup bool            // the agent has scheduled its own next turn
 }
 
-func (s *signals) add(e *agent.Event) {
+func (s *signals) add(e *agent.Event, l *session.Line) {
 	before := s.background()
 	switch p := e.Payload.(type) {
 	case Init:
@@ -26,7 +27,7 @@ func (s *signals) add(e *agent.Event) {
 	case Status:
 		e.PermissionMode = p.PermissionMode
 	case Result:
-		e.Result = p.outcome()
+		e.Result = l.Outcome()
 	case Assistant:
 		e.Recipients = p.Recipients
 		for _, tool := range p.Tools {
@@ -38,9 +39,9 @@ func (s *signals) add(e *agent.Event) {
 		}
 	case Other:
 		if p.Type == "system" {
-			s.task(p.Subtype, e.Line)
-			if p.Subtype == writesLost {
-				e.Lost = s.lost(e.Line)
+			s.task(l)
+			if p.Subtype == session.WritesLost {
+				e.Lost = s.lost(l)
 			}
 		}
 	}
@@ -53,18 +54,10 @@ func (s *signals) background() agent.Background {
 	return agent.Background{Tasks: len(s.tasks), Scheduled: s.crons > 0 || s.wakeup}
 }
 
-// writesLost is the subtype of the last line of a process that could not write all of its records.
-const writesLost = "session_writes_lost"
-
 // lost describes what Claude Code could not write. It reports this once, as it exits, with status 0.
-func (s *signals) lost(line []byte) string {
-	var l struct {
-		Code string   `json:"error_code"`
-		Lost []string `json:"lost"`
-	}
-	_ = json.Unmarshal(line, &l) // part of it is better than nothing
-	why, what := fmt.Sprintf("the disk is full (%.40s)", l.Code), "changes of its configuration"
-	if l.Code == "EDQUOT" {
+func (s *signals) lost(l *session.Line) string {
+	why, what := fmt.Sprintf("the disk is full (%.40s)", l.LostCode), "changes of its configuration"
+	if l.LostCode == "EDQUOT" {
 		why = "the disk quota is used up (EDQUOT)"
 	}
 	if len(l.Lost) == 0 || slices.Contains(l.Lost, "transcript") {
@@ -99,24 +92,15 @@ func (s *signals) schedule(tool string) {
 }
 
 // task updates the set of background tasks that run.
-func (s *signals) task(subtype string, line []byte) {
-	var l struct {
-		ID    string `json:"task_id"`
-		Tasks []struct {
-			ID string `json:"task_id"`
-		} `json:"tasks"`
-	}
-	if json.Unmarshal(line, &l) != nil {
-		return
-	}
+func (s *signals) task(l *session.Line) {
 	if s.tasks == nil {
 		s.tasks = map[string]bool{}
 	}
-	switch subtype {
+	switch l.Subtype {
 	case "task_started":
-		s.tasks[l.ID] = true
+		s.tasks[l.TaskID] = true
 	case "task_notification":
-		delete(s.tasks, l.ID)
+		delete(s.tasks, l.TaskID)
 	case "background_tasks_changed":
 		clear(s.tasks)
 		for _, t := range l.Tasks {

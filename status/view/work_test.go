@@ -109,8 +109,13 @@ func became(call, outcome string) string {
 // The call that starts a subagent names it as the subagent's own envelopes do.
 func TestWorkStarts(t *testing.T) {
 	t.Parallel()
+	line, err := session.Parse([]byte(`{"type":"assistant","uuid":"u","message":{"content":[{"type":"tool_use","id":"c","name":"Task","input":{}}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var subagent string
-	for _, e := range session.New().Line([]byte(`{"type":"assistant","uuid":"u","message":{"content":[{"type":"tool_use","id":"c","name":"Task","input":{}}]}}`), began) {
+	_, told := session.New().Line(line, began)
+	for _, e := range told {
 		if _, ok := e.Event.(*wire.Start); ok {
 			subagent = *e.Subagent
 		}

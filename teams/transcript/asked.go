@@ -24,7 +24,7 @@ func Asked(path string) (call Block, ok bool) {
 		if r.Type == "user" && r.Kind() != Results && r.Kind() != Aside {
 			break // before that was another turn
 		}
-		for _, b := range Blocks(r.Message.Content) {
+		for _, b := range r.Blocks() {
 			switch {
 			case b.Type == "tool_result":
 				done = append(done, b.ToolUseID)

@@ -94,7 +94,7 @@ func (r *Record) messages() []block {
 	if r.Type != "user" || r.Meta || r.Origin.Kind == "human" || r.Time().IsZero() {
 		return nil
 	}
-	list := Blocks(r.Message.Content)
+	list := r.Blocks()
 	if len(list) != 1 || list[0].Type != "text" {
 		return nil
 	}

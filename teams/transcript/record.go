@@ -56,6 +56,17 @@ type Record struct {
 	BeforeRun   bool            `json:"toolDenialBeforeRun"`
 	Decision    Decision        `json:"permissionDecision"`
 	Attribution string          `json:"turnAttributionKey"`
+
+	blocks  []Block
+	decoded bool // blocks are those of the message
+}
+
+// Blocks returns the parts of the message, which are decoded once.
+func (r *Record) Blocks() []Block {
+	if !r.decoded {
+		r.blocks, r.decoded = Blocks(r.Message.Content), true
+	}
+	return r.blocks
 }
 
 // Decision is how a question about a tool was decided, by a person, a rule or a hook.
@@ -137,7 +148,7 @@ const Interruption = "[Request interrupted by user"
 
 // Kind returns what a record of type user is.
 func (r *Record) Kind() Kind {
-	list := Blocks(r.Message.Content)
+	list := r.Blocks()
 	if slices.ContainsFunc(list, func(b Block) bool { return b.Type == "tool_result" }) {
 		return Results
 	}

@@ -118,7 +118,7 @@ func (c *conversation) output(uuid, text string) {
 const synthetic = "<synthetic>"
 
 // assistant tells what the agent says and does.
-func (c *conversation) assistant(r *record) {
+func (c *conversation) assistant(r *Line) {
 	if r.Message.Model == synthetic {
 		c.note(r.UUID, texts(r.Message.Content))
 		return
@@ -130,7 +130,7 @@ func (c *conversation) assistant(r *record) {
 			c.turn = by.turn
 		}
 	}
-	for i, b := range transcript.Blocks(r.Message.Content) {
+	for i, b := range r.Blocks() {
 		n := strconv.Itoa(i)
 		switch {
 		case b.Type == "text" && strings.TrimSpace(b.Text) != "":
@@ -186,8 +186,8 @@ func (c *conversation) began(id string) *call {
 }
 
 // results tells the ends of tool calls.
-func (c *conversation) results(r *record) {
-	for _, b := range transcript.Blocks(r.Message.Content) {
+func (c *conversation) results(r *Line) {
+	for _, b := range r.Blocks() {
 		if b.Type != "tool_result" {
 			continue
 		}
@@ -213,7 +213,7 @@ func (c *conversation) results(r *record) {
 }
 
 // launched returns the id of the subagent in a result, and whether it keeps running in the background.
-func launched(r *record) (id string, background bool) {
+func launched(r *Line) (id string, background bool) {
 	for _, raw := range []json.RawMessage{r.ToolResult, r.LiveResult} {
 		var result struct {
 			IsAsync         bool

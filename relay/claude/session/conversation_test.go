@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"teambridge/relay/agent"
 	"teambridge/relay/toolcall"
 	"teambridge/relay/wire"
 )
@@ -22,17 +23,34 @@ func of(t testing.TB, frames []string, lines ...string) []wire.Envelope {
 	t.Helper()
 	a := New()
 	for _, f := range frames {
-		a.Sent(quoted(f))
+		send(a, quoted(f))
 	}
 	var all []wire.Envelope
 	for _, l := range lines {
-		all = append(all, a.Line(quoted(l), start)...)
+		all = append(all, tells(a, quoted(l))...)
 	}
 	left, err := a.End(start, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return append(all, left...)
+}
+
+// send says that a frame is about to be written.
+func send(f *Fold, line []byte) {
+	if l, err := Parse(line); err == nil && l.UUID != "" {
+		f.Sent(agent.Frame{UUID: l.UUID, Line: line})
+	}
+}
+
+// tells returns the envelopes that a line tells.
+func tells(f *Fold, line []byte) []wire.Envelope {
+	l, err := Parse(line)
+	if err != nil {
+		return nil
+	}
+	_, all := f.Line(l, start)
+	return all
 }
 
 var start = time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC)
@@ -238,7 +256,12 @@ f1 agent: text "one"
 f1 agent: text "two"
 f1 agent: turn-end completed
 `},
-		{"a process that cannot begin", hello, []string{`{'type':'result','subtype':'error_during_execution','is_error':true}`}, "\n"},
+		{"a process that cannot begin", hello, []string{cannotBegin}, "\n"},
+		{"a program that prints only results, and fails", hello, []string{failure}, `
+f1 agent: turn-start
+f1 user: text "hello"
+f1 agent: turn-end failed
+`},
 		{"a version whose echoes have no timestamp", hello, []string{
 			isInit, `{'type':'user','uuid':'f1','isReplay':true,'message':{'content':'hello'}}`, says("a1", `{'type':'text','text':'ok'}`), isDone,
 		}, `
@@ -248,7 +271,7 @@ f1 agent: text "ok"
 f1 agent: turn-end completed
 `},
 		{"lines that say nothing", hello, []string{
-			``, `null`, `[]`, `{`, `{'type':7}`, `{'type':'user','message':7}`, `{'type':'result'}`, `{'type':'system','subtype':'api_retry'}`,
+			``, `null`, `[]`, `{`, `{'type':7}`, `{'type':'user','message':7}`, `{'type':'system','subtype':'api_retry'}`,
 		}, "\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -300,7 +323,7 @@ func TestEndFromTranscript(t *testing.T) {
 		kept("user", "f1", "", "hello"), kept("assistant", "a1", "end_turn", "hi"))
 	a := New()
 	for _, l := range []string{isInit, echo("f1", "hello")} {
-		a.Line(quoted(l), start)
+		tells(a, quoted(l))
 	}
 	all, err := a.End(start, Read(t.Context(), path, Options{Gone: true}))
 	if want := "f1 agent: text \"hi\"\nf1 agent: turn-end completed\n"; err != nil || showAll(all) != want {

@@ -36,9 +36,9 @@ func FuzzLines(f *testing.F) {
 		var printed []wire.Envelope
 		for line := range bytes.Lines(data) {
 			if bytes.Contains(line, []byte(`"content":"`)) {
-				a.Sent(line)
+				send(a, line)
 			}
-			printed = append(printed, a.Line(line, start)...)
+			printed = append(printed, tells(a, line)...)
 		}
 		left, err := a.End(start, nil)
 		if err != nil {

@@ -22,7 +22,7 @@ type resultMeta struct {
 const maxDenied = 256
 
 // outcome is how a call has ended, by its result b in the record r.
-func (c *conversation) outcome(r *record, done *call, b transcript.Block) wire.Outcome {
+func (c *conversation) outcome(r *Line, done *call, b transcript.Block) wire.Outcome {
 	var result struct {
 		IsAsync          bool
 		Status           string
@@ -54,7 +54,7 @@ func (c *conversation) outcome(r *record, done *call, b transcript.Block) wire.O
 // stopped reports whether an error says that the call was interrupted, or that nobody answered the
 // question whether it may run. Most versions record the same of a call that a person rejects at
 // the terminal and of one that is interrupted while it runs; in a headless session it is an interrupt.
-func (r *record) stopped(text string) bool {
+func (r *Line) stopped(text string) bool {
 	if strings.HasPrefix(text, "The user doesn't want to proceed with this tool use.") {
 		atTerminal := r.BeforeRun && !strings.HasPrefix(r.Entrypoint, "sdk")
 		return !atTerminal && !strings.Contains(text, "the user said:")
@@ -66,7 +66,7 @@ func (r *record) stopped(text string) bool {
 
 // refused reports whether an error says that the tool was not allowed. In the transcript of an outdated version, and of
 // another program, only the text tells.
-func (r *record) refused(id, text string) bool {
+func (r *Line) refused(id, text string) bool {
 	if r.DenialKind != "" || r.Decision.Decision == "reject" {
 		return true
 	}

@@ -56,9 +56,9 @@ func TestOutcomes(t *testing.T) {
 			lists := map[string][]wire.Envelope{"kept": read(t, path, Options{})}
 			if test.print != "" || test.keep == "" {
 				a := New() // it is not ended, which would cut what is open
-				a.Line(quoted(isInit), start)
-				a.Line([]byte(call), start)
-				lists["printed"] = a.Line([]byte(result(test.print)), start)
+				tells(a, quoted(isInit))
+				tells(a, []byte(call))
+				lists["printed"] = tells(a, []byte(result(test.print)))
 			}
 			for where, list := range lists {
 				if got := outcomes(list)["c1"]; got != test.want {
@@ -90,7 +90,7 @@ func TestDenied(t *testing.T) {
 		isInit, echo("f1", "go"), says("a1", `{'type':'tool_use','id':'c1','name':'Task'},{'type':'tool_use','id':'c2','name':'Bash'},{'type':'tool_use','id':'c3','name':'Bash'}`),
 		`{'type':'assistant','uuid':'a2','parent_tool_use_id':'c1','message':{'content':[{'type':'tool_use','id':'c4','name':'Read'}]}}`,
 	} {
-		all = append(all, a.Line(quoted(line), start)...)
+		all = append(all, tells(a, quoted(line))...)
 	}
 	a.Denied("c4")
 	for _, line := range []string{
@@ -98,7 +98,7 @@ func TestDenied(t *testing.T) {
 		`{'type':'user','uuid':'r1','message':{'content':[{'type':'tool_result','tool_use_id':'c2','content':'not today'},{'type':'tool_result','tool_use_id':'c3','is_error':true,'content':'not today'}]}}`,
 		isDone,
 	} {
-		all = append(all, a.Line(quoted(line), start)...)
+		all = append(all, tells(a, quoted(line))...)
 	}
 	got := outcomes(all)
 	for call, want := range map[string]wire.Outcome{"c1": wire.OutcomeCut, "c2": wire.OutcomeDenied, "c3": wire.OutcomeFailed, "c4": wire.OutcomeDenied} {

@@ -43,9 +43,10 @@ func live(t testing.TB, path string) []wire.Envelope {
 		}
 		switch l.Dir {
 		case "stdin":
-			a.Sent(l.Line)
+			send(a, l.Line)
 		case "stdout":
-			all = append(all, a.Line(l.Line, at)...)
+			_, told := a.Line(parsed(t, l.Line), at)
+			all = append(all, told...)
 		}
 	}
 	left, err := a.End(at, nil)

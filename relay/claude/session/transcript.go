@@ -74,8 +74,8 @@ type reader struct {
 
 	held     wire.TurnStatus             // how the turn has ended, unless the agent continues it
 	self     bool                        // the program begins a turn
-	waiting  *record                     // a command, until it is known whether it begins a turn
-	boundary *record                     // a compaction, until it is known which turn it belongs to
+	waiting  *Line                       // a command, until it is known whether it begins a turn
+	boundary *Line                       // a compaction, until it is known which turn it belongs to
 	spent    map[string]*wire.Usage      // of the turn, by message
 	seen     map[string]*transcript.Tail // the transcripts of subagents
 }
@@ -128,8 +128,8 @@ func (t *reader) all(ctx context.Context, yield func(wire.Envelope, error) bool)
 }
 
 // took takes the next record. What is told from now on has its time.
-func (t *reader) took(r transcript.Record) *record {
-	took := &record{Record: r}
+func (t *reader) took(r transcript.Record) *Line {
+	took := &Line{Record: r}
 	t.at = took.time(t.at)
 	return took
 }
@@ -143,7 +143,7 @@ func (t *reader) yield(yield func(wire.Envelope, error) bool) bool {
 	return true
 }
 
-func (t *reader) record(r *record) {
+func (t *reader) record(r *Line) {
 	switch r.Type {
 	case "user":
 		t.user(r)
@@ -193,7 +193,7 @@ func (t *reader) record(r *record) {
 }
 
 // attachment takes what the agent was given in the middle of a turn.
-func (t *reader) attachment(r *record) {
+func (t *reader) attachment(r *Line) {
 	switch a := r.Attachment; {
 	case a.Type != "queued_command":
 	case a.Mode == "task-notification":
@@ -228,7 +228,7 @@ func (t *reader) notification(text string) {
 	}
 }
 
-func (t *reader) user(r *record) {
+func (t *reader) user(r *Line) {
 	kind := r.Kind()
 	if kind != transcript.Aside && kind != transcript.Command {
 		// A command begins a turn unless it is the one that Claude Code records for set_model.
