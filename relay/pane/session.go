@@ -127,6 +127,19 @@ func (ss *Sessions) Processes() string {
 	return all.String()
 }
 
+// Others reports whether there may be sessions of programs other than Claude Code: the home directory of one exists.
+func (ss *Sessions) Others() bool {
+	for _, home := range []string{ss.opts.Homes.Codex, ss.opts.Homes.Qwen} {
+		if home == "" {
+			continue
+		}
+		if _, err := os.Stat(home); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // Known returns the sessions that something was sent to, alive or not, sorted by name. Without a ledger
 // there are none.
 func (ss *Sessions) Known(ctx context.Context) (list []Pane, err error) {

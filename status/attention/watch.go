@@ -27,6 +27,7 @@ type Watch struct {
 	around        []pane.Pane // sessions
 	sights        map[tmux.Ref]sight
 	now           time.Time // time of the last look
+	failed        bool      // whether the last look failed
 
 	mu   sync.Mutex
 	last map[inbox.InboxKey]pane.View
@@ -111,9 +112,17 @@ func (w *Watch) relist(ctx context.Context) error {
 	return err
 }
 
+// Regularly reports whether Look has to be called every few seconds: there is a pane, or the file of a session, or a
+// program whose sessions are only found by looking, or the last look failed. Otherwise it suffices to call Look when the
+// ledger or the file of a session has changed. It must not be called concurrently with Look.
+func (w *Watch) Regularly() bool {
+	return w.failed || w.processes != "" || len(w.list) > 0 || w.panes.Sessions.Others()
+}
+
 // Look looks at all panes, and reports whether a visible change was seen. It fails only if they cannot be
 // listed. It must not be called concurrently.
 func (w *Watch) Look(ctx context.Context) (changed bool, err error) {
+	defer func() { w.failed = err != nil }()
 	if err := w.relist(ctx); err != nil {
 		return false, err
 	}

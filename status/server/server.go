@@ -235,7 +235,14 @@ func (s *Server) Run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return opened.Run(ctx, func(running context.Context, part service.Part) error { return s.serve(ctx, running, part) })
+	changed, done := opened.FilesChanged()
+	defer done()
+	return opened.Run(ctx, func(running context.Context, part service.Part) error {
+		if s.tokens != nil {
+			part("looking at the token", func(ctx context.Context) error { return s.tokens.watch(ctx, changed) })
+		}
+		return s.serve(ctx, running, part)
+	})
 }
 
 // lock takes the locks of the service, and removes the card of a killed one. Call release even after an error.
@@ -281,7 +288,6 @@ func (s *Server) lock(ctx context.Context) (release func() error, err error) {
 // serve answers requests until ctx or running ends.
 func (s *Server) serve(ctx, running context.Context, part service.Part) (err error) {
 	if s.tokens != nil {
-		part("looking at the token", s.tokens.watch)
 		part("signing in", s.sweepForwards)
 	}
 	listeners, err := s.listenAll(running)

@@ -20,7 +20,6 @@ import (
 const (
 	tokenBytes = 32               // random bytes in a token
 	tokenWait  = 10 * time.Second // for another service that is creating the token
-	tokenLook  = time.Second      // how often the file is checked
 )
 
 // tokens has the token in its file. If the file is removed or replaced, the old token becomes invalid, with the cookies
@@ -67,15 +66,13 @@ func (t *tokens) now() (current string, ended <-chan struct{}) {
 	return t.token, t.ended
 }
 
-// watch checks the file until ctx ends, since streams must end without a further request.
-func (t *tokens) watch(ctx context.Context) error {
-	ticker := time.NewTicker(tokenLook)
-	defer ticker.Stop()
+// watch checks the file at each signal until ctx ends, since streams must end without a further request.
+func (t *tokens) watch(ctx context.Context, changed <-chan struct{}) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case <-changed:
 			t.now()
 		}
 	}

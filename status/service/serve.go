@@ -96,6 +96,7 @@ type shared struct {
 	reader  *journal.Journal // the same file, so that a long search does not delay the tap
 
 	news  signals.Subscribers // to new entries of the journal
+	files signals.Subscribers // to changes in the state directory
 	dirty chan struct{}       // signals a possible change of the snapshot that is not in the journal
 }
 
@@ -248,6 +249,7 @@ func (s *Service) Run(ctx context.Context, serve func(running context.Context, p
 		},
 		Warn: s.warn("recording"),
 	})
+	part("watching files", func(ctx context.Context) error { return s.watchFiles(ctx, s.reportFiles) })
 	part("recording", tap.Run)
 	select {
 	case <-tap.Ready():
@@ -324,12 +326,14 @@ func (s *Service) pump(ctx context.Context, look <-chan struct{}) (moved error) 
 		}
 		return err != nil
 	}
+	files, done := s.FilesChanged() // other processes record too
+	defer done()
 	var last int64
 	var recorded, version string
-	var checked, looked time.Time
+	var checked time.Time
 	journalVersion, ledgerVersion := s.reader.Poll(), s.ledger.Poll()
-	every := min(history.Recheck, s.opts.Tick/2) // other processes record too, without a signal
-	err := signals.Loop(looking, nil, look, every, func() {
+	never := func() bool { return false }
+	err := signals.LoopWhile(looking, files, look, s.opts.Tick, never, func() {
 		now, err := journalVersion(ctx)
 		if err == nil && now != recorded {
 			var seq int64
@@ -344,19 +348,16 @@ func (s *Service) pump(ctx context.Context, look <-chan struct{}) (moved error) 
 		if failed(err) && moved == nil && ctx.Err() == nil {
 			s.log.Warn("the journal cannot be read", "err", view.Describe(err))
 		}
-		if time.Since(checked) < every/2 { // not at every signal
+		if time.Since(checked) < filesGather/2 { // not at every signal
 			return
 		}
 		checked = time.Now()
-		if checked.Sub(looked) > s.opts.Tick-every/2 { // together with this check, which saves a wake-up
-			looked = checked
-			signals.Send(s.paneNews)
-		}
 		if now, err := ledgerVersion(ctx); !failed(err) && now != version {
 			version = now
 			// Wake the parts that read the ledger.
 			s.replicator.Poke()
 			signals.Send(s.rejoiner.dirty)
+			signals.Send(s.paneNews)
 			s.links.Poke()
 			if s.fleet != nil {
 				s.fleet.Poke()
@@ -413,18 +414,23 @@ func (s *Service) refreshStates(ctx context.Context) error {
 	})
 }
 
-// lookAtPanes examines the registered panes every few seconds, when pump signals, so that no request has to.
+// lookAtPanes examines the registered panes and the sessions every few seconds while there are any, so that no request
+// has to, and when a file of a session or the ledger has changed.
 func (s *Service) lookAtPanes(ctx context.Context) error {
 	signals.Send(s.paneNews)
 	warned := false
-	never := func() bool { return false }
-	return signals.LoopWhile(ctx, nil, s.paneNews, s.opts.Tick, never, func() {
+	return signals.LoopWhile(ctx, nil, s.paneNews, s.opts.Tick, s.watch.Regularly, func() {
 		changed, err := s.watch.Look(ctx)
 		if err != nil && !warned && ctx.Err() == nil {
 			s.log.Warn("the panes cannot be listed for now", "err", view.Describe(err))
 		}
 		if warned = err != nil; changed {
 			signals.Send(s.dirty)
+		}
+		// Sessions that work write their files often.
+		select {
+		case <-ctx.Done():
+		case <-time.After(s.opts.Tick / 2):
 		}
 	})
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -61,6 +62,10 @@ func TestPumpNoticesOtherProcesses(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- s.pump(ctx, nil) }()
+		// In a bubble the system reports nothing.
+		go func() {
+			ended <- s.watchFiles(ctx, func(context.Context, func(string)) error { return errors.ErrUnsupported })
+		}()
 		time.Sleep(time.Minute)
 		for _, c := range []<-chan struct{}{news, s.rejoiner.dirty, s.paneNews} {
 			select {
@@ -82,9 +87,59 @@ func TestPumpNoticesOtherProcesses(t *testing.T) {
 		signalled(t, 2*time.Second, "panes", s.paneNews)
 		signalled(t, 2*time.Second, "panes", s.paneNews)
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
+		must(t, errors.Join(<-ended, <-ended))
+	})
+}
+
+// While the system reports changes, nothing is asked without one, but for a sweep now and then. After a change, the files
+// are looked at for as long as a commit may need.
+func TestFilesAreWatched(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *Service) {
+		told, done := s.FilesChanged()
+		defer done()
+		ctx, stop := context.WithCancel(t.Context())
+		ended, changes := make(chan error), make(chan string)
+		go func() {
+			ended <- s.watchFiles(ctx, func(ctx context.Context, changed func(string)) error {
+				for dir := range changes {
+					changed(dir)
+				}
+				return nil
+			})
+		}()
+		count := func(d time.Duration) (n int) {
+			for end := time.After(d); ; {
+				select {
+				case <-told:
+					n++
+				case <-end:
+					return n
+				}
+			}
 		}
+		count(time.Minute) // what the start leaves behind
+		if n := count(10 * filesSweep); n != 10 {
+			t.Errorf("%d signals in the time of 10 sweeps, without a change", n)
+		}
+		changes <- s.opts.State
+		signalled(t, filesGather, "a change in the state directory", told)
+		if n := count(filesAgain); n < 9 {
+			t.Errorf("%d signals in %v after a change, want one each second", n, filesAgain)
+		}
+		count(time.Minute)
+		for len(s.paneNews) > 0 {
+			<-s.paneNews
+		}
+		changes <- s.sessions()
+		signalled(t, 0, "a change of a session", s.paneNews)
+		close(changes) // no more is reported
+		count(time.Second)
+		if n := count(time.Minute); n < 59 {
+			t.Errorf("%d signals in a minute without events, want one each second", n)
+		}
+		stop()
+		must(t, <-ended)
 	})
 }
 
