@@ -143,19 +143,16 @@ func (t *turnReading) take(r *transcript.Record, uuid string) {
 	if !t.members[r.Parent] && !t.members[r.LogicalParent] {
 		return
 	}
-	switch r.Type {
-	case "user":
-		switch kind := r.Kind(); {
-		case kind == transcript.Interrupted:
-			t.Interrupted = true
-			return
-		case !r.Meta && !r.Summary && kind != transcript.Results:
-			return // the next prompt begins its own turn
-		}
-	case "assistant":
+	switch step := r.Step(); step {
+	case transcript.Begins:
+		return
+	case transcript.Interrupts:
+		t.Interrupted = true
+		return
+	case transcript.Speaks, transcript.Stops, transcript.Fails:
 		t.Stop = r.Message.Stop
-		t.Failed = r.APIError
-		t.Finished = t.Stop == "end_turn" && !t.Failed
+		t.Failed = step == transcript.Fails
+		t.Finished = step == transcript.Stops && t.Stop == "end_turn" // after another reason, Claude Code can go on by itself
 		t.said.Add(r)
 	}
 	t.members[r.UUID] = true

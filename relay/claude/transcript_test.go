@@ -73,6 +73,11 @@ func answer(id, parent, stop string) string {
 	return fmt.Sprintf(`{"parentUuid":%q,"isSidechain":false,"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"x"}],"stop_reason":%q},"uuid":%q}`, parent, stop, id)
 }
 
+// note is what Claude Code adds to a turn that was cut when it resumes the session.
+func note(id, parent string) string {
+	return fmt.Sprintf(`{"parentUuid":%q,"isApiErrorMessage":false,"type":"assistant","message":{"model":"<synthetic>","content":[{"type":"text","text":"No response requested."}],"stop_reason":"stop_sequence"},"uuid":%q}`, parent, id)
+}
+
 // block is a record of one block of a message.
 func block(id, parent, message, kind, stop string) string {
 	return fmt.Sprintf(`{"parentUuid":%q,"type":"assistant","message":{"id":%q,"content":[{"type":%q,"text":"text of %s"}],"stop_reason":%q},"uuid":%q}`, parent, message, kind, id, stop, id)
@@ -103,8 +108,18 @@ func TestTurnInTranscript(t *testing.T) {
 			agent.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
 		{"cut, then another's turn finished", []string{user("u", "", "x"), answer("a1", "u", "tool_use"),
 			user("v", "a1", "the nudge"), answer("a2", "v", "end_turn")}, agent.Turn{Stored: true, Stop: "tool_use"}},
-		{"cut, and what Claude Code notes at the resume", []string{user("u", "", "x"), answer("a1", "u", "tool_use"), result,
-			strings.Replace(answer("a2", "r1", "stop_sequence"), `"type"`, `"isApiErrorMessage":false,"type"`, 1)}, agent.Turn{Stored: true, Stop: "stop_sequence"}},
+		{"cut, then the turn of another session's message finished", []string{user("u", "", "x"), answer("a1", "u", "tool_use"),
+			strings.Replace(user("v", "a1", "Another session wrote:"), `"type"`, `"isMeta":true,"origin":{"kind":"peer","msg_id":"m"},"type"`, 1), answer("a2", "v", "end_turn")},
+			agent.Turn{Stored: true, Stop: "tool_use"}},
+		{"cut, then the turn of a background task finished", []string{user("u", "", "x"), answer("a1", "u", "tool_use"),
+			strings.Replace(user("v", "a1", "<task-notification>"), `"type"`, `"isMeta":true,"type"`, 1), answer("a2", "v", "end_turn")},
+			agent.Turn{Stored: true, Stop: "tool_use"}},
+		{"cut, and what Claude Code notes at the resume", []string{user("u", "", "x"), answer("a1", "u", "tool_use"), result, note("n", "r1")},
+			agent.Turn{Stored: true, Stop: "tool_use"}},
+		{"the model API failed, and what Claude Code notes at the resume", []string{user("u", "", "x"),
+			strings.Replace(answer("a1", "u", "stop_sequence"), `"type"`, `"isApiErrorMessage":true,"type"`, 1), note("n", "a1")},
+			agent.Turn{Stored: true, Failed: true, Stop: "stop_sequence"}},
+		{"the model may go on", []string{user("u", "", "x"), answer("a1", "u", "max_tokens")}, agent.Turn{Stored: true, Stop: "max_tokens"}},
 		{"the model API failed", []string{user("u", "", "x"),
 			strings.Replace(answer("a1", "u", "stop_sequence"), `"type"`, `"isApiErrorMessage":true,"type"`, 1)}, agent.Turn{Stored: true, Failed: true, Stop: "stop_sequence"}},
 		{"the model API failed, and nothing is finished whatever the reason is called", []string{user("u", "", "x"),

@@ -114,6 +114,7 @@ func (c *conversation) line(line []byte, late bool) {
 	if !ok || r.Sidechain {
 		return
 	}
+	step := r.Step()
 	switch r.Type {
 	case "queue-operation":
 		c.queued(&r)
@@ -125,24 +126,23 @@ func (c *conversation) line(line []byte, late bool) {
 			c.given(c.has(transcript.Texts(r.Attachment.Prompt, "")), r.Time())
 		}
 	case "user":
-		switch kind := r.Kind(); {
-		case kind == transcript.Interrupted:
+		if step == transcript.Begins {
+			c.begin()
+		}
+		switch {
+		case step == transcript.Interrupts:
 			for _, s := range c.open {
 				s.interrupted, s.endedAt = true, r.Time()
 			}
 			return
 		case r.Origin.Kind == "peer":
-			c.begin()
 			if r.Origin.ID != "" {
 				c.given([]string{Nonce(r.Origin.ID)}, r.Time())
 			}
-		case r.Meta || r.Summary || kind == transcript.Aside:
-			return
-		case kind != transcript.Results:
-			c.begin()
-			fallthrough
-		default:
+		case step == transcript.Begins, r.Kind() == transcript.Results:
 			c.given(c.has(transcript.Texts(r.Message.Content, "\n")), r.Time())
+		default:
+			return
 		}
 		if !prompted {
 			for _, s := range c.open {
@@ -151,17 +151,19 @@ func (c *conversation) line(line []byte, late bool) {
 			}
 		}
 	case "assistant":
-		c.answered(&r)
+		if step != transcript.Within {
+			c.answered(&r, step == transcript.Stops || step == transcript.Fails)
+		}
 	case "system":
-		if r.Subtype == "stop_hook_summary" || r.Subtype == "turn_duration" {
+		if step == transcript.Hooks || step == transcript.Ends {
 			for _, s := range c.open {
 				if !s.ended {
 					s.ended, s.endedAt = true, r.Time()
 				}
 			}
 		}
-		if r.Subtype == "turn_duration" {
-			c.begin() // the hooks have let the turn end
+		if step == transcript.Ends {
+			c.begin()
 		}
 	}
 }
@@ -201,17 +203,17 @@ func (c *conversation) begin() {
 	})
 }
 
-// answered takes what the agent says.
-func (c *conversation) answered(r *transcript.Record) {
+// answered takes what the agent says, and whether it stops then.
+func (c *conversation) answered(r *transcript.Record, stops bool) {
 	c.said.Add(r)
-	if r.Stops() {
+	if stops {
 		c.stopped = stopped{r.Time(), c.said}
 	}
 	for _, s := range c.open {
 		if c.said.Text != "" {
 			s.answer, s.saidAt = c.said.Text, c.said.At
 		}
-		if r.Stops() { // the last time counts: a hook can make it go on
+		if stops { // the last time counts: a hook can make it go on
 			s.ended, s.endedAt = true, r.Time()
 		}
 	}

@@ -66,6 +66,11 @@ func TestTranscripts(t *testing.T) {
 		{"the first of all", []object{userRecord("hello"), assistantRecord("1", "end_turn", "Hi."), userRecord(a)}, map[string]progress{nonceA: given}},
 		{"another turn", []object{userRecord(a), assistantRecord("1", "end_turn", "Done."), userRecord("more"), assistantRecord("2", "end_turn", "More.")}, map[string]progress{nonceA: final}},
 		{"interrupted", []object{userRecord(a), userRecord("[Request interrupted by user]"), userRecord("more")}, map[string]progress{nonceA: {given: true, interrupted: true, final: true}}},
+		{"cut, and what is added when the session is resumed", []object{
+			userRecord(a), assistantRecord("1", "tool_use", "Looking."),
+			{"type": "assistant", "message": object{"id": "2", "model": "<synthetic>", "stop_reason": "stop_sequence", "content": "No response requested."}},
+		}, map[string]progress{nonceA: {given: true, answer: "Looking."}}},
+		{"a prompt about an interrupt", []object{userRecord(a), assistantRecord("1", "end_turn", "Done."), userRecord("[Request interrupted by user] is what I saw")}, map[string]progress{nonceA: final}},
 		{"queued", []object{userRecord("x"), queueRecord("enqueue", a), assistantRecord("1", "end_turn", "X.")}, map[string]progress{nonceA: {}}},
 		{"queued, its own turn", []object{userRecord("x"), queueRecord("enqueue", a), assistantRecord("1", "end_turn", "X."), queueRecord("dequeue", ""), userRecord(a), assistantRecord("2", "end_turn", "Done.")}, map[string]progress{nonceA: ended}},
 		{"two queued, one turn", []object{queueRecord("enqueue", a), queueRecord("enqueue", b), queueRecord("dequeue", ""), queueRecord("dequeue", ""), userRecord(a), userRecord(b), assistantRecord("2", "end_turn", "Done.")}, map[string]progress{nonceA: ended, nonceB: ended}},

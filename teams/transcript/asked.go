@@ -21,8 +21,8 @@ func Asked(path string) (call Block, ok bool) {
 		if !valid || r.Sidechain {
 			continue
 		}
-		if r.Type == "user" && r.Kind() != Results && r.Kind() != Aside {
-			break // before that was another turn
+		if step := r.Step(); step == Begins || step == Interrupts {
+			break // before that was another turn, or one that asks no more
 		}
 		for _, b := range r.Blocks() {
 			switch {

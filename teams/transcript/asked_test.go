@@ -16,6 +16,8 @@ func TestAsked(t *testing.T) {
 		agent  = `{"type":"assistant","uuid":"c","message":{"content":[{"type":"tool_use","id":"3","name":"Agent","input":{}}]}}`
 		result = `{"type":"user","uuid":"r","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"2","content":"x"}]}}`
 		ran    = `{"type":"user","uuid":"s","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":""}]}}`
+		stop   = `{"type":"user","uuid":"i","message":{"role":"user","content":"[Request interrupted by user for tool use]"}}`
+		peer   = `{"type":"user","uuid":"p","isMeta":true,"origin":{"kind":"peer","msg_id":"m"},"message":{"role":"user","content":"Another session wrote:"}}`
 		other  = `{"type":"system","uuid":"y","content":"z"}`
 	)
 	for _, c := range []struct {
@@ -29,6 +31,8 @@ func TestAsked(t *testing.T) {
 		{"several", []string{prompt, bash, read}, ""},
 		{"none any more", []string{prompt, bash, ran}, ""},
 		{"one of an earlier turn", []string{prompt, bash, prompt}, ""},
+		{"one that was interrupted", []string{prompt, bash, stop}, ""},
+		{"one before the turn of another session's message", []string{prompt, bash, peer}, ""},
 		{"that of a subagent, perhaps", []string{prompt, agent}, ""},
 		{"none", nil, ""},
 	} {

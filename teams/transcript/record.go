@@ -140,6 +140,7 @@ const (
 	Interrupted       // the user stopped the turn
 	Output            // of a local command
 	Notification      // a background task has ended: the program begins a turn
+	Peer              // another session wrote it: the program begins a turn
 	Aside             // for the model alone
 )
 
@@ -157,7 +158,7 @@ func (r *Record) Kind() Kind {
 		return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 	}
 	switch {
-	case begins(Interruption):
+	case begins(Interruption) && strings.IndexByte(text, ']') == len(text)-1: // else it is a prompt about one
 		return Interrupted
 	case begins("<local-command-stdout>", "<local-command-stderr>"), begins("Unknown skill: ", "Unknown command: ") && !r.Replay:
 		return Output
@@ -165,16 +166,12 @@ func (r *Record) Kind() Kind {
 		return Notification
 	case begins("<command-name>", "<command-message>"):
 		return Command
+	case r.Meta && r.Origin.Kind == "peer":
+		return Peer
 	case r.Meta, r.Summary, r.Synthetic, text == "" && !slices.ContainsFunc(list, func(b Block) bool { return b.Type != "" && b.Type != "text" }):
 		return Aside
 	}
 	return Prompt
-}
-
-// Stops reports whether the agent stops after a record of type assistant, so that its turn ends
-// unless a hook makes it go on.
-func (r *Record) Stops() bool {
-	return !slices.Contains([]string{"", "tool_use", "pause_turn"}, r.Message.Stop)
 }
 
 // Block is a part of a message.

@@ -114,12 +114,9 @@ func (c *conversation) output(uuid, text string) {
 	c.note(uuid, text)
 }
 
-// synthetic is the model of texts that the program itself says in the agent's name.
-const synthetic = "<synthetic>"
-
 // assistant tells what the agent says and does.
 func (c *conversation) assistant(r *Line) {
-	if r.Message.Model == synthetic {
+	if r.Message.Model == transcript.Synthetic {
 		c.note(r.UUID, texts(r.Message.Content))
 		return
 	}

@@ -94,11 +94,8 @@ func newReader(path string, since time.Time) *reader {
 				return false
 			}
 			r, ok := transcript.Parse(line)
-			if at := r.Time(); !ok || r.Type != "user" || at.IsZero() || !at.Before(before) {
-				return false
-			}
-			kind := r.Kind()
-			return kind == transcript.Prompt || kind == transcript.Command || kind == transcript.Notification
+			at := r.Time()
+			return ok && !at.IsZero() && at.Before(before) && r.Step() == transcript.Begins
 		})
 	}
 	return t
@@ -148,8 +145,9 @@ func (t *reader) record(r *Line) {
 	case "user":
 		t.user(r)
 	case "assistant":
-		if r.Message.Model == synthetic && texts(r.Message.Content) == "No response requested." {
-			return // written after a resume, for the model
+		step := r.Step()
+		if step == transcript.Within {
+			return
 		}
 		t.run()
 		t.compacted()
@@ -162,13 +160,13 @@ func (t *reader) record(r *Line) {
 		}
 		t.held = ""
 		t.assistant(r)
-		if u := usageOf(r.Message.Usage); u != nil && r.Message.Model != synthetic {
+		if u := usageOf(r.Message.Usage); u != nil && r.Message.Model != transcript.Synthetic {
 			t.spent[r.Message.ID] = u
 		}
-		if r.Stops() {
+		switch step {
+		case transcript.Stops:
 			t.held = wire.TurnCompleted
-		}
-		if r.APIError {
+		case transcript.Fails:
 			t.held = wire.TurnFailed
 		}
 	case "system":
@@ -250,19 +248,14 @@ func (t *reader) user(r *Line) {
 		if t.turn != "" && t.held == "" && !t.answering() {
 			t.held = wire.TurnCompleted
 		}
-	case transcript.Notification:
+	case transcript.Notification, transcript.Peer:
 		t.settle()
 		t.compacted()
 		t.mailed(r.UUID, texts(r.Message.Content))
-		t.notification(texts(r.Message.Content))
-		t.self = true
-	case transcript.Aside:
-		if r.Origin.Kind == "peer" { // the program begins a turn with it
-			t.settle()
-			t.compacted()
-			t.mailed(r.UUID, texts(r.Message.Content))
-			t.self = true
+		if kind == transcript.Notification {
+			t.notification(texts(r.Message.Content))
 		}
+		t.self = true
 	case transcript.Command:
 		t.run()
 		t.waiting = r
