@@ -64,9 +64,7 @@ func TestConfigIsByteEqual(t *testing.T) {
 			opts.Root, opts.Cwd = t.TempDir(), "/home/dev/project"
 			opts.Now = func() time.Time { return now }
 			team, err := simagent.Create(t.Context(), opts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			now = time.UnixMilli(test.joined)
 			if _, err := team.Spawn(t.Context(), simagent.Member{Name: "worker", Prompt: "You are worker. Say hi"}); err != nil {
 				t.Fatal(err)

@@ -2,13 +2,10 @@ package simagent_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,19 +13,23 @@ import (
 	"teambridge/relay/relaytest/simagent"
 )
 
-func writeFile(t *testing.T, path, content string) {
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func writeFile(t *testing.T, path, content string) {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 func readFile(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(data)
 }
 
@@ -51,18 +52,14 @@ func texts(rows []simagent.Taken) []string {
 func emptyTeam(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "inboxes"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, "inboxes"), 0o700))
 	return dir
 }
 
 func newAgent(t *testing.T, opts simagent.Options) *simagent.Agent {
 	t.Helper()
 	agent, err := simagent.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return agent
 }
 
@@ -107,9 +104,7 @@ func create(t *testing.T, opts simagent.TeamOptions) *simagent.Team {
 		opts.Process = simagent.Process{PID: 7, Space: "host#pid:[1]", Start: "42"}
 	}
 	team, err := simagent.Create(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return team
 }
 
@@ -209,156 +204,6 @@ func TestTakes(t *testing.T) {
 					}
 				})
 			})
-		}
-	}
-}
-
-func TestTakenHoldsTheRow(t *testing.T) {
-	t.Parallel()
-	dir := emptyTeam(t)
-	synctest.Test(t, func(t *testing.T) {
-		raw := `{ "text":"x", "from":"a","timestamp":"t","summary":"s","color":"red","msg_id":"m","messageId":"i", "n":1.0 }`
-		agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker"})
-		writeFile(t, agent.Inbox(), `[`+raw+`]`)
-		start(t, agent.Run)
-		rows, err := agent.Wait(t.Context(), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := rows[0]
-		equal(t, "raw", string(got.Raw), raw)
-		equal(t, "fields", strings.Join([]string{got.From, got.Text, got.Timestamp, got.Summary, got.Color, got.MsgID, got.MessageID, got.Kind()}, " "), "a x t s red m i message")
-		if !got.At.Equal(time.Now()) || got.At.Location() != time.UTC {
-			t.Errorf("taken at %v, want %v in UTC", got.At, time.Now())
-		}
-	})
-}
-
-func TestPollsAtItsInterval(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name      string
-		set, want time.Duration
-	}{
-		{"worker", 0, 500 * time.Millisecond},
-		{simagent.Lead, 0, 1000 * time.Millisecond},
-		{simagent.Lead, 7 * time.Millisecond, 7 * time.Millisecond},
-	}
-	for _, test := range tests {
-		t.Run(test.name+"/"+test.set.String(), func(t *testing.T) {
-			t.Parallel()
-			dir := emptyTeam(t)
-			synctest.Test(t, func(t *testing.T) {
-				began := time.Now()
-				agent := newAgent(t, simagent.Options{Dir: dir, Name: test.name, Poll: test.set})
-				start(t, agent.Run)
-				// The inbox is made by somebody else, while the agent runs.
-				for n := 1; n <= 3; n++ {
-					time.Sleep(time.Millisecond)
-					writeFile(t, agent.Inbox(), `[`+plain+`]`)
-					rows, err := agent.Wait(t.Context(), n)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if got, want := rows[n-1].At.Sub(began), time.Duration(n)*test.want; got != want {
-						t.Errorf("row %d taken after %v, want %v", n, got, want)
-					}
-				}
-			})
-		})
-	}
-}
-
-func TestWriterReplacesWhatIsNoArray(t *testing.T) {
-	t.Parallel()
-	for _, before := range []string{``, `{}`, `null`, `[` + plain + `,{"fr`, `what?`} {
-		t.Run(before, func(t *testing.T) {
-			t.Parallel()
-			team := create(t, simagent.TeamOptions{Members: []simagent.Member{{Name: "worker"}}})
-			path := team.Agent("worker").Inbox()
-			writeFile(t, path, before)
-			raw, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: "worker", Text: "new"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			equal(t, "file", compact(t, readFile(t, path)), `[`+string(raw)+`]`)
-		})
-	}
-}
-
-func TestWriterKeepsTheOtherRows(t *testing.T) {
-	t.Parallel()
-	team := create(t, simagent.TeamOptions{Members: []simagent.Member{{Name: "worker"}}})
-	path := team.Agent("worker").Inbox()
-	const others = `{"odd":1.0,"a":1,"a":2,"s":"\ud800 \u00e9"},null,{"from":"x","read":true}`
-	writeFile(t, path, `[`+others+`]`)
-	raw, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: "worker", Text: "a <b> & \"c\"\né"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "file", compact(t, readFile(t, path)), `[`+others+`,`+string(raw)+`]`)
-	if want := `"text":"a <b> & \"c\"\né"`; !strings.Contains(string(raw), want) {
-		t.Errorf("row: got %s, want %s in it", raw, want)
-	}
-}
-
-func TestSendRefuses(t *testing.T) {
-	t.Parallel()
-	team := create(t, simagent.TeamOptions{Members: []simagent.Member{{Name: "worker"}}})
-	worker := team.Agent("worker")
-	for _, name := range []string{"", "..", ".x", "../config", `a\b`, "a/b", "a:b", "a\nb", "a\x00b"} {
-		_, err := worker.Send(t.Context(), simagent.Message{To: name, Text: "x"})
-		if !errors.Is(err, simagent.ErrName) && !errors.Is(err, simagent.ErrUnreachable) {
-			t.Errorf("send to %q: got %v, want a refusal", name, err)
-		}
-	}
-	_, err := worker.Send(t.Context(), simagent.Message{To: "user", Text: "x"})
-	if !errors.Is(err, simagent.ErrUnreachable) {
-		t.Errorf("to user: got %v, want ErrUnreachable", err)
-	}
-	if err := os.RemoveAll(team.Dir()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := worker.Send(t.Context(), simagent.Message{To: simagent.Lead, Text: "x"}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("send to a team that is gone: got %v, want ErrNotExist", err)
-	}
-	if _, err := os.Stat(team.Dir()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a late send brought the team back: %v", err)
-	}
-}
-
-// A person who joined the team by an entry of its own is reachable.
-func TestSendReachesWhoJoined(t *testing.T) {
-	t.Parallel()
-	team := create(t, simagent.TeamOptions{})
-	path := filepath.Join(team.Dir(), "config.json")
-	config := readFile(t, path)
-	writeFile(t, path, strings.Replace(config, `"members": [`, `"extra": 1.0, "members": [{"agentId":"operator@myteam","name":"operator","mine":{"k":2.50}},`, 1))
-	if _, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: "operator", Text: "x"}); err != nil {
-		t.Fatal(err)
-	}
-	if got := readFile(t, filepath.Join(team.Dir(), "inboxes", "operator.json")); !strings.Contains(got, `"text": "x"`) {
-		t.Errorf("operator's inbox: %s", got)
-	}
-	// Unknown keys and the entry survive the team's own rewrites.
-	if _, err := team.Spawn(t.Context(), simagent.Member{Name: "worker"}); err != nil {
-		t.Fatal(err)
-	}
-	kept := `"extra":1.0,"members":[{"agentId":"operator@myteam","name":"operator","mine":{"k":2.50}},`
-	want := strings.TrimSuffix(strings.Replace(compact(t, config), `"members":[`, kept, 1), "]}")
-	if got := compact(t, readFile(t, path)); !strings.HasPrefix(got, want+`,{`) || !strings.Contains(got[len(want):], `"name":"worker"`) {
-		t.Errorf("config: got %s, want %s and the worker", got, want)
-	}
-}
-
-func TestNewRefuses(t *testing.T) {
-	t.Parallel()
-	for name, opts := range map[string]simagent.Options{
-		"name": {Name: "../a"},
-		"poll": {Name: "a", Poll: -1},
-	} {
-		if _, err := simagent.New(opts); err == nil {
-			t.Errorf("%s: no error", name)
 		}
 	}
 }

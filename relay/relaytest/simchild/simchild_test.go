@@ -31,24 +31,26 @@ type child struct {
 	stderr strings.Builder
 }
 
-func start(t *testing.T, s simchild.Script, dir string, args ...string) *child {
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
 	t.Helper()
-	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func start(t *testing.T, s simchild.Script, dir string, args ...string) *child {
+	t.Helper()
+	program, err := os.Executable()
+	must(t, err)
 	c := &child{t: t, cmd: exec.CommandContext(t.Context(), program, args...), out: make(chan string, 1000)}
 	c.cmd.Dir, c.cmd.Env, c.cmd.Stderr = dir, append(os.Environ(), s.Env(), "GORACE=atexit_sleep_ms=0"), &c.stderr
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
 	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, c.cmd.Start())
 	go func() {
 		defer close(c.out)
 		lines := bufio.NewScanner(out)
@@ -84,9 +86,7 @@ func (c *child) line() string {
 // exit closes stdin and returns the exit code.
 func (c *child) exit() int {
 	c.t.Helper()
-	if err := c.in.Close(); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, c.in.Close())
 	for range c.out {
 	}
 	var code *exec.ExitError
@@ -154,9 +154,7 @@ func TestIsLikeTheCaptured(t *testing.T) {
 		args []string
 	}{{"stream.jsonl", []string{"--session-id", session}}, {"stream-resume.jsonl", []string{"--resume", session}}} {
 		data, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "claude-2.1.329", run.file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c := start(t, s, dir, run.args...)
 		compared, waits := 0, false
 		for line := range strings.Lines(string(data)) {
@@ -164,9 +162,7 @@ func TestIsLikeTheCaptured(t *testing.T) {
 				Dir  string
 				Line json.RawMessage
 			}
-			if err := json.Unmarshal([]byte(line), &d); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(line), &d))
 			if d.Dir == "exit" || strings.Contains(string(d.Line), "CALL:") {
 				break
 			}
@@ -178,9 +174,7 @@ func TestIsLikeTheCaptured(t *testing.T) {
 			want := shape(string(d.Line))
 			if waits && strings.HasPrefix(want, "echo ") { // what came meanwhile is in its queue
 				waits = false
-				if err := os.WriteFile(filepath.Join(s.State, "go"), nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(filepath.Join(s.State, "go"), nil, 0o600))
 			}
 			if got := shape(c.line()); got != want {
 				t.Fatalf("%s, line %d of output: got %q, want %q", run.file, compared+1, got, want)
@@ -193,17 +187,6 @@ func TestIsLikeTheCaptured(t *testing.T) {
 		t.Logf("%s: %d lines are alike", run.file, compared)
 		if code := c.exit(); code != 0 {
 			t.Errorf("exit code: got %d, want 0; %s", code, c.stderr.String())
-		}
-	}
-}
-
-func TestLineThatIsNoJSON(t *testing.T) {
-	t.Parallel()
-	for line, want := range map[string]int{"x": 1, "": 0} {
-		c := start(t, simchild.Script{State: t.TempDir()}, t.TempDir())
-		c.write(line)
-		if got := c.exit(); got != want {
-			t.Errorf("given %q: got exit code %d, want %d", line, got, want)
 		}
 	}
 }
@@ -223,9 +206,7 @@ func TestOnlyTheLastOfJoinedFramesIsRemembered(t *testing.T) {
 	c.write(frame("c", "third"))
 	for shape(c.line()) != "queued c" {
 	}
-	if err := os.WriteFile(filepath.Join(s.State, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(s.State, "go"), nil, 0o600))
 	if code := c.exit(); code != 0 {
 		t.Fatalf("exit code %d: %s", code, c.stderr.String())
 	}
@@ -245,12 +226,5 @@ func TestOnlyTheLastOfJoinedFramesIsRemembered(t *testing.T) {
 	works, err := simchild.Works(s.State)
 	if err != nil || works["second\nthird"] != 1 || works["second"] != 1 {
 		t.Errorf("works: got %v, %v, want both turns", works, err)
-	}
-}
-
-func TestLogOfNothing(t *testing.T) {
-	t.Parallel()
-	if all, err := simchild.Log(t.TempDir()); len(all) != 0 || err != nil {
-		t.Errorf("got %v, %v, want nothing", all, err)
 	}
 }

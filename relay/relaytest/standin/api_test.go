@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +19,14 @@ import (
 
 // A conversation is a list of these, spelled as Claude Code does.
 type object map[string]any
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 func user(blocks ...any) object { return object{"role": "user", "content": blocks} }
 func text(s string) object      { return object{"type": "text", "text": s} }
@@ -85,14 +91,10 @@ func (c call) send(ctx context.Context, url string) (*http.Response, error) {
 func reply(t *testing.T, api *standin.API, c call) (status int, body string) {
 	t.Helper()
 	resp, err := c.send(t.Context(), api.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return resp.StatusCode, string(data)
 }
 
@@ -152,90 +154,6 @@ func TestScript(t *testing.T) {
 				t.Errorf("got text %q, calls %q, delay %v\nwant text %q, calls %q, delay %v", got.Text, calls, got.Delay, tt.text, tt.calls, tt.delay)
 			}
 		})
-	}
-}
-
-func TestStream(t *testing.T) {
-	t.Parallel()
-	api := standin.StartAPI(t, func(context.Context, standin.Request) standin.Answer {
-		return standin.Answer{Text: "look:", Calls: []standin.Call{{Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)}}}
-	})
-	_, got := reply(t, api, call{stream: true, messages: []object{plain("x")}})
-	want := `event: message_start
-data: {"message":{"content":[],"id":"msg_1","model":"m","role":"assistant","stop_reason":null,"stop_sequence":null,"type":"message","usage":{"input_tokens":10,"output_tokens":5}},"type":"message_start"}
-
-event: content_block_start
-data: {"content_block":{"text":"","type":"text"},"index":0,"type":"content_block_start"}
-
-event: content_block_delta
-data: {"delta":{"text":"look:","type":"text_delta"},"index":0,"type":"content_block_delta"}
-
-event: content_block_stop
-data: {"index":0,"type":"content_block_stop"}
-
-event: content_block_start
-data: {"content_block":{"id":"toolu_1_0","input":{},"name":"Bash","type":"tool_use"},"index":1,"type":"content_block_start"}
-
-event: content_block_delta
-data: {"delta":{"partial_json":"{\"command\":\"ls\"}","type":"input_json_delta"},"index":1,"type":"content_block_delta"}
-
-event: content_block_stop
-data: {"index":1,"type":"content_block_stop"}
-
-event: message_delta
-data: {"delta":{"stop_reason":"tool_use","stop_sequence":null},"type":"message_delta","usage":{"output_tokens":5}}
-
-event: message_stop
-data: {"type":"message_stop"}
-
-`
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("stream (-want +got):\n%s", diff)
-	}
-	_, got = reply(t, api, call{messages: []object{plain("x")}})
-	want = `{"content":[{"text":"look:","type":"text"},{"id":"toolu_2_0","input":{"command":"ls"},"name":"Bash","type":"tool_use"}],"id":"msg_2","model":"m","role":"assistant","stop_reason":"tool_use","stop_sequence":null,"type":"message","usage":{"input_tokens":10,"output_tokens":5}}`
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("whole (-want +got):\n%s", diff)
-	}
-}
-
-func TestEndpoints(t *testing.T) {
-	t.Parallel()
-	api := standin.StartAPI(t, nil)
-	tests := []struct {
-		method, path, body string
-		status             int
-		want               string
-	}{
-		{"HEAD", "/", "", 200, ""},
-		{"HEAD", "/anything", "", 200, ""},
-		{"POST", "/v1/messages/count_tokens", `{"messages":[]}`, 200, `{"input_tokens":10}`},
-		{"GET", "/v1/messages", "", 404, ""},
-		{"GET", "/api/hello", "", 404, ""},
-		{"POST", "/v1/messages", `{`, 400, "invalid_request_error"},
-		{"POST", "/v1/messages", `{"messages":[]}`, 400, "no messages"},
-		{"POST", "/v1/messages", `{"messages":[{"role":"user","content":7}]}`, 400, "neither a string nor a list"},
-	}
-	for _, tt := range tests {
-		req, err := http.NewRequestWithContext(t.Context(), tt.method, api.URL+tt.path, strings.NewReader(tt.body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := io.ReadAll(resp.Body)
-		_ = resp.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if resp.StatusCode != tt.status || !strings.Contains(string(data), tt.want) {
-			t.Errorf("%s %s %s: got %d %s, want %d %s", tt.method, tt.path, tt.body, resp.StatusCode, data, tt.status, tt.want)
-		}
-	}
-	if log := api.Log(); len(log) != 0 {
-		t.Errorf("log: got %d calls, want none of these", len(log))
 	}
 }
 
@@ -355,157 +273,5 @@ func TestTeammates(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{standin.Main, "bob", standin.Teammate, standin.Teammate}, got); diff != "" {
 		t.Errorf("agents (-want +got):\n%s", diff)
-	}
-}
-
-func TestRequest(t *testing.T) {
-	t.Parallel()
-	api := standin.StartAPI(t, nil)
-	message := `<teammate-message teammate_id="eve" verified="false">` + "\nhi\nthere\n</teammate-message>"
-	reply(t, api, call{session: "S", agent: "bob", system: "more", retry: true, messages: []object{
-		plain("old"), assistant("x"),
-		user(result("r"), text("<system-reminder>n</system-reminder>"), text(wrapped("ann", "one")+"\n\n"+message)),
-	}})
-	log := api.Log()
-	if len(log) != 1 {
-		t.Fatalf("got %d calls, want 1", len(log))
-	}
-	r := log[0]
-	if r.Time.IsZero() || r.Time.After(r.Answered) || r.Time.Location() != time.UTC {
-		t.Errorf("times: got %v and %v", r.Time, r.Answered)
-	}
-	got := object{
-		"seq": r.Seq, "session": r.Session, "agent": r.Agent, "model": r.Model, "system": r.System, "tools": r.Tools,
-		"retry": r.Retry, "side": r.Side, "texts": r.Texts, "results": r.Results, "uncut": len(r.Uncut), "deliveries": r.Deliveries(),
-	}
-	want := object{
-		"seq": 1, "session": "S", "agent": "bob", "model": "m", "system": "rules\nmore", "tools": []string{"Bash"},
-		"retry": true, "side": false, "texts": []string{wrapped("ann", "one") + "\n\n" + message}, "results": []string{"r"}, "uncut": 3,
-		"deliveries": []standin.Delivery{
-			{From: "ann", Color: "blue", Summary: "sum", Body: "one"},
-			{From: "eve", Verified: "false", Body: "hi\nthere"},
-		},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("request (-want +got):\n%s", diff)
-	}
-}
-
-// TestWait waits for a call that comes later, for its answer, and for one that never comes.
-func TestWait(t *testing.T) {
-	t.Parallel()
-	release := make(chan struct{})
-	api := standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
-		select {
-		case <-release:
-		case <-ctx.Done():
-		}
-		return standin.Script(ctx, r)
-	})
-	var group sync.WaitGroup
-	group.Go(func() {
-		resp, err := call{messages: []object{plain("hello")}}.send(t.Context(), api.URL)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		_ = resp.Body.Close()
-	})
-	got, err := api.Wait(within(t), func(r standin.Request) bool { return r.Has("hello") })
-	if err != nil || !got.Answered.IsZero() {
-		t.Fatalf("call: got %+v, %v, want it unanswered", got, err)
-	}
-	if err := api.WaitCount(within(t), standin.Main, "hello", 1); err != nil {
-		t.Fatal(err)
-	}
-	if n := api.Turns(standin.Main, "hello"); n != 0 {
-		t.Errorf("Turns before the answer: got %d, want 0", n)
-	}
-	close(release)
-	group.Wait()
-	if _, err := api.Wait(within(t), func(r standin.Request) bool { return !r.Answered.IsZero() }); err != nil {
-		t.Fatal(err)
-	}
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := api.Wait(over, func(r standin.Request) bool { return r.Has("bye") }); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `"hello"`) {
-		t.Errorf("Wait for what never comes: got %v, want Canceled with the calls there were", err)
-	}
-	if err := api.WaitCount(over, standin.Main, "hello", 2); !errors.Is(err, context.Canceled) {
-		t.Errorf("WaitCount for what never comes: got %v, want Canceled", err)
-	}
-}
-
-// TestGone ends a client in the middle of a delay: no answer is recorded, and closing the API does not wait.
-func TestGone(t *testing.T) {
-	t.Parallel()
-	api := standin.StartAPI(t, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	var group sync.WaitGroup
-	group.Go(func() {
-		resp, err := call{messages: []object{plain("SLEEP:3600")}}.send(ctx, api.URL)
-		if err == nil {
-			_ = resp.Body.Close()
-		}
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("client: got %v, want Canceled", err)
-		}
-	})
-	if _, err := api.Wait(within(t), func(r standin.Request) bool { return r.Has("SLEEP") }); err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	group.Wait()
-	if log := api.Log(); !log[0].Answered.IsZero() {
-		t.Errorf("answered at %v, want never", log[0].Answered)
-	}
-	// One more, which only the end of the API ends.
-	go func() {
-		resp, err := call{messages: []object{plain("SLEEP:3600 again")}}.send(context.Background(), api.URL)
-		if err == nil {
-			_ = resp.Body.Close()
-		}
-	}()
-	if _, err := api.Wait(within(t), func(r standin.Request) bool { return r.Has("again") }); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestStatus(t *testing.T) {
-	t.Parallel()
-	api := standin.StartAPI(t, func(context.Context, standin.Request) standin.Answer {
-		return standin.Answer{Status: 529, Text: "overloaded"}
-	})
-	status, body := reply(t, api, call{messages: []object{plain("x")}})
-	if want := `{"error":{"message":"overloaded","type":"api_error"},"type":"error"}`; status != 529 || body != want {
-		t.Errorf("got %d %s, want 529 %s", status, body, want)
-	}
-}
-
-// TestManyAgents has agents call at once; run with -race.
-func TestManyAgents(t *testing.T) {
-	t.Parallel()
-	api := standin.StartAPI(t, nil)
-	var group sync.WaitGroup
-	for i := range 8 {
-		group.Go(func() {
-			var history []object
-			for n := range 10 {
-				history = append(history, plain(fmt.Sprintf("m-%d", n)))
-				resp, err := call{agent: fmt.Sprintf("a%d", i), messages: history}.send(t.Context(), api.URL)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				_ = resp.Body.Close()
-				history = append(history, assistant("ok"))
-			}
-		})
-	}
-	group.Wait()
-	for n := range 10 {
-		if got := api.Count(standin.Any, fmt.Sprintf("m-%d", n)); got != 8 {
-			t.Errorf("Count(m-%d): got %d, want 8", n, got)
-		}
 	}
 }

@@ -37,9 +37,7 @@ func TestChain(t *testing.T) {
 			[]string{"one", "two"}, ""},
 	} {
 		path := filepath.Join(t.TempDir(), "t.jsonl")
-		if err := os.WriteFile(path, []byte(tc.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(tc.text), 0o600))
 		got, err := standin.Chain(path)
 		if tc.wrong == "" && (err != nil || !slices.Equal(got, tc.want)) || tc.wrong != "" && (err == nil || !strings.Contains(err.Error(), tc.wrong)) {
 			t.Errorf("%s: %q, %v; want %q, %q", name, got, err, tc.want, tc.wrong)

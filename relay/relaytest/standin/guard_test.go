@@ -29,17 +29,13 @@ func orphaned(t *testing.T) {
 	if _, err := headless.Send("SLEEP:600"); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.API.WaitCount(t.Context(), standin.Main, "SLEEP:600", 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.API.WaitCount(t.Context(), standin.Main, "SLEEP:600", 1))
 	_, server := standin.StartOpenCode(t, h)
 	line, err := json.Marshal(orphans{
 		Pids: []int{terminal.Pid(), headless.Pid(), server},
 		Dirs: []string{h.Dir, standin.SocketDir(terminal)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fmt.Printf("\n%s\n", line)
 	<-t.Context().Done()
 }
@@ -60,12 +56,8 @@ func TestDeathOfTheTest(t *testing.T) {
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestDeathOfTheTest$", "-test.v")
 	cmd.Env = append(os.Environ(), asOrphaned+"=1")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	var left orphans
 	var printed []byte
 	for lines := bufio.NewScanner(out); len(left.Pids) == 0 && lines.Scan(); {

@@ -26,9 +26,7 @@ func TestLate(t *testing.T) {
 	h := standin.NewHome(l, nil)
 	cmd := exec.Command("sleep", "600")
 	cmd.Env = h.Env()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	if said := <-l.said; !strings.Contains(said, "\n0 calls") {
 		t.Errorf("it says %q", said)
 	}

@@ -20,19 +20,13 @@ import (
 func post(t *testing.T, address, session string, body any) (status int, answer string) {
 	t.Helper()
 	data, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req, err := http.NewRequestWithContext(within(t), http.MethodPost, address, bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Session-Id", session)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	if data, err = io.ReadAll(resp.Body); err != nil {
 		t.Fatal(err)
@@ -128,9 +122,7 @@ func TestRealOpenCode(t *testing.T) {
 		}
 		marker := fmt.Sprintf("[m-%d]", i+1)
 		r, err := api.Wait(within(t), func(r standin.Request) bool { return r.Has(marker) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if r.Session != session || r.Model != tt.model || r.Agent != standin.Main || r.Side || !slices.Equal(r.Tools, tools) {
 			t.Errorf("%s: got session %s, model %s, agent %s, side %t, tools %q", marker, r.Session, r.Model, r.Agent, r.Side, r.Tools)
 		}
@@ -145,13 +137,9 @@ func TestRealOpenCode(t *testing.T) {
 func follow(t *testing.T, address, text string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(within(t), http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	var read bytes.Buffer
 	for part := make([]byte, 4096); !strings.Contains(read.String(), text); {
