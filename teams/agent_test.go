@@ -34,9 +34,7 @@ func mixed(t *testing.T, lead, paned, leadMore, teamMore string) (*place, *Team,
 	}
 	team := p.team("t")
 	c, err := team.Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p, team, c
 }
 
@@ -124,9 +122,7 @@ func TestReadsInbox(t *testing.T) {
 		`{"leadProcess":{"pid":` + self + `},` + lead + `,"tmuxPaneId":""}]}`:                         Unsure, // made by Create
 	} {
 		c, err := Parse("t", []byte(config))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := c.ReadsInbox(); got != want {
 			t.Errorf("%s: %v, want %v", config, got, want)
 		}

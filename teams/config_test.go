@@ -53,9 +53,7 @@ func TestCapturedConfigs(t *testing.T) {
 	} {
 		_, team := fixture(t, want.Team)
 		got, err := team.Config(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", want.Team, diff)
 		}
@@ -123,9 +121,7 @@ func TestParseTolerates(t *testing.T) {
 func TestParseFaultsKeepValuesToThemselves(t *testing.T) {
 	t.Parallel()
 	c, err := Parse("t", []byte(`{"description":["hunter2"],"members":[{"name":"a","prompt":{"key":"hunter2"}}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if text := errors.Join(c.Faults...).Error(); strings.Contains(text, "hunter2") || len(c.Faults) != 2 {
 		t.Errorf("faults: %s", text)
 	}
@@ -134,9 +130,7 @@ func TestParseFaultsKeepValuesToThemselves(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{g1Team, g2Team} {
 		data, err := os.ReadFile("testdata/" + name + "/config.json")
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		f.Add(data)
 	}
 	f.Add([]byte(`{"members":[{"name":"../x"},{"name":"a"},{"name":"a"}]}`))
@@ -211,9 +205,7 @@ func TestConfigAnswersAtOnce(t *testing.T) {
 		p.write("secret.json", "{}")
 		p.symlink("../../secret.json", "teams/link/config.json")
 		p.write("teams/huge/config.json", "{}")
-		if err := os.Truncate(p.path("teams/huge/config.json"), lockedfile.MaxSize+1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Truncate(p.path("teams/huge/config.json"), lockedfile.MaxSize+1))
 		start := time.Now()
 		for name, want := range map[string]any{
 			"gone": ErrTeamGone,
@@ -265,9 +257,7 @@ func TestConfigWaitsForAWriter(t *testing.T) {
 				if tc.lockAge != -1 {
 					p.mkdir("teams/t/config.json.lock")
 					at := time.Now().Add(-tc.lockAge)
-					if err := os.Chtimes(p.path("teams/t/config.json.lock"), at, at); err != nil {
-						t.Fatal(err)
-					}
+					must(t, os.Chtimes(p.path("teams/t/config.json.lock"), at, at))
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
@@ -324,9 +314,7 @@ func TestInstanceTellsTeamsApart(t *testing.T) {
 		{"a", `{"name":"a"}`},
 	} {
 		c, err := Parse(tc.team, []byte(tc.config))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		id := c.Instance()
 		if other, ok := seen[id]; ok {
 			t.Errorf("%v is both %v and %s", id, tc, other)

@@ -15,9 +15,7 @@ func TestTeamOfALivingProcessIsLeftAlone(t *testing.T) {
 	root, f, config := orphaned(t)
 	parent := os.Getppid()
 	now, err := proc.Read(parent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, mine := thisProcess()
 	change(t, config, `"procStart": "9`+mine, `"procStart": "`+now.Start)
 	change(t, config, fmt.Sprintf(`"pid": %d`, os.Getpid()), fmt.Sprintf(`"pid": %d`, parent))

@@ -18,13 +18,9 @@ import (
 func TestCreateAndDiscard(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	root, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer root.Close()
 	path := filepath.Join(dir, "teams", "mine")
 	f := OwnedTeam{}
@@ -39,14 +35,10 @@ func TestCreateAndDiscard(t *testing.T) {
 		}
 	}
 	team, err := root.Team("mine")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer team.Close()
 	c, err := team.Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lead, ok := c.Lead()
 	if !ok || lead.Name != "boss" || lead.Guest() || c.LeadProcess == nil || c.LeadSessionID != "s-1" || len(c.Faults) > 0 {
 		t.Errorf("config: %+v", c)
@@ -75,13 +67,19 @@ func TestCreateAndDiscard(t *testing.T) {
 	}
 }
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // orphaned makes a team of whose leader it looks as if it had died.
 func orphaned(t *testing.T) (root *Root, f OwnedTeam, config string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if root, err = Open(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -106,29 +104,21 @@ func leaderOf(t *testing.T, root *Root) string {
 func teamConfig(t *testing.T, root *Root) *Config {
 	t.Helper()
 	team, err := root.Team("mine")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer team.Close()
 	c, err := team.Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
 func change(t *testing.T, path, from, to string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !bytes.Contains(data, []byte(from)) {
 		t.Fatalf("%s is not in %s", from, data)
 	}
-	if err := os.WriteFile(path, bytes.Replace(data, []byte(from), []byte(to), 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, bytes.Replace(data, []byte(from), []byte(to), 1), 0o600))
 }
 
 // What somebody else did to a team that we made.
@@ -164,9 +154,7 @@ func TestAdopt(t *testing.T) {
 	change(t, config, `"members": [`, `"more" : [1.0, 2],  "members": [
     {"agentId":"w@mine","name":"w","backendType":"in-process"},`)
 	before, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	was := teamConfig(t, root)
 	recorded := 0
 	locker := lockedfile.New(lockedfile.Options{Hold: time.Minute})
@@ -186,9 +174,7 @@ func TestAdopt(t *testing.T) {
 		t.Errorf("%+v is not known again by %+v", c, f)
 	}
 	after, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if cut := func(b []byte) string {
 		head, tail, _ := strings.Cut(string(b), `"leadProcess": {`)
 		_, tail, _ = strings.Cut(tail, "}")
@@ -211,9 +197,7 @@ func TestAdopt(t *testing.T) {
 func untouched(t *testing.T, root *Root, f OwnedTeam, config string) {
 	t.Helper()
 	before, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	adopted, err := root.Adopt(t.Context(), lockedfile.New(lockedfile.Options{Hold: time.Minute}), f, func(OwnedTeam) error { return nil })
 	if adopted || err != nil {
 		t.Errorf("adopted %v, %v", adopted, err)
@@ -246,9 +230,7 @@ func TestOthersTeamsAreLeftAlone(t *testing.T) {
 		t.Parallel()
 		root, f, config := orphaned(t)
 		before, err := os.ReadFile(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		full := errors.New("full")
 		if adopted, err := root.Adopt(t.Context(), lockedfile.New(lockedfile.Options{Hold: time.Minute}), f, func(OwnedTeam) error { return full }); adopted || !errors.Is(err, full) {
 			t.Errorf("adopted %v, %v", adopted, err)
@@ -273,23 +255,17 @@ func TestUnbornTeamsAreSwept(t *testing.T) {
 	all := filepath.Dir(filepath.Dir(config))
 	old, young := filepath.Join(all, unfinishedPrefix+"1-1"), filepath.Join(all, unfinishedPrefix+"1-2")
 	for _, dir := range []string{old, young} {
-		if err := os.MkdirAll(filepath.Join(dir, "inboxes"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(dir, "inboxes"), 0o700))
 	}
 	long := time.Now().Add(-2 * unfinishedFor)
-	if err := os.Chtimes(old, long, long); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(old, long, long))
 	if listed, err := root.Teams(); err != nil || len(listed) != 1 {
 		t.Errorf("teams %v, %v", listed, err)
 	}
 	if left, err := root.Leftovers(); err != nil || !slices.Equal(left, []string{old}) {
 		t.Errorf("leftovers %v, %v; want %s", left, err, old)
 	}
-	if err := root.Sweep(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, root.Sweep())
 	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the old one: %v", err)
 	}
@@ -351,9 +327,7 @@ func TestRestore(t *testing.T) {
 	}
 	was := f
 	inbox := filepath.Join(dir, "inboxes", "boss.json")
-	if err := errors.Join(os.Remove(config), os.WriteFile(inbox, []byte("[]"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Remove(config), os.WriteFile(inbox, []byte("[]"), 0o600)))
 	full := errors.New("full")
 	if restored, err := root.Restore(f, "/", func(OwnedTeam) error { return full }); restored || !errors.Is(err, full) {
 		t.Errorf("not recorded: %v, %v", restored, err)
@@ -365,9 +339,7 @@ func TestRestore(t *testing.T) {
 	if data, err := os.ReadFile(config); !bytes.Equal(data, made) || err != nil {
 		t.Errorf("that one was changed to %s, %v", data, err)
 	}
-	if err := os.Remove(config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(config))
 	if restored, err := root.Restore(f, "/", keep); !restored || err != nil {
 		t.Fatalf("restored %v, %v", restored, err)
 	}
@@ -382,18 +354,14 @@ func TestRestore(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	// Without its inboxes, too.
-	if err := errors.Join(os.Remove(config), os.RemoveAll(filepath.Dir(inbox))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Remove(config), os.RemoveAll(filepath.Dir(inbox))))
 	if restored, err := root.Restore(f, "/", keep); !restored || err != nil {
 		t.Errorf("without inboxes: %v, %v", restored, err)
 	}
 	if _, err := os.Stat(filepath.Dir(inbox)); err != nil {
 		t.Error(err)
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(dir))
 	if restored, err := root.Restore(f, "/", keep); restored || err != nil {
 		t.Errorf("when it is gone: %v, %v", restored, err)
 	}
@@ -403,9 +371,7 @@ func TestCreateRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	root, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer root.Close()
 	for _, names := range [][2]string{{"../x", "boss"}, {"mine", "a/b"}, {"", "boss"}} {
 		if _, err := root.Create(t.Context(), names[0], names[1], "", "/", nil); !errors.Is(err, ErrBadName) {

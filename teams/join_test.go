@@ -34,9 +34,7 @@ func TestJoin(t *testing.T) {
 	before := p.read(g2Config)
 	from := time.Now().Truncate(time.Millisecond)
 	m, err := team.Join(t.Context(), locker(t), "operator", `/home/<dev>/"x"`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !m.Added || m.Name != "operator" || m.AgentID != "operator@"+g2Team || m.JoinedAt.Before(from) || m.JoinedAt.After(time.Now()) {
 		t.Errorf("Join = %+v", m)
 	}
@@ -59,9 +57,7 @@ func TestJoin(t *testing.T) {
 		t.Errorf("left in the team: %v", entries)
 	}
 	c, err := team.Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, ok := c.Member("operator")
 	if !ok || !got.Guest() || got.Cwd != `/home/<dev>/"x"` || len(c.Faults) > 0 {
 		t.Errorf("member %+v, %v, faults %v", got, ok, c.Faults)
@@ -88,14 +84,10 @@ func TestJoinTwiceIsOnce(t *testing.T) {
 	t.Parallel()
 	p, team := fixture(t, g2Team)
 	first, err := team.Join(t.Context(), locker(t), "operator", "/a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	once := p.read(g2Config)
 	second, err := team.Join(t.Context(), locker(t), "operator", "/b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if once != p.read(g2Config) {
 		t.Error("the second join has changed the file")
 	}
@@ -110,17 +102,13 @@ func TestJoinOlderTeam(t *testing.T) {
 	t.Parallel()
 	p, team := fixture(t, g1Team)
 	before, err := os.ReadFile(p.path("teams/myteam/config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m, err := team.Join(t.Context(), locker(t), "operator", "/a")
 	if err != nil || !m.Added {
 		t.Fatalf("Join = %+v, %v", m, err)
 	}
 	c, err := team.Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if there, ok := c.Member("operator"); !ok || !there.Guest() {
 		t.Errorf("the entry is %+v", there)
 	}
@@ -279,9 +267,7 @@ func TestJoinAnEmptyTeam(t *testing.T) {
 	p.write("teams/t/config.json", before)
 	team, l := p.team("t"), locker(t)
 	m, err := team.Join(t.Context(), l, "operator", "/a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := p.read("teams/t/config.json"); !strings.Contains(got, "\n\t  {\n") && !strings.Contains(got, "\n\t\t{\n") || !strings.HasSuffix(got, "\n\t]\n}") {
 		t.Errorf("the entry is not indented below its line:\n%s", got)
 	}
@@ -333,9 +319,7 @@ func TestLeaveAfterClaudeAddedAMember(t *testing.T) {
 		return strings.TrimSuffix(s, "\n  ]\n}") + ",\n    {\n      \"name\": \"late\"\n    }\n  ]\n}"
 	}
 	m, err := team.Join(t.Context(), locker(t), "operator", "/a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.write(g2Config, spawn(p.read(g2Config)))
 	if left, err := team.Leave(t.Context(), locker(t), m); err != nil || !left {
 		t.Fatalf("Leave = %v, %v", left, err)
@@ -458,9 +442,7 @@ func TestEnlistAndDismiss(t *testing.T) {
 		t.Fatal(m, recorded, err)
 	}
 	c, err := team.Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if there, ok := c.Member("bob"); !ok || there.Guest() || there.BackendType != "" || there.TmuxPaneID != "" || there.Cwd != "/w" {
 		t.Errorf("config.json has %+v", there)
 	}

@@ -19,13 +19,9 @@ import (
 func self(t *testing.T) LeadProcess {
 	t.Helper()
 	space, err := pidSpace()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	now, err := proc.Read(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return LeadProcess{PID: os.Getpid(), PidSpace: space, ProcStart: now.Start}
 }
 
@@ -67,21 +63,13 @@ func TestLivenessOfAChild(t *testing.T) {
 	t.Parallel()
 	me := self(t)
 	script := t.TempDir() + "/x) Z 1 (y"
-	if err := os.Symlink("/bin/cat", script); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("/bin/cat", script))
 	cmd := exec.Command(script)
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	now, err := proc.Read(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := LeadProcess{PID: cmd.Process.Pid, PidSpace: me.PidSpace, ProcStart: now.Start}
 	if got := p.Liveness(); got != Alive {
 		t.Errorf("running: %v, want alive", got)
@@ -122,9 +110,7 @@ func TestNoPipeIsOpened(t *testing.T) {
 	p.write("teams/t/config.json", "{}")
 	p.mkdir("teams/u")
 	for _, name := range []string{"teams/pipe", "teams/t/inboxes", "teams/u/config.json", "pipe"} {
-		if err := syscall.Mkfifo(p.path(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Mkfifo(p.path(name), 0o600))
 	}
 	if _, err := Open(p.path("pipe")); err == nil {
 		t.Error("Open took a pipe")
@@ -177,9 +163,7 @@ func TestChoose(t *testing.T) {
 		"the one here, by a link": {
 			make: func(p *place) {
 				link := p.t.TempDir() + "/link"
-				if err := os.Symlink(p.dir, link); err != nil {
-					p.t.Fatal(err)
-				}
+				must(p.t, os.Symlink(p.dir, link))
 				p.lead("a", Alive, "/x")
 				p.lead("b", Alive, link)
 			}, want: "b"},

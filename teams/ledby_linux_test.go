@@ -19,9 +19,7 @@ func TestLedByALivingProcess(t *testing.T) {
 	t.Parallel()
 	const first, now = "11111111-2222-4333-8444-555555555555", "99999999-2222-4333-8444-555555555555"
 	above, err := proc.Read(os.Getppid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	me, parent := self(t), LeadProcess{PID: os.Getppid(), ProcStart: above.Start}
 	named := fmt.Sprintf(`,"leadProcess":{"pid":%d,"pidSpace":%q,"procStart":%q}`, me.PID, me.PidSpace, me.ProcStart)
 	for name, tc := range map[string]struct {
@@ -69,9 +67,7 @@ func TestLedByALivingProcess(t *testing.T) {
 			}
 			team := p.team("t")
 			c, err := team.Config(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got := team.LedBy(c, now); got != tc.by {
 				t.Errorf("the process leads it: %v, want %v", got, tc.by)
 			}

@@ -23,9 +23,7 @@ func TestLeadersOfCapturedTeams(t *testing.T) {
 	}
 	for _, file := range files {
 		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p := newPlace(t)
 		for _, f := range archive.Files {
 			p.write(f.Name, string(f.Data))
@@ -131,9 +129,7 @@ func TestLeaderByTimes(t *testing.T) {
 			p.write(fmt.Sprintf("sessions/%d.json", i+1), fmt.Sprintf(`{"pid":%d,%s}`, i+1, process))
 		}
 		c, err := p.root.config("t0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		l := p.leads(boot)
 		got, ok := l.leader(c)
 		if may := len(l.candidates(c)); got.PID != tc.want || ok != (tc.want != 0) || may != tc.may {

@@ -140,9 +140,7 @@ func TestMemberName(t *testing.T) {
 	p, _ := fixture(t, g1Team)
 	p.write("teams/other/config.json", `{"name":"other","createdAt":1,"leadAgentId":"boss@other","members":[{"agentId":"boss@other","name":"boss"},{"agentId":"WORKER@other","name":"WORKER"},{"agentId":"solo@other","name":"solo"}]}`)
 	root, err := Open(p.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer root.Close()
 	for _, tc := range []struct{ team, name, want string }{
 		{"myteam", "lead", "team-lead"},
@@ -172,9 +170,7 @@ func TestHaving(t *testing.T) {
 	p.write("teams/broken/config.json", `{"name":"broken","members":[{"name":"worker"}`)
 	p.write("teams/nothing/inboxes/worker.json", `[]`)
 	root, err := Open(p.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer root.Close()
 	for _, tc := range []struct {
 		members []string
@@ -187,9 +183,7 @@ func TestHaving(t *testing.T) {
 		{[]string{"stranger"}, ""},
 	} {
 		all, err := root.Having(t.Context(), tc.members...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got []string
 		for _, team := range all {
 			got = append(got, team.Name())

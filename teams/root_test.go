@@ -40,9 +40,7 @@ func TestOpenNeedsADirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o644))
 	for _, path := range []string{filepath.Join(dir, "missing"), file, filepath.Join(file, "below")} {
 		root, err := Open(path)
 		nr, ok := errors.AsType[*NoRootError](err)
@@ -59,19 +57,13 @@ func TestOpenNeedsADirectory(t *testing.T) {
 func TestOpenExpected(t *testing.T) {
 	t.Parallel()
 	home, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	winetest.SkipLinks(t)
 	link := filepath.Join(home, "link")
-	if err := os.Symlink(home, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(home, link))
 	path := filepath.Join(home, ".claude")
 	root, err := OpenExpected(filepath.Join(link, ".claude"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if root.Path() != path {
 		t.Errorf("its path is %s", root.Path())
 	}
@@ -93,9 +85,7 @@ func TestOpenExpected(t *testing.T) {
 		t.Errorf("something was made: %v, %v", entries, err)
 	}
 
-	if err := os.Mkdir(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(path, 0o700))
 	if made, err := root.Create(t.Context(), "one", "lead", "", home, nil); !made || err != nil {
 		t.Errorf("made: %t, %v", made, err)
 	}
@@ -115,21 +105,15 @@ func TestOpenFollowsLinksToTheRoot(t *testing.T) {
 	p, _ := fixture(t, g1Team)
 	winetest.SkipLinks(t)
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(p.dir, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(p.dir, link))
 	root, err := Open(link)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer root.Close()
 	if root.Path() != p.dir {
 		t.Errorf("Path() = %s, want the real path %s", root.Path(), p.dir)
 	}
 	team, err := root.Team(g1Team)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer team.Close()
 	if want := filepath.Join(p.dir, "teams", g1Team); team.Path() != want {
 		t.Errorf("team's Path() = %s, want %s", team.Path(), want)
@@ -155,9 +139,7 @@ func TestTeams(t *testing.T) {
 	p.symlink(t.TempDir(), "teams/outer")
 
 	found, err := p.root.Teams()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, l := range found {
 		s := l.Name
@@ -183,9 +165,7 @@ func TestTeamRefusesLinks(t *testing.T) {
 	t.Parallel()
 	p, _ := fixture(t, g1Team)
 	outside := t.TempDir()
-	if err := os.WriteFile(filepath.Join(outside, configFile), []byte("{}"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(outside, configFile), []byte("{}"), 0o644))
 	p.symlink(outside, "teams/outer")
 	p.symlink(g1Team, "teams/inner")
 	p.write("teams/file", "{}")

@@ -153,13 +153,9 @@ func TestStateOfATeammateInAPane(t *testing.T) {
 	if err == nil {
 		err = p.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	is("with a process", Alive)
-	if err := errors.Join(p.Process.Kill(), in.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(p.Process.Kill(), in.Close()))
 	_ = p.Wait() // it was killed
 	is("after a kill", Gone)
 }

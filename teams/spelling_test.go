@@ -30,14 +30,10 @@ func TestSpelling(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"Build", "caf\u00e9", "1"} {
-		if err := os.MkdirAll(filepath.Join(dir, "teams", name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(dir, "teams", name), 0o700))
 	}
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer root.Close()
 	for _, tt := range []struct{ name, want string }{
 		{"Build", "Build"}, {"build", "Build"}, {"BUILD", "Build"}, {"1", "1"}, {"caf\u00e9", "caf\u00e9"}, {"cafe\u0301", "caf\u00e9"}, {"CAFE\u0301", "caf\u00e9"}, {"none", "none"},
@@ -53,27 +49,19 @@ func TestSpelling(t *testing.T) {
 func TestNamesThatDifferInCase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "teams", "build", inboxesDir), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(dir, "teams", "build", inboxesDir), 0o700))
 	if _, err := os.Stat(filepath.Join(dir, "TEAMS")); err != nil {
 		t.Skip("names that differ in case are two files here")
 	}
-	if err := os.WriteFile(filepath.Join(dir, "teams", "build", configFile), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "teams", "build", configFile), []byte("{}"), 0o600))
 	root, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer root.Close()
 	files := map[string]bool{}
 	for _, made := range []bool{false, true} {
 		for _, name := range []string{"build", "Build", "BUILD"} {
 			team, err := root.Team(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if team.Name() != "build" || filepath.Base(team.Path()) != "build" {
 				t.Errorf("%s is opened as %s, in %s", name, team.Name(), team.Path())
 			}
@@ -83,9 +71,7 @@ func TestNamesThatDifferInCase(t *testing.T) {
 			team.Close()
 		}
 		if !made {
-			if err := os.WriteFile(filepath.Join(dir, "teams", "build", inboxesDir, "Worker.json"), []byte("[]"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, "teams", "build", inboxesDir, "Worker.json"), []byte("[]"), 0o600))
 		}
 	}
 	if len(files) != 1 {

@@ -33,9 +33,7 @@ func TestInboxes(t *testing.T) {
 	p.symlink("/etc/passwd", "teams/t/inboxes/outer.json")
 
 	got, err := team.Inboxes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff([]string{"a", "a-b", "alice", "bob"}, got); diff != "" {
 		t.Errorf("Inboxes() (-want +got):\n%s", diff)
 	}
@@ -55,20 +53,14 @@ func TestInboxDir(t *testing.T) {
 			t.Error("InboxDir(false) has made the directory")
 		}
 		dir, err := team.InboxDir(true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer dir.Close()
 		if want := p.path("teams/t/inboxes"); dir.Name() != want {
 			t.Errorf("directory is called %s, want %s", dir.Name(), want)
 		}
-		if err := dir.WriteFile("x.json", []byte("[]"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, dir.WriteFile("x.json", []byte("[]"), 0o600))
 		fi, err := os.Lstat(p.path("teams/t/inboxes"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if fi.Mode() != fs.ModeDir|0o700 && runtime.GOOS != "windows" {
 			t.Errorf("mode %v, want drwx------", fi.Mode())
 		}
@@ -149,17 +141,13 @@ func TestOpeningRacesWithALink(t *testing.T) {
 		p.mkdir("inboxes")
 		p.mkdir("target")
 		seen, err := p.root.dir.Lstat("inboxes")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if dir, err := enter(p.root.dir, "inboxes", seen); err != nil || dir == nil {
 			t.Fatalf("before: %v, %v", dir, err)
 		} else {
 			dir.Close()
 		}
-		if err := os.Rename(p.path("inboxes"), p.path("aside")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(p.path("inboxes"), p.path("aside")))
 		swap(p)
 		if dir, err := enter(p.root.dir, "inboxes", seen); dir != nil || err != nil {
 			t.Errorf("%s: %v, %v, want it not entered", name, dir, err)
@@ -205,27 +193,5 @@ func TestTeamGone(t *testing.T) {
 				t.Errorf("something was written (-before +after):\n%s", diff)
 			}
 		})
-	}
-}
-
-func BenchmarkExists(b *testing.B) {
-	dir := b.TempDir()
-	if err := os.CopyFS(dir+"/teams", os.DirFS("testdata")); err != nil {
-		b.Fatal(err)
-	}
-	root, err := Open(dir)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer root.Close()
-	team, err := root.Team(g2Team)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer team.Close()
-	for b.Loop() {
-		if err := team.Exists(); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

@@ -26,13 +26,9 @@ type place struct {
 func newPlace(t *testing.T) *place {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	root, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	return &place{t: t, dir: dir, root: root}
 }
@@ -41,9 +37,7 @@ func newPlace(t *testing.T) *place {
 func fixture(t *testing.T, name string) (*place, *Team) {
 	t.Helper()
 	p := newPlace(t)
-	if err := os.CopyFS(filepath.Join(p.dir, "teams", name), os.DirFS(filepath.Join("testdata", name))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(filepath.Join(p.dir, "teams", name), os.DirFS(filepath.Join("testdata", name))))
 	return p, p.team(name)
 }
 
@@ -53,48 +47,36 @@ func (p *place) path(name string) string { return filepath.Join(p.dir, filepath.
 func (p *place) write(name, content string) {
 	p.t.Helper()
 	p.mkdir(filepath.ToSlash(filepath.Dir(name)))
-	if err := os.WriteFile(p.path(name), []byte(content), 0o644); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, os.WriteFile(p.path(name), []byte(content), 0o644))
 }
 
 func (p *place) mkdir(name string) {
 	p.t.Helper()
-	if err := os.MkdirAll(p.path(name), 0o755); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, os.MkdirAll(p.path(name), 0o755))
 }
 
 func (p *place) remove(name string) {
 	p.t.Helper()
-	if err := os.RemoveAll(p.path(name)); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, os.RemoveAll(p.path(name)))
 }
 
 func (p *place) symlink(target, name string) {
 	p.t.Helper()
 	winetest.SkipLinks(p.t)
-	if err := os.Symlink(target, p.path(name)); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, os.Symlink(target, p.path(name)))
 }
 
 func (p *place) read(name string) string {
 	p.t.Helper()
 	data, err := os.ReadFile(p.path(name))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return string(data)
 }
 
 func (p *place) team(name string) *Team {
 	p.t.Helper()
 	team, err := p.root.Team(name)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	p.t.Cleanup(func() { team.Close() })
 	return team
 }
@@ -124,8 +106,6 @@ func (p *place) snapshot() string {
 		b.WriteByte('\n')
 		return nil
 	})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return b.String()
 }

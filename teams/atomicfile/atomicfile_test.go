@@ -11,6 +11,14 @@ import (
 	"testing"
 )
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // only fails unless the file holds text, with that mode, and is alone in its directory.
 func only(t *testing.T, path, text string, mode fs.FileMode) {
 	t.Helper()
@@ -30,25 +38,17 @@ func only(t *testing.T, path, text string, mode fs.FileMode) {
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
-	if err := Write(path, []byte("first")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Write(path, []byte("first")))
 	only(t, path, "first", 0o600)
-	if err := os.Chmod(path, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(path, 0o640))
 	// A reader keeps what it opened.
 	old, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer old.Close()
 	if runtime.GOOS == "windows" { // where an open file cannot be replaced
 		old.Close()
 	}
-	if err := Write(path, []byte("second")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Write(path, []byte("second")))
 	only(t, path, "second", 0o640)
 	if data, err := io.ReadAll(old); runtime.GOOS != "windows" && (err != nil || string(data) != "first") {
 		t.Errorf("a reader of the old file: %q, %v", data, err)
@@ -72,9 +72,7 @@ func TestReplaceFails(t *testing.T) {
 	if all, err := os.ReadDir(filepath.Dir(path)); err != nil || len(all) != 0 {
 		t.Errorf("left behind: %v, %v", all, err)
 	}
-	if err := Write(path, []byte("kept")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Write(path, []byte("kept")))
 	if err := Replace(path, write); !errors.Is(err, full) {
 		t.Errorf("got %v, want %v", err, full)
 	}

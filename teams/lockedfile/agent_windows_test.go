@@ -37,9 +37,7 @@ func TestReadersDoNotHinderAnAgent(t *testing.T) {
 		for os.Mkdir(p.path("x.json.lock"), 0o700) != nil { // as an agent: a reader can still have the lock before open
 			time.Sleep(time.Millisecond)
 		}
-		if err := os.WriteFile(p.path("x.json.tmp"), []byte("1"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(p.path("x.json.tmp"), []byte("1"), 0o600))
 		err := os.Rename(p.path("x.json.tmp"), p.path("x.json"))
 		if err != nil {
 			failed++
@@ -48,12 +46,8 @@ func TestReadersDoNotHinderAnAgent(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			err = os.Rename(p.path("x.json.tmp"), p.path("x.json"))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Remove(p.path("x.json.lock")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.Remove(p.path("x.json.lock")))
 	}
 	close(stop)
 	<-done
@@ -63,9 +57,7 @@ func TestReadersDoNotHinderAnAgent(t *testing.T) {
 	}
 
 	r, _, err := open(p.file.Dir, "x.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	if err := os.Rename(p.path("x.json"), p.path("y.json")); err != nil {
 		t.Errorf("while it is open: %v", err)

@@ -103,9 +103,7 @@ func TestStoppedWhileHolding(t *testing.T) {
 	p.age()
 	lock := p.path("x.json.lock")
 	// The other program holds its lock and has written.
-	if err := makeAgain(lock); err != nil {
-		t.Fatal(err)
-	}
+	must(t, makeAgain(lock))
 	p.write("other")
 	if _, err := stopped.Continue(); err == nil || !strings.Contains(stopped.Stderr(), "taken over") {
 		t.Errorf("it ended with %v: %s", err, stopped.Stderr())

@@ -18,9 +18,7 @@ import (
 func (p *place) displaced() []string {
 	p.t.Helper()
 	paths, err := filepath.Glob(filepath.Join(p.state, "*", "*"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return paths
 }
 
@@ -53,9 +51,7 @@ func TestReplacedFileKeepsAName(t *testing.T) {
 			check("before " + string(s))
 		}
 	}})
-	if err := l.Transform(t.Context(), p.file, set("b")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Transform(t.Context(), p.file, set("b")))
 	check("in the end")
 	if err := unix.Close(fd); err != nil {
 		t.Error(err)
@@ -72,9 +68,7 @@ func TestLockOnWhatWasReplaced(t *testing.T) {
 		t.Run(string(when), func(t *testing.T) {
 			p := newPlace(t)
 			p.write("a")
-			if err := locker(Options{Dir: p.state}).Transform(t.Context(), p.file, set("b")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, locker(Options{Dir: p.state}).Transform(t.Context(), p.file, set("b")))
 			lock := p.displaced()[0] + ".lock"
 			synctest.Test(t, func(t *testing.T) {
 				finished := make(chan struct{})
@@ -142,13 +136,9 @@ func TestDeadLockOnWhatWasReplaced(t *testing.T) {
 	p.write("a")
 	synctest.Test(t, func(t *testing.T) {
 		l := locker(Options{Dir: p.state})
-		if err := l.Transform(t.Context(), p.file, set("b")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Transform(t.Context(), p.file, set("b")))
 		lock := p.displaced()[0] + ".lock"
-		if err := os.Mkdir(lock, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(lock, 0o755))
 		start := time.Now()
 		if err := l.Transform(t.Context(), p.file, set("c")); err != nil {
 			t.Error(err)
@@ -292,12 +282,8 @@ func TestStateOnAnotherFileSystem(t *testing.T) {
 	}
 	defer os.RemoveAll(state)
 	var a, b syscall.Stat_t
-	if err := syscall.Stat(state, &a); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Stat(p.dir, &b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Stat(state, &a))
+	must(t, syscall.Stat(p.dir, &b))
 	if a.Dev == b.Dev {
 		t.Skip("there is no other file system")
 	}
@@ -422,17 +408,13 @@ func TestLeftOverPreparedFile(t *testing.T) {
 	p := newPlace(t)
 	p.write("1")
 	l := locker(Options{Dir: p.state})
-	if err := l.Transform(t.Context(), p.file, increment); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Transform(t.Context(), p.file, increment))
 	left := filepath.Join(filepath.Dir(p.displaced()[0]), newPrefix+"abc")
 	for _, remove := range []func() error{
 		func() error { return l.Transform(t.Context(), p.file, increment) },
 		func() error { return Sweep(p.state) },
 	} {
-		if err := os.WriteFile(left, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(left, nil, 0o600))
 		if err := remove(); err != nil {
 			t.Error(err)
 		}

@@ -49,9 +49,7 @@ func (w inotify) events() (list []string) {
 		if errors.Is(err, unix.EAGAIN) {
 			return list
 		}
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		for b := buf[:n]; len(b) > 0; {
 			mask, size := binary.NativeEndian.Uint32(b[4:]), binary.NativeEndian.Uint32(b[12:])
 			name := strings.TrimRight(string(b[16:16+size]), "\x00")
@@ -71,16 +69,12 @@ func TestEventsOfAnExchange(t *testing.T) {
 	p := newPlace(t)
 	l := locker(Options{Dir: p.state})
 	dir := watchPath(t, p.dir)
-	if err := l.Transform(t.Context(), p.file, set("new")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Transform(t.Context(), p.file, set("new")))
 	if got, want := dir.events(), []string{"CREATE x.json.lock", "MOVED_TO x.json", "DELETE x.json.lock"}; !slices.Equal(got, want) {
 		t.Errorf("a file that was not there: %q, want %q", got, want)
 	}
 	file := watchPath(t, p.path("x.json"))
-	if err := l.Transform(t.Context(), p.file, set("newer")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Transform(t.Context(), p.file, set("newer")))
 	if got, want := dir.events(), []string{"CREATE x.json.lock", "MOVED_TO x.json", "MOVED_FROM x.json", "DELETE x.json.lock"}; !slices.Equal(got, want) {
 		t.Errorf("a file that was there: %q, want %q", got, want)
 	}
@@ -91,9 +85,7 @@ func TestEventsOfAnExchange(t *testing.T) {
 		t.Errorf("the file holds %q, %v", got, err)
 	}
 	// The old file is not in the directory any more: nothing is said of the new one.
-	if err := l.Transform(t.Context(), p.file, set("newest")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Transform(t.Context(), p.file, set("newest")))
 	if got := slices.DeleteFunc(file.events(), func(e string) bool { return e == "MOVE_SELF" || e == "DELETE_SELF" }); len(got) > 0 {
 		t.Errorf("the old file: %q", got)
 	}

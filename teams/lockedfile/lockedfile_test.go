@@ -27,6 +27,14 @@ type place struct {
 	file  File
 }
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // locker is New for tests that are not about how long a lock is held: on a busy machine
 // that can be for longer than [MaxHold].
 func locker(opts Options) *Locker {
@@ -37,13 +45,9 @@ func locker(opts Options) *Locker {
 func newPlace(t *testing.T) *place {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &place{t: t, dir: filepath.Join(dir, "inboxes"), state: filepath.Join(dir, "state")}
-	if err := os.Mkdir(p.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(p.dir, 0o755))
 	p.file = p.open()
 	return p
 }
@@ -52,14 +56,10 @@ func (p *place) open() File {
 	p.t.Helper()
 	// As package teams does: on Windows, a directory that os.OpenRoot has open cannot be deleted.
 	parent, err := os.OpenRoot(filepath.Dir(p.dir))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	defer parent.Close()
 	root, err := parent.OpenRoot(filepath.Base(p.dir))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	p.t.Cleanup(func() { root.Close() })
 	return File{Dir: root, Name: "x.json"}
 }
@@ -68,9 +68,7 @@ func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
 
 func (p *place) write(content string) {
 	p.t.Helper()
-	if err := os.WriteFile(p.path("x.json"), []byte(content), 0o644); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, os.WriteFile(p.path("x.json"), []byte(content), 0o644))
 }
 
 // want fails unless the file has that content and nothing else is in its
@@ -78,9 +76,7 @@ func (p *place) write(content string) {
 func (p *place) want(content string, else_ ...string) {
 	p.t.Helper()
 	got, err := os.ReadFile(p.path("x.json"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	if string(got) != content {
 		p.t.Errorf("file holds %q, want %q", got, content)
 	}
@@ -90,9 +86,7 @@ func (p *place) want(content string, else_ ...string) {
 func (p *place) wantNames(want ...string) {
 	p.t.Helper()
 	entries, err := os.ReadDir(p.dir)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	got := []string{}
 	for _, e := range entries {
 		got = append(got, e.Name())
@@ -120,27 +114,19 @@ func TestTransformCreatesAndReplaces(t *testing.T) {
 	p := newPlace(t)
 	l := locker(Options{Dir: p.state})
 	for i := range 3 {
-		if err := l.Transform(t.Context(), p.file, increment); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Transform(t.Context(), p.file, increment))
 		p.want(strconv.Itoa(i + 1))
 	}
 	if runtime.GOOS == "windows" { // where the access list of the directory is what counts
 		return
 	}
 	info, err := os.Stat(p.path("x.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := info.Mode().Perm(); got != 0o600 {
 		t.Errorf("new file has mode %o, want 600", got)
 	}
-	if err := os.Chmod(p.path("x.json"), 0o640); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Transform(t.Context(), p.file, increment); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(p.path("x.json"), 0o640))
+	must(t, l.Transform(t.Context(), p.file, increment))
 	if info, err = os.Stat(p.path("x.json")); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("mode not kept: %v, %v", info.Mode(), err)
 	}
@@ -151,9 +137,7 @@ func TestTransformCreatesAndReplaces(t *testing.T) {
 func TestZeroLocker(t *testing.T) {
 	p := newPlace(t)
 	var l Locker
-	if err := l.Transform(t.Context(), p.file, func([]byte) ([]byte, error) { return []byte("[]"), nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Transform(t.Context(), p.file, func([]byte) ([]byte, error) { return []byte("[]"), nil }))
 	p.want("[]")
 }
 
@@ -247,9 +231,7 @@ func TestSeen(t *testing.T) {
 	var got []string
 	f.Seen = func(content []byte, _, _ time.Time) { got = append(got, string(content)) }
 	add := func(old []byte) ([]byte, error) { return append(bytes.Clone(old), '+'), nil }
-	if err := l.Transform(t.Context(), f, add); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Transform(t.Context(), f, add))
 	p.want("theirs+")
 	if !slices.Equal(got, []string{"theirs+"}) {
 		t.Errorf("seen %q, want theirs+ once", got)
@@ -289,9 +271,7 @@ func TestLockHeldByALivingHolder(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.write("old")
-	if err := os.Mkdir(p.path("x.json.lock"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(p.path("x.json.lock"), 0o755))
 	synctest.Test(t, func(t *testing.T) { // so that only the waiting for this lock takes time
 		l := locker(Options{Dir: p.state, Wait: 120 * time.Millisecond})
 		err := l.Transform(t.Context(), p.file, set("new"))
@@ -325,9 +305,7 @@ func TestLockHeldByAnotherOfOurs(t *testing.T) {
 func TestCallerCancels(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	if err := os.Mkdir(p.path("x.json.lock"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(p.path("x.json.lock"), 0o755))
 	ctx, cancel := context.WithCancel(t.Context())
 	l := locker(Options{Before: func(s Step) { cancel() }})
 	if err := l.Transform(ctx, p.file, set("new")); !errors.Is(err, context.Canceled) {
@@ -341,16 +319,10 @@ func TestStaleLockIsTakenOver(t *testing.T) {
 	p := newPlace(t)
 	p.write("old")
 	lock := p.path("x.json.lock")
-	if err := os.Mkdir(lock, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(lock, 0o755))
 	old := time.Now().Add(-StaleAfter - time.Second)
-	if err := os.Chtimes(lock, old, old); err != nil {
-		t.Fatal(err)
-	}
-	if err := locker(Options{Wait: time.Minute}).Transform(t.Context(), p.file, set("new")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(lock, old, old))
+	must(t, locker(Options{Wait: time.Minute}).Transform(t.Context(), p.file, set("new")))
 	p.want("new")
 }
 
@@ -362,9 +334,7 @@ func TestLockFromTheFuture(t *testing.T) {
 		p := newPlace(t)
 		p.write("old")
 		lock := p.path("x.json.lock")
-		if err := os.Mkdir(lock, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(lock, 0o755))
 		synctest.Test(t, func(t *testing.T) {
 			// The bubble's clock starts in the year 2000, and so every real
 			// file lies in its future.
@@ -409,13 +379,9 @@ func TestForeignLock(t *testing.T) {
 		p := newPlace(t)
 		p.write("old")
 		lock := p.path("x.json.lock")
-		if err := os.WriteFile(lock, []byte("pid 1"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(lock, []byte("pid 1"), 0o644))
 		old := time.Now().Add(-time.Hour)
-		if err := os.Chtimes(lock, old, old); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(lock, old, old))
 		if err := locker(Options{}).Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrForeignLock) {
 			t.Errorf("got %v, want ErrForeignLock", err)
 		}
@@ -425,13 +391,9 @@ func TestForeignLock(t *testing.T) {
 		p := newPlace(t)
 		p.write("old")
 		lock := p.path("x.json.lock")
-		if err := os.MkdirAll(filepath.Join(lock, "sub"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(lock, "sub"), 0o755))
 		old := time.Now().Add(-time.Hour)
-		if err := os.Chtimes(lock, old, old); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(lock, old, old))
 		if err := locker(Options{}).Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrForeignLock) {
 			t.Errorf("got %v, want ErrForeignLock", err)
 		}
@@ -492,9 +454,7 @@ func TestLockTakenOverAfterTheWrite(t *testing.T) {
 			}
 		}
 	}})
-	if err := l.Transform(t.Context(), p.file, set("new")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Transform(t.Context(), p.file, set("new")))
 	p.want("new", "x.json.lock")
 }
 
@@ -806,12 +766,8 @@ func TestRefusesALink(t *testing.T) {
 	winetest.Skip(t, "a symbolic link looks like its target")
 	p := newPlace(t)
 	outside := filepath.Join(filepath.Dir(p.dir), "outside")
-	if err := os.WriteFile(outside, []byte("precious"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, p.path("x.json")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(outside, []byte("precious"), 0o644))
+	must(t, os.Symlink(outside, p.path("x.json")))
 	if err := locker(Options{}).Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrNotRegular) {
 		t.Errorf("got %v, want ErrNotRegular", err)
 	}
@@ -824,9 +780,7 @@ func TestRefusesWhatIsNoPlainFile(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	l := locker(Options{})
-	if err := os.Mkdir(p.path("x.json"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(p.path("x.json"), 0o755))
 	if err := l.Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrNotRegular) {
 		t.Errorf("directory: got %v, want ErrNotRegular", err)
 	}
@@ -848,9 +802,7 @@ func TestTooLarge(t *testing.T) {
 		t.Errorf("new content: got %v, want ErrTooLarge", err)
 	}
 	p.want("old")
-	if err := os.Truncate(p.path("x.json"), MaxSize+1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(p.path("x.json"), MaxSize+1))
 	if err := l.Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("old content: got %v, want ErrTooLarge", err)
 	}
@@ -861,13 +813,9 @@ func TestLeftOverTemporaryFiles(t *testing.T) {
 	p := newPlace(t)
 	keep := []string{".y.json123", ".x.json", "x.json.tmp.1a2b3c4d", ".x.jsonx.json1", ".x.json12a"}
 	for _, name := range append(keep, ".x.json1", ".x.json998877") {
-		if err := os.WriteFile(p.path(name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(p.path(name), nil, 0o600))
 	}
-	if err := locker(Options{}).Transform(t.Context(), p.file, set("new")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, locker(Options{}).Transform(t.Context(), p.file, set("new")))
 	p.want("new", keep...)
 }
 
@@ -876,9 +824,7 @@ func TestLeftOverTemporaryFiles(t *testing.T) {
 func TestLockIsLeftFreeForOthers(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	if err := os.Mkdir(p.state, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(p.state, 0o700))
 	const held, times = 20 * time.Millisecond, 5
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -902,19 +848,13 @@ func TestHold(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "locks")
 	release, err := Hold(dir, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := Hold(dir, "a"); !errors.Is(err, ErrLocked) {
 		t.Errorf("held twice: %v, want ErrLocked", err)
 	}
 	other, err := Hold(dir, "b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(other(), release()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, errors.Join(other(), release()))
 	if release, err = Hold(dir, "a"); err != nil {
 		t.Fatal(err)
 	}
@@ -931,9 +871,7 @@ func TestHoldDir(t *testing.T) {
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = HoldDir(t.Context(), 0, dir)
 	if locked, ok := errors.AsType[*LockedError](err); !ok || locked.Path != dir || locked.PID != os.Getpid() && locked.PID != 0 {
 		t.Errorf("held by us: %+v (%v)", locked, err)
@@ -959,9 +897,7 @@ func TestHoldWithin(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "locks")
 	release, err := Hold(dir, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := HoldWithin(t.Context(), time.Millisecond, dir, "a"); !errors.Is(err, ErrLocked) {
 		t.Errorf("for 1 ms: %v, want ErrLocked", err)
 	}
@@ -1005,13 +941,9 @@ func TestHeld(t *testing.T) {
 		t.Errorf("looking made the directory: %v", err)
 	}
 	release, err := Hold(dir, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	held(true)
-	if err := release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, release())
 	held(false)
 
 	var lookers sync.WaitGroup
@@ -1071,9 +1003,7 @@ func TestPreparedBeforeTheLock(t *testing.T) {
 		}
 		steps = nil
 	}
-	if err := l.Transform(t.Context(), f, increment); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Transform(t.Context(), f, increment))
 	if !canExchange { // nothing is prepared that would be written next to the file
 		p.want("2")
 		want("read false", "commit false", "lock false", "write true", "flush true", "fence true", "rename true", "readback true", "unlock true")
@@ -1083,15 +1013,11 @@ func TestPreparedBeforeTheLock(t *testing.T) {
 	want("read false", "commit false", "write false", "flush false", "lock false",
 		"read true", "write true", "flush true", "fence true", "rename true", "readback true", "unlock true")
 	steps = append(steps, "again")
-	if err := l.Transform(t.Context(), f, increment); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Transform(t.Context(), f, increment))
 	p.want("7")
 	want("again", "read false", "commit false", "write false", "flush false", "lock false",
 		"fence true", "rename true", "readback true", "unlock true")
-	if err := l.Transform(t.Context(), f, func([]byte) ([]byte, error) { return nil, nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Transform(t.Context(), f, func([]byte) ([]byte, error) { return nil, nil }))
 	want("read false")
 
 	// What the caller cannot commit to is not written, and nobody is kept waiting.
@@ -1111,9 +1037,7 @@ func TestSameSizeSameTime(t *testing.T) {
 	p := newPlace(t)
 	p.write("1")
 	info, err := os.Stat(p.path("x.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l := locker(Options{Dir: p.state, Before: func(s Step) {
 		if s == StepLock {
 			p.write("5")
@@ -1122,9 +1046,7 @@ func TestSameSizeSameTime(t *testing.T) {
 			}
 		}
 	}})
-	if err := l.Transform(t.Context(), p.file, increment); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Transform(t.Context(), p.file, increment))
 	p.want("6")
 }
 

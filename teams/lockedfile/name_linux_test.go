@@ -15,9 +15,7 @@ func TestHoldName(t *testing.T) {
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 3 {
 		_, err = HoldName(t.Context(), 0, key)
 		if locked, ok := errors.AsType[*LockedError](err); !ok || locked.PID != os.Getpid() {

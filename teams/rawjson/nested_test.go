@@ -57,9 +57,7 @@ func TestAddToNestedValues(t *testing.T) {
 		}
 		in = atPath(t, got, path...)
 		list, err := items(got, in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if back, err := RemoveItem(got, in, len(list)-1, tc.blank); err != nil || string(back) != tc.in {
 			t.Errorf("%s: removed again: %q, %v; want %q", name, back, err, tc.in)
 		}
@@ -129,14 +127,10 @@ func FuzzNested(f *testing.F) {
 		}
 		key, _ := json.Marshal(name)
 		want, err := Text(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		containers(t, data, whole, func(in Span) {
 			before, err := items(data, in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			old := bytes.Clone(data)
 			got, object := []byte(nil), Kind(in.Of(data)) == '{'
 			if object {
@@ -196,9 +190,7 @@ func containers(t testing.TB, data []byte, in Span, visit func(Span)) {
 	var inside []Span
 	if Kind(in.Of(data)) == '{' {
 		fields, err := Fields(in.Of(data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, f := range fields {
 			inside = append(inside, f.Value.Within(in))
 		}

@@ -88,9 +88,7 @@ func TestFields(t *testing.T) {
 	t.Parallel()
 	in := []byte(` {"a":1 , "b\u0020c" : [2], "a": null}`)
 	got, err := Fields(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var pairs []string
 	for _, f := range got {
 		pairs = append(pairs, f.Name+"="+string(f.Value.Of(in)))
@@ -223,9 +221,7 @@ func FuzzAppendRemove(f *testing.F) {
 			t.Fatalf("new element reads %q, want %q", m, want)
 		}
 		back, err := Remove(got, len(before))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(before) > 0 && !bytes.Equal(back, array) {
 			t.Fatalf("removed again: %q, want %q", back, array)
 		}
@@ -243,9 +239,7 @@ func TestAppendAndMemory(t *testing.T) {
 		t.Errorf("got %q, %v; memory %q", got, err, memory)
 	}
 	spans, err := Elements(array)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err = AppendTo(array, spans, []byte("2"), "")
 	if err != nil || string(got) != "[\n  1,\n  2\n]" || &got[0] != &memory[0] {
 		t.Errorf("got %q, %v; a copy: %v", got, err, &got[0] != &memory[0])

@@ -12,6 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // decodeElements is Elements by the decoder, against which the scan is checked.
 func decodeElements(data []byte) ([]Span, error) {
 	dec := newDecoder(data)
@@ -162,25 +170,4 @@ func FuzzScan(f *testing.F) {
 			t.Errorf("%q is taken and is not JSON", data)
 		}
 	})
-}
-
-func BenchmarkElements(b *testing.B) {
-	row := `{"from":"team-lead","text":"` + strings.Repeat("word ", 25) + `","timestamp":"2026-11-20T12:00:00.000Z","color":"blue","msgV":1,"type":"message","read":true}`
-	var rows strings.Builder
-	for i := range 10000 {
-		if i > 0 {
-			rows.WriteByte(',')
-		}
-		rows.WriteString(row)
-	}
-	data, err := indented([]byte("["+rows.String()+"]"), "\n", "")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.SetBytes(int64(len(data)))
-	for b.Loop() {
-		if spans, err := Elements(data); err != nil || len(spans) != 10000 {
-			b.Fatal(len(spans), err)
-		}
-	}
 }

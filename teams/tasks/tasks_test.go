@@ -25,18 +25,22 @@ type lists struct {
 	root *teams.Root
 }
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func newLists(t *testing.T, names ...string) *lists {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range names {
-		if err := os.MkdirAll(filepath.Join(dir, "tasks", name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(dir, "tasks", name), 0o700))
 	}
 	root, err := teams.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = root.Close() })
 	return &lists{t, root}
 }
@@ -86,9 +90,7 @@ func TestCaptured(t *testing.T) {
 	}
 	for _, dir := range captured {
 		l := newLists(t, "list")
-		if err := os.CopyFS(l.path("list"), os.DirFS(dir)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.CopyFS(l.path("list"), os.DirFS(dir)))
 		got := l.read("list")
 		if len(got.Problems) > 0 {
 			t.Errorf("%s: %v", dir, got.Problems)
@@ -136,16 +138,12 @@ func TestOddFiles(t *testing.T) {
 		problems++
 	}
 	for _, dir := range []string{"list/9.json", "list/1.json.lock", "list/subdir"} {
-		if err := os.Mkdir(l.path(dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(l.path(dir), 0o700))
 	}
 	problems++ // the directory 9.json
 	if runtime.GOOS != "windows" {
 		for link, to := range map[string]string{"list/11.json": "../outside.json", "list/12.json": "2.json"} {
-			if err := os.Symlink(to, l.path(link)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink(to, l.path(link)))
 			problems++
 		}
 	}
@@ -188,9 +186,7 @@ func TestNames(t *testing.T) {
 	l := newLists(t, "a", "b", ".hidden")
 	l.write("file", "")
 	if runtime.GOOS != "windows" {
-		if err := os.Symlink(t.TempDir(), l.path("link")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(t.TempDir(), l.path("link")))
 		if _, err := Read(t.Context(), l.root, "link"); !errors.Is(err, teams.ErrNotDir) {
 			t.Errorf("a link: %v", err)
 		}

@@ -37,9 +37,7 @@ func TestAsked(t *testing.T) {
 		{"none", nil, ""},
 	} {
 		path := filepath.Join(t.TempDir(), "s.jsonl")
-		if err := os.WriteFile(path, []byte(strings.Join(c.lines, "\n")+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(strings.Join(c.lines, "\n")+"\n"), 0o600))
 		if got, ok := Asked(path); got.Name != c.want || ok != (c.want != "") {
 			t.Errorf("%s: %q, %t, want %q", c.what, got.Name, ok, c.want)
 		}

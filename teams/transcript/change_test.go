@@ -32,9 +32,7 @@ func TestChanges(t *testing.T) {
 		},
 		two: {edit, result("u", `{"type":"update","filePath":"/w/a.txt","content":"","structuredPatch":[{"oldStart":1,"oldLines":1,"newStart":0,"newLines":0,"lines":["-one"]}]}`)},
 	} {
-		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))
 	}
 	want := []transcript.Change{
 		{Path: "/w/a.txt", Created: true, Added: 3, Patch: "@@ -0,0 +1,3 @@\n+one\n+two\n+three\n\\ No newline at end of file\n"},
@@ -44,9 +42,7 @@ func TestChanges(t *testing.T) {
 		{Path: "/w/a.txt", Removed: 1, Patch: "@@ -1,1 +0,0 @@\n-one\n"},
 	}
 	for c, err := range transcript.Changes(one, two) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !c.At.Equal(hour) {
 			t.Errorf("%s was changed at %v", c.Path, c.At)
 		}
@@ -73,9 +69,7 @@ func FuzzChanges(f *testing.F) {
 	f.Add(result("n", `{"notebook_path":"/w/n","edit_mode":"insert","new_source":"a\r\n\n"}`))
 	f.Fuzz(func(t *testing.T, line string) {
 		path := filepath.Join(t.TempDir(), "s.jsonl")
-		if err := os.WriteFile(path, []byte(line), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(line), 0o600))
 		for c, err := range transcript.Changes(path) {
 			if err != nil || c.Path == "" || c.Added < 0 || c.Removed < 0 || c.Patch != "" && !strings.HasSuffix(c.Patch, "\n") {
 				t.Errorf("%+v, %v", c, err)

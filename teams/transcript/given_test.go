@@ -132,9 +132,7 @@ func TestIndex(t *testing.T) {
 		if err == nil {
 			err = f.Close()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	x := NewIndex(at(10))
 	look := func(step string, news bool, want ...int) {
@@ -166,9 +164,7 @@ func TestIndex(t *testing.T) {
 	look("typed by a person", false, 11, 12, 20)
 	add(path, "\x00garbage\n"+strings.Replace(line("8", 22, hello("ann")), `"2026-`, `"x`, 1)+line("", 23, hello("ann")))
 	look("broken records", false, 11, 12, 20)
-	if err := os.WriteFile(path, []byte(line("9", 30, hello("ann"))), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(line("9", 30, hello("ann"))), 0o600))
 	look("written again, and shorter", true, 11, 12, 20, 30)
 	add(other, line("10", 31, hello("ann")+"\n\n"+hello("bob")+"\n\n"+hello("ann")))
 	look("two equal ones at once", true, 11, 12, 20, 30, 31, 31)
@@ -179,18 +175,14 @@ func TestIndexReadsOnlyWhatIsNew(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.jsonl")
 	old := strings.Repeat(line("old", 5, hello("ann")), 20_000)
-	if err := os.WriteFile(path, []byte(old+line("1", 11, hello("ann"))), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(old+line("1", 11, hello("ann"))), 0o600))
 	size := int64(len(old) + len(line("1", 11, hello("ann"))))
 	x := NewIndex(at(10))
 	if !x.Read(path) || x.files[path].offset != size {
 		t.Errorf("read up to %d of %d bytes", x.files[path].offset, size)
 	}
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	if from := x.files[path].Begin(f, size); from < size-(1<<20) || from > int64(len(old)) {
 		t.Errorf("it begins to read at %d of %d bytes", from, size)
@@ -205,9 +197,7 @@ func TestIndexIsBounded(t *testing.T) {
 	for i := range mostGiven + 10 {
 		all.WriteString(line(fmt.Sprint(i), 11, strings.Replace(hello("ann"), "hello", fmt.Sprint(i%(mostGiven+5)), 1)))
 	}
-	if err := os.WriteFile(path, []byte(all.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(all.String()), 0o600))
 	x := NewIndex(at(10))
 	x.Read(path)
 	if len(x.order) != mostGiven || len(x.known) != mostGiven || len(x.Find("ann", "9")) != 0 || len(x.Find("ann", "10")) != 1 || len(x.Find("ann", "0")) != 1 {

@@ -14,9 +14,7 @@ import (
 // put writes a file, in place if it is there.
 func put(t testing.TB, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 // What a Tail yields as a file grows, is truncated, replaced and removed.
@@ -59,13 +57,9 @@ func TestTail(t *testing.T) {
 	put(t, path, "{\"n\":5}\n")
 	look("truncated", 2, `{"n":5}`)
 	put(t, path+".new", "{\"n\":6}\n{\"n\":7}\n")
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(path+".new", path))
 	look("replaced by a longer one", 3, `{"n":6}`, `{"n":7}`)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
 	look("removed", 3)
 	put(t, path, "{\"n\":8}\n")
 	look("made again", 4, `{"n":8}`)
@@ -125,9 +119,7 @@ func TestRecordsThatShareALine(t *testing.T) {
 		var got []string
 		tail := Tail{Path: path}
 		for line, err := range tail.Lines() {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if r, ok := Parse(line); ok {
 				got = append(got, r.UUID)
 			}

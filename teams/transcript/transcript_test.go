@@ -16,16 +16,20 @@ type claude struct {
 	root, dir string
 }
 
-func newClaude(t *testing.T) *claude {
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func newClaude(t *testing.T) *claude {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
 	c := &claude{T: t, root: filepath.Join(dir, "claude"), dir: filepath.Join(dir, "project")}
-	if err := os.Mkdir(c.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(c.dir, 0o700))
 	return c
 }
 
@@ -85,9 +89,7 @@ func TestCaptured(t *testing.T) {
 	t.Parallel()
 	for version, at := range map[string]string{"2.1.80": "2026-11-20T18:10:16.91Z", "2.1.329": "2026-11-20T18:09:47.975Z"} {
 		data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "claude-"+version, "transcript.jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c := newClaude(t)
 		c.session("s", string(data))
 		r, ok := of(c, "s")
@@ -146,9 +148,7 @@ func TestSessionOfAnotherDirectory(t *testing.T) {
 func TestSessionThatIsNoFile(t *testing.T) {
 	t.Parallel()
 	c := newClaude(t)
-	if err := os.MkdirAll(filepath.Join(c.root, "projects", Slug(c.dir), "s.jsonl"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(c.root, "projects", Slug(c.dir), "s.jsonl"), 0o700))
 	if r, ok := of(c, "s"); ok {
 		t.Errorf("%+v", r)
 	}
@@ -168,9 +168,7 @@ func TestAgent(t *testing.T) {
 		id := fmt.Sprint("s", i)
 		c.session(id, content)
 		at := now.Add(time.Duration(i-10) * time.Minute)
-		if err := os.Chtimes(filepath.Join(c.root, "projects", Slug(c.dir), id+".jsonl"), at, at); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(filepath.Join(c.root, "projects", Slug(c.dir), id+".jsonl"), at, at))
 	}
 	for who, want := range map[[2]string]string{
 		{"blue", "bob"}: "2.1.200", {"red", "bob"}: "2.1.280", {"blue", "ann"}: "2.1.329", {"red", "ann"}: "", {"blue", ""}: "", {"", ""}: "",
@@ -188,9 +186,7 @@ func TestValidTime(t *testing.T) {
 		"9999-12-31T23:59:59-01:00": false, "0000-01-01T00:00:00+01:00": false, "0001-01-01T00:00:00Z": false,
 	} {
 		at, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got := ValidTime(at)
 		if _, err := json.Marshal(got); err != nil || got.IsZero() == valid || valid && !got.Equal(at) {
 			t.Errorf("%s is %v, %v", text, got, err)

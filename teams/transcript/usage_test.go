@@ -17,6 +17,14 @@ import (
 // hour is the one in which the answers of these tests came, unless a minute says otherwise.
 var hour = time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // answered is the record of a block of an answer.
 func answered(minute int, id string, output int, more string) string {
 	return fmt.Sprintf(`{"type":"assistant","uuid":"u-%s-%d","cwd":"/work","timestamp":%q,%s"message":{"id":%q,"model":"m","usage":{"input_tokens":10,"cache_read_input_tokens":100,"output_tokens":%d}}}`,
@@ -30,13 +38,9 @@ func stated(cost float64) string {
 func meter(t *testing.T, counted *transcript.Counted, session string, lines ...string) *transcript.Meter {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), session+".jsonl")
-	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	m := transcript.NewMeter(path, counted)
-	if err := m.Read(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Read())
 	return m
 }
 
@@ -66,15 +70,11 @@ func TestMeterCountsAnswersOnce(t *testing.T) {
 	}
 
 	file, err := os.OpenFile(m.Path(), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fmt.Fprintln(file, answered(64, "d", 7, ""))
 	file.Close()
 	for range 2 {
-		if err := m.Read(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.Read())
 	}
 	s := want[later]
 	s.Add(transcript.Spent{Answers: 1, Input: 10, CacheRead: 100, Output: 7}, 1)
@@ -143,12 +143,8 @@ func TestMeterOfTeammates(t *testing.T) {
 		t.Errorf("the agent is %s@%s", own.Agent, own.Team)
 	}
 	dir := filepath.Join(t.TempDir(), "lead", "subagents")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "agent-1.meta.json"), []byte(`{"name":"helper","teamName":"t"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "agent-1.meta.json"), []byte(`{"name":"helper","teamName":"t"}`), 0o600))
 	if m := transcript.NewMeter(filepath.Join(dir, "agent-1.jsonl"), counted); m.Team != "t" || m.Agent != "helper" || m.Session != "lead" || m.Own() {
 		t.Errorf("%+v", m)
 	}
@@ -162,20 +158,14 @@ func TestConversations(t *testing.T) {
 	}
 	for _, name := range []string{"projects/a/1.jsonl", "projects/a/1/subagents/agent-1.jsonl", "projects/b/2.jsonl", "projects/b/2.txt", "elsewhere.jsonl"} {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, nil, 0o600))
 	}
 	if err := os.Symlink(filepath.Join(root, "elsewhere.jsonl"), filepath.Join(root, "projects", "b", "3.jsonl")); err != nil {
 		t.Log("without links: ", err)
 	}
 	old := filepath.Join(root, "projects", "b", "2.jsonl")
-	if err := os.Chtimes(old, time.Time{}, hour.AddDate(-1, 0, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(old, time.Time{}, hour.AddDate(-1, 0, 0)))
 	if got, want := conversations(t, root, time.Time{}), []string{"1.jsonl", "2.jsonl", "agent-1.jsonl"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -187,9 +177,7 @@ func TestConversations(t *testing.T) {
 func conversations(t *testing.T, root string, since time.Time) (names []string) {
 	t.Helper()
 	for path, err := range transcript.Conversations(root, since) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		names = append(names, filepath.Base(path))
 	}
 	slices.Sort(names)
@@ -218,21 +206,4 @@ func FuzzMeter(f *testing.F) {
 			}
 		}
 	})
-}
-
-func BenchmarkMeter(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "s.jsonl")
-	var text strings.Builder
-	for i := range 2000 {
-		fmt.Fprintf(&text, "{\"type\":\"user\",\"message\":{\"content\":%q}}\n%s\n", strings.Repeat("result ", 500), answered(i%60, fmt.Sprint(i), 5, `"x":"`+strings.Repeat("said ", 100)+`",`))
-	}
-	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	b.SetBytes(int64(text.Len()))
-	for b.Loop() {
-		if err := transcript.NewMeter(path, transcript.NewCounted()).Read(); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

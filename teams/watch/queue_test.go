@@ -13,6 +13,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A queue alone needs no kernel, so its clock can be the test's.
 func testQueue() *queue { return newQueue(2*time.Millisecond, 20*time.Millisecond) }
 
@@ -24,13 +32,9 @@ func inboxKey(t *team, inbox string) key { return key{team: t, kind: Changed, in
 func kept(t *testing.T, n, size int) observation {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, fmt.Appendf(nil, "%d", n), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, fmt.Appendf(nil, "%d", n), 0o600))
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return observation{file: f, at: time.Now(), stamp: stamp{id: identity{1, uint64(n)}, modTime: int64(n), size: int64(size)}}
 }
 
@@ -105,9 +109,7 @@ func TestEventsOfOneTeamKeepTheirOrder(t *testing.T) {
 		var got []string
 		for range 5 {
 			e, err := q.next(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got = append(got, fmt.Sprint(e.Kind, e.Inbox, contents(t, e)))
 		}
 		want := []string{"team appeared[]", "removedalice[1]", "team gone[]", "team appeared[]", "changedalice[2]"}
@@ -156,9 +158,7 @@ func TestVersionsThatAreGivenUp(t *testing.T) {
 				want = append(want[:d], want[d+1:]...)
 			}
 			e, err := q.next(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if e.Missed != test.missed || e.Unkept {
 				t.Errorf("missed %d, unkept %v, want %d, false", e.Missed, e.Unkept, test.missed)
 			}
@@ -211,9 +211,7 @@ func TestOneFileWrittenInPlaceIsOneVersion(t *testing.T) {
 	q.file(k, "p", a)
 	q.file(k, "p", b)
 	e, err := q.next(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer e.Close()
 	if len(e.Versions) != 1 || e.Versions[0].Size != 20 || e.Versions[0].ModTime.UnixNano() != 99 {
 		t.Errorf("versions %+v, want one with the newest size and time", e.Versions)

@@ -42,9 +42,7 @@ func TestScripts(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
 			t.Parallel()
 			archive, err := txtar.ParseFile(script)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			parts := map[string]string{}
 			for _, f := range archive.Files {
 				parts[f.Name] = string(f.Data)

@@ -14,20 +14,12 @@ func TestAWatchCanBeAddedWhileEventsWait(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	src, err := openKernel()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := src.Add(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, src.Add(dir))
 	for n := range 200 {
 		sub := filepath.Join(dir, fmt.Sprint(n))
-		if err := os.Mkdir(sub, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := src.Add(sub); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(sub, 0o700))
+		must(t, src.Add(sub))
 	}
 	if _, ok := <-src.events(); !ok {
 		t.Error("the events have ended")

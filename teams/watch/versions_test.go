@@ -2,14 +2,11 @@ package watch
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -179,127 +176,6 @@ func TestAnEventFollowsWhenAWriterInPlaceIsDone(t *testing.T) {
 	}
 }
 
-// agents are the other processes of BenchmarkRowsThatLiveShortly, by the value
-// of the variable that makes this test binary one.
-var agents = map[string]func(inbox string) error{
-	// Appends a row every 2 ms.
-	"append": func(inbox string) error {
-		tick := time.NewTicker(2 * time.Millisecond)
-		defer tick.Stop()
-		for n := range shortRows {
-			<-tick.C
-			if _, err := edit(inbox, func(all []int) []int { return append(all, n) }); err != nil {
-				return err
-			}
-		}
-		return nil
-	},
-	// Takes all rows every 500 ms, until it has taken every one.
-	"take": func(inbox string) error {
-		tick := time.NewTicker(500 * time.Millisecond)
-		defer tick.Stop()
-		for taken := 0; taken < shortRows; {
-			<-tick.C
-			all, err := edit(inbox, func([]int) []int { return []int{} })
-			if err != nil {
-				return err
-			}
-			taken += len(all)
-		}
-		return nil
-	},
-}
-
-const (
-	shortRows = 2000
-	agentRole = "WATCH_TEST_AGENT"
-	agentFile = "WATCH_TEST_INBOX"
-)
-
-// edit changes the rows of an inbox under its lock, and returns what it had.
-func edit(inbox string, change func([]int) []int) (was []int, err error) {
-	err = locked(inbox, func() error {
-		data, err := os.ReadFile(inbox)
-		if err == nil {
-			err = json.Unmarshal(data, &was)
-		}
-		if err != nil {
-			return err
-		}
-		data, err = json.Marshal(change(was))
-		return errors.Join(err, replace(inbox, string(data)))
-	})
-	return was, err
-}
-
-func TestMain(m *testing.M) {
-	if agent := agents[os.Getenv(agentRole)]; agent != nil {
-		if err := agent(os.Getenv(agentFile)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
-
-// Of 500 rows a second, appended under the lock, with an agent that takes
-// everything every 500 ms, nearly all are seen. How many depends on how soon this
-// process is woken up, so it is measured, and no test:
-//
-//	go test -run '^$' -bench RowsThatLiveShortly -benchtime 1x ./teams/watch
-func BenchmarkRowsThatLiveShortly(b *testing.B) {
-	seen, all := 0, 0
-	for b.Loop() {
-		seen += rowsSeen(b)
-		all += shortRows
-	}
-	b.ReportMetric(100*float64(seen)/float64(all), "%-seen")
-}
-
-// rowsSeen lets the agents play once, and returns how many of their rows were seen.
-func rowsSeen(t testing.TB) int {
-	p := newClaude(t)
-	p.mkdir("teams/a/inboxes")
-	alice := p.inbox("a/alice")
-	p.write(alice, "[]")
-	w := start(t, New(Options{Root: p.root}))
-	self, err := os.Executable()
-	p.must(err)
-	var team sync.WaitGroup
-	for role := range agents {
-		cmd := exec.CommandContext(t.Context(), self)
-		cmd.Env = append(os.Environ(), agentRole+"="+role, agentFile+"="+alice)
-		team.Go(func() {
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%s: %v\n%s", role, err, out)
-			}
-		})
-	}
-	go func() {
-		team.Wait()
-		os.WriteFile(p.inbox("a/end"), nil, 0o600)
-	}()
-
-	seen := map[int]bool{}
-	for {
-		e := next(t, w)
-		if e.Inbox == "end" {
-			e.Close()
-			return len(seen)
-		}
-		for _, c := range contents(t, e) {
-			var all []int
-			if err := json.Unmarshal([]byte(c), &all); err != nil {
-				t.Errorf("a version that is no array: %q", c)
-			}
-			for _, n := range all {
-				seen[n] = true
-			}
-		}
-	}
-}
-
 // A reader that is late gets what fits, in order, and is told of the rest.
 func TestALateReaderSeesTheVersionBeforeEachTake(t *testing.T) {
 	t.Parallel()
@@ -326,9 +202,7 @@ func TestALateReaderSeesTheVersionBeforeEachTake(t *testing.T) {
 	defer cancel()
 	all := ""
 	e, err := w.Next(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if e.Missed != 0 || len(e.Versions) > MaxVersions {
 		t.Errorf("missed %d, %d versions", e.Missed, len(e.Versions))
 	}
@@ -346,9 +220,7 @@ func TestALateReaderSeesTheVersionBeforeEachTake(t *testing.T) {
 func handled(t testing.TB, w *Watcher, path string) {
 	t.Helper()
 	s, err := observe(path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	deadline := time.Now().Add(patience)
 	for time.Now().Before(deadline) {
 		w.queue.mu.Lock()

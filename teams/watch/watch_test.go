@@ -57,9 +57,7 @@ func (p *claude) inbox(name string) string {
 
 func (p *claude) must(err error) {
 	p.t.Helper()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 }
 
 func (p *claude) mkdir(name string) { p.t.Helper(); p.must(os.MkdirAll(p.path(name), 0o700)) }
@@ -131,9 +129,7 @@ func contents(t testing.TB, e Event) []string {
 	var all []string
 	for _, v := range e.Versions {
 		data, err := io.ReadAll(v.File)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all = append(all, string(data))
 	}
 	return all
@@ -407,9 +403,7 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 		p.replace(p.inbox("t9/x"), "[1]")
 		e.Close()
 		cancel()
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-ended)
 		if _, err := w.Next(context.Background()); !errors.Is(err, ErrStopped) {
 			t.Errorf("Next after Run: %v, want ErrStopped", err)
 		}
