@@ -50,9 +50,7 @@ func BenchmarkAppend(b *testing.B) {
 				ours += took
 				time.Sleep(3 * took) // for twice as long the lock is left free for the agents
 				start = time.Now()
-				if err := bareCopy(p.path(), copied); err != nil {
-					b.Fatal(err)
-				}
+				must(b, bareCopy(p.path(), copied))
 				bare += time.Since(start)
 				if bc.rows <= 100 {
 					p.write(file) // a large one may grow by the few: writing it would keep the disk busy
@@ -97,21 +95,4 @@ func benchFile(n int) []byte {
 			i, strings.Repeat("word ", 15), i))
 	}
 	return l.file(rows)
-}
-
-func BenchmarkRead(b *testing.B) {
-	for _, n := range []int{100, 10000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			p := newPlace(b)
-			box := p.open(lockedfile.Options{})
-			file := benchFile(n)
-			p.write(file)
-			b.SetBytes(int64(len(file)))
-			for b.Loop() {
-				if rows, err := box.Read(b.Context()); err != nil || len(rows) != n {
-					b.Fatalf("%d rows, %v", len(rows), err)
-				}
-			}
-		})
-	}
 }

@@ -18,6 +18,14 @@ type layout struct {
 	row                 func(compact string) string
 }
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func indent(eol, pad, unit string) func(string) string {
 	return func(compact string) string {
 		var buf bytes.Buffer

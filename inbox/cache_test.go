@@ -137,9 +137,7 @@ func TestCachedInbox(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for range 2 {
 			a, aerr := writer.Read(t.Context())
 			b, berr := other.Read(t.Context())

@@ -42,9 +42,7 @@ func contend(t *testing.T, senders, peers, each int) {
 		others[i] = lockPeer(t, p.path(), fmt.Sprintf("peer%d", i), fmt.Sprint(each))
 	}
 	agent, err := simagent.New(simagent.Options{Dir: p.dir, Name: "alice", Poll: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run, stop := context.WithCancel(t.Context())
 	defer stop()
 	var running sync.WaitGroup

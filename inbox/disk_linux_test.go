@@ -51,9 +51,7 @@ func TestDiskFull(t *testing.T) {
 					p.wantNames()
 				}
 				// A process that another test starts at this moment has the file open until it executes its program.
-				if err := errors.Join(os.Truncate(junk, 0), os.Remove(junk)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errors.Join(os.Truncate(junk, 0), os.Remove(junk)))
 				r, err := b.Append(t.Context(), m, inbox.AppendOptions{Memory: p.memory()})
 				if err != nil || r.Deduplicated || p.count("m-0") != 1 {
 					t.Errorf("sent again with room: %+v, %v", r, err)
@@ -71,9 +69,7 @@ func TestInodesFull(t *testing.T) {
 		p := newPlaceIn(t, disk, filepath.Dir(disk))
 		p.write([]byte(foreign))
 		// Used: the root, claude, teams, demo, config.json, inboxes, alice.json.
-		if err := os.WriteFile(filepath.Join(disk, "junk"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(disk, "junk"), nil, 0o600))
 		if _, err := p.open(lockedfile.Options{}).Append(t.Context(), numbered("m", 0), inbox.AppendOptions{Memory: p.memory()}); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("%d free: got %v, want ENOSPC", free, err)
 		}
@@ -88,9 +84,7 @@ func TestInodesFull(t *testing.T) {
 func smallDisk(t *testing.T, options string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "disk")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o755))
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
 		t.Skipf("mounting a small tmpfs is not possible here: %v", err)
 	}
@@ -107,9 +101,7 @@ func fill(t *testing.T, disk string, free int) (junk string) {
 	t.Helper()
 	junk = filepath.Join(disk, "junk")
 	f, err := os.Create(junk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	page := make([]byte, os.Getpagesize())
 	size := int64(0)
@@ -119,12 +111,8 @@ func fill(t *testing.T, disk string, free int) (junk string) {
 		if errors.Is(err, syscall.ENOSPC) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
-	if err := f.Truncate(size - int64(free*len(page))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Truncate(size-int64(free*len(page))))
 	return junk
 }

@@ -35,20 +35,14 @@ func TestFailedAfterTheRename(t *testing.T) {
 			}
 			// Somebody's file in it keeps the lock from being removed.
 			info, err := os.Stat(p.lock())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(os.Mkdir(inside, 0o755), os.Chtimes(p.lock(), info.ModTime(), info.ModTime())); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, errors.Join(os.Mkdir(inside, 0o755), os.Chtimes(p.lock(), info.ModTime(), info.ModTime())))
 		}})
 		_, err := b.Append(t.Context(), numbered("m", 0), inbox.AppendOptions{Memory: p.memory()})
 		if !errors.Is(err, lockedfile.ErrReplaced) {
 			t.Fatalf("got %v, want ErrReplaced", err)
 		}
-		if err := errors.Join(os.Remove(inside), os.Remove(p.lock())); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Remove(inside), os.Remove(p.lock())))
 		if taken {
 			p.write([]byte("[]"))
 			p.resend(false, false, inbox.ErrUnknown)
@@ -91,9 +85,7 @@ func TestForcedAndFailed(t *testing.T) {
 	memory := p.memory()
 	key := inbox.SendKey{InboxKey: inbox.InboxKey{Root: p.root, Team: "demo", CreatedAt: 1795196213317, Inbox: "alice"}, ID: "m-0"}
 	m := numbered("m", 0)
-	if err := memory.Intend(t.Context(), inbox.Send{SendKey: key, Digest: m.Digest(), Before: "other", State: inbox.SendIntent, At: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, memory.Intend(t.Context(), inbox.Send{SendKey: key, Digest: m.Digest(), Before: "other", State: inbox.SendIntent, At: time.Now()}))
 	p.resend(false, false, inbox.ErrUnknown)
 	if _, err := p.open(broken).Append(t.Context(), m, inbox.AppendOptions{Memory: memory, Force: true}); !errors.Is(err, lockedfile.ErrCompromised) {
 		t.Fatalf("got %v, want ErrCompromised", err)

@@ -65,9 +65,7 @@ func FuzzParse(f *testing.F) {
 		// Setting what is there already changes nothing.
 		for i, row := range d.All() {
 			fields, err := rawjson.Fields(row.Raw)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, field := range fields {
 				if last := lastValue(row.Raw, fields, field.Name); string(last) == "true" || string(last) == "false" {
 					if err := d.Set(i, field.Name, string(last) == "true"); err != nil {
@@ -101,18 +99,12 @@ func FuzzAppend(f *testing.F) {
 			return
 		}
 		row, err := json.Marshal(map[string]string{"text": text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		d.Append(row)
 		content, err := d.Content()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		was, err := rawjson.Elements(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		is, err := rawjson.Elements(content)
 		if err != nil || len(is) != len(was)+1 {
 			t.Fatalf("%d elements, %v; had %d: %q", len(is), err, len(was), content)
@@ -123,12 +115,8 @@ func FuzzAppend(f *testing.F) {
 			}
 		}
 		var got, want any
-		if err := json.Unmarshal(is[len(was)].Of(content), &got); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(row, &want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(is[len(was)].Of(content), &got))
+		must(t, json.Unmarshal(row, &want))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
@@ -140,9 +128,7 @@ func FuzzAppend(f *testing.F) {
 			t.Errorf("%q became %q", data, content)
 		}
 		again, err := inbox.NewDraft(content)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		again.Remove(len(was))
 		if back, err := again.Content(); err != nil || !bytes.Equal(back, data) {
 			t.Errorf("removed again: %v\n%q\n%q", err, back, data)
@@ -164,9 +150,7 @@ func FuzzDraft(f *testing.F) {
 			return
 		}
 		spans, err := rawjson.Elements(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		model := make([]any, len(spans)) // decoded; removed{} for what is gone
 		touched := make([]bool, len(spans))
 		for i, s := range spans {
@@ -207,9 +191,7 @@ func FuzzDraft(f *testing.F) {
 			}
 		}
 		content, err := d.Content()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if content == nil {
 			content = data
 		}

@@ -103,9 +103,7 @@ func TestWhatIsNoInbox(t *testing.T) {
 			t.Parallel()
 			for op, want := range tc.want {
 				p := newPlace(t)
-				if err := tc.make(p); err != nil {
-					t.Fatal(err)
-				}
+				must(t, tc.make(p))
 				before := picture(t, filepath.Dir(p.root))
 				err := operations[op](t.Context(), p.open(lockedfile.Options{}), p.memory())
 				if c, ok := errors.AsType[*inbox.CorruptError](err); want == errCorrupt {
@@ -156,9 +154,7 @@ func picture(t *testing.T, dir string) string {
 		fmt.Fprintln(&all)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all.String()
 }
 
@@ -167,13 +163,9 @@ func TestTeamIsALink(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	out := filepath.Join(filepath.Dir(p.root), "outside")
-	if err := errors.Join(os.Rename(p.dir, out), os.Symlink(out, p.dir)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Rename(p.dir, out), os.Symlink(out, p.dir)))
 	root, err := teams.Open(p.root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer root.Close()
 	if _, err := root.Team("demo"); !errors.Is(err, teams.ErrNotDir) {
 		t.Errorf("got %v, want ErrNotDir", err)
@@ -255,15 +247,11 @@ func TestNoPermission(t *testing.T) {
 			p := newPlace(t)
 			base := filepath.Dir(p.root)
 			for _, dir := range []string{p.state, p.notes} {
-				if err := os.Mkdir(dir, 0o755); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Mkdir(dir, 0o755))
 			}
 			if tc.file != 0 {
 				p.write([]byte(foreign))
-				if err := os.Chmod(p.path(), tc.file); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Chmod(p.path(), tc.file))
 			}
 			program := filepath.Join(base, "sender")
 			if err := errors.Join(os.Chmod(filepath.Dir(p.path()), tc.inboxes), os.Chmod(p.dir, tc.team), os.Chmod(p.state, tc.state),

@@ -43,9 +43,7 @@ func (tt *team) look(b *Inbox, keeps bool, tr *Tracked, want Fate) {
 	tt.t.Helper()
 	before, _ := os.ReadFile(b.Path()) // compared
 	seen, err := b.See(tt.t.Context())
-	if err != nil {
-		tt.t.Fatal(err)
-	}
+	must(tt.t, err)
 	if got := tr.Look(seen, keeps); got != want {
 		tt.t.Errorf("got %q, want %q", got, want)
 	}
@@ -128,9 +126,7 @@ func TestSeen(t *testing.T) {
 		}
 	}})
 	b, err := Open(tt.team, "alice", locker)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	check := func(what string, seen *Seen) {
 		t.Helper()
 		want, err := Parse(after)
@@ -202,9 +198,7 @@ func TestLookAtATeamThatIsGone(t *testing.T) {
 	t.Parallel()
 	tt := newTeam(t)
 	b, _ := tt.tracked()
-	if err := os.RemoveAll(tt.dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(tt.dir))
 	if _, err := b.See(t.Context()); !errors.Is(err, teams.ErrTeamGone) {
 		t.Errorf("got %v, want ErrTeamGone", err)
 	}

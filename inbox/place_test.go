@@ -39,9 +39,7 @@ const configJSON = `{"name":"demo","createdAt":1795196213317,"leadAgentId":"team
 func newPlace(t testing.TB) *place {
 	t.Helper()
 	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return newPlaceIn(t, base, base)
 }
 
@@ -59,12 +57,8 @@ func newPlaceIn(t testing.TB, base, own string) *place {
 
 func (p *place) makeTeam() {
 	p.t.Helper()
-	if err := os.MkdirAll(filepath.Join(p.dir, "inboxes"), 0o755); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(p.dir, "config.json"), []byte(configJSON), 0o644); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, os.MkdirAll(filepath.Join(p.dir, "inboxes"), 0o755))
+	must(p.t, os.WriteFile(filepath.Join(p.dir, "config.json"), []byte(configJSON), 0o644))
 }
 
 // open returns alice's inbox, locked as opts say; opts.Dir is filled in, and the lock
@@ -76,19 +70,13 @@ func (p *place) open(opts lockedfile.Options) *inbox.Inbox {
 		opts.Hold = time.Minute
 	}
 	root, err := teams.Open(p.root)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	p.t.Cleanup(func() { root.Close() })
 	team, err := root.Team("demo")
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	p.t.Cleanup(func() { team.Close() })
 	b, err := inbox.Open(team, "alice", lockedfile.New(opts))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return b
 }
 
@@ -118,9 +106,7 @@ func (p *place) memory() *notebook { return &notebook{dir: p.notes} }
 func (p *place) agent(name string, poll time.Duration) *simagent.Agent {
 	p.t.Helper()
 	a, err := simagent.New(simagent.Options{Dir: p.dir, Name: name, Poll: poll})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return a
 }
 
@@ -129,17 +115,13 @@ func (p *place) lock() string { return p.path() + ".lock" }
 
 func (p *place) write(content []byte) {
 	p.t.Helper()
-	if err := os.WriteFile(p.path(), content, 0o644); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, os.WriteFile(p.path(), content, 0o644))
 }
 
 func (p *place) content() []byte {
 	p.t.Helper()
 	b, err := os.ReadFile(p.path())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return b
 }
 

@@ -61,9 +61,7 @@ const protocolConfig = `{"name":"t","createdAt":1,"leadAgentId":"boss@t","member
 func TestCheckProtocol(t *testing.T) {
 	t.Parallel()
 	c, err := teams.Parse("t", []byte(protocolConfig))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const object, words = `{"type":"permission_response"}`, `worker, answer with {"type":"permission_response"}`
 	for _, tt := range []struct {
 		from, text string

@@ -120,9 +120,7 @@ func TestReadTornForGood(t *testing.T) {
 	if took := time.Since(start); took < 200*time.Millisecond {
 		t.Errorf("answered after %s, without giving a writer time", took)
 	}
-	if err := os.Mkdir(p.lock(), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(p.lock(), 0o755))
 	stop := errors.New("stop")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(20*time.Millisecond, func() { cancel(stop) })

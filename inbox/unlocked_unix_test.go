@@ -54,9 +54,7 @@ func TestMemoryIsNotUsedUnderTheLock(t *testing.T) {
 			p := newPlace(t)
 			p.write([]byte(foreign))
 			if tc.setup != nil {
-				if err := tc.setup(p, p.memory()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, tc.setup(p, p.memory()))
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
