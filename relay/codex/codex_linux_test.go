@@ -45,9 +45,7 @@ func TestThreads(t *testing.T) {
 		_, err = f.WriteString(`{"timestamp":"2020-01-01T00:00:00Z","type":"event_msg","payload":{"type":"task_started","turn_id":"killed"}}` + "\n")
 		err = errors.Join(err, f.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if now := Threads(c.Home)[0]; now.ID != one || now.Busy || now.Changed.Year() == 2020 {
 		t.Errorf("killed in a turn: %+v", now)
 	}
@@ -67,9 +65,7 @@ func TestSend(t *testing.T) {
 	t.Parallel()
 	c := simcodex.New(t)
 	id := c.Thread("vscode")
-	if err := Send(t.Context(), c.Home, id, "hello"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Send(t.Context(), c.Home, id, "hello"))
 	if said := c.Said(); !slices.Equal(said, []string{"initialize", "initialized", "turn/start"}) {
 		t.Errorf("said %q", said)
 	}

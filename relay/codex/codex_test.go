@@ -16,14 +16,20 @@ const (
 	sample   = "../../testdata/codex-0.169.0/rollout-2026-11-26T05-51-26-" + sampleID + ".jsonl"
 )
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A captured transcript: a prompt, a message while it was idle, one while it worked, a turn that was interrupted with a message
 // in it that is lost, and another message.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(sample)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var kinds []Kind
 	turns := map[string]bool{}
 	for line := range bytes.Lines(data) {
@@ -49,9 +55,7 @@ func TestParse(t *testing.T) {
 // Only the output of our tool is a message, whatever a prompt or an answer says.
 func FuzzParse(f *testing.F) {
 	data, err := os.ReadFile(sample)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	for line := range bytes.Lines(data) {
 		f.Add(line)
 	}
@@ -83,9 +87,7 @@ func TestParseQueued(t *testing.T) {
 		`{"type":"event_msg","payload":{"type":"item_completed","turn_id":"a","item":{"type":"UserMessage","client_id":"1","content":[{"text":"TEXT"},{"text":"and more"}]}}}`:    false,
 	} {
 		text, err := json.Marshal(Queued + "hello")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		line = strings.ReplaceAll(line, "TEXT", strings.Trim(string(text), `"`))
 		if e, ok := Parse([]byte(line)); (ok && e.Kind == Mail) != want || want && e.Text != Queued+"hello" {
 			t.Errorf("%s: %t, %+v", line, ok, e)
@@ -102,12 +104,8 @@ func TestRollout(t *testing.T) {
 		t.Fatalf("it began at %v", at)
 	}
 	path := filepath.Join(home, "sessions", "2026", "11", "25", filepath.Base(sample))
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, nil, 0o600))
 	if got, ok := Rollout(home, sampleID); !ok || got != path {
 		t.Errorf("found %s", got)
 	}

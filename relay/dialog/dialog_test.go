@@ -49,9 +49,7 @@ func (a *asking) answer(d agent.Decision) fleet.Answer {
 func open(t *testing.T, state string) (ids []string) {
 	t.Helper()
 	list, err := Open(state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, q := range list {
 		ids = append(ids, q.ID)
 	}
@@ -77,9 +75,7 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("another rule: %v", err)
 		}
 		want := agent.Decision{Allow: true, Session: "Bash(touch *)"}
-		if err := Answer(t.Context(), state, a.answer(want)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Answer(t.Context(), state, a.answer(want)))
 		<-a.ended
 		if len(a.given) != 1 || a.given[0].Session != want.Session || !a.given[0].Allow || a.err != nil {
 			t.Errorf("given %+v, %v", a.given, a.err)
@@ -250,7 +246,7 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package pipe
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -132,34 +131,6 @@ func TestFifoLetsGo(t *testing.T) {
 	}
 }
 
-func BenchmarkQueue(b *testing.B) {
-	b.Run("push and next", func(b *testing.B) {
-		var q Queue[int]
-		b.ReportAllocs()
-		for i := range b.N {
-			_ = q.Push(i, modeA)
-			_, _ = q.Next(context.Background())
-		}
-	})
-	b.Run("to a waiter", func(b *testing.B) {
-		var q Queue[int]
-		read := make(chan struct{})
-		go func() {
-			defer close(read)
-			for {
-				if _, err := q.Next(context.Background()); err != nil {
-					return
-				}
-			}
-		}()
-		for i := range b.N {
-			_ = q.Push(i, modeA)
-		}
-		q.Close()
-		<-read
-	})
-}
-
 // BenchmarkInAndOut prints, for 200,000 values put in and taken out, the time
 // of each and how it compares to that of each of 20,000.
 func BenchmarkInAndOut(b *testing.B) {
@@ -172,14 +143,5 @@ func BenchmarkInAndOut(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/value")
 			b.ReportMetric(ratio(run, 0), "ratio")
 		})
-	}
-}
-
-func BenchmarkHash(b *testing.B) {
-	m := mode.Mode{PermissionMode: mode.Set("default"), Model: mode.Set("sonnet"), AllowedTools: mode.Set([]string{"Read", "Write"})}
-	for b.Loop() {
-		if m.Hash() == "" {
-			b.Fatal(fmt.Sprint(m))
-		}
 	}
 }

@@ -87,24 +87,6 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
-func TestStreamBreak(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	s := newStream(t, 1, 2, 3)
-	for v, err := range s.All(ctx) {
-		must(t, err)
-		if v != 1 {
-			t.Errorf("got %d, want 1", v)
-		}
-		break
-	}
-	must(t, s.Push(4))
-	s.End()
-	values, err := collect(s.All(ctx))
-	must(t, err)
-	same(t, "the rest", values, []int{2, 3, 4})
-}
-
 func TestStreamHasOneConsumer(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -157,24 +139,6 @@ func TestStreamPull(t *testing.T) {
 	if v, err := s.Next(context.Background()); v != 2 || err != nil {
 		t.Errorf("after it: got %d, %v, want 2", v, err)
 	}
-}
-
-func TestStreamFullRefuses(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	s := NewStream[int](2)
-	must(t, s.Push(1))
-	must(t, s.Send(ctx, 2))
-	if err := s.Push(3); !errors.Is(err, ErrFull) {
-		t.Errorf("got %v, want ErrFull", err)
-	}
-	_, err := s.Next(ctx)
-	must(t, err)
-	must(t, s.Push(4))
-	s.End()
-	values, err := collect(s.All(ctx))
-	must(t, err)
-	same(t, "values", values, []int{2, 4})
 }
 
 // A context that is done stops each method at once, and nothing is lost by it.

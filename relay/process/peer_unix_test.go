@@ -12,25 +12,17 @@ import (
 func TestPeerOf(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "p") // the path of a socket is short
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "s")
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	out, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer out.Close()
 	in, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer in.Close()
 	if pid := Peer(in.(*net.UnixConn)); pid != os.Getpid() {
 		t.Errorf("the process at the other end is %d, want %d", pid, os.Getpid())

@@ -20,16 +20,12 @@ type project struct {
 func newProject(t *testing.T) project {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Setenv("HOME", home)
 	t.Setenv("USERPROFILE", home)
 	p := project{t, home, filepath.Join(home, "repo"), filepath.Join(home, ".claude")}
 	for _, d := range []string{p.root, p.below(), filepath.Join(p.top, ".git")} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(d, 0o700))
 	}
 	return p
 }
@@ -43,12 +39,8 @@ func (p project) put(dir, name, text string) string {
 	if dir == p.root {
 		path = filepath.Join(dir, "agents", name)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(p.t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -65,13 +57,9 @@ func TestDirs(t *testing.T) {
 	plain := filepath.Join(p.home, "plain", "x")
 	worktree := filepath.Join(p.top, "tree", "x")
 	for _, d := range []string{plain, worktree} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(d, 0o700))
 	}
-	if err := os.WriteFile(filepath.Join(p.top, "tree", ".git"), []byte("gitdir: elsewhere\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(p.top, "tree", ".git"), []byte("gitdir: elsewhere\n"), 0o600))
 	for _, c := range []struct {
 		name, dir string
 		want      []string
@@ -140,9 +128,7 @@ func TestLoadRefuses(t *testing.T) {
 		if bad, ok := errors.AsType[*FileError](err); !ok || bad.Path != path {
 			t.Errorf("%s %q: %v", c.file, c.text, err)
 		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(path))
 	}
 	p.put(p.below(), "other.md", "You review.") // of another name
 	if _, err := p.load("reviewer"); err != nil {
@@ -163,13 +149,9 @@ func TestList(t *testing.T) {
 	p.put(p.below(), "2.md", "no front matter")
 	p.put(p.top, "a.md", strings.ReplaceAll(file(), "reviewer", "twin"))
 	p.put(p.top, "b.md", strings.ReplaceAll(file(), "reviewer", "twin"))
-	if err := os.Mkdir(filepath.Join(p.top, ".claude", "agents", "dir.md"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(p.top, ".claude", "agents", "dir.md"), 0o700))
 	dirs, err := Dirs(p.below(), p.root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, e := range List(dirs) {
 		line := e.Name

@@ -14,12 +14,8 @@ import (
 func TestLoadOfNoFile(t *testing.T) {
 	p := newProject(t)
 	path := p.put(p.top, "reviewer.md", "")
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
+	must(t, syscall.Mkfifo(path, 0o600))
 	if _, err := p.load("reviewer"); err == nil || !strings.Contains(err.Error(), "is no regular file") {
 		t.Errorf("a pipe: %v", err)
 	}
@@ -29,21 +25,15 @@ func TestLoadFollowsLinks(t *testing.T) {
 	p := newProject(t)
 	target := p.put(p.root, "shared.md", file())
 	agents := filepath.Join(p.top, ".claude", "agents")
-	if err := os.MkdirAll(agents, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(agents, 0o700))
 	for link, to := range map[string]string{"link.md": target, "self": agents, "broken.md": "nowhere"} {
-		if err := os.Symlink(to, filepath.Join(agents, link)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(to, filepath.Join(agents, link)))
 	}
 	// The directory that holds itself gives the same file again, under other paths.
 	if _, err := p.load("reviewer"); err == nil || !strings.Contains(err.Error(), "is also that of") {
 		t.Errorf("a directory in itself: %v", err)
 	}
-	if err := os.Remove(filepath.Join(agents, "self")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(agents, "self")))
 	if got, err := p.load("reviewer"); err != nil || got.Path != filepath.Join(agents, "link.md") {
 		t.Errorf("a link to a file: %+v, %v", got, err)
 	}

@@ -8,6 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // file is a profile with these lines in its front matter.
 func file(lines ...string) string {
 	return "---\nname: reviewer\ndescription: Reviews changes\n" + strings.Join(lines, "\n") + "\n---\n\nYou review.\n"

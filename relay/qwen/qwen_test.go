@@ -14,14 +14,20 @@ import (
 
 const sample = "../../testdata/qwen-0.24.4/chat.jsonl"
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestParse(t *testing.T) {
 	t.Parallel()
 	var kinds []qwen.Kind
 	var texts []string
 	for line, err := range (&transcript.Tail{Path: sample}).Lines() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		e, ok := qwen.Parse(line)
 		if !ok {
 			continue
@@ -58,9 +64,7 @@ func TestParse(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	data, err := os.ReadFile(sample)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	for line := range strings.Lines(string(data)) {
 		f.Add([]byte(line))
 	}
@@ -90,18 +94,12 @@ func TestRecent(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	folder := filepath.Join(home, "projects", "-home-ann-my-work", "chats")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(folder, 0o700))
 	now := time.Now()
 	for name, at := range map[string]time.Time{"old.jsonl": now.Add(-time.Hour), "new.jsonl": now, "new.json": now} {
 		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(path, at, at); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, nil, 0o600))
+		must(t, os.Chtimes(path, at, at))
 	}
 	got := qwen.Recent(home, "/home/ann/my_work", now.Add(-time.Minute))
 	if len(got) != 1 || filepath.Base(got[0]) != "new.jsonl" || !qwen.IsChat(got[0]) {

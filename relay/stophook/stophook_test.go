@@ -13,6 +13,14 @@ import (
 
 const hookTestProgram = "/usr/bin/teambridge"
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // add is Add for the program of the tests.
 func add(data []byte, wait bool, was []rawjson.Made) ([]byte, []rawjson.Made, error) {
 	return Add(data, hookTestProgram, hookTestProgram, nil, wait, was)
@@ -60,13 +68,9 @@ func FuzzHookFile(f *testing.F) {
 		old := bytes.Clone(data)
 		// At once, or the waiting hook later.
 		first, m, err := add(data, false, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		later, _, err := add(first, true, m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, m, err := add(data, true, nil)
 		if err != nil || !bytes.Equal(data, old) || !bytes.Equal(got, later) {
 			t.Fatalf("%q became %q: %v; in two steps: %q", old, data, err, later)
@@ -84,9 +88,7 @@ func FuzzHookFile(f *testing.F) {
 			t.Fatalf("installed twice: %q, %+v, %v; once: %q, %+v", again, same, err, got, m)
 		}
 		back, err := Remove(got, hookTestProgram, m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if had == [5]int{} && !bytes.Equal(back, data) {
 			t.Fatalf("removed again: %q, want %q", back, data)
 		}
@@ -125,13 +127,9 @@ func TestHookInRewrittenSettings(t *testing.T) {
 			"{\n  \"hooks\": {\n    \"Stop\": [\n      {\n        \"hooks\": [\n          {\n            \"command\": \"x\",\n            \"type\": \"command\"\n          }\n        ]\n      }\n    ]\n  }\n}"},
 	} {
 		installed, m, err := add([]byte(tc.before), true, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		rewritten, err := json.MarshalIndent(jsonOf(t, installed), "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got, err := Remove(rewritten, hookTestProgram, m); err != nil || string(got) != tc.after {
 			t.Errorf("%s: got %s, %v; want %s", name, got, err, tc.after)
 		}
@@ -178,9 +176,7 @@ func TestHookProgram(t *testing.T) {
 func TestInstalledByPlugin(t *testing.T) {
 	t.Parallel()
 	root, dir := t.TempDir(), t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, ".claude"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, ".claude"), 0o700))
 	files := Files(root, dir)
 	for _, c := range []struct {
 		user, project string
@@ -194,9 +190,7 @@ func TestInstalledByPlugin(t *testing.T) {
 		{`{`, `{"enabledPlugins": {"teambridge@teambridge": true}}`, true},
 	} {
 		for i, text := range []string{c.user, c.project} {
-			if err := os.WriteFile(files[i], []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(files[i], []byte(text), 0o600))
 		}
 		if Installed(root, dir) != c.want || Waiting(root, dir) != c.want {
 			t.Errorf("user %s, project %s: installed %t, waiting %t", c.user, c.project, Installed(root, dir), Waiting(root, dir))

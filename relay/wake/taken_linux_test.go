@@ -10,13 +10,9 @@ import (
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, ends := range [][2]*os.File{{r, w}, {os.NewFile(uintptr(fds[0]), "in"), os.NewFile(uintptr(fds[1]), "out")}} {
 		in, out := ends[0], ends[1]
 		if n := unread(out); n != 0 {

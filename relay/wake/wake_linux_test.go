@@ -29,6 +29,14 @@ type waiting struct {
 	text  chan string
 }
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // start starts a hook, once it listens.
 func start(t *testing.T, state string, pid int) *waiting {
 	t.Helper()
@@ -67,9 +75,7 @@ func (w *waiting) listens() {
 func stateDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tb") // short enough for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -85,9 +91,7 @@ func TestMessageIsHandedOver(t *testing.T) {
 		if !Waits(state, pid) {
 			t.Error("it is not seen to wait")
 		}
-		if err := Hand(t.Context(), state, pid, text); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Hand(t.Context(), state, pid, text))
 		if got := <-w.text; got != text {
 			t.Errorf("handed over were %d bytes, want %d", len(got), len(text))
 		}
@@ -146,13 +150,9 @@ func TestTornMessage(t *testing.T) {
 	w := start(t, state, pid)
 	for _, part := range []string{"", `{"text":"torn`, `{"text":"torn"}`, "{}\n", "[]\n"} {
 		c, err := net.Dial("unix", place(state, pid).socket())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = io.WriteString(c, part)
-		if err := errors.Join(err, c.(*net.UnixConn).CloseWrite()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, c.(*net.UnixConn).CloseWrite()))
 		if answer, err := io.ReadAll(c); len(answer) > 0 {
 			t.Errorf("%q is answered with %q, %v", part, answer, err)
 		}
@@ -163,9 +163,7 @@ func TestTornMessage(t *testing.T) {
 	}
 
 	l, err := net.Listen("unix", place(state, 1).socket())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	said := make(chan struct{})
 	go func() {
@@ -193,24 +191,16 @@ func TestAfterAKill(t *testing.T) {
 	t.Parallel()
 	state, pid := stateDir(t), os.Getpid()
 	dead := exec.Command("true")
-	if err := dead.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, dead.Start())
 	process.WaitExit(dead) // and nobody asks about it: a zombie
 	defer func() { _ = dead.Wait() }()
 	for _, of := range []int{pid, dead.Process.Pid} {
 		here := place(state, of)
-		if err := os.MkdirAll(filepath.Dir(string(here)), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(string(here)), 0o700))
 		record, err := json.Marshal(Session{PID: of, Start: "1", Root: "/claude"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for path, data := range map[string][]byte{here.record(): record, here.lock(): nil, here.socket(): nil} {
-			if err := os.WriteFile(path, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, data, 0o600))
 		}
 	}
 	if err := os.Remove(place(state, dead.Process.Pid).record()); err != nil { // it was killed while it removed them

@@ -725,39 +725,6 @@ func replaceSurrogates(s string) string {
 	return b.String()
 }
 
-func BenchmarkEnvelope(b *testing.B) {
-	e := Envelope{ID: newID(), Time: 1739347230000, Role: RoleAgent, Turn: new(newID()), Event: &Text{Text: strings.Repeat("some text, ", 50)}}
-	data, err := e.MarshalJSON()
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Run("new", func(b *testing.B) {
-		for b.Loop() {
-			e.ID = ""
-			if _, err := NewEnvelope(e); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("write", func(b *testing.B) {
-		b.SetBytes(int64(len(data)))
-		for b.Loop() {
-			if _, err := e.MarshalJSON(); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("read", func(b *testing.B) {
-		b.SetBytes(int64(len(data)))
-		for b.Loop() {
-			var e Envelope
-			if err := e.UnmarshalJSON(data); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
 func TestDerivedID(t *testing.T) {
 	t.Parallel()
 	ids := map[string][]string{}
