@@ -16,7 +16,7 @@ import (
 func (l *Link) deliver(ctx context.Context, parts *sync.WaitGroup) error {
 	for {
 		next, err := l.hand(ctx, parts)
-		if err != nil && l.failed(ctx, "what came is not delivered", err) {
+		if err != nil && l.failed(ctx, "cannot deliver messages", err) {
 			return err
 		}
 		if err != nil {
@@ -149,7 +149,7 @@ func (l *Link) look(ctx context.Context) error {
 				}
 			}
 		}
-		if err != nil && l.failed(ctx, "what became of messages is not known", err) {
+		if err != nil && l.failed(ctx, "cannot update the state of delivered messages", err) {
 			return err
 		}
 		if changed {

@@ -55,7 +55,7 @@ func TestFullDisk(t *testing.T) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return slices.ContainsFunc(b.warned, func(s string) bool {
-			return strings.HasPrefix(s, "what a sent is not recorded: ") && strings.Contains(s, b.path+": disk full")
+			return strings.HasPrefix(s, "cannot record data from a: ") && strings.Contains(s, b.path+": disk full")
 		})
 	}
 	b.until(t, "warning of the full disk", full)

@@ -89,7 +89,7 @@ func openFrame(text []byte) (o opened, err error) {
 		seen[name] = true
 	}
 	if o.Ledger, o.For = f.Ledger, f.For; !label(f.Ledger, true) || !label(f.For, true) {
-		return o, errors.New("the name of its ledger is none")
+		return o, errors.New("the name of its ledger is not valid")
 	}
 	for i, raw := range f.Messages {
 		var m message
@@ -132,7 +132,7 @@ func openFrame(text []byte) (o opened, err error) {
 	for i, raw := range f.Query {
 		var id string
 		if err := strictly(raw, &id); err != nil || !label(id, false) || i >= maxAnswers {
-			o.leave("an id that it asks about is none, or one too many")
+			o.leave("a queried id is not valid, or there are too many of them")
 			continue
 		}
 		o.Query = append(o.Query, id)
@@ -175,7 +175,7 @@ func openPresence(text []byte) (p Presence, left string, err error) {
 		err = nil
 	}
 	if err == nil && !(label(p.Instance, true) && label(p.Ledger, true) && label(p.Program, true)) {
-		err = errors.New("a name in it is none")
+		err = errors.New("a name in it is not valid")
 	}
 	if err != nil {
 		return Presence{}, "", err
@@ -193,7 +193,7 @@ func openPresence(text []byte) (p Presence, left string, err error) {
 			leave(err.Error())
 			continue
 		case names[t.Team]:
-			leave(fmt.Sprintf("team %q is there twice", t.Team))
+			leave(fmt.Sprintf("team %q is listed twice", t.Team))
 			continue
 		case len(p.Teams) == MaxTeams:
 			leave(fmt.Sprintf("it offers more than %d teams", MaxTeams))
@@ -205,10 +205,10 @@ func openPresence(text []byte) (p Presence, left string, err error) {
 		for _, m := range t.Members {
 			switch {
 			case !label(m.Member, false):
-				leave("the name of a member of " + t.Team + " is none")
+				leave("a member of " + t.Team + " has no valid name")
 				continue
 			case there[m.Member]:
-				leave(fmt.Sprintf("member %q of %s is there twice", m.Member, t.Team))
+				leave(fmt.Sprintf("member %q of %s is listed twice", m.Member, t.Team))
 				continue
 			case len(offered.Members) == MaxMembers || total == MaxOffered:
 				leave(fmt.Sprintf("it offers more than %d members of a team, or %d in all", MaxMembers, MaxOffered))

@@ -156,7 +156,7 @@ func (l *Link) Run(ctx context.Context) error {
 func (l *Link) attend(ctx context.Context, parts *sync.WaitGroup) error {
 	for {
 		list, err := l.opts.Ledger.Links.Machines(ctx, l.opts.Root)
-		if err != nil && l.failed(ctx, "the links are not known", err) {
+		if err != nil && l.failed(ctx, "cannot read the links", err) {
 			return err
 		}
 		if err == nil {
@@ -261,7 +261,7 @@ func (l *Link) stays(machine string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stuck = ""; err != nil {
-		l.stuck = fmt.Sprintf("what %s sent cannot be recorded; it stays at the hub, with everything that comes after it: %v", cmp.Or(machine, "the hub"), err)
+		l.stuck = fmt.Sprintf("data from %s cannot be recorded; it stays at the hub, and so does all later data: %v", cmp.Or(machine, "the hub"), err)
 	}
 }
 
@@ -272,11 +272,11 @@ const soon = 20 * time.Millisecond
 // expire fails messages that have waited too long, and removes old ids.
 func (l *Link) expire(ctx context.Context) error {
 	for {
-		n, err := l.opts.Ledger.Outbox.Expire(ctx, time.Now().Add(-Expiry), "its machine did not take it for 8 days")
+		n, err := l.opts.Ledger.Outbox.Expire(ctx, time.Now().Add(-Expiry), "its machine did not take it within 8 days")
 		if err == nil {
 			err = l.opts.Ledger.Arrivals.Prune(ctx, time.Now().Add(-remembered))
 		}
-		if err != nil && l.failed(ctx, "old messages stay", err) {
+		if err != nil && l.failed(ctx, "cannot remove old messages", err) {
 			return err
 		}
 		if n > 0 {

@@ -427,7 +427,7 @@ func TestFramesThatAreNone(t *testing.T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	warned := strings.Join(b.warned, "\n")
-	for _, want := range []string{"a sent a frame that is none", "a uses version 2 of links, and this program knows 1"} {
+	for _, want := range []string{"a sent an invalid frame", "a uses version 2 of links, and this program supports 1"} {
 		if !strings.Contains(warned, want) {
 			t.Errorf("no warning says %q:\n%s", want, warned)
 		}

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Announce makes the link send its presence soon, since the state of members has changed.
+// Announce makes the link send its presence soon, because the state of members has changed.
 func (l *Link) Announce() { signal(l.present) }
 
-// heard records the presence of a machine. It only decides which messages are sent again.
+// heard records the presence of a machine. A presence decides only which messages are sent again.
 func (l *Link) heard(ctx context.Context, machine string, text []byte) error {
 	if machine == l.opts.Self.Name {
 		return nil
 	}
 	p, left, err := openPresence(text)
 	if err != nil {
-		l.leftOut(machine, 1, "what it says of itself: "+err.Error())
-		return nil // the next presence has it again
+		l.leftOut(machine, 1, "its presence: "+err.Error())
+		return nil // the next presence will repeat it
 	}
 	l.mu.Lock()
-	if l.offered[machine] != left { // warn only when it changes
+	if l.offered[machine] != left { // warn only of new faults
 		if l.offered[machine] = left; left != "" {
-			l.leave(machine, 1, "what it says of itself: "+left)
+			l.leave(machine, 1, "its presence: "+left)
 		}
 	}
 	l.mu.Unlock()
@@ -33,9 +33,9 @@ func (l *Link) heard(ctx context.Context, machine string, text []byte) error {
 	if lost, err := l.opts.Ledger.Links.HeardFrom(ctx, machine, p.Ledger, text); err != nil {
 		return err
 	} else if lost > 0 {
-		l.opts.Warn(fmt.Errorf("the ledger of %s is another one than before; of %d messages it is not known whether they arrived", machine, lost))
+		l.opts.Warn(fmt.Errorf("%s has another ledger than before; whether %d messages arrived is unknown", machine, lost))
 	}
-	// A receipt may also wait for this machine.
+	// Our own queue must be empty, too: it may hold a receipt.
 	if p.Empty && p.Version >= Version && l.opts.Wire.State().Waiting == 0 {
 		again, err := l.opts.Ledger.Outbox.Again(ctx, machine, time.Now().Add(-l.opts.Late))
 		if err != nil {
@@ -47,7 +47,7 @@ func (l *Link) heard(ctx context.Context, machine string, text []byte) error {
 	}
 	l.mu.Lock()
 	anew := l.instances[machine] != p.Instance
-	if l.instances[machine] = p.Instance; anew { // it has not heard from us
+	if l.instances[machine] = p.Instance; anew { // the new process does not have our presence yet
 		delete(l.announced, machine)
 		signal(l.present)
 	}
@@ -56,8 +56,8 @@ func (l *Link) heard(ctx context.Context, machine string, text []byte) error {
 	return nil
 }
 
-// announce sends the presence periodically and on changes. If it answered presences, two machines would
-// acknowledge each other for ever.
+// announce sends the presence periodically and on changes. It never answers a presence: otherwise two
+// machines would answer each other for ever.
 func (l *Link) announce(ctx context.Context) error {
 	asked := time.Now()
 	due := asked.Add(l.opts.Every)
@@ -73,7 +73,7 @@ func (l *Link) announce(ctx context.Context) error {
 		}
 		if time.Since(asked) > queryEvery {
 			asked = time.Now()
-			if err := l.query(ctx); err != nil && l.failed(ctx, "what became of messages is not asked for", err) {
+			if err := l.query(ctx); err != nil && l.failed(ctx, "cannot query the state of messages", err) {
 				return err
 			}
 		}
@@ -90,13 +90,13 @@ func (l *Link) announce(ctx context.Context) error {
 		for _, name := range names {
 			var err error
 			p := Presence{Version: Version, Instance: l.instance, Ledger: l.opts.Self.Incarnation, Program: l.opts.Program}
-			if p.Empty, err = l.empty(ctx, name, s); err != nil && l.failed(ctx, "what "+name+" was not told is not known", err) {
+			if p.Empty, err = l.empty(ctx, name, s); err != nil && l.failed(ctx, "cannot read the receipts for "+name, err) {
 				return err
 			}
 			if name != l.opts.Self.Name && l.opts.Teams != nil {
 				teams, err := l.opts.Teams(ctx, name)
 				if err != nil && ctx.Err() == nil {
-					l.failed(ctx, "what "+name+" may write to is not known", err)
+					l.failed(ctx, "cannot read the teams shared with "+name, err)
 				}
 				p.Teams = teams
 			}
@@ -115,17 +115,17 @@ func (l *Link) announce(ctx context.Context) error {
 				l.mu.Lock()
 				delete(l.announced, name)
 				l.mu.Unlock()
-				break // this one is lost; the next follows
+				break // this presence is lost; the next one follows
 			}
 		}
-		if !pause(ctx, l.opts.Every/15) { // changes in quick succession are one
+		if !pause(ctx, l.opts.Every/15) { // group changes in quick succession
 			return nil
 		}
 	}
 }
 
-// empty reports whether this machine's queue is empty and receipts for everything from a machine were sent.
-// Then all messages that it has no receipt for are lost.
+// empty reports whether this machine's queue is empty and all receipts for a machine were sent. If so,
+// messages that the machine still has no receipt for were lost.
 func (l *Link) empty(ctx context.Context, machine string, s State) (bool, error) {
 	if s.Waiting != 0 {
 		return false, nil

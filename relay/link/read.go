@@ -35,10 +35,10 @@ func (l *Link) read(ctx context.Context) error {
 			if err == nil || ctx.Err() != nil {
 				break
 			}
-			if l.failed(ctx, "what "+cmp.Or(a.From, "the hub")+" sent is not recorded", err) {
+			if l.failed(ctx, "cannot record data from "+cmp.Or(a.From, "the hub"), err) {
 				return err
 			}
-			// Not acknowledged: a full disk, or a ledger that another process uses.
+			// The arrival is not acknowledged. The disk may be full, or another process may use the ledger.
 			if a.Frame == nil || !pause(ctx, l.opts.Retry) {
 				break
 			}
@@ -53,19 +53,20 @@ func (l *Link) read(ctx context.Context) error {
 func (l *Link) take(ctx context.Context, a Arrival) error {
 	f, err := openFrame(a.Frame)
 	if err != nil {
-		l.leftOut(a.From, 1, "a frame that is none: "+err.Error())
-		l.opts.Warn(fmt.Errorf("%s sent a frame that is none; it is left out: %w", a.From, err))
+		l.leftOut(a.From, 1, "an invalid frame: "+err.Error())
+		l.opts.Warn(fmt.Errorf("%s sent an invalid frame, which is ignored: %w", a.From, err))
 		return l.ack(ctx, a)
 	}
 	if f.Version > Version {
-		// Our presence shows the sender that we are older. An unacknowledged frame would block all others.
-		l.opts.Warn(fmt.Errorf("%s uses version %d of links, and this program knows %d: its messages wait until this one is upgraded", a.From, f.Version, Version))
+		// Our presence tells the sender that this program is older. Without the acknowledgment, the frame
+		// would block all others.
+		l.opts.Warn(fmt.Errorf("%s uses version %d of links, and this program supports %d: its messages wait until this program is upgraded", a.From, f.Version, Version))
 		return l.ack(ctx, a)
 	}
 	lg := l.opts.Ledger
 	known, err := lg.Links.Incarnation(ctx, a.From)
 	if errors.Is(err, ledger.ErrNoMachine) {
-		return l.ack(ctx, a) // its link was removed a moment ago
+		return l.ack(ctx, a) // its link was just removed
 	}
 	if err == nil && known == "" {
 		known = f.Ledger
@@ -74,7 +75,7 @@ func (l *Link) take(ctx context.Context, a Arrival) error {
 	if err != nil {
 		return err
 	}
-	if known != f.Ledger { // its next presence names the current one
+	if known != f.Ledger { // a reset names an earlier ledger; the next presence names the current one
 		f.Receipts = slices.DeleteFunc(f.Receipts, func(r ledger.Receipt) bool { return r.Stage == ledger.StageReset })
 	}
 	if len(f.Receipts) > 0 {
@@ -96,8 +97,8 @@ func (l *Link) take(ctx context.Context, a Arrival) error {
 	}
 	refused, n := f.refused, len(f.refused)+f.left
 	if f.For != "" && f.For != l.opts.Self.Incarnation {
-		// The frame is meant for a ledger that this one has replaced, which may have had the messages. The
-		// incarnation in the answer shows the sender that.
+		// The frame is meant for an earlier ledger, which may have received the messages. The incarnation in
+		// our answer tells the sender so.
 		for _, in := range f.list {
 			refused = append(refused, ledger.Receipt{ID: in.ID, Stage: ledger.StageReset})
 		}
@@ -119,7 +120,7 @@ func (l *Link) take(ctx context.Context, a Arrival) error {
 	if len(refused) > 0 {
 		l.mu.Lock()
 		all := append(l.refused[a.From], refused...)
-		l.refused[a.From] = all[:min(len(all), maxAnswers)] // the others are sent again, and refused then
+		l.refused[a.From] = all[:min(len(all), maxAnswers)] // the sender repeats the others, and they are refused then
 		l.mu.Unlock()
 	}
 	err = l.ack(ctx, a)
@@ -129,8 +130,8 @@ func (l *Link) take(ctx context.Context, a Arrival) error {
 	return err
 }
 
-// receive records messages. It refuses those that the ledger cannot hold and records the others: a frame that
-// failed for ever would block all machines.
+// receive records messages. It refuses those that the ledger cannot hold, and records the others. A frame
+// that could never be recorded would block the frames of all machines.
 func (l *Link) receive(ctx context.Context, machine string, list []ledger.Incoming) (refused []ledger.Receipt, err error) {
 	refused, err = l.opts.Ledger.Arrivals.Receive(ctx, machine, list...)
 	if !errors.As(err, new(*ledger.ValueError)) {
@@ -150,10 +151,10 @@ func (l *Link) receive(ctx context.Context, machine string, list []ledger.Incomi
 	return refused, nil
 }
 
-// ack acknowledges a frame. If that fails, the frame comes again, and is known.
+// ack acknowledges a frame. If that fails, the frame arrives again, and its messages are recognized.
 func (l *Link) ack(ctx context.Context, a Arrival) error {
 	if err := a.Ack(ctx); err != nil && ctx.Err() == nil {
-		l.opts.Warn(fmt.Errorf("a frame of %s was not acknowledged, and comes again: %w", a.From, err))
+		l.opts.Warn(fmt.Errorf("cannot acknowledge a frame of %s, which will arrive again: %w", a.From, err))
 	}
 	return nil
 }
@@ -163,7 +164,7 @@ type content struct {
 	Name, Text, Summary string
 }
 
-// changed handles a connection or disconnection of the wire.
+// changed handles a new state of the wire.
 func (l *Link) changed(ctx context.Context) error {
 	s := l.opts.Wire.State()
 	defer l.opts.Changed()
@@ -176,14 +177,14 @@ func (l *Link) changed(ctx context.Context) error {
 			return err
 		}
 		if again > 0 {
-			l.opts.Warn(fmt.Errorf("the hub has lost what it had stored; %d messages are sent again", again))
+			l.opts.Warn(fmt.Errorf("the hub has lost its stored frames; %d messages are sent again", again))
 		}
 	}
 	l.mu.Lock()
 	for _, p := range l.peers {
 		signal(p.retry)
 	}
-	clear(l.announced) // which may be lost
+	clear(l.announced) // earlier ones may be lost
 	l.mu.Unlock()
 	signal(l.present)
 	return l.query(ctx)
@@ -191,7 +192,7 @@ func (l *Link) changed(ctx context.Context) error {
 
 // query asks all machines for the state of unsettled messages.
 func (l *Link) query(ctx context.Context) error {
-	list, err := l.opts.Ledger.Links.Machines(ctx, l.opts.Root) // its writer need not run yet
+	list, err := l.opts.Ledger.Links.Machines(ctx, l.opts.Root) // from the ledger: a new machine may have no writer yet
 	if err != nil {
 		return err
 	}

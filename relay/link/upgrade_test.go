@@ -87,7 +87,7 @@ func TestUpgrade(t *testing.T) {
 		a.await(t, ledger.StageStored, ids[i]) // a frame each
 	}
 	back := b.send("a", "worker", "back")
-	b.warns(t, "a uses version 2 of links, and this program knows 1: its messages wait until this one is upgraded")
+	b.warns(t, "a uses version 2 of links, and this program supports 1: its messages wait until this program is upgraded")
 	a.until(t, "message of b", func() bool { return len(a.texts()) == 1 })
 	n := heard.Load()
 	a.until(t, "presence of b", func() bool { return heard.Load() >= n+10 })

@@ -73,7 +73,7 @@ type State struct {
 
 var (
 	// ErrFull means that too many frames wait for a peer.
-	ErrFull = errors.New("too much waits for this machine")
+	ErrFull = errors.New("too many frames wait for this machine")
 	// ErrPeer means that there is no peer of that name.
 	ErrPeer = errors.New("no such machine is linked")
 	// ErrTwin means that another process uses the identity of this machine.

@@ -118,7 +118,7 @@ func Open(ctx context.Context, o Options) (_ *Hub, err error) {
 		return nil, err
 	}
 	if err := atomicfile.Write(cardPath(o.Dir), append(card, '\n')); err != nil {
-		return nil, fmt.Errorf("say where the hub is: %w", err)
+		return nil, fmt.Errorf("record the address of the hub: %w", err)
 	}
 	return h, nil
 }
@@ -172,7 +172,7 @@ func (o Options) tls() (*tls.Config, error) {
 	}
 	if o.TLSCert == "" {
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return nil, fmt.Errorf("%s can be reached by others, so the hub needs a certificate and its key; or listen on 127.0.0.1, and let machines come by ssh", o.Listen)
+			return nil, fmt.Errorf("other machines can reach %s, so the hub needs a certificate and its key; or listen on 127.0.0.1, and let machines connect by ssh", o.Listen)
 		}
 		return nil, nil
 	}
@@ -360,7 +360,7 @@ func (h *Hub) check(ctx context.Context) {
 	h.stop()
 	err := h.start(ctx)
 	if err != nil {
-		h.o.Log.Error("the hub cannot be started again: it is tried again", "in", h.o.probe, "err", err)
+		h.o.Log.Error("the hub cannot be started again; the next try follows", "in", h.o.probe, "err", err)
 		return
 	}
 	h.failed = 0

@@ -49,7 +49,7 @@ func Add(ctx context.Context, dir string, card nats.Card, o AddOptions) error {
 	return edit(ctx, dir, func(all []Machine) ([]Machine, error) {
 		for _, m := range all {
 			if m.Card.Name != card.Name && (m.Card.Key == card.Key || m.Card.Box == card.Box) {
-				return nil, fmt.Errorf("%s has the keys of %s: one identity is one machine", card.Name, m.Card.Name)
+				return nil, fmt.Errorf("%s has the keys of %s: each machine needs its own identity", card.Name, m.Card.Name)
 			}
 		}
 		i := slices.IndexFunc(all, func(m Machine) bool { return m.Card.Name == card.Name })

@@ -59,7 +59,7 @@ func (h *Hub) WriteMetrics(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		up = 0
 	}
-	single("up", "gauge", "Whether the hub can be asked what waits.", up)
+	single("up", "gauge", "Whether the hub answers requests about its queues.", up)
 	if err == nil {
 		single("stream_bytes", "gauge", "Bytes that wait for all machines.", bytes)
 		metric("waiting_frames", "gauge", "Frames that wait for a machine.")

@@ -62,7 +62,7 @@ func ReadKey(path string) (*Key, error) {
 		return nil, fmt.Errorf("the key of this machine, %s, is not a regular file", path)
 	}
 	if atomicfile.Exposed(info) {
-		return nil, fmt.Errorf("the key of this machine, %s, can be used by others (mode %04o): if nobody has read it, type: chmod 600 %[1]s", path, info.Mode().Perm())
+		return nil, fmt.Errorf("the key of this machine, %s, is open to other users (mode %04o): if none of them has read it, type: chmod 600 %[1]s", path, info.Mode().Perm())
 	}
 	var data [1 << 10]byte
 	n, err := f.Read(data[:])
@@ -75,18 +75,18 @@ func ReadKey(path string) (*Key, error) {
 	}
 	lines := bytes.Split(bytes.TrimSuffix(data[:n], []byte("\n")), []byte("\n"))
 	if len(lines) != 2 {
-		return nil, corrupt("it has not two lines")
+		return nil, corrupt("it does not have two lines")
 	}
 	user, err := nkeys.FromSeed(lines[0])
 	if err == nil {
 		err = nkeys.CompatibleKeyPair(user, nkeys.PrefixByteUser)
 	}
 	if err != nil {
-		return nil, corrupt("line 1 is no seed of a user key (SU…)")
+		return nil, corrupt("line 1 is not the seed of a user key (SU…)")
 	}
 	box, err := nkeys.FromCurveSeed(lines[1])
 	if err != nil {
-		return nil, corrupt("line 2 is no seed of a curve key (SX…)")
+		return nil, corrupt("line 2 is not the seed of a curve key (SX…)")
 	}
 	return keyOf(user, box)
 }
@@ -137,7 +137,7 @@ func (c Card) String() string { return c.Name + ":" + c.Key + ":" + c.Box }
 func ParseCard(s string) (Card, error) {
 	parts := strings.Split(strings.TrimSpace(s), ":")
 	if len(parts) != 3 {
-		return Card{}, fmt.Errorf("%.80q is no card: a card is NAME:U…:X…, as teambridge link card prints it", s)
+		return Card{}, fmt.Errorf("%.80q is not a card: a card is NAME:U…:X…, as teambridge link card prints it", s)
 	}
 	c := Card{parts[0], parts[1], parts[2]}
 	if err := CheckName(c.Name); err != nil {
@@ -156,12 +156,12 @@ func wrongKey(name, part, prefix, key string) error {
 	why := fmt.Sprintf("it does not begin with %s", prefix)
 	switch {
 	case strings.HasPrefix(key, "S"):
-		why = "it begins with S, so it is a secret that belongs to nobody else"
+		why = "it begins with S, so it is a secret key, which must never be shared"
 		key = "S…"
 	case strings.HasPrefix(key, prefix):
 		why = "a character is missing or wrong"
 	}
-	return fmt.Errorf("card of %s: its %s part, %.60q, is no public key: %s", name, part, key, why)
+	return fmt.Errorf("card of %s: its %s part, %.60q, is not a public key: %s", name, part, key, why)
 }
 
 // CheckName returns an error unless a machine can have this name.

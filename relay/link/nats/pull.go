@@ -85,7 +85,7 @@ func (r *reader) request(ctx context.Context, what string, body string, answer a
 		err = json.Unmarshal(m.Data, answer)
 	}
 	if err != nil {
-		return fmt.Errorf("the hub's answer is not understood: %w", err)
+		return fmt.Errorf("the hub's answer is not valid: %w", err)
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func (r *reader) read(ctx context.Context) error {
 				return link.ErrTwin
 			}
 		case <-silence.C:
-			return errors.New("the hub does not answer: it sends nothing, and no heartbeat")
+			return errors.New("the hub does not answer: it sends neither frames nor heartbeats")
 		case m := <-r.msgs:
 			silence.Reset(r.expires)
 			// Only the server sets a reply subject under $JS.ACK on a message under tb.m. So this message was

@@ -41,14 +41,14 @@ func (k *Key) seal(kind kind, from string, to Card, body []byte) ([]byte, error)
 func (k *Key) open(kind kind, from Card, to string, sealed []byte) ([]byte, error) {
 	text, err := k.box.Open(sealed, from.Box)
 	if err != nil {
-		return nil, fmt.Errorf("open what is said to come from %s: %w", from.Name, err)
+		return nil, fmt.Errorf("open a text in the name of %s: %w", from.Name, err)
 	}
 	if len(text) == 0 || text[0] != sealVersion {
-		return nil, fmt.Errorf("%s seals in a version that is not understood here", from.Name)
+		return nil, fmt.Errorf("%s uses a version of seals that this program does not support", from.Name)
 	}
 	body, ok := bytes.CutPrefix(text, header(kind, from.Name, to))
 	if !ok {
-		return nil, errors.New("what " + from.Name + " has sealed once was sent as something else")
+		return nil, errors.New("a text that " + from.Name + " sealed has another kind, sender or recipient than this one")
 	}
 	return body, nil
 }

@@ -130,21 +130,21 @@ func Dial(ctx context.Context, o Options) (*Wire, error) {
 func (o Options) Address(ctx context.Context) (string, []nats.Option, error) {
 	u, err := url.Parse(o.Hub)
 	if err != nil || u.Host == "" {
-		return "", nil, fmt.Errorf("%q is no address of a hub: use tls://HOST:PORT or ssh://HOST", o.Hub)
+		return "", nil, fmt.Errorf("%q is not the address of a hub: use tls://HOST:PORT or ssh://HOST", o.Hub)
 	}
 	if u.User != nil && u.Scheme != "ssh" {
-		return "", nil, fmt.Errorf("the address of the hub, %s, has a user in it: a machine is known by its key", u.Redacted())
+		return "", nil, fmt.Errorf("the address of the hub, %s, has a user in it: the hub knows a machine by its key", u.Redacted())
 	}
 	if (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		return "", nil, fmt.Errorf("the address of the hub, %s, has a path, a query or a fragment, which mean nothing there: use %s://%s", u.Redacted(), u.Scheme, u.Host)
 	}
 	if (o.CA != "" || o.Fingerprint != "") && u.Scheme != "tls" {
-		return "", nil, fmt.Errorf("%s has no certificate: what to trust can only be said of tls://", u.Redacted())
+		return "", nil, fmt.Errorf("%s has no certificate: only an address with tls:// can have a fingerprint or a file of CAs", u.Redacted())
 	}
 	switch u.Scheme {
 	case "nats":
 		if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return "", nil, fmt.Errorf("%s is not encrypted, which is allowed on this machine alone: use tls:// or ssh://", o.Hub)
+			return "", nil, fmt.Errorf("%s is not encrypted, which is allowed only on this machine: use tls:// or ssh://", o.Hub)
 		}
 		return o.Hub, nil, nil
 	case "tls":
@@ -152,7 +152,7 @@ func (o Options) Address(ctx context.Context) (string, []nats.Option, error) {
 		return o.Hub, []nats.Option{nats.Secure(c)}, err
 	case "ssh":
 		if o.Dial == nil {
-			return "", nil, fmt.Errorf("%s cannot be used here: there is no way to run ssh", o.Hub)
+			return "", nil, fmt.Errorf("%s cannot be used here: this program cannot run ssh", o.Hub)
 		}
 		return "nats://127.0.0.1", []nats.Option{nats.InProcessServer(dialer{ctx, o.Dial}), nats.Timeout(15 * time.Second)}, nil
 	}
@@ -173,7 +173,7 @@ func (o *Options) tls(host string) (*tls.Config, error) {
 	if o.CA != "" {
 		pem, err := os.ReadFile(o.CA)
 		if err != nil {
-			return nil, fmt.Errorf("read the certificates that the hub's is checked with: %w", err)
+			return nil, fmt.Errorf("read the file of CAs: %w", err)
 		}
 		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(pem) {
 			return nil, fmt.Errorf("there is no certificate in %s", o.CA)
@@ -184,7 +184,7 @@ func (o *Options) tls(host string) (*tls.Config, error) {
 	}
 	want, err := hex.DecodeString(strings.ReplaceAll(o.Fingerprint, ":", ""))
 	if err != nil || len(want) != sha256.Size {
-		return nil, fmt.Errorf("%q is no SHA-256 fingerprint, which has 64 hexadecimal digits", o.Fingerprint)
+		return nil, fmt.Errorf("%q is not a SHA-256 fingerprint, which has 64 hexadecimal digits", o.Fingerprint)
 	}
 	// The fingerprint replaces the usual check, unless there is a CA too.
 	c.InsecureSkipVerify = o.CA == ""
@@ -218,7 +218,7 @@ func (w *Wire) Publish(ctx context.Context, peer, id string, frame []byte) error
 		return err
 	}
 	if len(sealed) > MaxPayload-1024 {
-		return fmt.Errorf("a frame of %d bytes is larger than a hub takes", len(frame))
+		return fmt.Errorf("a frame of %d bytes is larger than a hub accepts", len(frame))
 	}
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -248,7 +248,7 @@ func (w *Wire) Publish(ctx context.Context, peer, id string, frame []byte) error
 		Seq   uint64
 	}
 	if err := json.Unmarshal(r.Data, &ack); err != nil || ack.Error == nil && ack.Seq == 0 {
-		return fmt.Errorf("frame for %s: the hub's answer is not understood: %.80q", peer, r.Data)
+		return fmt.Errorf("frame for %s: the hub's answer is not valid: %.80q", peer, r.Data)
 	}
 	if ack.Error == nil {
 		return nil
@@ -433,11 +433,11 @@ func (w *Wire) describe(err error) error {
 	var authority x509.UnknownAuthorityError
 	switch {
 	case errors.As(err, &authority):
-		return fmt.Errorf("the certificate of the hub is not trusted here: name those that it is checked with, or its fingerprint: teambridge link hub %s --trust FILE (%w)", w.Hub, err)
+		return fmt.Errorf("the certificate of the hub is not trusted here: give the file of its CA, or its fingerprint: teambridge link hub %s --trust FILE (%w)", w.Hub, err)
 	case unknown(err):
 		return fmt.Errorf("the hub does not know this machine: %s (%w)", add(), err)
 	case errors.Is(err, nats.ErrPermissionViolation):
-		return fmt.Errorf("the hub does not let this machine be %s: perhaps it has its key under another name; %s (%w)", w.Name, add(), err)
+		return fmt.Errorf("the hub does not accept this machine as %s: perhaps the hub has its key under another name; %s (%w)", w.Name, add(), err)
 	case errors.As(err, &api) && (api.Code == errNoConsumer || api.Code == errNoStream):
 		return fmt.Errorf("the hub has no queue for this machine: %s (%w)", add(), err)
 	case errors.Is(err, nats.ErrNoResponders):
