@@ -145,7 +145,11 @@ func (r *Carrier) sender(ctx context.Context, m link.Message) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if slices.ContainsFunc(all, func(s ledger.StandIn) bool { return s.Team == to.Name() && s.Inbox == m.Member }) {
+	member := m.Member
+	if name, err := to.Resolve(ctx, m.Member); err == nil { // as it is when the message is sent, which else fails
+		member = name
+	}
+	if slices.ContainsFunc(all, func(s ledger.StandIn) bool { return s.Team == to.Name() && s.Inbox == member }) {
 		return "", api.Decide(api.CodeRefused, "", "%s is a member on a third machine, and messages go over one link only", m.Member)
 	}
 	n := 0

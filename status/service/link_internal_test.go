@@ -693,6 +693,27 @@ func TestStandInIsOfOneMember(t *testing.T) {
 	})
 }
 
+// What came over a link goes on over no other one, however its recipient is spelled.
+func TestGoesOverOneLink(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	key, err := nats.NewKey()
+	must(t, err)
+	_, err = build.AddMachine(t.Context(), api.NewMachine{Card: fmt.Sprint(key.Card("third"))})
+	must(t, err)
+	if m, err := build.Join(t.Context(), "ci", api.NewJoin{Remote: "carol@ops@third"}); err != nil || m.Member != "carol-third" {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	for _, name := range []string{"carol-third", "Carol-Third", "carol-third@ci"} {
+		if why := laptop.became(laptop.forge("build", "alice@dev", name, "ci", "for "+name), ledger.StageRefused); !strings.Contains(why, "over one link only") {
+			t.Errorf("%s: %q", name, why)
+		}
+	}
+	if rows, err := build.Inbox("ci", "carol-third").Read(t.Context()); err == nil && len(rows) > 0 {
+		t.Errorf("%+v", rows)
+	}
+}
+
 // Once the end of sharing is confirmed, nothing creates a stand-in or is delivered any more, not even a message
 // that was just being delivered.
 func TestSharingEndsWhileAMessageComes(t *testing.T) {
