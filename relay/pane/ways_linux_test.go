@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/process"
 	"teambridge/relay/tmux"
 	"teambridge/relay/wake"
 )
@@ -39,7 +41,7 @@ var ways = []struct {
 	name, can string // can are the rules that there are for it beside those for all
 	open      func(*testing.T) *trial
 }{
-	{"socket", "kill at-once clear deaf drop hold slow random tool", func(t *testing.T) *trial {
+	{"socket", "kill at-once clear deaf drop hold slow random suspend tool", func(t *testing.T) *trial {
 		s := newSessions(t)
 		return &trial{
 			sessions: s, agent: s.Session, find: s.only,
@@ -53,7 +55,7 @@ var ways = []struct {
 			},
 		}
 	}},
-	{"hook", "kill at-once clear lose random tool", func(t *testing.T) *trial {
+	{"hook", "kill at-once clear lose random suspend tool", func(t *testing.T) *trial {
 		s := newHooked(t)
 		return &trial{
 			sessions: s, agent: s.Session, find: s.only, hostile: likeMessage,
@@ -73,7 +75,7 @@ var ways = []struct {
 			},
 		}
 	}},
-	{"qwen", "kill at-once clear deaf drop exit hold move random", func(t *testing.T) *trial {
+	{"qwen", "kill at-once clear deaf drop exit hold move random suspend", func(t *testing.T) *trial {
 		s := newQwen(t)
 		return &trial{
 			sessions: s, agent: s.Session, find: s.only,
@@ -232,6 +234,7 @@ func TestWays(t *testing.T) {
 			rule("its person allows it, and it comes later", "slow", func(t *testing.T, w *trial) { asked(t, w, "allow slowly") })
 			rule("its person denies it", "hold", func(t *testing.T, w *trial) { asked(t, w, "deny") })
 			rule("cleared", "clear", cleared)
+			rule("suspended", "suspend", suspendedWithIt)
 			rule("killed at random instants", "random", func(t *testing.T, w *trial) { killSessionsAndSenders(t, w.sessions) })
 		})
 	}
@@ -507,6 +510,30 @@ func asked(t *testing.T, w *trial, answer string) {
 		t.Errorf("it is %s: %s", m.State, m.Reason)
 	}
 	w.wants()
+}
+
+// A session that its person has suspended reads what was written to it once it is continued. Until then it is not written again, and
+// what comes waits.
+func suspendedWithIt(t *testing.T, w *trial) {
+	m := w.put("first")
+	pid := w.PID()
+	must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	for !process.Stopped(pid) {
+		time.Sleep(time.Millisecond)
+	}
+	a := w.begun(m, true)
+	next := w.put("next")
+	m = w.often(m, "held after the time when it could be written again", func(m ledger.PaneMessage) bool {
+		return heldAs(tmux.Busy)(m) && m.Detail == suspended && m.NextTry.After(a.message.SentAt.Add(500*time.Millisecond))
+	})
+	if f, _, err := w.ledger.Frames.Frame(t.Context(), m.Frame); err != nil || f.Tries != 1 {
+		t.Errorf("it was written %d times, %v", f.Tries, err)
+	}
+	w.run()
+	must(t, syscall.Kill(pid, syscall.SIGCONT))
+	w.until(m, "after it was continued", ended)
+	w.until(next, "what came meanwhile", ended)
+	w.wants("first", "next")
 }
 
 // A session whose conversation was cleared stays the member, and what it had in its queue comes in the next one.

@@ -11,6 +11,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/delivery"
 	"teambridge/relay/peer"
+	"teambridge/relay/process"
 	"teambridge/relay/tmux"
 	"teambridge/teams/transcript"
 )
@@ -59,6 +60,9 @@ func (s *session) seen(ctx context.Context, a *attempt, busy hold) (f facts, err
 	return f, nil
 }
 
+// suspended is why nothing is written to a session whose process was stopped.
+const suspended = "the session is suspended, as by Ctrl-Z; it takes messages again once it is continued with fg"
+
 // proof says what the transcript, the process and the session itself tell of a message that was written.
 func (s *session) proof(ctx context.Context, a *attempt) facts {
 	// In this order: what a process wrote before it was seen to have ended is in the transcript.
@@ -80,6 +84,8 @@ func (s *session) proof(ctx context.Context, a *attempt) facts {
 		return f
 	}
 	switch {
+	case process.Stopped(s.now.PID) && !queued: // it reads what was written once it is continued
+		f.hold = hold{why: tmux.Busy, detail: suspended}
 	case s.reach(s.now) == Outdated: // an older teambridge has written it
 		f.hold = hold{why: tmux.Outdated, detail: Refuses(s.now)}
 	case s.now.Status == transcript.ProcessWaiting:
@@ -98,6 +104,8 @@ func (s *session) held(ctx context.Context, m ledger.PaneMessage, busy hold) (ho
 		return hold{why: tmux.Gone, detail: over(s.of)}, nil
 	case closed != "" && !queues(s.now, m):
 		return hold{why: closed, detail: why}, nil
+	case process.Stopped(s.now.PID) && m.Policy != string(ByQueue):
+		return hold{why: tmux.Busy, detail: suspended}, nil
 	case m.Policy == string(tmux.WhenIdle) && s.now.Status != transcript.ProcessIdle:
 		return hold{why: tmux.Busy, detail: cmp.Or(whyBusy(s.now), "the agent works")}, nil
 	case busy.why != "":

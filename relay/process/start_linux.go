@@ -45,6 +45,12 @@ func Parent(pid int) int {
 	return 0
 }
 
+// Stopped reports whether a process was stopped, as by Ctrl-Z at its terminal, and does nothing until it is continued.
+func Stopped(pid int) bool {
+	s, ok := stat(pid)
+	return ok && s.Stopped
+}
+
 // Identify returns the identity of a child that was just started. The child must not be reaped before
 // Identify returns.
 func Identify(pid int) Predecessor {

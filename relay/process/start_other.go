@@ -36,5 +36,11 @@ func Parent(pid int) int {
 	return parent
 }
 
+// Stopped reports whether a process was stopped, as by Ctrl-Z at its terminal, and does nothing until it is continued.
+func Stopped(pid int) bool {
+	out, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
+	return err == nil && strings.HasPrefix(strings.TrimSpace(string(out)), "T")
+}
+
 // Identify returns the identity of a child that was just started.
 func Identify(pid int) Predecessor { return Predecessor{PID: pid, Group: pid} }

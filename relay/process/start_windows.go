@@ -36,6 +36,9 @@ func Ticks(int) string { return "" }
 // Parent returns 0: it is not implemented on Windows.
 func Parent(int) int { return 0 }
 
+// Stopped returns false: no signal stops a process on Windows.
+func Stopped(int) bool { return false }
+
 // Identify returns the identity of a child that was just started. Its starter must still have a handle of it.
 func Identify(pid int) Predecessor {
 	start, _ := started(pid)

@@ -15,6 +15,7 @@ import (
 type Stat struct {
 	Name       string // of its program, cut to 15 bytes
 	Ended      bool   // it is a zombie: it has ended, and its parent has not asked for that
+	Stopped    bool   // by a signal, as by Ctrl-Z at its terminal, or by a debugger
 	Parent     int
 	Group      int
 	Foreground int    // the process group in front of its terminal
@@ -34,7 +35,7 @@ func Read(pid int) (Stat, error) {
 	if start < 0 || end < start || len(after) < 20 {
 		return Stat{}, errors.New(file + " has an unknown form")
 	}
-	s := Stat{Name: string(data[start+1 : end]), Ended: after[0] == "Z" || after[0] == "X", Start: after[19]}
+	s := Stat{Name: string(data[start+1 : end]), Ended: after[0] == "Z" || after[0] == "X", Stopped: after[0] == "T" || after[0] == "t", Start: after[19]}
 	var session, terminal int
 	if _, err := fmt.Sscan(strings.Join(after[1:6], " "), &s.Parent, &s.Group, &session, &terminal, &s.Foreground); err != nil {
 		return Stat{}, fmt.Errorf("%s: %w", file, err)
