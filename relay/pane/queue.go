@@ -83,6 +83,9 @@ func nextOf(messages []ledger.PaneMessage) (next ledger.PaneMessage, due time.Ti
 		if at.IsZero() {
 			at = m.Since
 		}
+		if time.Until(at) > usual.maxTry { // the clock was set back
+			at = time.Now()
+		}
 		if due.IsZero() || at.Before(due) {
 			next, due = m, at
 		}

@@ -447,3 +447,21 @@ func TestQuestionThatIsNotYetOnTheScreen(t *testing.T) {
 		t.Errorf("held by %q; the agent was given %q", got.Held, b.agent.given())
 	}
 }
+
+// A clock that is set back makes no message wait until it is as late again.
+func TestClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	hour := time.Now().Add(time.Hour)
+	m := ledger.PaneMessage{Delivery: ledger.Delivery{UUID: "a", State: ledger.Claimed}}
+	for what, of := range map[string][2]time.Time{"put": {hour, {}}, "held": {time.Now(), hour}} {
+		m.Since, m.NextTry = of[0], of[1]
+		if next, due := nextOf([]ledger.PaneMessage{m}); next.UUID != m.UUID || due.IsZero() || due.After(time.Now()) {
+			t.Errorf("%s before, it is due in %s", what, time.Until(due))
+		}
+	}
+	soon := time.Now().Add(usual.maxTry / 2)
+	m.NextTry = soon
+	if _, due := nextOf([]ledger.PaneMessage{m}); !due.Equal(soon) {
+		t.Errorf("it is due in %s, want %s", time.Until(due), time.Until(soon))
+	}
+}

@@ -443,6 +443,39 @@ func TestQueueOfAKilledSessionIsNoProof(t *testing.T) {
 	s.wants("a")
 }
 
+// While the machine sleeps, a session has no time to show what it was sent.
+func TestMessageIsNotWrittenAgainAfterASleep(t *testing.T) {
+	t.Parallel()
+	s := newSessions(t)
+	s.Tell("deaf")
+	m := s.put("a")
+	w := &trial{sessions: s, agent: s.Session, find: s.only}
+	a := w.begun(m, true)
+	of := s.session()
+	by, err := s.Queue.carrier.way(t.Context(), &of, m)
+	must(t, err)
+	hour := time.Now().Add(-time.Hour)
+	for name, test := range map[string]struct {
+		heldSince, nextTry time.Time
+		want               action
+	}{
+		"in time":                 {hour, time.Now(), give},
+		"after a sleep":           {hour, hour, keep},
+		"the clock was set back":  {time.Now().Add(time.Hour), time.Now(), keep},
+		"the time has begun anew": {time.Now(), time.Now(), keep},
+	} {
+		a.message.Held, a.message.HeldSince, a.message.NextTry = string(notYet(1)), test.heldSince, test.nextTry
+		a.tries = 1
+		f, err := by.look(t.Context(), a)
+		if do := decide(f); err != nil || do != test.want {
+			t.Errorf("%s: the next step is %d, %v; want %d", name, do, err, test.want)
+		}
+		if again := name != "in time" && name != "the time has begun anew"; again && f.hold.why == notYet(1) {
+			t.Errorf("%s: the time goes on", name)
+		}
+	}
+}
+
 // What a killed process of ours has left is removed by the next one, even if that has nothing to send.
 func TestNextRunSweeps(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,11 @@ func (s *session) seen(ctx context.Context, a *attempt, busy hold) (f facts, err
 	// The time counts from when the session was last seen to ask nothing: what its person has just allowed is
 	// not in the transcript at once.
 	quiet := notYet(a.tries)
-	if f.hold = busy; busy.why == "" && (a.message.Held != string(quiet) || time.Since(a.message.HeldSince) < s.timing.repeat) {
+	switch f.hold = busy; {
+	case busy.why != "":
+	case s.slept(a.message):
+		f.hold = hold{why: tmux.TooSoon, detail: unseen(a.message)}
+	case a.message.Held != string(quiet) || time.Since(a.message.HeldSince) < s.timing.repeat:
 		f.hold = hold{why: quiet, detail: unseen(a.message)}
 	}
 	f.last, f.doubt = a.tries >= s.most, fmt.Sprintf("the session was sent it %d times and shows nothing of it", a.tries)
@@ -62,6 +66,12 @@ func (s *session) seen(ctx context.Context, a *attempt, busy hold) (f facts, err
 
 // suspended is why nothing is written to a session whose process was stopped.
 const suspended = "the session is suspended, as by Ctrl-Z; it takes messages again once it is continued with fg"
+
+// slept reports whether a message was looked at much later than it was due, or the clock was set back: the machine was suspended, or
+// nothing of ours ran. The session may have had no time to show it, so that the time counts anew.
+func (s *session) slept(m ledger.PaneMessage) bool {
+	return !m.NextTry.IsZero() && time.Since(m.NextTry) > s.timing.lag || time.Now().Before(m.HeldSince)
+}
 
 // proof says what the transcript, the process and the session itself tell of a message that was written.
 func (s *session) proof(ctx context.Context, a *attempt) facts {
