@@ -52,19 +52,15 @@ func (ss *Sessions) list(ctx context.Context) (list []Pane, refuse []transcript.
 	if err != nil {
 		return nil, nil, err
 	}
-	ours := map[int]bool{}
+	var relayed []ledger.Session
 	if ss.opts.Ledger != nil {
-		relayed, err := ss.opts.Ledger.Sessions.List(ctx, root.Path())
-		if err != nil {
+		if relayed, err = ss.opts.Ledger.Sessions.List(ctx, root.Path()); err != nil {
 			return nil, nil, err
-		}
-		for _, s := range relayed {
-			ours[s.PID] = s.PID != 0
 		}
 	}
 	var all []transcript.Process
 	for _, s := range living {
-		if s.Team == "" && !ours[s.PID] {
+		if _, ours := RelayOf(relayed, s.Process); s.Team == "" && !ours {
 			all = append(all, s.Process)
 		}
 	}
@@ -77,6 +73,19 @@ func (ss *Sessions) list(ctx context.Context) (list []Pane, refuse []transcript.
 	}
 	slices.SortStableFunc(list, func(a, b Pane) int { return cmp.Compare(a.Inbox, b.Inbox) })
 	return list, refuse, nil
+}
+
+// RelayOf returns which of the sessions that relays run, as the ledger has them, a process has; ok is false if it has none. A process can
+// have got the id of an agent that was killed.
+func RelayOf(relayed []ledger.Session, p transcript.Process) (of ledger.Session, ok bool) {
+	i := slices.IndexFunc(relayed, func(r ledger.Session) bool {
+		start, _, known := strings.Cut(r.Start, "@")
+		return r.PID != 0 && r.PID == p.PID && (!known || p.ProcStart == "" || start == p.ProcStart)
+	})
+	if i < 0 {
+		return of, false
+	}
+	return relayed[i], true
 }
 
 // Around returns the sessions that live, and those that have ended while messages to them, or what they wrote to the person,

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/peer"
 	"teambridge/relay/relaytest/killtest"
@@ -349,6 +350,26 @@ func TestSessionThatEnds(t *testing.T) {
 	s.run()
 	s.until(s.put("next"), "the next", ended)
 	s.wants("queued", "next")
+}
+
+// A session whose process has got the id of an agent of a relay that was killed takes messages.
+func TestProcessIDOfAKilledAgent(t *testing.T) {
+	t.Parallel()
+	s := newSessions(t)
+	now, ok := transcript.ProcessWith(s.Root, s.PID())
+	if !ok {
+		t.Fatal("the session has no process")
+	}
+	agent := ledger.Session{
+		InboxKey: inbox.InboxKey{Root: s.session().Root, Team: "crew", CreatedAt: 1, Inbox: "team-lead"}, ID: "a9e27000-0000-4000-8000-000000000001", PID: s.PID(), State: ledger.RelayRunning, At: time.Now(),
+	}
+	for start, takes := range map[string]bool{"1@an-earlier-boot": true, now.ProcStart + "@this-boot": false} {
+		agent.Start = start
+		must(t, s.ledger.Sessions.SetSession(t.Context(), agent))
+		if list, err := s.Sessions.List(t.Context()); err != nil || (len(list) == 1) != takes {
+			t.Errorf("if the agent was started at %s, the sessions are %+v, %v", start, list, err)
+		}
+	}
 }
 
 func TestSessionsByName(t *testing.T) {

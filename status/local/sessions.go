@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
@@ -31,19 +30,13 @@ func (l *Files) Sessions(ctx context.Context) ([]api.Session, error) {
 			l.Opts.Warn(fmt.Errorf("%w; whose sessions are in these teams is not known", err))
 		}
 	}
-	relayed := map[int]ledger.Session{}
+	var relayed []ledger.Session
 	var known []pane.Pane
 	if lg, err := l.Ledger(ctx); err != nil {
 		return nil, err
 	} else if lg != nil {
-		list, err := lg.Sessions.List(ctx, root.Path())
-		if err != nil {
+		if relayed, err = lg.Sessions.List(ctx, root.Path()); err != nil {
 			return nil, err
-		}
-		for _, s := range list {
-			if s.PID != 0 {
-				relayed[s.PID] = s
-			}
 		}
 		if known, err = pane.New(pane.Options{Root: root, Ledger: lg, State: l.Opts.State}).Sessions.Known(ctx); err != nil {
 			return nil, err
@@ -59,9 +52,7 @@ func (l *Files) Sessions(ctx context.Context) ([]api.Session, error) {
 		if k, ok := pane.Known(known, s.Process); ok {
 			one.As = k.Inbox
 		}
-		r, ok := relayed[s.PID]
-		start, _, known := strings.Cut(r.Start, "@") // as in interactive.Elsewhere
-		if ok && (!known || s.ProcStart == "" || start == s.ProcStart) {
+		if r, ok := pane.RelayOf(relayed, s.Process); ok {
 			one.Relayed, one.Team, one.Member = true, r.Team, r.Inbox
 		}
 		switch {
