@@ -64,15 +64,36 @@ func (ss *Sessions) list(ctx context.Context) (list []Pane, refuse []transcript.
 			all = append(all, s.Process)
 		}
 	}
+	var take []transcript.Process
 	for _, s := range append(all, ss.opts.Homes.Processes()...) {
 		if ss.reach(s) == Nowhere {
 			refuse = append(refuse, s)
 		} else {
+			take = append(take, s)
+		}
+	}
+	for _, s := range take {
+		if !slices.ContainsFunc(take, func(other transcript.Process) bool { return goesOn(known, other, s) }) {
 			list = append(list, sessionAmong(known, root.Path(), s))
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Pane) int { return cmp.Compare(a.Inbox, b.Inbox) })
 	return list, refuse, nil
+}
+
+// goesOn reports whether what is for a session that two processes have is for the first of them: for the one that is recorded, or else
+// for the one that was started later.
+func goesOn(known []Pane, first, other transcript.Process) bool {
+	recorded := func(p transcript.Process) bool {
+		return slices.ContainsFunc(known, func(k Pane) bool { return k.Ref.PID == p.PID && k.Start == p.ProcStart && k.Ref.ID == p.Session })
+	}
+	switch {
+	case first.Session != other.Session || first.Session == "" || first.PID == other.PID || recorded(other):
+		return false
+	case recorded(first):
+		return true
+	}
+	return cmp.Or(cmp.Compare(first.StartedAt, other.StartedAt), cmp.Compare(first.PID, other.PID)) > 0
 }
 
 // RelayOf returns which of the sessions that relays run, as the ledger has them, a process has; ok is false if it has none. A process can

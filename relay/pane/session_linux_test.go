@@ -352,6 +352,35 @@ func TestSessionThatEnds(t *testing.T) {
 	s.wants("queued", "next")
 }
 
+// A session that is resumed while another process has it is one member, that of the process to which messages go already.
+func TestSessionInTwoProcesses(t *testing.T) {
+	t.Parallel()
+	for _, written := range []bool{false, true} {
+		t.Run(fmt.Sprint("written before ", written), func(t *testing.T) {
+			t.Parallel()
+			s := newSessions(t)
+			if written {
+				s.run()
+				s.until(s.put("before"), "before", ended)
+			}
+			other := simsession.Start(t, s.Root, sessionID)
+			list, err := s.Sessions.List(t.Context())
+			want := other.PID()
+			if written {
+				want = s.PID()
+			}
+			if err != nil || len(list) != 1 || list[0].Ref.PID != want {
+				t.Errorf("the sessions are %+v, %v; want that of process %d", list, err, want)
+			}
+			for _, name := range []string{simsession.Name, sessionID} {
+				if of, err := s.Sessions.Find(t.Context(), name); err != nil || of.Ref.PID != want {
+					t.Errorf("%s is %+v, %v", name, of, err)
+				}
+			}
+		})
+	}
+}
+
 // A session whose process has got the id of an agent of a relay that was killed takes messages.
 func TestProcessIDOfAKilledAgent(t *testing.T) {
 	t.Parallel()
