@@ -132,6 +132,9 @@ func (l Panes) AddSession(ctx context.Context, p Pane, was ...string) (Pane, err
 		for n := 4; taken[p.Inbox] && n <= len(p.ID); n++ {
 			p.Inbox = name + "-" + p.ID[:n]
 		}
+		for n := 2; taken[p.Inbox]; n++ { // no id of Claude Code's
+			p.Inbox = fmt.Sprintf("%s-%d", name, n)
+		}
 		return setPane(c, p)
 	})
 	if err != nil {

@@ -530,6 +530,31 @@ func TestPaneErrorsSayWhat(t *testing.T) {
 	}
 }
 
+// No session takes the record of another one, whatever its id is.
+func TestSessionsOfOneName(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	names := map[string]string{} // by id
+	for i, id := range []string{"5e55104e-0000-4000-8000-000000000001", "5e5", "5", "5e55104e-0000-4000-8000-000000000002"} {
+		p := aPane("work", i)
+		p.ID, p.Server, p.Team = id, 0, SessionTeam
+		got, err := l.Panes.AddSession(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[id] = got.Inbox
+	}
+	all, err := l.Panes.List(t.Context(), paneRoot)
+	if err != nil || len(all) != len(names) {
+		t.Errorf("%d of %d sessions are recorded, %v", len(all), len(names), err)
+	}
+	for _, p := range all {
+		if names[p.ID] != p.Inbox {
+			t.Errorf("%s is called %s, want %s", p.ID, p.Inbox, names[p.ID])
+		}
+	}
+}
+
 // A session that is renamed keeps what was sent to it and what it said, and the id of a message still sends it once.
 func TestRenameSession(t *testing.T) {
 	t.Parallel()
