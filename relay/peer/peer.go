@@ -383,7 +383,8 @@ func (b *Mailbox) Sweep() {
 		}
 		for path := range strings.Lines(string(files)) {
 			path = strings.TrimSuffix(path, "\n")
-			if rest, ok := strings.CutPrefix(filepath.Base(path), n.Name()); ok && (rest[:1] == "." || rest[:1] == "-") {
+			rest, ok := strings.CutPrefix(filepath.Base(path), n.Name())
+			if ok && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "-")) { // not so if a full disk has cut the note
 				_ = os.Remove(path)
 			}
 		}

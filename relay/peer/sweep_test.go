@@ -37,6 +37,7 @@ func TestSweep(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		note += filepath.Join(dir, pid) // cut by a full disk
 		if err := os.WriteFile(filepath.Join(b.state, pid), []byte(note), 0o600); err != nil {
 			t.Fatal(err)
 		}
