@@ -28,10 +28,16 @@ import (
 // outbox, and a service carries it to the machine.
 type machineWay struct{ *Local }
 
-// onMachine returns the target for members of a team on another machine.
+// onMachine returns the target for members of a team on another machine, under the names that they have there as far as these are
+// known.
 func (l *Targets) onMachine(ctx context.Context, name string, members []string) (Target, error) {
 	m, err := l.MachineOf(ctx, name)
-	return Target{Members: members, Machine: &m, remote: name}, err
+	to := Target{Machine: &m, remote: name}
+	offer, _ := to.offer()
+	for _, member := range members {
+		to.Members = append(to.Members, cmp.Or(links.There(offer, member), member))
+	}
+	return to, err
 }
 
 // offer returns the target's team from the last report of its machine; found is false if the report does not
@@ -210,7 +216,7 @@ func (l machineWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api
 		return nil, nil, err
 	}
 	rows := map[string][]inbox.Row{}
-	if len(q.Inboxes) == 0 || slices.Contains(q.Inboxes, mail.User) {
+	if len(to.Members) == 0 || slices.Contains(to.Members, mail.User) {
 		panes, err := l.OpenPanes(ctx)
 		if err == nil {
 			rows[mail.User], err = panes.Incoming.Said(ctx, to.remote)
@@ -228,7 +234,7 @@ func (l machineWay) rows(ctx context.Context, to *Target, q *api.Reading, _ *api
 	}
 	queued, err := lg.Outbox.Next(ctx, to.Machine.Name, 1000, 32<<20)
 	for _, o := range append(open, queued...) {
-		if o.Team == to.remote && (len(q.Inboxes) == 0 || slices.Contains(q.Inboxes, o.Inbox)) {
+		if o.Team == to.remote && (len(to.Members) == 0 || slices.Contains(to.Members, o.Inbox)) {
 			rows[o.Inbox] = append(rows[o.Inbox], inbox.Row{
 				From: o.From, Text: string(o.Raw), Timestamp: o.Since.UTC().Format(inbox.TimestampLayout), Summary: o.Summary, MessageID: o.ID,
 			})
@@ -292,6 +298,7 @@ func (l machineWay) ask(ctx context.Context, to *Target, m message, _ string, ti
 }
 
 func (l machineWay) prepare(ctx context.Context, w *waiting) (err error) {
+	w.Member = w.to.Member()
 	if w.forMessage() {
 		w.rec, err = l.Record(ctx, w.team)
 	}
@@ -322,7 +329,11 @@ func (l machineWay) state(ctx context.Context, w *waiting) ([]api.Status, error)
 		if err != nil {
 			return nil, err
 		}
-		found := slices.DeleteFunc(slices.Clone(all), func(s api.Status) bool { return w.Member != "" && s.Member != w.Member })
+		offer, _ := to.offer()
+		lead := links.There(offer, "lead")
+		found := slices.DeleteFunc(slices.Clone(all), func(s api.Status) bool {
+			return w.Member != "" && s.Member != w.Member || w.For == api.ForAllIdle && s.Member == lead
+		})
 		reached := len(found) > 0 && !slices.ContainsFunc(found, func(s api.Status) bool {
 			return s.Word != api.WordEnded && (w.For == api.ForTerminated || s.Word != api.WordIdle)
 		})

@@ -249,6 +249,34 @@ var links = map[string]func(*world){
 			}
 		}
 	},
+	"a lead on another machine": func(w *world) { // whom people call so, whatever its name is
+		w.link()
+		_, err := w.ledger().Links.HeardFrom(w.Context(), "build", "ledger-1", []byte(`{"v":1,"instance":"i","ledger":"ledger-1","teams":[{"team":"ci","members":[{"member":"boss","lead":true,"word":"idle"},{"member":"worker","word":"working"}]}]}`))
+		w.must(err)
+		to, err := w.b.Target(w.Context(), api.Scope{Default: newer}, "lead@"+build)
+		if err != nil || !slices.Equal(to.Members, []string{"boss"}) {
+			w.Errorf("the lead is %+v, %v", to, err)
+		}
+		h, err := w.b.Wait(w.Context(), build, api.Occasion{For: api.ForIdle, Member: "lead", Timeout: time.Minute})
+		w.must(err)
+		if len(h.Status) != 1 || h.Status[0].Member != "boss" {
+			w.Errorf("it is idle: %+v", h.Status)
+		}
+		_, err = w.ledger().Links.HeardFrom(w.Context(), "build", "ledger-1", []byte(`{"v":1,"instance":"i","ledger":"ledger-1","teams":[{"team":"ci","members":[{"member":"boss","lead":true,"word":"working"},{"member":"worker","word":"idle"}]}]}`))
+		w.must(err)
+		h, err = w.b.Wait(w.Context(), build, api.Occasion{For: api.ForAllIdle, Timeout: time.Minute})
+		w.must(err)
+		if len(h.Status) != 1 || h.Status[0].Member != "worker" {
+			w.Errorf("all but the lead are idle: %+v", h.Status)
+		}
+		_, err = w.b.Send(w.Context(), build, "lead", "", api.NewMessage{Text: "hello"})
+		w.must(err)
+		found, err := w.b.Read(w.Context(), build, api.Reading{Inboxes: []string{"lead"}})
+		w.must(err)
+		if len(found.Messages) != 1 || found.Messages[0].Inbox != "boss" {
+			w.Errorf("what waits for it is %+v", found)
+		}
+	},
 	"a name for a member on another machine": func(w *world) {
 		w.link()
 		for range 2 {
