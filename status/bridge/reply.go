@@ -127,13 +127,20 @@ func (l *Local) toAgent(ctx context.Context, r api.NewReply) (to api.Message, er
 			return to, err
 		}
 		for _, h := range found.Hits {
-			if h.From != name && (h.ID == r.To || h.Relay != nil && h.Relay.Delivery == r.To) {
-				h.From = cmp.Or(h.From, mail.User)
-				return h.Message, nil
+			h.From = cmp.Or(h.From, mail.User)
+			switch {
+			case h.From == name || h.ID != r.To && (h.Relay == nil || h.Relay.Delivery != r.To):
+			case to.ID == "":
+				to = h.Message
+			case to.From != h.From: // an agent can copy an id
+				return to, api.Decide(api.CodeInvalid, "name the recipient, with send_message", "several messages to you have the id %.60q", r.To)
 			}
 		}
 	}
-	return to, api.Decide(api.CodeNotFound, "see them with read_messages; send_message writes to anybody", "no message to you has the id %.60q", r.To)
+	if to.ID == "" {
+		return to, api.Decide(api.CodeNotFound, "see them with read_messages; send_message writes to anybody", "no message to you has the id %.60q", r.To)
+	}
+	return to, nil
 }
 
 // sentAt returns the time of a message, or zero if its timestamp is invalid.

@@ -238,6 +238,16 @@ func TestAgentsWriteToOneAnother(t *testing.T) {
 		t.Errorf("another replied: %+v", sent)
 	}
 
+	found, err := m.local.History(t.Context(), api.SearchQuery{Words: "hello", MessagesOnly: true, Limit: 10})
+	if err != nil || len(found.Hits) != 1 || found.Hits[0].Relay == nil {
+		t.Fatalf("found: %+v, %v", found, err)
+	}
+	given := found.Hits[0].Relay.Delivery // as the model was told
+	eve.must("send_message", args{"to": m.ben.ID, "text": "mine", "id": given}, &sent)
+	if err := ben.call("reply", args{"id": given, "text": "for ann alone"}, &sent); err == nil {
+		t.Errorf("the answer to an id that another one has copied went to %+v", sent)
+	}
+
 	ben.must("send_message", args{"to": "user", "text": "done"}, &sent)
 	if sent.State != api.Verified || sent.To != "user" {
 		t.Errorf("sent to the person: %+v", sent)
