@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"teambridge/inbox"
 	"teambridge/inbox/mail"
@@ -32,14 +33,22 @@ func (l *Local) speaks(ctx context.Context, to *Target, from string) error {
 		return nil
 	}
 	ours := []string{"", mail.User, api.Guest}
+	is := strings.EqualFold
+	who := from
 	if to.Team != nil {
 		names, err := l.Ours(ctx, to.Team)
 		if err != nil {
 			return err
 		}
 		ours = append(ours, names...)
+		if name, team := teams.Split(from); team == to.Name() {
+			who = name
+		}
+		if name, err := to.Team.Resolve(ctx, who); err == nil { // as the row will have it
+			who, is = name, func(a, b string) bool { return a == b }
+		}
 	}
-	if slices.Contains(ours, from) {
+	if slices.ContainsFunc(ours, func(name string) bool { return is(name, who) }) {
 		return api.Decide(api.CodeRefused, "nothing was sent", "an agent sends under its own name, and not as %q", cmp.Or(from, mail.User))
 	}
 	return nil

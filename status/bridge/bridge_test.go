@@ -98,6 +98,30 @@ func TestProgramsCannotPrompt(t *testing.T) {
 	}
 }
 
+// An agent does not write under a name of the person, however that is spelled.
+func TestAgentsDoNotWriteAsThePerson(t *testing.T) {
+	t.Parallel()
+	f := teamstest.Captured(t, teamstest.NewerVersion)
+	b, err := service.Open(t.Context(), service.Options{Root: f.Root, State: f.State, ReadOnly: true, Log: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	defer b.Close()
+	const team = teamstest.Newer
+	_, err = b.Join(t.Context(), team, api.NewJoin{})
+	must(t, err)
+	agent := bridge.WithAgent(t.Context())
+	for _, from := range []string{"operator", "Operator", "OPERATOR@" + team, "user", "User", "user@" + team, ""} {
+		if _, err := b.Send(agent, team, "worker", "", api.NewMessage{Text: "from " + from, From: from}); !errors.Is(err, api.CodeRefused) {
+			t.Errorf("as %q: %v", from, err)
+		}
+	}
+	_, err = b.Send(agent, team, "worker", "", api.NewMessage{Text: "mine", From: "team-lead"})
+	must(t, err)
+	rows, err := f.Inbox(team, "worker").Read(t.Context())
+	if err != nil || len(rows) != 1 || rows[0].Text != "mine" {
+		t.Errorf("the inbox has %+v, %v", rows, err)
+	}
+}
+
 // Why a message to a pane waits stands with its delivery.
 func TestDeliveriesSayWhyAPaneWaits(t *testing.T) {
 	t.Parallel()
