@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/relay/claim"
 	"teambridge/status/api"
 	"teambridge/teams/teamstest"
 )
@@ -102,6 +105,30 @@ func TestTakenMessagesShareADirectory(t *testing.T) {
 	}
 	if len(s.follower.items) != n || len(senders) != 1 {
 		t.Errorf("%d messages are followed by %d senders, want %d by 1", len(s.follower.items), len(senders), n)
+	}
+}
+
+// The relay that was about to claim a message whose row is gone decides about it, and changes no file.
+func TestFateWithoutAChangeOfTheFile(t *testing.T) {
+	t.Parallel()
+	fixture, s := service(t)
+	_, err := s.Send(t.Context(), teamstest.Newer, "worker", "1", api.NewMessage{Text: "hello"})
+	must(t, err)
+	i := s.follower.items[0]
+	row, err := inbox.ParseRow(i.Tracked.Row)
+	must(t, err)
+	k := i.key.InboxKey
+	d := ledger.Delivery{UUID: claim.UUID(k, row.Key(), 1), InboxKey: k, Key: row.Key(), Occurrence: 1, ID: row.ID(), From: row.From, Kind: row.Kind(), Raw: row.Raw, At: time.Now()}
+	must(t, s.ledger.Deliveries.Claim(t.Context(), d))
+	must(t, os.WriteFile(fixture.Inbox(teamstest.Newer, "worker").Path(), []byte("[]"), 0o600))
+	s.follower.look(t.Context(), []*sentRow{i})
+	if r, _, err := s.journal.Receipts.Receipt(t.Context(), i.key); err != nil || r.State != journal.Verified {
+		t.Errorf("while it is being claimed, it is %s, %v", r.State, err)
+	}
+	must(t, s.ledger.Deliveries.End(t.Context(), ledger.Failed, "its row is gone", d.UUID))
+	s.follower.look(t.Context(), []*sentRow{i})
+	if r, _, err := s.journal.Receipts.Receipt(t.Context(), i.key); err != nil || r.State != journal.Lost {
+		t.Errorf("once that has failed, it is %s, %v", r.State, err)
 	}
 }
 
