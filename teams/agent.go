@@ -32,10 +32,10 @@ func (a Agent) Version() Version {
 	told := ""
 	// Ask the process first: another version may have resumed the session without writing a record yet.
 	if !own {
-		p, _ := a.team.leader(a.config)
+		p, _ := a.team.leads().leader(a.config)
 		told = p.Version
 	}
-	if path, ok := a.team.conversation(a.config, a.Name, own); ok && told == "" {
+	if path, ok := a.transcript(own); ok && told == "" {
 		r, _ := transcript.Newest(path)
 		told = r.Version
 	}
@@ -82,14 +82,20 @@ func (c *Config) ownProcess(name string) (own, ok bool) {
 	return m.TmuxPaneID != inProcess && m.BackendType != inProcess, true
 }
 
-// conversation returns the transcript of an agent's process.
-func (t *Team) conversation(c *Config, name string, own bool) (path string, ok bool) {
+// transcript returns that of the process that the agent runs in: its own, or the lead's.
+func (a Agent) transcript(own bool) (path string, ok bool) {
 	if own {
-		m, _ := c.Member(name)
-		return transcript.Agent(t.root.Path(), m.Cwd, c.address(), m.Name)
+		m, _ := a.config.Member(a.Name)
+		return transcript.Agent(a.team.root.Path(), m.Cwd, a.config.address(), m.Name)
 	}
-	lead, _ := c.Lead()
-	return transcript.Session(t.root.Path(), lead.Cwd, t.session(c))
+	lead, _ := a.config.Lead()
+	return transcript.Session(a.team.root.Path(), lead.Cwd, a.team.leads().session(a.config))
+}
+
+// process returns the agent's own process, alive or not.
+func (a Agent) process() (transcript.Process, bool) {
+	path, _ := a.transcript(true)
+	return transcript.ProcessOf(a.team.root.Path(), transcript.SessionOf(path))
 }
 
 // MayKeepRows reports whether the agent may keep rows that it takes, and only mark them. A missing row then
@@ -120,7 +126,7 @@ func (t *Team) LeadState(c *Config, now time.Time) Liveness {
 		return state
 	}
 	lead, _ := c.Lead()
-	if path, ok := t.conversation(c, lead.Name, false); ok {
+	if path, ok := t.Agent(c, lead.Name).transcript(false); ok {
 		if r, ok := transcript.Newest(path); ok && now.Sub(r.Time()) < recent {
 			return Alive
 		}
@@ -135,7 +141,7 @@ func (t *Team) AgentState(c *Config, name string, now time.Time) Liveness {
 	if !own {
 		return t.LeadState(c, now)
 	}
-	return t.ownState(c, name, t.commands(c), now)
+	return t.Agent(c, name).state(t.commands(c), now)
 }
 
 // Ended returns the agents whose own processes have ended.
@@ -149,22 +155,21 @@ func (t *Team) Ended(c *Config, now time.Time) map[string]bool {
 		if commands == nil {
 			commands = t.commands(c)
 		}
-		if t.ownState(c, m.Name, commands, now) == Gone {
+		if t.Agent(c, m.Name).state(commands, now) == Gone {
 			ended[m.Name] = true
 		}
 	}
 	return ended
 }
 
-// ownState reports whether the agent's own process is alive.
-func (t *Team) ownState(c *Config, name string, commands func(id string) Liveness, now time.Time) Liveness {
+// state reports whether the agent's own process is alive.
+func (a Agent) state(commands func(id string) Liveness, now time.Time) Liveness {
 	state := Unknown
-	if p, ok := t.ownProcess(c, name); ok {
+	if p, ok := a.process(); ok {
 		state, _ = sessionLiveness(p)
 	}
-	// A teammate that Claude Code has started in a pane has no session file. The pane may belong to another
-	// tmux server.
-	m, _ := c.Member(name)
+	// A teammate that Claude Code has started in a pane has no session file. The pane can be one of another tmux server.
+	m, _ := a.config.Member(a.Name)
 	if state == Alive || m.TmuxPaneID == "" || m.AgentID == "" {
 		return state
 	}
@@ -199,12 +204,12 @@ func (t *Team) commands(c *Config) func(id string) Liveness {
 	}
 }
 
-// leadLiveness reports whether the process in leadProcess is alive and leads the team. A process that only
-// displays a session, or is kept in reserve, has a team but does not read its files.
-func (t *Team) leadLiveness(lead *LeadProcess) Liveness {
+// leadLiveness reports whether a process leads a team. A process that only displays a session, or is kept in
+// reserve, has a team but does not read its files.
+func (r *Root) leadLiveness(lead *LeadProcess) Liveness {
 	state := lead.Liveness()
 	if state == Alive {
-		if p, ok := transcript.ProcessWith(t.root.Path(), lead.PID); ok && p.ProcStart == lead.ProcStart && (p.Spare || p.IsViewer()) {
+		if p, ok := transcript.ProcessWith(r.Path(), lead.PID); ok && p.ProcStart == lead.ProcStart && (p.Spare || p.IsViewer()) {
 			return Gone
 		}
 	}
@@ -215,9 +220,9 @@ func (t *Team) leadLiveness(lead *LeadProcess) Liveness {
 // check.
 func (t *Team) processState(c *Config) (state Liveness, looked bool) {
 	if c.LeadProcess != nil {
-		return t.leadLiveness(c.LeadProcess), true
+		return t.root.leadLiveness(c.LeadProcess), true
 	}
-	if p, ok := t.leader(c); ok {
+	if p, ok := t.leads().leader(c); ok {
 		return sessionLiveness(p)
 	}
 	return Unknown, false

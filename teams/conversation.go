@@ -118,7 +118,7 @@ func (a Agent) Transcripts() []string {
 	if lead, _ := a.config.Lead(); !own && a.Name != lead.Name {
 		return a.shared(lead)
 	}
-	if path, ok := a.team.conversation(a.config, a.Name, own); ok {
+	if path, ok := a.transcript(own); ok {
 		return []string{path}
 	}
 	return nil
@@ -127,7 +127,7 @@ func (a Agent) Transcripts() []string {
 // shared returns the transcripts of a teammate in the lead's process. After /clear they are in another
 // directory than before.
 func (a Agent) shared(lead Member) (paths []string) {
-	sessions := []string{a.team.session(a.config)}
+	sessions := []string{a.team.leads().session(a.config)}
 	if first := a.config.LeadSessionID; sessions[0] != "" && sessions[0] != first {
 		sessions = append(sessions, first)
 	}

@@ -48,9 +48,9 @@ func (t *Team) LedBy(c *Config, session string, earlier ...string) Answer {
 // if the team was made at the start of a session, the session's process at a terminal. pid is 0 if unknown.
 func (t *Team) Leader(c *Config) (pid int, state Liveness) {
 	if c.LeadProcess != nil {
-		return c.LeadProcess.PID, t.leadLiveness(c.LeadProcess)
+		return c.LeadProcess.PID, t.root.leadLiveness(c.LeadProcess)
 	}
-	p, ok := t.leader(c)
+	p, ok := t.leads().leader(c)
 	if !ok || !c.atStart() {
 		return 0, Unknown
 	}
@@ -58,22 +58,7 @@ func (t *Team) Leader(c *Config) (pid int, state Liveness) {
 	return p.PID, state
 }
 
-// leader returns the process that certainly leads the team, alive or not.
-func (t *Team) leader(c *Config) (p transcript.Process, ok bool) { return t.leads().leader(c) }
-
-// session returns the current or last session of the team's lead, or "" if unknown.
-func (t *Team) session(c *Config) string {
-	l := t.leads()
-	if p, ok := l.leader(c); ok {
-		return p.Session
-	}
-	if slices.ContainsFunc(l.processes, func(p transcript.Process) bool { return p.Session == c.LeadSessionID }) {
-		return "" // another process has resumed that session
-	}
-	return c.LeadSessionID
-}
-
-// leads finds the process that leads each team.
+// leads finds out which process leads which team.
 type leads struct {
 	root      *Root
 	processes []transcript.Process
@@ -100,8 +85,8 @@ func after(boot time.Time, p transcript.Process) (at time.Time, ok bool) {
 	return boot.Add(time.Duration(ticks) * time.Second / perSecond), err == nil
 }
 
-// leader returns the process that leads a team. If no file names the process, it must be the only candidate,
-// and lead no other team. If there are several candidates, only the likely ones count.
+// leader returns the process that leads a team, alive or not, if that is certain. If no file names it, it must be the only candidate and lead
+// no other team. If there are several, only the likely ones count.
 func (l *leads) leader(c *Config) (p transcript.Process, ok bool) {
 	if p, ok := l.proven(c); ok {
 		return p, true
@@ -122,8 +107,19 @@ func (l *leads) leader(c *Config) (p transcript.Process, ok bool) {
 	return p, true
 }
 
-// isLikely reports whether a process runs in the lead's directory, at a terminal. A process with --worktree
-// runs elsewhere, and a process that a headless process has started reports that it is headless, too.
+// session returns the current or last session of a team's lead; empty if unknown.
+func (l *leads) session(c *Config) string {
+	if p, ok := l.leader(c); ok {
+		return p.Session
+	}
+	if slices.ContainsFunc(l.processes, func(p transcript.Process) bool { return p.Session == c.LeadSessionID }) {
+		return "" // another process has resumed it
+	}
+	return c.LeadSessionID
+}
+
+// isLikely reports whether a process runs where the lead began, at a terminal. A process with --worktree runs
+// elsewhere, and one that a headless process started reports that it is headless, too.
 func isLikely(c *Config, p transcript.Process) bool {
 	lead, _ := c.Lead()
 	return lead.Cwd != "" && filepath.Clean(lead.Cwd) == filepath.Clean(p.Cwd) && !strings.HasPrefix(p.Entrypoint, "sdk")

@@ -12,7 +12,7 @@ type AgentProcess struct {
 func (t *Team) Processes(c *Config) map[string]AgentProcess {
 	all := map[string]AgentProcess{}
 	lead, _ := c.Lead()
-	leader, led := t.leader(c)
+	leader, led := t.leads().leader(c)
 	for _, m := range c.Members {
 		own, ok := c.ownProcess(m.Name)
 		if !ok {
@@ -20,17 +20,11 @@ func (t *Team) Processes(c *Config) map[string]AgentProcess {
 		}
 		p, found := leader, led
 		if own {
-			p, found = t.ownProcess(c, m.Name)
+			p, found = t.Agent(c, m.Name).process()
 		}
 		if state, _ := sessionLiveness(p); found && state == Alive {
 			all[m.Name] = AgentProcess{p, !own && m.Name != lead.Name}
 		}
 	}
 	return all
-}
-
-// ownProcess returns the agent's own process, alive or not.
-func (t *Team) ownProcess(c *Config, name string) (transcript.Process, bool) {
-	path, _ := t.conversation(c, name, true)
-	return transcript.ProcessOf(t.root.Path(), transcript.SessionOf(path))
 }
