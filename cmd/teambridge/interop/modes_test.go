@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -62,53 +61,10 @@ func (h *headless) oneSession() {
 	}
 }
 
-// A message can change how the agent works: its model in the process that runs,
-// plan mode, tools and system prompt by another one on the same session. Order
-// is kept, and each message reaches an agent that works as it says.
-func TestRealModeByMessage(t *testing.T) {
-	onSome(t, func(t *testing.T, v teams.Version) {
-		h := newHeadless(t, v, nil)
-		h.start()
-		h.up()
-		h.typing(
-			"<m-1>",
-			`{"text": "<m-2>", "mode": {"model": "opus"}}`,
-			`{"text": "<m-3>", "mode": {"permissionMode": "plan"}}`,
-			`{"text": "<m-4>", "mode": {"disallowedTools": ["Edit"]}}`,
-			`{"text": "<m-5>", "mode": {"customSystemPrompt": "You are a test."}}`,
-		)
-		h.claimed(5)
-		h.send("<m-6>")
-		h.settled(6)
-		h.finish()
-		frames := h.worked([]work{
-			{"<m-1>", "bypassPermissions", false, false, false},
-			{"<m-2>", "bypassPermissions", true, false, false},
-			{"<m-3>", "plan", true, false, false},
-			{"<m-4>", "plan", true, true, false},
-			{"<m-5>", "plan", true, true, true},
-			{"<m-6>", "plan", true, true, true},
-		})
-		session, _ := h.agent()
-		var pids []int
-		for i, frame := range frames {
-			// Also where the agent was ended at once after it: at the end of its stdin it writes what is left.
-			if turn, err := h.transcript(session.ID).Turn(h.ctx, frame); err != nil || !turn.Finished {
-				t.Errorf("<m-%d> is not written down as finished: %+v, %v", i+1, turn, err)
-			}
-			pids = append(pids, h.wait("at work on it", func(s saying) bool { return s.Status == "working" && s.InFlight == frame }).PID)
-		}
-		if pids[1] != pids[0] || pids[2] == pids[0] || pids[3] == pids[2] || pids[4] == pids[3] || pids[5] != pids[4] {
-			t.Errorf("processes %v: the model changes in the one that runs; plan mode, tools and system prompt in another", pids)
-		}
-		h.oneSession()
-	})
-}
-
 // Session protocol payloads reach the real agent once each, in the mode of their meta:
 // its model, its permission mode, under the name that a front end has for it, its tools
 // and system prompt. What is absent stays, null is what the command says, a payload in the
-// form that is dropped is not heard, and neither is one that is sent again after a kill.
+// form that is dropped is not heard, and neither is one that is sent again after a kill. All of it is in one session.
 func TestRealPayloads(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		h := newHeadless(t, v, nil)
@@ -140,7 +96,7 @@ func TestRealPayloads(t *testing.T) {
 		if n := strings.Count(h.String(), "note: 1 payload in the modern form dropped"); n != 1 {
 			t.Errorf("%d times it says that one payload was dropped, want once\n%s", n, h)
 		}
-		h.worked([]work{
+		frames := h.worked([]work{
 			{"<m-1>", "bypassPermissions", false, false, false},
 			{"<m-2>", "bypassPermissions", true, false, false},
 			{"<m-3>", "plan", true, false, false},
@@ -149,81 +105,18 @@ func TestRealPayloads(t *testing.T) {
 			{"<m-6>", "bypassPermissions", false, false, true},
 			{"<m-7>", "bypassPermissions", false, false, true},
 		})
-	})
-}
-
-// The bridge is killed, alone and with its agent, after a message changed the mode:
-// between two turns, and with a message in flight. What follows is said in the mode
-// that it was sent in, as the agent itself says at the beginning of each turn; null
-// is the mode of the command.
-func TestRealModeOverAKill(t *testing.T) {
-	onSome(t, func(t *testing.T, v teams.Version) {
-		h := newHeadless(t, v, (&standin.Thinker{}).Respond)
-		h.start("--output", "raw")
-		const other = "opus" // than that of the command
-		said := 0
-		settled := func() {
-			t.Helper()
-			said++
-			h.settled(said)
-		}
-		inFlight := func() {
-			t.Helper()
-			said++
-			h.counted(1, "been written", func(s ledger.DeliveryState) bool { return s == ledger.FrameWritten || s == ledger.Accepted })
-		}
-		h.typing(`{"text": "<m-1>", "mode": {"permissionMode": "plan", "model": "` + other + `"}}`)
-		settled()
-		h.kill() // the agent ends by itself
-		h.start("--output", "raw")
-		h.send("<m-2>")
-		settled()
-		h.typing("<m-3>")
-		inFlight()
-		h.kill()
-		h.killAgent()
-		h.start("--output", "raw")
-		h.settled(said)
-		h.send("<m-4>")
-		settled()
-		h.typing(`{"text": "<m-5>", "mode": {"permissionMode": null, "model": null}}`)
-		settled()
-		h.kill()
-		h.start("--output", "raw")
-		h.send("<m-6>")
-		settled()
-		h.typing(`{"text": "<m-7>", "mode": {"permissionMode": "plan"}}`)
-		settled()
-		h.send("<m-8>")
-		inFlight()
-		h.kill()
-		h.start("--output", "raw")
-		h.settled(said)
-		h.send("<m-9>")
-		settled()
-		h.finish()
-		for n := 1; n <= 9; n++ {
-			h.doneIn(map[bool]string{false: "plan", true: "bypassPermissions"}[n == 5 || n == 6], h.with(fmt.Sprintf("<m-%d>", n)))
-		}
-		for _, r := range h.asked() {
-			for n := 1; n <= 9; n++ {
-				if m := fmt.Sprintf("<m-%d>", n); r.Has(m) && strings.Contains(r.Model, other) != (n < 5) {
-					t.Errorf("%s was given to the model %s", m, r.Model)
-				}
+		pids := map[string]int{}
+		for _, s := range h.sayings() {
+			if s.Status == "working" {
+				pids[s.InFlight] = s.PID
 			}
 		}
-		// Runs 1 to 5 of the bridge, by the turns that it saw begin.
-		for i, want := range []string{"plan", "plan", "plan bypassPermissions", "bypassPermissions plan", "plan"} {
-			var got []string
-			for _, s := range h.sayings() {
-				if s.Run == i+1 && s.Subtype == "init" && (len(got) == 0 || got[len(got)-1] != s.PermissionMode) {
-					got = append(got, s.PermissionMode)
-				}
-			}
-			if strings.Join(got, " ") != want {
-				t.Errorf("run %d: turns began in the permission modes %q, want %s", i+1, got, want)
+		for i, same := range []bool{true, false, false, false, true} {
+			if next := pids[frames[i+1]]; next == 0 || (next == pids[frames[i]]) != same {
+				t.Errorf("<m-%d> is given to the process of the message before: %t, want %t: only the model changes in the one that runs; processes %v", i+2, !same, same, pids)
 			}
 		}
+		h.oneSession()
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
@@ -150,40 +149,6 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(h.home.Root, "teams", "mine")); err == nil {
 			t.Error("the team that was made for the run is still there")
 		}
-	})
-}
-
-// A turn that prints nothing for long is waited for: nothing is said again. It
-// takes 10 s, or what $TEAMBRIDGE_SILENT_TURN says (a duration, such as 60s).
-func TestRealSilentTurnIsWaitedFor(t *testing.T) {
-	onSome(t, func(t *testing.T, v teams.Version) {
-		lasts := 10 * time.Second
-		if text := os.Getenv("TEAMBRIDGE_SILENT_TURN"); text != "" {
-			var err error
-			if lasts, err = time.ParseDuration(text); err != nil {
-				t.Fatal(err)
-			}
-		}
-		h := newHeadless(t, v, nil)
-		h.ctx = deadline(t, lasts+patience)
-		h.start()
-		h.up()
-		began := time.Now()
-		h.send(fmt.Sprintf("<m-1>\nSLEEP:%g", lasts.Seconds()))
-		h.wait("at work", func(s saying) bool { return s.InFlight != "" })
-		h.send("<m-2>")
-		all := h.settled(2)
-		if took := time.Since(began); took < lasts {
-			t.Fatalf("the turn took %v, want %v at least", took, lasts)
-		}
-		for _, d := range all {
-			f, _, err := h.l.Frames.Frame(h.ctx, d.Frame)
-			if err != nil || f.Tries != 1 || f.Nudges != 0 || d.State != "done" {
-				t.Errorf("%s: state %s, %d tries, %d nudges, %v; want done after one try", d.Raw, d.State, f.Tries, f.Nudges, err)
-			}
-		}
-		h.turnsOnce("<m-1>", "<m-2>")
-		h.finish()
 	})
 }
 

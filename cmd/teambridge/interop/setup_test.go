@@ -123,29 +123,5 @@ func TestRealSetup(t *testing.T) {
 		if n := len(p.setUp("--undo", "--yes")); n != 0 {
 			t.Errorf("%d steps are left to undo", n)
 		}
-
-		// What others have changed since stays.
-		p.stand(p.setUp("--yes"), setup.Done, true)
-		p.runs(p.codex, "mcp", "add", "theirs", "--", "true")
-		data, err := os.ReadFile(settings)
-		if err == nil {
-			err = os.WriteFile(settings, []byte(strings.Replace(string(data), "20", "21", 1)), 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.stand(p.setUp("--undo", "--yes"), setup.Missing, true)
-		now := p.files()
-		s := decoded[map[string]any](t, now["settings"])
-		if s["cleanupPeriodDays"] != 21.0 || strings.Contains(now["settings"], "teambridge") || strings.Contains(now["settings"], teams.EnableVariable) {
-			t.Errorf("the settings are %s (%v)", now["settings"], err)
-		}
-		if said := p.runs(p.codex, "mcp", "list", "--json"); !strings.Contains(said, `"theirs"`) || strings.Contains(said, "teambridge") {
-			t.Errorf("Codex has %s", said)
-		}
-		p.runs(p.codex, "mcp", "remove", "theirs")
-		if text := p.files()["Codex"]; text != before["Codex"] {
-			t.Errorf("the configuration of Codex is %s\nIt was %s", text, before["Codex"])
-		}
 	})
 }
