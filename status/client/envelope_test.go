@@ -86,23 +86,4 @@ func TestEnvelopes(t *testing.T) {
 	if !slices.Equal(paged, want) {
 		t.Errorf("in pages %v, want %v", paged, want)
 	}
-	for want, q := range map[int]client.MessageQuery{39: {}, 40: {Thinking: true}, 0: {MessagesOnly: true}} {
-		q.From, q.Limit = "worker", 500
-		p, err := c.Messages(ctx, older, q)
-		must(t, err)
-		n := 0
-		for _, m := range p.Messages {
-			if m.Work != nil {
-				n++
-			}
-		}
-		if n != want {
-			t.Errorf("%+v: %d records of work, want %d", q, n, want)
-		}
-	}
-	for want, q := range map[int]client.SearchQuery{1: {Words: "39"}, 0: {Words: "39", MessagesOnly: true}} {
-		if f, err := c.History(ctx, q); err != nil || len(f.Hits) != want {
-			t.Errorf("%+v: %+v, %v; want %d hits", q, f, err, want)
-		}
-	}
 }

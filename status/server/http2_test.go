@@ -34,7 +34,7 @@ func TestHTTP2(t *testing.T) {
 	t.Parallel()
 	r := newWorld(t).start(t, func(s *Server) {
 		// Nothing is written for longer than a write may take, which is long for a busy machine.
-		s.limits.write, s.limits.request, s.limits.heartbeat = 2*time.Second, 2*time.Second, 2500*time.Millisecond
+		s.limits.write, s.limits.request, s.limits.heartbeat = time.Second, time.Second, 1200*time.Millisecond
 		s.opts.Page = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if bridge.Person(r.Context()) {
 				w.WriteHeader(http.StatusTeapot)

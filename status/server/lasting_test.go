@@ -52,7 +52,7 @@ func TestRequestsThatWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.start(t, func(s *Server) {
-		s.limits.streams, s.limits.request, s.limits.write = 1, time.Second, time.Second
+		s.limits.streams, s.limits.request, s.limits.write = 1, 500*time.Millisecond, 500*time.Millisecond
 	})
 	const wait = "/v1/teams/" + newer + "/wait?for=message&member=worker"
 	happened := make(chan answer, 1)
