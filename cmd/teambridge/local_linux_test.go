@@ -364,53 +364,7 @@ func TestLocalSignals(t *testing.T) {
 	}
 }
 
-// A killed launcher, wherever the session is, is no loss.
-func TestLocalKilled(t *testing.T) {
-	t.Parallel()
-	for _, place := range []ledger.Place{ledger.AtTerminal, ledger.AtRelay} {
-		t.Run(string(place), func(t *testing.T) {
-			t.Parallel()
-			d := newDesk(t)
-			d.start()
-			d.ready()
-			d.types("[1]\r")
-			d.until("worked on", func() bool { return d.works("[1]") == "1" })
-			if place == ledger.AtRelay {
-				d.types("a draft [3]")
-				d.until("typed", func() bool { return strings.Contains(d.printed(), "a draft [3]") })
-				d.prompt("WAIT:go [2]")
-				d.at(place)
-				d.until("shown", func() bool { return strings.Contains(d.printed(), "▸ you: WAIT:go") })
-			}
-			if err := d.cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			<-d.exit
-			if err := os.WriteFile(d.path("root", "go"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if place == ledger.AtTerminal {
-				d.prompt("[2]")
-			}
-			d.start()
-			d.at(ledger.AtRelay)
-			d.until("answered", func() bool { return d.works("[2]") == "1" })
-			d.types("\x1d")
-			d.ready()
-			if place == ledger.AtRelay {
-				d.types("\r")
-				d.until("the draft was put back", func() bool { return d.works("a draft [3]") == "1" })
-			}
-			d.types("/exit\r")
-			d.ends(0)
-			if got := d.works("[1]", "[2]"); got != "1 1" {
-				t.Errorf("worked on %s, want each once", got)
-			}
-		})
-	}
-}
-
-// An agent that is killed at the terminal ends the run with a note, and the next run continues the session.
+// An agent that is killed at the terminal ends the run with a note, and the next one goes on with the session.
 func TestLocalAgentKilled(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -8,9 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +15,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"teambridge/relay/relaytest/standin"
-	"teambridge/teams/teamstest"
 	"teambridge/teams/transcript"
 )
 
@@ -209,100 +205,4 @@ func (p *agentProgram) draw() {
 		foot = "esc to interrupt"
 	}
 	fmt.Printf("%s\r\n❯\u00a0%s\r\n%s\r\n  %s", rule, shown, rule, foot)
-}
-
-// BenchmarkSendToPane measures sending one message to an agent in a pane as a whole process: from its start
-// until the agent's program has read the first byte, and until the process has ended, after the agent has taken
-// the message. The names show the part of the fixed waits: the prompt has to be the same for 200 ms before the
-// paste, and Enter is pressed when the program has left nothing unread for 25 ms, 80 ms and 150 ms later.
-//
-//	TEAMBRIDGE_INTEROP=.interop go test -run '^$' -bench SendToPane -benchtime 50x ./cmd/teambridge
-func BenchmarkSendToPane(b *testing.B) {
-	server := standin.StartTmux(b)
-	program, err := exec.LookPath("prompt")
-	if err != nil {
-		b.Fatal(err)
-	}
-	binary := builtBinary(b)
-	for i, state := range []string{"idle", "busy", "through-a-service"} {
-		b.Run(state, func(b *testing.B) {
-			dir, claude := b.TempDir(), filepath.Join(b.TempDir(), "claude")
-			if err := os.MkdirAll(filepath.Join(claude, "teams"), 0o700); err != nil {
-				b.Fatal(err)
-			}
-			stateDir := teamstest.StateDir(b)
-			env := append(os.Environ(), "CLAUDE_CONFIG_DIR="+claude, "TEAMBRIDGE_STATE="+stateDir)
-			command := func(args ...string) *exec.Cmd {
-				cmd := exec.CommandContext(b.Context(), binary, args...)
-				cmd.Env = env
-				return cmd
-			}
-			// Session names have to differ, since benchmarks are run more than once.
-			session := fmt.Sprintf("b%d-%d", i, time.Now().UnixNano())
-			log := filepath.Join(dir, "log")
-			id, err := startPane(b.Context(), server, session, dir, program, log, claude)
-			if err != nil {
-				b.Fatal(err)
-			}
-			logged := func(pattern string) (at time.Time) {
-				re := regexp.MustCompile(pattern + ` (\d+)\n`)
-				for at.IsZero() {
-					data, err := os.ReadFile(log)
-					if err != nil && !os.IsNotExist(err) {
-						b.Fatal(err)
-					}
-					if m := re.FindSubmatch(data); m != nil {
-						micros, _ := strconv.ParseInt(string(m[1]), 10, 64)
-						at = time.UnixMicro(micros)
-					}
-				}
-				return at
-			}
-			logged(`ready ""`)
-			if state == "busy" {
-				if _, err := server.Run(b.Context(), nil, "send-keys", "-t", strings.TrimSpace(id), "C-b"); err != nil {
-					b.Fatal(err)
-				}
-				logged(`drawn " busy"`)
-			}
-			if out, err := command("pane", "add", "p", "--pane", strings.TrimSpace(id), "--socket", server.Socket).CombinedOutput(); err != nil {
-				b.Fatalf("%v: %s", err, out)
-			}
-			if state == "through-a-service" {
-				svc := command("serve", "--listen", "unix:"+filepath.Join(stateDir, "s"))
-				said, err := svc.StdoutPipe()
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := svc.Start(); err != nil {
-					b.Fatal(err)
-				}
-				defer func() { _ = svc.Process.Kill(); _ = svc.Wait() }()
-				if _, err := said.Read(make([]byte, 100)); err != nil { // it serves
-					b.Fatal(err)
-				}
-			}
-			var first, ended []time.Duration
-			for n := 0; b.Loop(); n++ {
-				cmd := command("send", "p@tmux", fmt.Sprintf("message %d", n))
-				start := time.Now()
-				if out, err := cmd.CombinedOutput(); err != nil {
-					b.Fatalf("%v: %s", err, out)
-				}
-				ended = append(ended, time.Since(start))
-				first = append(first, logged(fmt.Sprintf(`read ".*\] message %d\\x1b\[201~"`, n)).Sub(start))
-			}
-			for _, m := range []struct {
-				what  string
-				waits int
-				took  []time.Duration
-			}{{"first-byte", 200, first}, {"ended", 455, ended}} {
-				slices.Sort(m.took)
-				for _, p := range []int{50, 99} {
-					b.ReportMetric(milliseconds(m.took[(len(m.took)-1)*p/100]), fmt.Sprintf("ms-%s-p%d-with-%dms-waits", m.what, p, m.waits))
-				}
-			}
-			b.ReportMetric(0, "ns/op")
-		})
-	}
 }

@@ -79,13 +79,3 @@ func TestPanesWithoutAWatch(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkNoPane(b *testing.B) {
-	watch := unregistered(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := watch.Look(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
