@@ -20,7 +20,7 @@ import (
 	"teambridge/status/server/page"
 )
 
-// Playground is what [Keep] prints as JSON.
+// Playground is the output of [Keep] as JSON.
 type Playground struct {
 	Page        string            `json:"page"` // signs one browser in, once, within a minute
 	Environment map[string]string `json:"environment"`
@@ -197,7 +197,7 @@ func toPerson(r row) (text, summary string) {
 // markdown is a text in which ' stands for a backquote, which no Go literal can hold.
 func markdown(text string) string { return strings.ReplaceAll(text, "'", "`") }
 
-// said is what the agents of the playground answer, by a word of the message.
+// said returns the answer of the playground's agents, chosen by a word of the message.
 func said(text string) string {
 	switch text = strings.ToLower(text); {
 	case strings.Contains(text, "review"):

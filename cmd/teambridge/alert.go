@@ -21,8 +21,8 @@ type alertOptions struct {
 }
 
 func (o *alertOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&o.specs, "alert", nil, "tell what needs you there too: "+strings.Join(alert.Kinds, ", ")+", then =FILE or =env:VARIABLE; may be repeated")
-	cmd.Flags().BoolVar(&o.text, "alert-text", false, "alerts have texts of agents, too")
+	cmd.Flags().StringArrayVar(&o.specs, "alert", nil, "also send alerts about what needs you: "+strings.Join(alert.Kinds, ", ")+", then =FILE or =env:VARIABLE; may be repeated")
+	cmd.Flags().BoolVar(&o.text, "alert-text", false, "include texts of agents in alerts")
 	must(cmd.RegisterFlagCompletionFunc("alert", func(_ *cobra.Command, _ []string, prefix string) (words []string, _ cobra.ShellCompDirective) {
 		if strings.Contains(prefix, "=") {
 			return nil, cobra.ShellCompDirectiveDefault // a file
@@ -111,7 +111,7 @@ func (a *app) startAlerts(ctx context.Context, o alertOptions, team string) (upd
 		for range all {
 			failed := <-ended
 			if failed != nil && ctx.Err() != nil {
-				a.warn("%s; the next start tells what waits then", view.Describe(failed))
+				a.warn("%s; the next start sends alerts about the items that still wait", view.Describe(failed))
 				failed = nil
 			}
 			err = errors.Join(err, failed)

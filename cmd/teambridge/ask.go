@@ -26,25 +26,24 @@ func newAsk(a *app) *cobra.Command {
 		Short: "Send a message and print the answer",
 		Long: `Send a message to an agent, wait for its answer, and print the answer.
 
-The answer is what the agent says after it took your message: a message to you,
-or the result of its turn, which newer agents report when the turn ends. Agents
-take messages between two turns, so what was said before belongs to another
-task. If a result may be from before, it counts when nothing follows it for
-10 s; "certain" is false then. A message to you counts as read once it is
-printed.
+The answer is the agent's first message to you after it took your message, or
+the result of its turn, which newer agents report when the turn ends. Agents
+take messages between two turns, so earlier texts belong to another task. A
+result that may be from an earlier turn counts if nothing follows it for 10 s;
+"certain" is then false. A message to you counts as read once it is printed.
 
-Of an agent in a pane, it is the last text of the turn that your message was
-given in, from its transcript or its Stop hook. --via is that of "teambridge
-send".
+For an agent in a pane, the answer is the last text of the turn with your
+message, from its transcript or its Stop hook. --via is the same as in
+"teambridge send".
 
 Unless you have joined the team, you join it as "operator" first, because agents
 can only write to members. "teambridge leave" undoes it.
 
 Exit status: 0 an answer; 3 no such team or member, or the team has ended; 4 no
-answer within --timeout; 5 its Claude Code is too old, or it is you; 8 the
-agent's turn with the message ended without an answer, failed or was
-interrupted. With 4 and 8 the message stays sent. Others are as for "teambridge
-send".`,
+answer within --timeout; 5 its Claude Code is too old, or you are the member; 8
+the agent's turn with the message ended without an answer, failed or was
+interrupted. With 4 and 8 the message stays sent. Other statuses are those of
+"teambridge send".`,
 		Example: `  teambridge ask worker "is the build green?"
   teambridge ask worker - --timeout 20m < question.txt`,
 		Args:              exactly(2),

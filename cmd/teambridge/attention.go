@@ -202,7 +202,7 @@ func (a *access) waitsNote(ctx context.Context, team string) {
 	}
 	list, err := a.waits(ctx, team)
 	if err != nil {
-		a.warn("not all that waits for you is known: %s", view.Describe(err))
+		a.warn("some items that wait for you are unknown: %s", view.Describe(err))
 	}
 	how := "teambridge inbox"
 	if team != "" {

@@ -92,7 +92,7 @@ func (c *backend) serviceError() error {
 	if c.unused == nil {
 		return nil
 	}
-	return api.Decide(api.CodeTimeout, "see what is wrong with it: teambridge doctor", "%w; what agents of the service ask, and why they stopped, is not known", c.unused)
+	return api.Decide(api.CodeTimeout, "see what is wrong with it: teambridge doctor", "%w; the questions of the service's agents, and why agents stopped, are unknown", c.unused)
 }
 
 // serviceError is [backend.serviceError] for a command about one team, or about all if the name is empty. It is

@@ -29,16 +29,16 @@ func newBroadcast(a *app) *cobra.Command {
 		Short: "Send a message to every agent of a team",
 		Long: `Send a message to every agent of a team except its lead.
 
-Each agent gets a message with an id of its own. People who joined the team get
-none. If one inbox cannot be written, the others still get the message; the
-output says what was sent and what went wrong. --team tmux types it into all
-panes, each within 30 s. --team sessions sends it to the living sessions in no
-team, and at a terminal asks you first. Headless ones ("claude -p") get nothing:
-what they answer would be in the output of the program that runs them. Name
-these in "teambridge send".
+Each agent gets a message with its own id. People who joined the team get none.
+If one inbox cannot be written, the others still get the message; the output
+lists sent messages and errors. --team tmux types the message into all panes,
+each within 30 s. --team sessions sends it to the living sessions in no team,
+and at a terminal asks you first. Headless sessions ("claude -p") are left out,
+since their answers would go into the output of the program that runs them. Use
+"teambridge send" with their names.
 
-Exit status: the worst of what "teambridge send" gives for each member; 3 if
-there is nobody to send to.`,
+Exit status: the worst status of "teambridge send" for any member; 3 if there is
+no recipient.`,
 		Example: `  teambridge broadcast "the API freeze starts now" --except reviewer`,
 		Args:    exactly(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.broadcast(cmd.Context(), args[0], o) },

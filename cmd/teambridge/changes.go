@@ -17,16 +17,16 @@ func newChanges(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "changes SESSION|MEMBER[@TEAM] [FILE]",
 		Short: "Show which files an agent has changed",
-		Long: `Show which files an agent and its subagents have changed, the last one first, or
-with --diff what they have changed.
+		Long: `Show the files that an agent and its subagents have changed, the last one first,
+and with --diff the changes themselves.
 
-It is what the transcript says of the tools with which Claude Code writes files.
-What the agent's shell commands have changed is not known, nor what somebody has
-changed since. Lines are counted in each change: one that was added and then
-removed counts for both. FILE is a path, or the end of one.
+The list comes from the records of Claude Code's file tools in the transcript.
+Changes by the agent's shell commands, and later changes by others, are not
+included. Lines are counted in each change: a line that was added and then
+removed counts twice. FILE is a path, or the end of one.
 
-SESSION and MEMBER are those of "teambridge transcript". Of agents of other
-programs, it is not known.
+SESSION and MEMBER are the same as in "teambridge transcript". For agents of
+other programs, changes are unknown.
 
 Exit status: 0, even if nothing was changed; 2 usage; 3 no such session or
 member, or it has no transcript.`,

@@ -22,8 +22,8 @@ func newDialStdio(a *app) *cobra.Command {
 		Short:  "Connect standard input and output to the service; ssh runs it",
 		Long: `Connect standard input and output to the socket of the service.
 
-"teambridge --host ssh://HOST" has ssh run it on HOST. It prints a line once it
-is connected, and passes everything else on. It starts no service.
+"teambridge --host ssh://HOST" makes ssh run this command on HOST. It prints a
+line once it is connected, and then passes all bytes on. It starts no service.
 
 Exit status: 0 the service closed the connection; 3 no service is running; 5 the
 service has no socket.`,

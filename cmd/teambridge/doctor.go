@@ -14,30 +14,31 @@ func newDoctor(a *app) *cobra.Command {
 	var fix bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Find what keeps messages from arriving",
-		Long: `Find what keeps messages from arriving, and say what to do about it.
+		Short: "Find problems that keep messages from arriving",
+		Long: `Find problems that keep messages from arriving, and say how to solve them.
 
-Checked are locks, inboxes, teams whose lead is gone, inboxes without a member,
-relays, panes, sessions, our hooks, and teambridge's own files; with --team only
-that team. Without it, what is in order is listed too: the versions of Claude
-Code that are installed or run an agent, and what is known of each; OpenCode, if
-it is installed; whether agent teams are enabled; whether the service runs;
-since when messages are recorded; the size of the databases; and for each
-session how messages reach it, and what would be a better way.
-Nothing is changed without --fix.
+doctor checks locks, inboxes, teams whose lead is gone, inboxes without a
+member, relays, panes, sessions, our hooks, and teambridge's own files; with
+--team only that team. Without --team, it also lists the state of everything
+else: the versions of Claude Code that are installed or run an agent, and their
+measurements; OpenCode, if it is installed; whether agent teams are enabled;
+whether the service runs; since when messages are recorded; the size of the
+databases; and the way of messages to each session, with a better one if there
+is one. Without --fix, it changes nothing.
 
---fix removes what belongs to nobody: anything in the place of a lock that is
-not a lock (a file, or a directory that is not empty), and temporary files of
-killed teambridge processes. What was changed within 10 s, is locked, is open in
-a process (seen on Linux), or names a process that runs, is in use and stays.
-It also makes teambridge's own directory private. It never changes an inbox.
+--fix removes leftovers: anything in the place of a lock that is not a lock (a
+file, or a directory that is not empty), and temporary files of killed
+teambridge processes. A leftover counts as in use, and stays, if it was changed
+within 10 s, is locked, is open in a process (on Linux), or names a running
+process. --fix also makes teambridge's own directory private. It never changes
+an inbox.
 
 Exit status: 0 no problems, or all are fixed; 1 problems were found; 3 no such
 team, or no such directory as --claude-dir names.`,
 		Example: `  teambridge doctor --fix`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return examine(cmd.Context(), a, fix) },
 	}
-	cmd.Flags().BoolVar(&fix, "fix", false, "remove what blocks agents and belongs to nobody")
+	cmd.Flags().BoolVar(&fix, "fix", false, "remove leftovers that block agents and that no process uses")
 	return cmd
 }
 

@@ -41,25 +41,24 @@ func (a *app) helpOnly(args []string) []string {
 	return args
 }
 
-const rootLong = `teambridge sends messages to coding agents, and says what became of each:
+const rootLong = `teambridge sends messages to coding agents, and follows each message: to
 sessions of Claude Code, Codex and Qwen Code, agent teams, and headless agents.
 
 ` + rest + `It writes under the lock that agents take, and reads back what it has sent.
 
 A team is chosen by --team, else $TEAMBRIDGE_TEAM, else the only team whose lead
-is alive, else the one whose lead runs in this directory. Commands that read,
-watch or write to members first look for the only living team that has them,
-and "status" without one shows all teams that could be meant.
+is alive, else the team whose lead runs in this directory. Commands that read,
+watch or write to members first look for the only living team that has them, and
+"status" without a team shows all candidates.
 
-With --host ssh://box, or $TEAMBRIDGE_HOST, the service of that machine does
-what is asked, through ssh. No file of this machine is read. Commands that can
-only run here say so, and what to type.
+With --host ssh://box, or $TEAMBRIDGE_HOST, the service of that machine carries
+out the command, through ssh. No file of this machine is read. Commands that can
+only run here say so, and what to type instead.
 
 Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout; 5
-refused; 6 a file is corrupt or could not be locked; 7 a message is lost, or it
-is unknown what became of it; 8 the agent's turn ended without an answer; 9
-Claude Code has changed; 130 interrupted; 141 the reader of the output went
-away, as head does.`
+refused; 6 a file is corrupt or could not be locked; 7 a message is lost, or its
+state is unknown; 8 the agent's turn ended without an answer; 9 Claude Code has
+changed; 130 interrupted; 141 the reader of the output went away, as head does.`
 
 const rootFlags = `About a command: teambridge COMMAND --help. About all: teambridge --help-all.`
 

@@ -78,24 +78,24 @@ func newHistory(a *app) *cobra.Command {
 		Short: "Show messages that passed through the inboxes",
 		Long: `Show the messages in the journal, oldest first.
 
---team or $TEAMBRIDGE_TEAM selects a team, which need not exist any more. A
-team that was made again under an old name is another team. The journal has
-every message sent with teambridge, and what others wrote while "teambridge
-watch", "run", "serve" or another command was recording.
+--team or $TEAMBRIDGE_TEAM selects a team, even one that has ended. A team that
+was created again under an old name is another team. The journal has every
+message sent with teambridge, and the messages that others wrote while
+"teambridge watch", "run", "serve" or another command was recording.
 
-With --json, "gone" says whether a message has left its inbox, "createdAt"
-(milliseconds) which team it belongs to, "receipt" what became of a message you
-sent (verified, consumed, lost or unknown, and why), and "relay" what became of
+With --json, "gone" says whether a message has left its inbox, and "createdAt"
+(milliseconds) identifies its team. "receipt" has the state of a message you
+sent (verified, consumed, lost or unknown, and why), and "relay" the state of
 one that was relayed to a headless agent. The last text of each turn of a
 headless agent is recorded too, up to 1 MiB, as a message of kind "answer"; its
-"inReplyTo" has the ids of the messages it answers. What an agent said and did
-before that stands between the messages, a line for each tool call; "work" tells
-it from messages. Its "state" says what became of a call: running, done, started
-(it goes on in the background), failed, denied, cut (off) or unknown.
+"inReplyTo" has the ids of the messages it answers. The agent's work before that
+is between the messages, with a line for each tool call; such records have
+"work". Its "state" is the state of a call: running, done, started (it continues
+in the background), failed, denied, cut (off) or unknown.
 
-Messages that nobody needs to read, such as reports that say an agent is idle
-and nothing else, are a line for those that follow each other; --protocol shows
-each. --json leaves them out without --protocol.
+Confirmations, such as reports that only say that an agent is idle, share a line
+if they follow each other; --protocol shows each. --json leaves them out without
+--protocol.
 
 Of an id, the first 4 characters are enough if no other id begins with them.
 
@@ -142,7 +142,7 @@ func (o *historyOptions) noSuchSince(err error) error {
 	return notFound(view.Explain(err).Hint, "--since %s is not a duration, a time, or the id of a message", o.since)
 }
 
-// printRecorded prints the messages of the journal that o selects, or those of them that contain the words.
+// printRecorded prints the messages of the journal that o selects and that contain the words, if any.
 func printRecorded(ctx context.Context, a *app, words []string, o historyOptions) error {
 	done := a.working("searching")
 	defer done()
@@ -152,7 +152,7 @@ func printRecorded(ctx context.Context, a *app, words []string, o historyOptions
 	}
 	q.Words = strings.Join(words, " ")
 	if len(words) > 0 && strings.TrimSpace(q.Words) == "" {
-		return usage("", "there are no words to search for")
+		return usage("such as: teambridge search build", "there are no words to search for")
 	}
 	fold := !a.json && !q.Protocol && q.Words == ""
 	q.Protocol = q.Protocol || fold
@@ -265,8 +265,8 @@ func newSearch(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "search WORDS...",
 		Short: "Search the messages in the journal",
-		Long: `Print the messages in the journal, and what agents said and did, that contain
-all of the words, newest last.
+		Long: `Print the messages and the work of agents in the journal that contain all of the
+words, newest last.
 
 The words are searched in sender, summary and text, without regard to case and
 accents. "words in quotes" must stand together; word* matches the beginning of
@@ -289,12 +289,12 @@ func newExport(a *app) *cobra.Command {
 		Short: "Print the journal as NDJSON",
 		Long: `Print every message in the journal, oldest first, one JSON object per line.
 
-Each object has the message as it stood in the inbox, an event of a relay, or an
-envelope: what an agent said or did. On standard output, characters that could
-control a terminal are \u escapes; a file has them as they were. With --output
-the file is replaced once all of it is written and on the disk; if the disk is
-full, or the command is interrupted, the old file stays. A new file is readable
-by you alone.
+Each object has a message as it was in the inbox, an event of a relay, or an
+envelope, which is an event of an agent. On standard output, characters that
+could control a terminal are \u escapes; in a file, they are unchanged. With
+--output, the file is replaced once all of it is written and on the disk; if the
+disk is full, or the command is interrupted, the old file stays. A new file is
+readable only by you.
 
 Exit status: 0; 1 it could not be read or written completely; 5 --output is not
 a regular file.`,
@@ -358,24 +358,24 @@ func newGC(a *app) *cobra.Command {
 		Short: "Delete old messages from the journal and the ledger",
 		Long: `Delete old messages from the journal, and old ids from the ledger.
 
-Messages older than --older-than are deleted, and what agents said and did while
-they worked after --work-older-than, which the service does, too. If the journal
-and the ledger are together still larger than --max-size, the oldest of both are
-deleted, and of the journal work before messages. What is deleted is overwritten
-in the files, and their space is given back, unless a process is reading them
-just then; the next gc does that. The first gc after an upgrade from a version
-that did neither writes both files again: nobody can send or record meanwhile,
-about a second for 100 MiB. A message that was deleted and is sent
-again under its --id is a new message. What is still on its way is kept. Copies
-of earlier inbox contents, and leftovers of teams that a killed teambridge was
-making or removing, are deleted as well.
+Messages older than --older-than are deleted, and work of agents older than
+--work-older-than, which the service also deletes. If the journal and the ledger
+together are still larger than --max-size, the oldest entries of both are
+deleted, and in the journal work before messages. Deleted entries are
+overwritten in the files, and their space is freed, unless a process is reading
+the files; the next gc then does that. The first gc after an upgrade from a
+version that did neither rewrites both files: meanwhile, nothing can be sent or
+recorded, for about a second per 100 MiB. A message that was deleted and is sent
+again under its --id is a new message. Messages on their way are kept. Copies of
+earlier inbox contents, and leftovers of teams that a killed teambridge was
+creating or removing, are deleted as well.
 
 Exit status: 0.`,
 		Example: `  teambridge gc --older-than 30d`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return collectGarbage(cmd.Context(), a, o) },
 	}
 	durationFlag(cmd, &o.olderThan, "older-than", o.olderThan, "delete messages older than this")
-	durationFlag(cmd, &o.workOlderThan, "work-older-than", o.workOlderThan, "delete what agents said and did before this")
+	durationFlag(cmd, &o.workOlderThan, "work-older-than", o.workOlderThan, "delete work of agents that is older than this")
 	cmd.Flags().Int64Var(&o.maxMiB, "max-size", o.maxMiB, "largest size of journal and ledger in MiB; 0 is no limit")
 	return cmd
 }
@@ -384,7 +384,7 @@ type collected struct {
 	Messages     int64 `json:"messages"`    // removed from the journal
 	Sends        int64 `json:"sends"`       // removed from the ledger
 	Bytes        int64 `json:"bytes"`       // size of the journal now
-	Envelopes    int64 `json:"envelopes"`   // removed from the journal: what agents said and did
+	Envelopes    int64 `json:"envelopes"`   // work of agents, removed from the journal
 	BytesBefore  int64 `json:"bytesBefore"` // size of the journal
 	Ledger       int64 `json:"ledger"`      // size of the ledger now, in bytes
 	LedgerBefore int64 `json:"ledgerBefore"`

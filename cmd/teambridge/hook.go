@@ -25,9 +25,9 @@ import (
 )
 
 func newHook(a *app) *cobra.Command {
-	return group("hook", "What hooks of Claude Code run: stop, wait, permit",
+	return group("hook", "Commands that hooks of Claude Code run: stop, wait, permit",
 		`Report the ends of turns, take messages, and wait for answers to dialogs.
-"teambridge setup" has Claude Code run these commands.`,
+"teambridge setup" makes Claude Code run these commands.`,
 		newHookStop(a), newHookWait(a), newHookPermit(a))
 }
 
@@ -36,13 +36,13 @@ func newHookPermit(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "permit",
 		Short: "Wait for the answer to a dialog at a terminal; Claude Code runs it",
-		Long: `Wait for a person's answer to what a session asks at its terminal, as a
+		Long: `Wait for a person's answer to a session's question at its terminal, as a
 PermissionRequest hook.
 
 The JSON of the hook is on standard input, and the answer is printed. The dialog
-stays at the terminal, where it can be answered, too: the first answer counts.
-It ends at once, without an answer, unless "teambridge setup questions" has
-turned this on, and if a subagent asks or the session is headless.
+stays at the terminal, and can be answered there, too: the first answer counts.
+The command ends at once, without an answer, if "teambridge setup questions" was
+not run, if a subagent asks, or if the session is headless.
 
 Exit status: 0; 1 it could not wait: the dialog stays.`,
 		Example: `  teambridge hook permit --pid $PPID < hook.json`,
@@ -107,8 +107,8 @@ func newHookStop(a *app) *cobra.Command {
 		Short: "Report the end of a turn; Claude Code runs it",
 		Long: `Report the end of a turn of an agent, as a Stop hook of Claude Code.
 
-The JSON of the hook is on standard input. The agent is not kept from stopping:
-nothing is printed on standard output, and it takes a second at most.
+The JSON of the hook is on standard input. The hook does not keep the agent from
+stopping: it prints nothing on standard output, and takes a second at most.
 
 Exit status: 0; 1 it could not be recorded.`,
 		Example: `  teambridge hook stop < hook.json`,
@@ -123,10 +123,10 @@ func newHookWait(a *app) *cobra.Command {
 		Short: "Wait for a message to a session; Claude Code runs it",
 		Long: `Wait for a message to a session at a terminal, as a hook with asyncRewake.
 
-The JSON of the hook is on standard input, and the message comes on standard
-error. It ends at once if the session is headless, listens for messages itself
-(unless --unasked is given), or has such a process already; and when the session
-ends.
+The JSON of the hook is on standard input, and the message is printed on
+standard error. The command ends when the session ends. It ends at once if the
+session is headless, listens for messages itself (unless --unasked is given), or
+already has such a process.
 
 Exit status: 0 there was no message; 1 it could not wait; 42 there is a message.`,
 		Example: `  teambridge hook wait --pid $PPID < hook.json`,

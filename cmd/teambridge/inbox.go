@@ -20,26 +20,28 @@ func newInbox(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inbox",
 		Short: "Show everything that needs you, in all teams",
-		Long: `Show everything that needs you, in all teams or that of --team.
+		Long: `Show everything that needs you, in all teams or in the one of --team.
 
-Shown are questions and plans of agents, unread messages to you, agents that are
-stuck, failed or stopped, messages that may not have been delivered or are held
-back, and teams that are idle or whose lead is not running, with what to do.
+The list has questions and plans of agents, unread messages to you, agents that
+are stuck, failed or stopped, messages that may not have been delivered or are
+held back, and teams that are idle or whose lead is not running. Each item says
+what to do.
 
-Your inboxes are "user" and the names under which you joined a team. Nothing is
-changed without --mark-read or --dismiss. "teambridge reply" answers a message,
-"teambridge permit" and "deny" a question; these are known while a service runs.
-With --json the unread messages are the "messages" of an item of kind "unread".
+Your inboxes are "user" and the names under which you joined a team. Without
+--mark-read or --dismiss, nothing is changed. "teambridge reply" answers a
+message, "teambridge permit" and "deny" answer a question; questions are known
+while a service runs. With --json the unread messages are the "messages" of an
+item of kind "unread".
 
 Exit status: 0, even if there is nothing; 3 no such team; 4 a service runs and
-does not answer, so questions are not known (the rest is shown); 6 an inbox or a
+does not answer, so questions are unknown (the rest is shown); 6 an inbox or a
 team is corrupt (the others are shown).`,
 		Example: `  teambridge inbox --mark-read`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.showInbox(cmd.Context(), o) },
 	}
 	protocolFlag(cmd, &o.protocol)
 	markReadFlag(cmd, &o.mark)
-	cmd.Flags().BoolVar(&o.dismiss, "dismiss", false, "show failures and idle teams no more until they change")
+	cmd.Flags().BoolVar(&o.dismiss, "dismiss", false, "hide the shown failures and idle teams until they change")
 	return cmd
 }
 
@@ -102,13 +104,13 @@ func newReply(a *app) *cobra.Command {
 		Short: "Answer a message to you",
 		Long: `Send a text to the sender of a message in one of your inboxes.
 
-"last" is the newest message to you, of all teams or that of --team. Of an ID,
-the first 4 characters are enough if no other id begins with them. TEXT is "-"
-for standard input. The message is sent as by "teambridge send", and the message
-that it answers is marked as read.
+"last" is the newest message to you, in all teams or in the one of --team. The
+first 4 characters of an ID are enough if no other id begins with them. TEXT is
+"-" for standard input. The reply is sent as by "teambridge send", and the
+message that it answers is marked as read.
 
-Exit status: 0 sent; 2 several messages match, or the text is invalid; 3 no
-such message, or its sender is no longer in the team. Others are as for
+Exit status: 0 sent; 2 several messages match, or the text is invalid; 3 no such
+message, or its sender is no longer in the team. Other statuses are those of
 "teambridge send".`,
 		Example: `  teambridge reply last "yes, please merge it"
   teambridge reply 4cfd "see the test in inbox_test.go"`,

@@ -63,7 +63,7 @@ func (r *agentRun) input(ctx context.Context) {
 			r.app.warn("line %d of standard input was refused: %s", lines.Number, view.Describe(err))
 		}
 	}
-	r.prompter.Close("Nobody is there any more who could allow this.")
+	r.prompter.Close("There is no person any more who could allow this.")
 	r.mu.Lock()
 	r.eof = true
 	r.mu.Unlock()

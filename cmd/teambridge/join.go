@@ -16,14 +16,15 @@ func newJoin(a *app) *cobra.Command {
 		Short: "Join a team under a name that its agents can write to",
 		Long: `Join a team under a name that its agents can write to.
 
-An entry is added to the members in config.json under Claude Code's own lock;
-every other byte of the file stays. "teambridge read NAME" then shows what
-agents say to you, and what you send comes from that name. Joining twice is
-joining once.
+join adds an entry to the members in config.json under Claude Code's own lock;
+every other byte of the file stays. "teambridge read NAME" then shows messages
+of agents to you, and your messages come from that name. A second join with the
+same name changes nothing.
 
 With --remote MEMBER@TEAM@MACHINE, the name stands for a member on another
-machine ("teambridge link"): what agents write to it goes there, and what it
-answers comes from it. The name is MEMBER-MACHINE, unless --as says another one.
+machine ("teambridge link"): messages of agents to the name go there, and the
+member's answers come from the name. The name is MEMBER-MACHINE, unless --as
+gives another one.
 
 Exit status: 0; 3 no such team; 5 the name is taken; 6 config.json is corrupt or
 could not be locked.`,
@@ -51,7 +52,7 @@ could not be locked.`,
 		},
 	}
 	asFlag(cmd, &as, as, "the name to join under")
-	cmd.Flags().StringVar(&remote, "remote", "", "have the name stand for a member on another machine, MEMBER@TEAM@MACHINE")
+	cmd.Flags().StringVar(&remote, "remote", "", "make the name stand for a member on another machine, MEMBER@TEAM@MACHINE")
 	return cmd
 }
 

@@ -23,9 +23,9 @@ func newLink(a *app) *cobra.Command {
 		`Write to the members of teams on other machines, and let them write to yours.
 
 Each machine has a name and a card, and both use one hub, which keeps messages
-while one of them is away: teambridge-hub, or a NATS server. What passes is
-sealed; the hub sees names, sizes and times. Nothing of yours can be reached
-until you share it.
+while one of them is away: teambridge-hub, or a NATS server. Messages are
+sealed; the hub sees only names, sizes and times. Nothing of yours can be
+reached until you share it.
 
   teambridge link card --name laptop     what the other machine needs to know
   teambridge link hub ssh://box          where the hub is
@@ -43,16 +43,16 @@ func newLinkCard(a *app) *cobra.Command {
 		Short: "Print the card of this machine, which others add",
 		Long: `Print the card of this machine: its name and its public keys, in one line.
 
-It holds no secret, but whoever adds another card in its place writes to another
-machine: send it by a way that you trust. The secret keys are in link.key in the
-state directory. A machine keeps its name while it has links.
+It holds no secret, but a person who adds a false card writes to another
+machine: send the card by a way that you trust. The secret keys are in link.key
+in the state directory. A machine keeps its name while it has links.
 
 --new-key replaces the keys, as after a theft: give the hub the new card
 ("teambridge-hub add CARD --replace") and each other machine ("teambridge link
-add CARD --replace"). What was sealed for the old key is sent again.
+add CARD --replace"). Messages that were sealed for the old key are sent again.
 
-Exit status: 0; 2 the name is invalid, or there is none yet; 5 it has another
-name, and links.`,
+Exit status: 0; 2 the name is invalid, or the machine has none yet; 5 the
+machine has another name, and links.`,
 		Example: `  teambridge link card --name laptop`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := a.bridge(cmd.Context())
@@ -75,13 +75,14 @@ func newLinkHub(a *app) *cobra.Command {
 	var n api.NewLink
 	cmd := &cobra.Command{
 		Use:   "hub ADDRESS",
-		Short: "Say where the hub is",
-		Long: `Say where the hub is, which both machines use.
+		Short: "Set the address of the hub",
+		Long: `Set the address of the hub that both machines use.
 
-ssh://[USER@]HOST[:PORT] runs "teambridge-hub dial-stdio" there by ssh: the hub
-then needs no open port and no certificate. tls://HOST:PORT has its certificate
-checked by those of the system or, with --trust, by a file of certificates or by
-the SHA-256 fingerprint of the hub's own. nats:// is for a hub on this machine.
+With ssh://[USER@]HOST[:PORT], ssh runs "teambridge-hub dial-stdio" there: the
+hub then needs no open port and no certificate. With tls://HOST:PORT, the hub's
+certificate is checked against the system's certificates or, with --trust,
+against a file of certificates or the SHA-256 fingerprint of the hub's own.
+nats:// is for a hub on this machine.
 
 The hub has to admit this machine: teambridge-hub add CARD.
 
@@ -114,12 +115,12 @@ func newLinkAdd(a *app) *cobra.Command {
 		Long: `Make a link with another machine, by the card that "teambridge link card" prints
 there.
 
-Its keys are pinned: another card under the same name is refused, unless it is
-to replace the old one.
+The link pins the keys of the card: another card under the same name is refused
+without --replace.
 
-With --share, the members there can write to a team here, under the names that
-they say they have. What they write is a teammate's message, never a prompt and
-never yours. Without it, you can write to them, and they can answer.
+With --share, the members there can write to a team here, under names that they
+choose. Their messages are a teammate's, never a prompt and never yours. Without
+it, you can write to them, and they can answer.
 
 Both machines need the other's card.
 
@@ -136,7 +137,7 @@ Exit status: 0; 2 the card is invalid; 5 there is a link with another card.`,
 		},
 	}
 	cmd.Flags().StringArrayVar(&n.Teams, "share", nil, "a team that it may write to")
-	replaceFlag(cmd, &n.Replace, "take another card in place of the one that is pinned")
+	replaceFlag(cmd, &n.Replace, "replace the pinned card by this one")
 	must(cmd.RegisterFlagCompletionFunc("share", completer{a}.completeTeams))
 	return cmd
 }
@@ -145,8 +146,8 @@ func newLinkShare(a *app) *cobra.Command {
 	stop := false
 	cmd := &cobra.Command{
 		Use:   "share MACHINE TEAM",
-		Short: "Let a machine write to a team, or no longer",
-		Long: `Let the members of teams on a machine write to a team here, or no longer.
+		Short: "Let a machine write to a team, or stop that",
+		Long: `Let the members of teams on a machine write to a team here, or stop that.
 
 "sessions" is the team of the sessions in no team. Registered panes are not
 shared. With --stop, the entries of members there also leave the team.
@@ -171,12 +172,13 @@ Exit status: 0; 3 there is no link with the machine.`,
 func newLinkList(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the links, and how they are",
-		Long: `List the links with other machines, and how the connection with the hub is.
+		Short: "List the links and their states",
+		Long: `List the links with other machines, and the state of the connection with the
+hub.
 
-QUEUED are messages that wait here, and UNCONFIRMED those that the hub has and
-the machine has not confirmed. OFFERS are the teams there that you can write to.
-REFUSED is how much of what the machine sent was refused since the service was
+QUEUED are messages that wait here, and UNCONFIRMED are messages that the hub
+has and the machine has not confirmed. OFFERS are the teams there that you can
+write to. REFUSED counts refused messages of the machine since the service was
 started; doctor says why.
 
 Exit status: 0, even if there are none.`,
@@ -260,8 +262,8 @@ func newLinkRemove(a *app) *cobra.Command {
 		Short: "End the link with a machine",
 		Long: `End the link with a machine.
 
-Messages that wait for it have failed, it can reach nothing here any more, and
-the entries of its members are removed from teams.
+Messages that wait for it fail, it can reach nothing here any more, and the
+entries of its members are removed from teams.
 
 Exit status: 0; 3 there is no link with it.`,
 		Example:           `  teambridge link remove build`,
@@ -321,7 +323,7 @@ func runLinks(ctx context.Context, a *app, drain time.Duration) error {
 	}
 	links, err := s.Links(ctx)
 	if err == nil && links.Hub == "" {
-		err = usage("such as: teambridge link hub ssh://box", "no hub was chosen")
+		err = usage("choose one, such as: teambridge link hub ssh://box", "no hub was chosen")
 	}
 	if err != nil {
 		return cmp.Or(err, s.Close())

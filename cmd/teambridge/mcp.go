@@ -17,7 +17,7 @@ import (
 func newMCP(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "mcp",
-		Short: "Let an agent use teambridge; its program runs it",
+		Short: "Let an agent use teambridge; the agent's program runs this",
 		Long: `Serve the Model Context Protocol on standard input and output, so that an agent
 can list the other agents, write to them and to you, answer, and look up its
 messages.
@@ -26,13 +26,13 @@ A program such as Claude Code runs it:
 
   claude mcp add teambridge -- teambridge mcp
 
-An agent sends as the session that has started the server, which is found by
-its process, and not by what the agent says. It reads its own messages. It can
-grant no permission, set no mode, run no command and type into no pane. Who is
-not known sends as "unverified", and has no messages.
+An agent sends as the session that has started the server. The session is found
+by its process, so the agent cannot choose it. An agent reads only its own
+messages. It cannot grant a permission, set a mode, run a command or type into a
+pane. An unknown caller sends as "unverified", and has no messages.
 
-For each message, the agent learns what is known of it, as from "teambridge
-send", and no more. With a service, it can still be delivered after the call.
+For each message, the agent learns its state, as from "teambridge send". With a
+service, the message can still be delivered after the call.
 
 Exit status: 0 when standard input ends; 1 it could not be read.`,
 		Example: `  claude mcp add teambridge -- teambridge mcp`,

@@ -12,19 +12,19 @@ func newName(a *app) *cobra.Command {
 		Short: "Give a session a name of your own",
 		Long: `Give a session in no team a name of your own.
 
-All commands and the page take it and show it, in what was said before, too. An
-empty name ('') takes it away. A name has no spaces, and nothing else for which
-a shell needs quotes, so that it can be typed anywhere.
+All commands and the page accept and show the name, even for earlier messages.
+An empty name ('') removes it. A name has no spaces, and no other characters for
+which a shell needs quotes, so you can type it anywhere.
 
-The session keeps it when it is moved to the background, after /clear, and when
-it is resumed: Claude Code resumes it with the same id. A fork (--fork-session)
-is another session. If the session is cleared and ends before a command or a
-service has looked at it, its new id is not known, and the name stays with the
-old one. /rename in Claude Code changes what Claude Code calls the session, and
-not this name.
+The session keeps the name in the background, after /clear, and when it is
+resumed: Claude Code resumes it with the same id. A fork (--fork-session) is
+another session. If the session is cleared and ends before a command or a
+service has looked at it, its new id is unknown, and the name stays with the old
+one. /rename in Claude Code changes Claude Code's own name for the session, and
+not this one.
 
-Exit status: 0; 2 the name cannot be one; 3 no such session; 5 somebody else has
-the name, or a message to the session is on its way.`,
+Exit status: 0; 2 the name is not allowed; 3 no such session; 5 the name is
+taken, or a message to the session is on its way.`,
 		Example: `  teambridge name api-93 backend
   teambridge name backend ''`,
 		Args:              exactly(2),

@@ -114,7 +114,7 @@ func (c *console) working(format string, args ...any) (done func()) {
 // reader.
 func (c *console) queueErrors() *stdio.Queue {
 	q := stdio.NewQueue(c.stderr, func(m stdio.Missing) []byte {
-		return c.warning(fmt.Sprintf("%s were dropped here, since nobody read them", m))
+		return c.warning(fmt.Sprintf("%s were dropped here, since they were not read", m))
 	}, func(error) {}) // it cannot be reported
 	q.Patience = cmp.Or(c.patience, q.Patience)
 	c.stderr = q

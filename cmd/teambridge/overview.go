@@ -42,7 +42,7 @@ func overview(ctx context.Context, a *app) error {
 		return err
 	}
 	for _, t := range all.Unknown {
-		a.warn("the agents of %s are not known: %s", t.Team, t.Why)
+		a.warn("the agents of %s are unknown: %s", t.Team, t.Why)
 	}
 	list := all.Agents
 	if named, err := a.namedTeam(""); err != nil {
@@ -63,7 +63,7 @@ func overview(ctx context.Context, a *app) error {
 // noAgents returns the advice if there are no agents.
 func noAgents(why, start string) string {
 	return why + "\n" + start + ` run teambridge again. "teambridge demo" shows it on simulated agents.
-"teambridge doctor" says what keeps messages from arriving, "teambridge --help" lists the commands.
+"teambridge doctor" finds problems that keep messages from arriving, "teambridge --help" lists the commands.
 `
 }
 

@@ -18,7 +18,7 @@ import (
 
 func newPane(a *app) *cobra.Command {
 	return group("pane", "Agents in tmux panes: add, list, remove, test",
-		`Name the tmux panes of agents without an inbox, and see what is in them.`,
+		`Name the tmux panes of agents without an inbox, and see their state.`,
 		newPaneAdd(a), newPaneList(a), newPaneRemove(a), newPaneTest(a))
 }
 
@@ -36,15 +36,16 @@ TARGET is a pane id such as %12, or session:window.pane, written in full. The
 tmux server is the one of this terminal, else the default one, else --socket.
 Panes are the team "tmux": NAME@tmux is never a member of another team.
 
-A pane is known until its first program ends. After that, and after a restart of
-tmux, give the name a pane again with --replace; messages that wait go there.
+A pane stays registered until its first program ends. After that, or after a
+restart of tmux, assign a pane to the name again with --replace; waiting
+messages go there.
 
-The profile says how to see what the program does: claude is Claude Code. With
-generic, nothing is seen of a draft or a dialog: Enter may submit what a person
-has typed, or answer a question.
+The profile says how to read the screen: claude is for Claude Code. With
+generic, drafts and dialogs are not recognized: Enter may submit a person's
+draft, or answer a question.
 
 Exit status: 0 it is registered; 2 the name or a flag is invalid; 3 no such
-pane, or no tmux; 5 the name or the pane is registered otherwise.`,
+pane, or no tmux; 5 the name has another pane, or the pane another name.`,
 		Example: `  teambridge pane add build --pane main:1.0
   teambridge pane add build --pane %7 --replace`,
 		Args: exactly(1),
@@ -70,12 +71,12 @@ func targetFlags(cmd *cobra.Command, a *app, n *api.NewPane, pane string) {
 func newPaneList(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the registered panes, and what is in them",
-		Long: `List the registered panes, what is in them, and what waits for them.
+		Short: "List the registered panes and their states",
+		Long: `List the registered panes, their states, and their waiting messages.
 
 STATE is empty (an agent waits at its prompt), busy, draft (a person has typed
-something), dialog (the agent asks something), closed (a shell runs, or a mode
-of tmux takes the keys), gone, or unknown.
+text), dialog (the agent asks a question), closed (a shell runs, or a mode of
+tmux takes the keys), gone, or unknown.
 
 Exit status: 0, even if there are none.`,
 		Example: `  teambridge pane list`,
@@ -107,7 +108,7 @@ func newPaneTest(a *app) *cobra.Command {
 		Short: "Look at a pane, and say what a message would do now",
 		Long: `Look at a pane, and say what "teambridge send" would do now.
 
-Nothing is sent. What a person has typed at the prompt is shown only with -v.
+Nothing is sent. A person's draft at the prompt is shown only with -v.
 
 Exit status: 0 a message would be typed now; 3 no such pane; 4 it would wait; 5
 no agent is in the pane.`,
@@ -155,7 +156,7 @@ func addPane(ctx context.Context, a *app, n api.NewPane) (err error) {
 		return err
 	}
 	if n.Target == "" {
-		return usage("see them with: tmux list-panes -a", "pane add needs --pane with the target")
+		return usage("list the targets with: tmux list-panes -a", "pane add needs --pane TARGET")
 	}
 	if n.Socket, err = a.socket(n.Socket); err != nil {
 		return err

@@ -25,9 +25,9 @@ type paneOptions struct {
 func (o *paneOptions) flags(cmd *cobra.Command, notify bool) {
 	f := cmd.Flags()
 	policyFlag(cmd, &o.policy)
-	f.BoolVar(&o.saveDraft, "save-draft", false, "put aside what a person has typed in the pane, and back after the message")
+	f.BoolVar(&o.saveDraft, "save-draft", false, "save a person's draft in the pane, and restore it after the message")
 	if notify {
-		f.BoolVar(&o.notify, "notify-on-stop", false, "tell the sender when the agent in the pane is done with the message")
+		f.BoolVar(&o.notify, "notify-on-stop", false, "notify the sender when the agent in the pane is done with the message")
 	}
 }
 

@@ -23,17 +23,18 @@ func newPermit(a *app) *cobra.Command {
 	var session string
 	cmd := &cobra.Command{
 		Use:   "permit [ID]",
-		Short: "Allow what an agent asks for, or list what agents ask",
+		Short: "Allow an agent's request, or list the questions of agents",
 		Long: `Allow a use of a tool, approve a plan, or answer a question of an agent.
 
-Agents that the service runs with --permissions ask wait for an answer, and
-sessions at their terminals, if "teambridge setup questions" was run. Without an
-ID the open questions are listed. The first 4 characters of an id are enough, or
-more if several ids begin with them. Only the first answer to a question counts.
+Questions come from agents that the service runs with --permissions ask, and
+from sessions at their terminals if "teambridge setup questions" was run.
+Without an ID, the open questions are listed. The first 4 characters of an id
+are enough, or more if several ids begin with them. Only the first answer to a
+question counts.
 
---session also allows a rule until the agent is restarted: the first that the
-question offers, or the one that is given. An agent that asks something itself
-(AskUserQuestion) needs an --answer to each of its questions.
+--session also allows a rule until the agent is restarted: the first rule that
+the question offers, or the given one. If an agent asks a question of its own
+(AskUserQuestion), give an --answer to each of its questions.
 
 Exit status: 0 allowed; 2 several questions match, or the answer does not fit;
 3 no such question; 4 the service does not answer; 5 it was answered before, or
@@ -70,7 +71,7 @@ withdrawn, or this is the shell of an agent.`,
 	f.StringVar(&session, "session", "", "also allow a rule of the question until the agent is restarted, such as --session='Bash(go test *)'")
 	f.Lookup("session").NoOptDefVal = firstRule
 	must(cmd.RegisterFlagCompletionFunc("session", completer{a}.questionRules))
-	f.StringArrayVar(&answers, "answer", nil, "answer what the agent asks, as QUESTION=TEXT; only TEXT if it asks one thing; several choices as A, B")
+	f.StringArrayVar(&answers, "answer", nil, "answer a question, as QUESTION=TEXT; just TEXT if there is only one; several choices as A, B")
 	return cmd
 }
 
@@ -81,7 +82,7 @@ func newDeny(a *app) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "deny ID",
-		Short: "Deny what an agent asks for",
+		Short: "Deny an agent's request",
 		Long: `Deny a use of a tool, a plan, or an answer to an agent.
 
 "teambridge permit" lists the open questions.

@@ -19,13 +19,13 @@ const probeProgram = "teambridge-probe"
 func newProbe(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "probe",
-		Short: "Say where the program is that measures Claude Code",
-		Long: `Say where the program is that measures Claude Code.
+		Short: "Show where teambridge-probe is, which measures Claude Code",
+		Long: `Show where the program teambridge-probe is, which measures Claude Code.
 
-teambridge-probe measures whether Claude Code does what teambridge relies on. It
-is a program of its own, since few need it.
+teambridge-probe measures whether Claude Code behaves as teambridge expects. It
+is a separate program, since few people need it.
 
-Exit status: 0 it is there; 3 it is not.`,
+Exit status: 0 it was found; 3 it was not.`,
 		Example:            "  teambridge probe",
 		Hidden:             true,
 		DisableFlagParsing: true,

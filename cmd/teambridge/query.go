@@ -45,7 +45,7 @@ func newQuery(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "query [-p TEXT|-] [-- COMMAND...]",
 		Short: "Ask an agent, without a team",
-		Long: `Run a prompt in a session of an agent, and print what the agent does.
+		Long: `Run a prompt in a session of an agent, and print the agent's texts and actions.
 
 The query is a JSON object on standard input, on one line or on several:
 
@@ -54,16 +54,16 @@ The query is a JSON object on standard input, on one line or on several:
    "tools": ["Read"], "profile": "…", "permissionMode": "…",
    "streamingInput": true}
 
-Only "prompt" must be there. "architecture" is claude, opencode, codex, gemini,
+Only "prompt" is required. "architecture" is claude, opencode, codex, gemini,
 qwen, or acp for any program that speaks the Agent Client Protocol. The agent is
-the program of that name, or the COMMAND after --. "sessionId" goes on with the
+the program of that name, or the COMMAND after --. "sessionId" continues the
 session of an earlier result, in the same directory. "mcpServers" has the form
-of .mcp.json; only Claude Code can use them. "tools", for Claude Code and
-OpenCode, are all tools that the agent has, by the names that its program has
-for them; it may use them without being asked. Without "tools" it has its usual
-ones, or those of its "profile" (see "teambridge profile"), and what needs
-permission is denied. The permission mode is "default" if none is given;
-bypassPermissions is never set by itself.
+of .mcp.json; only Claude Code can use it. "tools", for Claude Code and
+OpenCode, lists all tools of the agent, by the names of its program; the agent
+may use them without asking. Without "tools", the agent has its usual tools, or
+the tools of its "profile" (see "teambridge profile"), and calls that need
+permission are denied. The permission mode is "default" if none is given;
+bypassPermissions must be given explicitly.
 
 The output is one JSON object per line: envelopes of the session protocol,
 {"type": "error", "message": "…"} for what goes wrong, and, last,
@@ -73,20 +73,20 @@ The output is one JSON object per line: envelopes of the session protocol,
 
 or the status failed or interrupted, and a "failure". With "streamingInput",
 each further line of standard input is a message {"prompt": "…"} or {"text":
-"…"}. Each is given to the agent when the turn before has ended. The query ends
-with standard input. A line that is invalid, or longer than 1 MiB, is refused
-with an error that has its number, "line", and the session goes on.
+"…"}. The agent gets each message when the previous turn has ended. The query
+ends with standard input. An invalid line, or one longer than 1 MiB, is refused
+with an error that has its number, "line", and the session continues.
 
-With -p, flags take the place of the JSON object, and the output is for a
-person: the answer, or with --format summary all that the agent says and does.
-"-p -" reads the prompt from standard input.
+With -p, flags replace the JSON object, and the output is for a person: the
+answer, or with --format summary all texts and actions of the agent. "-p -"
+reads the prompt from standard input.
 
 Interrupt (^C) and SIGTERM interrupt the turn and end the agent.
 
 Exit status: 0 each turn was completed; 1 the agent could not be started, or
 ended too early; 2 the query or a line is invalid; 3 no such session, directory
-or program; 5 Claude Code is too old; 8 a turn failed; 130 interrupted; 141
-nobody reads the output.`,
+or program; 5 Claude Code is too old; 8 a turn failed; 130 interrupted; 141 the
+reader of the output went away.`,
 		Example: `  echo '{"prompt": "What is 2 + 2?"}' | teambridge query
   teambridge query -p "What is 2 + 2?" --format text
   teambridge query --runtime qwen -p "What is 2 + 2?"`,
@@ -101,13 +101,13 @@ nobody reads the output.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.Prompt, "prompt", "p", "", "ask this, and take the query from flags; - is standard input")
-	f.StringVar(&o.format, "format", "", "text (the answer), summary (what the agent says and does) or jsonl (default jsonl, with -p text)")
+	f.StringVar(&o.format, "format", "", "text (the answer), summary (the agent's texts and actions) or jsonl (default jsonl, with -p text)")
 	runtimeFlag(cmd, &o.Architecture, query.Architectures()[0], query.Architectures()...)
 	f.StringVar(&o.Model, "model", "", "model of the agent")
-	sessionFlag(cmd, &o.SessionID, "id of the session to go on with")
+	sessionFlag(cmd, &o.SessionID, "id of the session to continue")
 	f.StringVar(&o.Cwd, "cwd", "", "directory that the agent works in (default this one)")
 	f.StringVar(&o.mcp, "mcp-config", "", "file with further MCP servers, as .mcp.json")
-	f.StringSliceVar(&o.Tools, "tools", nil, "tools that the agent has and may use, as TOOL,TOOL")
+	f.StringSliceVar(&o.Tools, "tools", nil, "all tools that the agent may use, as TOOL,TOOL")
 	profileFlag(cmd, &o.Profile)
 	f.StringVar(&o.PermissionMode, "permission-mode", "", "permission mode of the agent")
 	complete(cmd, "format", queryFormats...)
@@ -330,7 +330,7 @@ func (r *queryRun) messages(ctx context.Context, lines *stdio.Lines, yield func(
 	}
 }
 
-// run asks the agent, and prints what it does.
+// run runs the query, and prints the agent's events.
 func (r *queryRun) run(ctx context.Context, o queryOptions, in query.Input, more iter.Seq[query.Message]) (err error) {
 	options := query.Options{ClaudeRoot: r.app.claudeDir, State: r.app.state, Stderr: r.app.stderr}
 	switch kind, _ := runtimes.Find(in.Architecture); kind.Name {
@@ -445,7 +445,7 @@ func (r *queryRun) fail(err error) {
 
 // leftOut returns the line that replaces unread output.
 func (r *queryRun) leftOut(m stdio.Missing) []byte {
-	text := fmt.Sprintf("%s of output were left out, since nobody read them", m)
+	text := fmt.Sprintf("%s of output were left out, since they were not read", m)
 	if r.format == formatJSONL {
 		if line, err := jsonLine(query.Event{Error: &query.Failure{Message: text}}); err == nil {
 			return line

@@ -30,20 +30,20 @@ func newRead(a *app) *cobra.Command {
 	var o readOptions
 	cmd := &cobra.Command{
 		Use:   "read [INBOX[@TEAM]...]",
-		Short: "Show what is in the inboxes of a team",
+		Short: "Show the messages in the inboxes of a team",
 		Long: `Show the messages in the inboxes of a team, oldest first.
 
 Without names, all inboxes are shown. Newer agents remove the messages they
-take, so an inbox shows what waits there; --history adds what was recorded
-before. Confirmations that nobody needs to read, such as of an idle agent, are
+take, so an inbox has only waiting messages; --history adds earlier ones that
+were recorded. Confirmations, such as an agent's report that it is idle, are
 left out and counted; --protocol shows them.
 
-A pane has no inbox: of panes, what is shown is what was not typed yet.
+A pane has no inbox: for panes, read shows the messages that are not typed yet.
 
 Of an id, the first 4 characters are enough if no other id begins with them.
 
-Nothing is changed without --mark-read, which is only for your own inboxes:
-"user", and the name under which you joined the team.
+Without --mark-read, nothing is changed. --mark-read is only for your own
+inboxes: "user", and the name under which you joined the team.
 
 Exit status: 0, even if there is nothing; 3 no such team, inbox or message; 5
 --mark-read on an inbox that is not yours; 6 an inbox is corrupt (the others

@@ -18,13 +18,13 @@ func newRelay(a *app) *cobra.Command {
 		Short: "List relays, and deliveries that are under way or failed",
 		Long: `List the relays, and the deliveries that are under way or failed.
 
-Listed are relays that were added, with an id, and those started with
-"teambridge run"; with --team only those of that team. --json prints the
-deliveries alone, or with --relays the relays alone.
+The list has relays that were added, with an id, and relays started with
+"teambridge run"; with --team only the relays of that team. --json prints only
+the deliveries, or with --relays only the relays.
 
 Exit status: 0, even if there are none; 3 there is no Claude directory
-(--relays); 4 a service runs and does not answer, so it is not known why relays
-are stopped.`,
+(--relays); 4 a service runs and does not answer, so the reasons of stopped
+relays are unknown.`,
 		Example: `  teambridge relay list --team myteam`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listRelays(cmd.Context(), a, all, relays) },
 	}
@@ -35,14 +35,14 @@ are stopped.`,
 		Short: "Retry a failed message, or an agent that has died",
 		Long: `Put a failed delivery into the queue again, or retry an agent that has died.
 
-A delivery is sent again as a new message, by the relay that runs or the next
-one. The agent may have worked on it in part the first time, and may do it
-twice. A relay that was added, and whose agent did not stay alive, is started
-again by the service. The first 4 characters of an id are enough, or more if
-several ids begin with them.
+A delivery is sent again as a new message, by the running relay or the next one.
+The agent may already have done a part of its work, and may do it twice. If a
+relay was added, and its agent did not stay alive, the service starts it again.
+The first 4 characters of an id are enough, or more if several ids begin with
+them.
 
-Exit status: 0; 2 several match; 3 no such delivery or relay; 5 it has not
-failed, or is not dead.`,
+Exit status: 0; 2 several match; 3 no such delivery or relay; 5 the delivery has
+not failed, or the agent has not died.`,
 		Example: `  teambridge relay retry 3f0c`,
 		Args:    exactly(1),
 		ValidArgsFunction: completer{a}.completeFirst(func(ctx context.Context) []string {
@@ -58,8 +58,8 @@ failed, or is not dead.`,
 A delivery that the agent is working on cannot be given up. The first 4
 characters of its id are enough, or more if several ids begin with them.
 
-Exit status: 0; 2 several match; 3 no such delivery; 5 it is under way or has
-ended.`,
+Exit status: 0; 2 several match; 3 no such delivery; 5 the delivery is under way
+or has ended.`,
 		Example:           `  teambridge relay drop 3f0c`,
 		Args:              exactly(1),
 		ValidArgsFunction: completer{a}.completeFirst(completer{a}.deliveryIDs),
@@ -69,7 +69,7 @@ ended.`,
 		},
 	}
 	return group("relay", "Headless agents: their relays, deliveries and queues",
-		`Show and control the relays of headless agents, and say which the service runs.`,
+		`Show and control the relays of headless agents, and choose those of the service.`,
 		list, retry, drop, newRelayHold(a), newRelayRelease(a), newRelayAdd(a), newRelayRemove(a))
 }
 

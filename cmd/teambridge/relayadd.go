@@ -23,22 +23,22 @@ func newRelayAdd(a *app) *cobra.Command {
 	var mode string
 	cmd := &cobra.Command{
 		Use:   "add MEMBER[@TEAM] [-- COMMAND [ARGS...]]",
-		Short: "Have the service run a headless agent",
-		Long: `Have the service run a headless agent as a member of a team.
+		Short: "Make the service run a headless agent",
+		Long: `Make the service run a headless agent as a member of a team.
 
 Its inbox is relayed to it, as by "teambridge run". The agent is started
 whenever the team exists, and resumed if it or the service was killed. The team
-need not exist yet; with --create-team it is made for the agent. In a team that
-was made so, each further agent that is added becomes a member. A member has one
+need not exist yet; with --create-team the service creates it for the agent. In
+such a team, each further agent that is added becomes a member. A member has one
 relay: adding it again with the same settings changes nothing.
 
-With --runtime opencode the agent is OpenCode, and needs no command. --url is
-a server that runs already; the service has its password in its environment.
-With --runtime acp it is the program after --, which speaks the Agent Client
-Protocol on its standard input and output; --runtime codex, gemini or qwen is
-that with the command codex-acp, gemini --acp or qwen --acp.
+With --runtime opencode, the agent is OpenCode, and needs no command. --url is a
+server that runs already; the service needs its password in its environment.
+With --runtime acp, the agent is the program after --, which speaks the Agent
+Client Protocol on its standard input and output; --runtime codex, gemini or
+qwen is the same with the command codex-acp, gemini --acp or qwen --acp.
 
-The command itself starts nothing. If no service runs, the next one starts the
+This command itself starts nothing. If no service runs, the next one starts the
 agent.
 
 Exit status: 0; 2 the command line is invalid; 5 the member has a relay with
@@ -47,11 +47,13 @@ other settings, or is an interactive lead.`,
   teambridge relay add worker@myteam --permissions allow=Read,Grep -- claude
   teambridge relay add reviewer@myteam --runtime opencode --permissions ask`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			kind, _ := runtimes.Find(r.Runtime)
-			if n := cmd.ArgsLenAtDash(); n == 1 && len(args) > 1 || n < 0 && len(args) == 1 && kind.Name != runtimes.Claude && !kind.NeedsCommand {
+			kind, known := runtimes.Find(r.Runtime) // addRelay reports an unknown one
+			needed := known && (kind.Name == runtimes.Claude || kind.NeedsCommand)
+			if n := cmd.ArgsLenAtDash(); n == 1 && len(args) > 1 || n < 0 && len(args) == 1 && !needed {
 				return nil
 			}
-			return usage("usage: "+cmd.UseLine(), "add takes a member and, after --, a command, without which only --runtime opencode, codex, gemini and qwen work")
+			return usage("such as: teambridge relay add worker@myteam -- claude",
+				"relay add needs a member and, after --, the command of the agent; only --runtime opencode, codex, gemini and qwen need no command")
 		},
 		ValidArgsFunction: completer{a}.completeMembers(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,7 +63,7 @@ other settings, or is an interactive lead.`,
 	}
 	agentFlags(cmd, &r)
 	dirFlag(cmd, &r.Dir)
-	modeFlag(cmd, &mode, "the mode in which a new session begins, until a message changes it")
+	modeFlag(cmd, &mode, "the mode of a new session, until a message changes it")
 	return cmd
 }
 
@@ -69,14 +71,14 @@ func newRelayRemove(a *app) *cobra.Command {
 	team := false
 	cmd := &cobra.Command{
 		Use:   "remove RELAY|MEMBER[@TEAM]",
-		Short: "Stop having the service run an agent",
+		Short: "Make the service stop running an agent",
 		Long: `Remove a relay that was added, by its id (4 characters may do) or its member.
 
 A running service lets the agent finish its turn and ends it. Waiting messages
-stay in the inbox. An agent that became a member when it was added then leaves
-the team. --delete-team also removes the team that was made with "relay add
---create-team", and its inboxes, once the agent has ended. If other agents work
-in the team, or it is no longer that team, nothing is removed.
+stay in the inbox. If the agent became a member when it was added, it then
+leaves the team. --delete-team also removes the team that was created with
+"relay add --create-team", and its inboxes, once the agent has ended. If other
+agents work in the team, or another team has its name now, nothing is removed.
 
 Exit status: 0; 2 several relays match; 3 no such relay; 5 the relay was not
 added, or the team must stay.`,
@@ -85,7 +87,7 @@ added, or the team must stay.`,
 		ValidArgsFunction: completer{a}.completeFirst(completer{a}.relayIDs),
 		RunE:              func(cmd *cobra.Command, args []string) error { return removeRelay(cmd.Context(), a, args[0], team) },
 	}
-	cmd.Flags().BoolVar(&team, "delete-team", false, "also remove the team that was made for it")
+	cmd.Flags().BoolVar(&team, "delete-team", false, "also remove the team that was created for the agent")
 	return cmd
 }
 

@@ -11,14 +11,14 @@ func newRelayRelease(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "release MEMBER[@TEAM] [SENDER]",
 		Short: "Relay messages that were held to break a loop",
-		Long: `Release messages that are held for a member, all or those of one sender, and
-what is held in the other direction.
+		Long: `Release the held messages to a member, all or those of one sender, and the held
+messages in the other direction.
 
-When two agents answer each other 20 times within a minute, messages from one
-to the other are held, so that they do not go on for ever: they stay unread in
-the inbox, and "relay list" and "status" say so. Messages from others are
-relayed as before. Released messages are relayed in order, within about 2
-seconds or by the next run, and counting starts again.
+When two agents answer each other 20 times within a minute, messages from one to
+the other are held, so that the loop ends: they stay unread in the inbox, and
+"relay list" and "status" say so. Messages from others are relayed as before.
+Released messages are relayed in order, within about 2 seconds or by the next
+run, and counting starts again.
 
 Exit status: 0; 3 no such team or member, or nothing is held.`,
 		Example:           `  teambridge relay release lead@myteam worker`,
@@ -31,19 +31,19 @@ Exit status: 0; 3 no such team or member, or nothing is held.`,
 func newRelayHold(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "hold MEMBER[@TEAM] SENDER",
-		Short: "Hold back what two agents write each other",
-		Long: `Hold back what two members of a team write each other.
+		Short: "Hold back the messages of two agents to each other",
+		Long: `Hold back the messages of two members of a team to each other.
 
-What the sender writes to the member is held, and what the member writes to the
-sender: in each of the two directions that a relay delivers. If only one is,
-that ends a loop, too.
+Messages of the sender to the member are held, and messages of the member to the
+sender: in each direction that a relay delivers. One direction is enough to end
+a loop.
 
-What was relayed before stays so; what comes waits unread in the inbox, in
-order, until "relay release". "inbox" and "status" show it. A hold lasts until
-then, whatever is restarted.
+Messages that were relayed before are not affected. New messages wait unread in
+the inbox, in order, until "relay release". "inbox" and "status" show the hold.
+It lasts until then, even if processes are restarted.
 
 Exit status: 0, even if it is held already; 3 no such team or member; 5 no relay
-delivers to either of them: each reads its own inbox, or is typed its messages.`,
+delivers to either of them: each reads its own inbox, or its messages are typed.`,
 		Example:           `  teambridge relay hold lead@myteam worker`,
 		Args:              between(2, 2),
 		ValidArgsFunction: completer{a}.completeMembers(2),

@@ -252,7 +252,7 @@ func newRoot(a *app, only string) *cobra.Command {
 	flags.StringVar(&a.hostName, "host", "", "the service of another machine: ssh://[USER@]HOST[:PORT][/SOCKET], or unix:PATH (default $TEAMBRIDGE_HOST)")
 	flags.StringVar(&a.state, "state-dir", "", "directory of teambridge's own files (default $TEAMBRIDGE_STATE, else $XDG_STATE_HOME/teambridge, else ~/.local/state/teambridge)")
 	flags.BoolVar(&a.json, "json", false, "print JSON: the result on stdout, errors on stderr")
-	flags.BoolVarP(&a.verbose, "verbose", "v", false, "report on stderr what is being done")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "report progress on stderr")
 	must(root.RegisterFlagCompletionFunc("team", completer{a}.completeTeams))
 	one := slices.ContainsFunc(commands, func(g commandGroup) bool {
 		return slices.ContainsFunc(g.all, func(c lazyCommand) bool { return c.name == only })
@@ -320,7 +320,7 @@ func unknownCommand(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hint := "teambridge --help lists the commands"
+	hint := root.CommandPath() + " --help lists the commands"
 	var names []string
 	for _, c := range root.Commands() {
 		if c.IsAvailableCommand() {
@@ -330,7 +330,8 @@ func unknownCommand(root *cobra.Command, args []string) error {
 	if like := similar(args[0], names); len(like) > 0 {
 		hint = "did you mean " + strings.Join(like, " or ") + "? " + hint
 	}
-	return usage(hint, "unknown command %q", args[0])
+	_, group, _ := strings.Cut(root.CommandPath()+" ", " ")
+	return usage(hint, "unknown command %q", group+args[0])
 }
 
 // flagError is the error for a flag that does not exist or has a bad value.
@@ -374,6 +375,9 @@ func unknownFlag(cmd *cobra.Command, hint string, unknown *pflag.NotExistError) 
 func oneOfThese(flag, value string, list ...string) error {
 	if slices.Contains(list, value) {
 		return nil
+	}
+	if value == "" {
+		return usage("", "--%s is missing; it must be one of %s", flag, strings.Join(list, ", "))
 	}
 	return usage("", "--%s must be one of %s; it is %q", flag, strings.Join(list, ", "), value)
 }

@@ -74,95 +74,96 @@ the agent or both are killed at any moment. Running again with the same --as
 resumes the session. The flags that stream-json needs are added to the command.
 
 Messages from the inbox reach the agent as a teammate's messages. Each line of
-standard input is your own prompt, and goes ahead of messages that wait.
+standard input is your own prompt, and goes ahead of waiting messages.
 
 A note on standard error says that the agent runs, and how to write to it.
 
-What the agent's own rules leave open is denied; --permissions ask lets you
-decide, with y or n.
+Tools that the agent's own rules do not allow are denied; --permissions ask lets
+you decide, with y or n.
 
-With --local the agent runs in this terminal, as if it had been started alone.
-It goes to the relay for messages of people; Ctrl-] takes it there and back.
+With --local the agent runs in this terminal, as if you had started it yourself.
+It moves to the relay for messages of people; Ctrl-] moves it there and back.
 
 ` + rest + `A line of standard input is a text, or a JSON object {"text": "…", "mode":
-{"model": "…"}, "isolated": true}, and is recorded before the next is read. One
-that begins with "/" is a command of the agent. A line that is longer than 1 MiB
-or is invalid is refused with a warning.
+{"model": "…"}, "isolated": true}, and is recorded before the next is read. A
+line that begins with "/" is a command of the agent. A line that is longer than
+1 MiB or invalid is refused with a warning.
 
 A "mode" (permissionMode, model, fallbackModel, customSystemPrompt,
-appendSystemPrompt, allowedTools, disallowedTools) stays in effect, also for the
-next run, until another line or a changed flag behind -- replaces it; null means
-what the command says. No message from an inbox changes it. Without a
+appendSystemPrompt, allowedTools, disallowedTools) stays in effect, even for the
+next run, until another line or a changed flag after -- replaces it; null means
+the setting of the command. No message from an inbox changes it. Without a
 permissionMode in it, and without flags of the command for it, the permission
-mode is "default"; permissions.defaultMode of the settings does not count. In
-plan mode the agent runs without --dangerously-skip-permissions and cannot leave
-plan mode by itself, and whatever can change something is asked about, whatever
-rules and subagents the settings have. An agent that gets more permissions than
-its message was sent with is stopped, and the message fails.
+mode is "default"; permissions.defaultMode in the settings is ignored. In plan
+mode the agent runs without --dangerously-skip-permissions, cannot leave plan
+mode by itself, and must ask before every action that can change something,
+whatever rules and subagents the settings have. If an agent gets wider
+permissions than its message was sent with, it is stopped, and the message
+fails.
 
---permissions decides what the agent's own rules leave open. allow=TOOL,TOOL
-does not cover what only a person can allow: any tool in plan mode,
-ExitPlanMode and AskUserQuestion. With ask, each question is printed with an
-id and a digest; answer with {"permit": "ID", "digest": "…", "allow": true}, or
-with "allow": false and a "reason". "session" also allows a rule that the
-question offers until the agent is restarted, and "answers" {"QUESTION":
-"ANSWER"} answers AskUserQuestion. If standard input is a terminal, y or n
-answers. After the end of standard input everything is denied.
+--permissions decides about tools that the agent's own rules do not allow.
+allow=TOOL,TOOL does not cover requests that only a person can allow: any tool
+in plan mode, ExitPlanMode and AskUserQuestion. With ask, each question is
+printed with an id and a digest; answer with {"permit": "ID", "digest": "…",
+"allow": true}, or with "allow": false and a "reason". "session" also allows a
+rule that the question offers until the agent is restarted, and "answers"
+{"QUESTION": "ANSWER"} answers AskUserQuestion. If standard input is a terminal,
+y or n answers. After the end of standard input everything is denied.
 
 With --input wire, standard input is payloads of the session protocol, one per
 line: {"role": "user", …} or {"role": "session", …} with a text of the user. The
 "meta" of a payload is its mode; its id or localKey makes it run only once.
 Permission modes that are not Claude Code's own are refused, unless
---permission-mode-map says what they stand for. Of the two forms, {"role":
-"session"} is dropped, or, if $ENABLE_SESSION_PROTOCOL_SEND is 1, true or yes,
-the other one. Questions are answered as above.
+--permission-mode-map translates them. Of the two forms, {"role": "session"} is
+dropped, or, if $ENABLE_SESSION_PROTOCOL_SEND is 1, true or yes, the other one.
+Questions are answered as above.
 
 With --profile, the agent has the prompt, the tools and the model of a profile,
-such as .claude/agents/NAME.md; see "teambridge profile list". It is read again
-at each start. Without the profile the agent does not start.
+such as .claude/agents/NAME.md; see "teambridge profile list". The profile is
+read again at each start. Without it, the agent does not start.
 
-With --idle-exit 30m an agent that was idle for that long is ended, and resumed
-for the next message. An agent is not ended while it has a background task or
-scheduled work, nor a lead with teammates (--plain): they would end with it.
+With --idle-exit 30m, an agent that was idle for 30 minutes is ended, and
+resumed for the next message. An agent with a background task or scheduled work
+is not ended, and neither is a lead with teammates (--plain): these would end
+with it.
 
-Reports that another agent is idle start no turn if they say nothing else.
---idle-reports result also skips those that only name to whom it has written;
-all skips none.
+A report that only says that another agent is idle starts no turn.
+--idle-reports result also skips reports that only name the recipient of a
+message; all skips none.
 
-Messages are relayed even if nobody reads the output. 32 MiB of output are kept;
-what is left out is counted in a warning, or without --output text in a line
-{"leftOut": {"lines": …, "bytes": …}}. At the end, run waits until its
-output is read; once told to end, for 3 s. A question that does not fit is
-denied.
+Messages are relayed even if the output is not read. 32 MiB of output are kept;
+a warning counts the rest, or without --output text a line {"leftOut": {"lines":
+…, "bytes": …}}. At the end, run waits until its output is read; after a signal,
+for 3 s. A question that does not fit is denied.
 
-The team that --create-team makes is taken back from a run that was killed, and
-removed at the end if nobody else is in it and nothing waits.
+--create-team takes the team over from a killed run, and removes it at the end
+if it has no other members and no waiting messages.
 
-In a team that --create-team or "relay add --create-team" made, an agent under a
-new name becomes a member, and leaves at the end if nothing waits for it. An
-OpenCode agent does so in any team. What it answers is sent to who wrote to it,
-and when the lead asks it to shut down, run ends.
+In a team that --create-team or "relay add --create-team" created, an agent
+under a new name becomes a member, and leaves at the end if nothing waits for
+it. An OpenCode agent becomes a member of any team. Its answers are sent to the
+senders of the messages, and when the lead asks it to shut down, run ends.
 
-With --local, the session goes to the relay when a person sends the agent a
-message, and it is idle: the terminal shows what the agent gets, says and does,
-and the switch key (Ctrl-]) brings the session back after the turn; pressed
-twice, it interrupts the turn. The key takes an idle agent to the relay, too;
-$TEAMBRIDGE_SWITCH_KEY names another one, such as ^G.
-Messages in the inbox wait while the session is at the terminal. What stands at
-the prompt is kept, and put back. A dialog, a turn or a shell command holds the
-switch, which the title shows; then the key ends them. An agent whose teammates
-would end with it stays. Running again after a crash goes on with the session.
-Without --team the session has a team of its own, named after the directory.
+With --local, the session moves to the relay when a person sends the agent a
+message and the agent is idle. The terminal then shows the agent's messages,
+texts and actions, and the switch key (Ctrl-]) brings the session back after the
+turn; pressed twice, it interrupts the turn. The key also moves an idle agent to
+the relay; $TEAMBRIDGE_SWITCH_KEY names another key, such as ^G. Messages in the
+inbox wait while the session is at the terminal. A draft at the prompt is kept,
+and put back. A dialog, a turn or a shell command holds the switch, and the
+title says so; then the key ends them. An agent whose teammates would end with
+it stays. Running again after a crash continues the session. Without --team, the
+session has a team of its own, named after the directory.
 
 Interrupt (^C) stops the agent's turn, once it has begun; without a turn, or a
 second time, it ends the agent. On SIGTERM, and when the terminal is closed
 (SIGHUP), the agent may finish its turn, for 30 s.
 
-Exit status: 0 ended as asked; 1 the agent does not stay alive, or the ledger
+Exit status: 0 ended on request; 1 the agent does not stay alive, or the ledger
 cannot be used; 2 flags contradict each other; 3 no such team or member; 5
 Claude Code is too old, the team has a living lead of its own, another process
-relays this inbox, or --local has no terminal. With --local it is that of the
-agent if the person ended it, and 1 if it was killed.`,
+relays this inbox, or --local has no terminal. With --local, it is the agent's
+status if the person ended it, and 1 if it was killed.`,
 		Example: `  teambridge run --create-team --team myteam -- claude --model sonnet
   teambridge run --as worker --team myteam -- claude
   teambridge run --runtime opencode --as reviewer --team myteam
@@ -173,7 +174,10 @@ agent if the person ended it, and 1 if it was killed.`,
 			if kind, ok := runtimes.Find(o.Runtime); !ok || kind.Name != runtimes.Claude && !kind.NeedsCommand {
 				return nil
 			}
-			return between(1, -1)(cmd, args)
+			if len(args) == 0 {
+				return usage("such as: teambridge run --team myteam -- claude", "run needs the command of the agent after --")
+			}
+			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Command = args
@@ -181,13 +185,13 @@ agent if the person ended it, and 1 if it was killed.`,
 		},
 	}
 	f := cmd.Flags()
-	asFlag(cmd, &o.Member, o.Member, "name of the member that the agent is")
+	asFlag(cmd, &o.Member, o.Member, "the agent's name in the team")
 	sessionFlag(cmd, &o.session, "id of the agent's first session, a UUID")
 	f.StringVar(&o.input, "input", o.input, "lines (text, or JSON objects) or wire (payloads of the session protocol)")
 	modeMapFlag(cmd, &o.modes)
-	f.StringVar(&o.output, "output", o.output, "text (what the agent says), events (what becomes of messages, as NDJSON), envelopes (what the agent says and does, as session-protocol envelopes) or raw (what the agent prints)")
+	f.StringVar(&o.output, "output", o.output, "text (the agent's texts), events (states of messages, as NDJSON), envelopes (the agent's texts and actions, as session-protocol envelopes) or raw (what the agent prints)")
 	agentFlags(cmd, &o.Relay)
-	f.BoolVar(&o.local, "local", false, "give the agent this terminal, and take it away only for messages of people; see above")
+	f.BoolVar(&o.local, "local", false, "give the agent this terminal, except while it works on messages of people; see above")
 	f.BoolVar(&o.exitOnEOF, "exit-on-eof", false, "end when standard input has ended and nothing waits")
 	complete(cmd, "input", inLines, inWire)
 	complete(cmd, "output", outputForms...)
@@ -202,10 +206,10 @@ func agentFlags(cmd *cobra.Command, r *ledger.Relay) {
 	runtimeFlag(cmd, &r.Runtime, runtimes.Claude, runtimes.Names()...)
 	f.StringVar(&r.URL, "url", "", "use the OpenCode server that runs there; $OPENCODE_SERVER_USERNAME and $OPENCODE_SERVER_PASSWORD are for it")
 	profileFlag(cmd, &r.Profile)
-	f.BoolVar(&r.OwnTeam, "create-team", false, "make the team, with the agent as its lead, whenever it does not exist")
+	f.BoolVar(&r.OwnTeam, "create-team", false, "create the team, with the agent as its lead, whenever it does not exist")
 	durationFlag(cmd, &r.IdleExit, "idle-exit", 0, "end an agent that was idle for this long, until the next message (default never)")
 	f.StringVar(&r.IdleReports, "idle-reports", string(relay.IdleReportsThatTell), "which reports that others are idle the agent gets: all, summary (that say more), or result (a result or a failure)")
-	f.StringVar(&r.Permissions, "permissions", "deny", "tools that the agent's own rules leave open: deny, allow=TOOL,TOOL or ask (a person)")
+	f.StringVar(&r.Permissions, "permissions", "deny", "for tools that the agent's own rules do not allow: deny, allow=TOOL,TOOL or ask (a person)")
 	f.BoolVar(&r.Plain, "plain", false, "add no flags to the command; for other programs that speak stream-json")
 	complete(cmd, "idle-reports", string(relay.AllIdleReports), string(relay.IdleReportsThatTell), string(relay.IdleReportsOfResult))
 	must(cmd.RegisterFlagCompletionFunc("permissions", cobra.FixedCompletions([]string{"deny", "allow=", "ask"}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)))
@@ -537,16 +541,16 @@ func (r *agentRun) asked(q fleet.Question, open bool) {
 		return
 	}
 	if !to.Offer(line) && open {
-		if err := r.prompter.Answer(fleet.Answer{Question: q.ID, Digest: q.Digest, Reason: "The person who could allow this does not read what is asked."}); err == nil {
-			r.app.warn("denied a tool, since nobody reads the output: %s", q.Tool)
+		if err := r.prompter.Answer(fleet.Answer{Question: q.ID, Digest: q.Digest, Reason: "The person who could allow this does not read the questions."}); err == nil {
+			r.app.warn("denied a tool, since the output is not read: %s", q.Tool)
 		}
 	}
 }
 
-// missingOutput reports output that was dropped because nobody read it.
+// missingOutput reports output that was dropped because it was not read.
 func (r *agentRun) missingOutput(m stdio.Missing) []byte {
 	if r.opts.output == outText {
-		r.app.warn("%s of output were dropped, since nobody read them", m)
+		r.app.warn("%s of output were dropped, since they were not read", m)
 		return nil
 	}
 	line, err := jsonLine(map[string]stdio.Missing{"leftOut": m})
@@ -585,7 +589,7 @@ func (r *agentRun) envelope(e wire.Envelope) {
 func (r *agentRun) print(b []byte)  { r.fail(r.app.print(b)) }
 func (r *agentRun) printJSON(v any) { r.fail(r.app.printJSON(v)) }
 
-// fail ends the run if err, of the output, is not nil: nobody can see what the agent says.
+// fail ends the run if err, of the output, is not nil: the agent's texts cannot be seen any more.
 func (r *agentRun) fail(err error) {
 	if err == nil {
 		return

@@ -165,7 +165,7 @@ func asksForPermission(t *testing.T, input, ask string) {
 	if err := r.typed.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.result(); !strings.Contains(got.Text, "denied: Nobody is there any more") {
+	if got := r.result(); !strings.Contains(got.Text, "denied: There is no person any more") {
 		t.Errorf("the agent says %q", got.Text)
 	}
 	r.end()

@@ -52,76 +52,78 @@ func newSend(a *app) *cobra.Command {
 		Short: "Send a message to an agent",
 		Long: `Send a message to an agent: a session, a member of a team, or one in a pane.
 
-TEXT is "-" for standard input. MEMBER is a name, or the beginning of it if no
-other name begins so, "lead" for the lead, or NAME@TEAM. The message comes from
---from, else from the name under which you joined the team, else from "user".
+TEXT is "-" for standard input. MEMBER is a name, the beginning of a name if no
+other name begins the same way, "lead" for the lead, or NAME@TEAM. The message
+comes from --from, else from the name under which you joined the team, else from
+"user".
 
 "sent" means that the message was read back from the inbox. With --wait
 received, the command waits until the agent has taken it, and fails if another
-program overwrote it or if nothing tells what became of it, as when the inbox is
-deleted, or emptied while the agent does not run. With --json, states are codes,
-such as "verified" for "sent". Nothing is sent again automatically, because an
-agent works twice on a message that comes twice. To send it again, repeat the
-command under the same --id with --force.
+program overwrote it or if its state is unknown, as when the inbox is deleted,
+or emptied while the agent does not run. With --json, states are codes, such as
+"verified" for "sent". Nothing is sent again automatically, because an agent
+that gets a message twice works twice. To send it again, repeat the command
+under the same --id with --force.
 
 ` + rest + `With --wait seen, the command waits until the message is in the transcript of
-its agent, which means that the model was given it. A relay tells that of a
-headless agent. If it is not certain, as when the transcript cannot be found or
-an equal message may not have been given, the command waits until --timeout.
+its agent, which means that the model has received it. For a headless agent, its
+relay knows. If it is not certain, because the transcript cannot be found or an
+equal message is also on its way, the command waits until --timeout.
 
-With --id, sending twice is sending once, even if the agent has already taken
-the message. The same id with another text is refused.
+With --id, a second send of the same message sends nothing, even if the agent
+has already taken the message. The same id with another text is refused.
 
-If the ledger cannot be opened, nothing is sent: no history would have the
-message. With --force it is sent, and "recorded" is false in the JSON.
+If the ledger cannot be opened, nothing is sent, since the history would not
+have the message. With --force it is sent, and "recorded" is false in the JSON.
 
-If a service runs ("teambridge serve"), the message goes through it, and what
-becomes of it is recorded even after this command has ended. If the service
+If a service runs ("teambridge serve"), the message goes through it, and the
+service records its states even after this command has ended. If the service
 does not answer, the message is sent without it, and still only once.
 
-A headless agent that the service runs ("teambridge relay add") gets the
-message as your own prompt. Then --mode sets how it works from this message on
+A headless agent that the service runs ("teambridge relay add") gets the message
+as your own prompt. Then --mode sets the agent's mode from this message on
 (permissionMode, model, fallbackModel, customSystemPrompt, appendSystemPrompt,
 allowedTools, disallowedTools; null is the default), and --isolated keeps the
-message from being joined with others. For other members both are refused.
+message from being joined with others. For other members, both are refused.
 
 If MEMBER is a pane ("teambridge pane add"), or with --via pane, the message is
-typed into the pane: after a look at its prompt, whole, and never again if that
-is not known to have worked. "received" means that the agent has taken it. It
-is held while a person types there, or the agent asks something; the output says
-why. By default it may be typed while the agent works, which then takes it next
-(--policy queued); important goes before others, when-idle waits until the agent
-is done, and urgent interrupts it with ESC. Without a service, a message that is
-not typed within --timeout is given up.
+typed into the pane: whole, after a look at its prompt, and never a second time
+if the result is unknown. "received" means that the agent has taken it. It is
+held while a person types there, or the agent asks a question; the output says
+why. By default it may be typed while the agent works, and the agent takes it
+next (--policy queued); important goes before others, when-idle waits until the
+agent is done, and urgent interrupts it with ESC. Without a service, a message
+that is not typed within --timeout is given up.
 
 If MEMBER is a session in no team ("teambridge sessions"), the message is
 written to the session's own socket. "received" means that its transcript has
-it; with --wait seen, the command waits until its model was given it. It is held
-while its person has to allow it, and until a session that has ended is resumed.
-With a service, it waits for 24 hours. --via session does so for a member of a
-team that has a process of its own.
+the message; with --wait seen, the command waits until its model has received
+it. The message is held while its person has to allow it, and until an ended
+session is resumed. With a service, it waits for 24 hours. --via session does
+the same for a member of a team that has a process of its own.
 
-A session of Codex that no shared server has, as of "codex --no-daemon", takes
-no messages. --via queue puts the message into Codex's own queue, whose content
-the model takes for the words of its user; the text says that it is not. It may
-be there until the turn is over, or until the session is resumed. Only a person
-can put something there.
+A session of Codex outside of the shared server, as with "codex --no-daemon",
+takes no messages. --via queue puts the message into Codex's own queue. The
+model treats messages there as its user's words; the text says who wrote it. The
+message may wait there until the turn is over, or until the session is resumed.
+Only a person can use the queue.
 
 A member on another machine is MEMBER@TEAM@MACHINE ("teambridge link"). The
 message is queued here, stored at the hub, and received by the machine; from
-sent on, the states mean what they mean here. Without --wait, the command waits
-3 seconds for that, and then says where the message is: it goes on without it.
+sent on, the states mean the same as here. Without --wait, the command waits 3
+seconds for sent, and then says where the message is: the message continues by
+itself.
 
-An object of Claude Code's own protocol, such as {"type":"shutdown_request"},
-is refused unless --protocol is given: agents obey some of these without asking
-a model. In the name of an agent it is always refused.
+An object of Claude Code's own protocol, such as {"type":"shutdown_request"}, is
+refused unless --protocol is given: agents obey some of these without asking a
+model. In an agent's name, such an object is always refused.
 
 Exit status: 0 sent, received or seen, or sent before under this --id; 2 the
 message, a name or a flag is invalid; 3 no such team, member or pane, or it is
 gone; 4 not taken or seen within --timeout (the message stays sent), or held
 that long; 5 the id belongs to another message, the text is refused, or no agent
 is in the pane; 6 the inbox is corrupt or could not be locked; 7 the message is
-lost, or what became of it is unknown.`,
+lost, or its state is unknown.`,
 		Example: `  teambridge send worker "please review task 12"
   git diff | teambridge send lead@session-2de3961d - --summary "the diff"
   teambridge send lead "plan the release" --mode '{"model": "opus"}'`,
@@ -135,12 +137,12 @@ lost, or what became of it is unknown.`,
 	sendFlags(cmd, &o)
 	o.paneOptions.flags(cmd, true)
 	viaFlag(cmd, &o.via)
-	cmd.Flags().StringVar(&o.id, "id", "", "id under which sending twice is sending once")
+	cmd.Flags().StringVar(&o.id, "id", "", "id of the message; a second send with it sends nothing")
 	forceFlag(cmd, &o.force, "create an inbox for an unknown member; send even if this id may have been sent before, or nothing can be recorded")
 	cmd.Flags().StringVar(&o.wait, "wait", waits[0], "state to wait for: "+strings.Join(waits, ", "))
 	timeoutFlag(cmd, &o.timeout, 30*time.Second, "how long to wait until it is received or seen")
 	must(cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions(waits, cobra.ShellCompDirectiveNoFileComp)))
-	modeFlag(cmd, &o.mode, "how the agent works from this message on")
+	modeFlag(cmd, &o.mode, "the agent's mode from this message on")
 	cmd.Flags().BoolVar(&o.isolated, "isolated", false, "do not join the message with others; for agents that the service runs")
 	dryRunFlag(cmd, &o.dryRun, "check everything, but send nothing")
 	often(cmd, "from", "summary", "id", "wait", "timeout", "via")
@@ -269,11 +271,11 @@ func (c *console) printSent(s api.Sent) error {
 func (c *console) reachNote(s api.Sent) {
 	switch teams.Deliverability(s.Reach) {
 	case teams.NotMember:
-		c.note("%s is not a member of %s: perhaps nobody reads this", s.Member, s.Team)
+		c.note("%s is not a member of %s: the message may not be read", s.Member, s.Team)
 	case teams.LeadGone:
-		c.warn("the lead of %s is not running: nobody reads this until its session is resumed", s.Team)
+		c.warn("the lead of %s is not running: the message is not read until its session is resumed", s.Team)
 	case teams.AgentGone:
-		c.warn("the process of %s has ended: nobody reads this", s.Member)
+		c.warn("the process of %s has ended: the message will not be read", s.Member)
 	case teams.NoRelay:
 		c.note("%s is headless and has no running relay: it gets this when \"teambridge run\" runs it again", s.Member)
 	case teams.NoTeammate:

@@ -43,29 +43,31 @@ func newServe(a *app) *cobra.Command {
 		Short: "Run the service: complete history, relays and an HTTP API",
 		Long: `Run the service for a Claude directory.
 
-It records everything that passes through the inboxes, and serves over HTTP
-what the other commands print with --json. Messages that are sent through it
-are followed until an agent has taken them; GET /v1/events streams what
-happens; GET /openapi.json describes the API. If you joined a team and the entry
-disappears from its config.json, the service adds it again.
+It records everything that passes through the inboxes, and serves the output of
+the other commands with --json over HTTP. It follows messages that are sent
+through it until an agent has taken them; GET /v1/events streams events; GET
+/openapi.json describes the API. If you joined a team and the entry disappears
+from its config.json, the service adds it again.
 
 It runs the headless agents added with "teambridge relay add" or POST
 /v1/relays, relays their inboxes, and resumes their sessions after a restart or
-a kill. What you send to such an agent through the service is your own prompt,
-not a teammate's message. It can also be payloads of the session protocol.
-$ENABLE_SESSION_PROTOCOL_SEND says which of their forms is dropped, as in run.
+a kill. A message that you send to such an agent through the service is your own
+prompt, not a teammate's message. You can also send payloads of the session
+protocol. $ENABLE_SESSION_PROTOCOL_SEND chooses which of their forms is dropped,
+as in run.
 
-With --keep-transcripts TEAM, the history also has what that team's interactive
-agents say and do. Their transcripts are only read, but can hold secrets, which
-are then in journal.db too. TEAM can be "sessions", for the sessions in no team.
+With --keep-transcripts TEAM, the history also has the texts and actions of that
+team's interactive agents. Their transcripts are only read, but can hold
+secrets, which are then in journal.db too. TEAM can be "sessions", for the
+sessions in no team.
 
-Sessions of Claude Code that are in no team list you as "operator", or as --as
-says, and their agents can write to you: "teambridge inbox" shows it, and
-"teambridge reply" answers.
+Sessions of Claude Code that are in no team list you as "operator", or under the
+name of --as, and their agents can write to you: "teambridge inbox" shows their
+messages, and "teambridge reply" answers.
 
-With --alert, you are told on your phone or in a chat what needs you:
-"teambridge watch --help" has the forms. Nothing waits for that; what fails is
-in the log and in "teambridge doctor".
+With --alert, the service sends alerts about what needs you to your phone or to
+a chat: "teambridge watch --help" has the forms. Alerts delay nothing; failures
+are in the log and in "teambridge doctor".
 
 The service listens on a unix socket that only you can open, by default
 NAME.sock in the state directory. On Windows it listens on a free port of
@@ -96,8 +98,8 @@ with another state directory.`,
 func serveFlags(cmd *cobra.Command, o *serveOptions) {
 	cmd.Flags().StringArrayVar(&o.listen, "listen", nil, "unix:PATH or a loopback HOST:PORT; may be repeated")
 	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "only answer questions: change nothing, run no agents")
-	durationFlag(cmd, &o.keepWork, "keep-work", server.KeepWork, "how long to keep what agents said and did while they worked")
-	cmd.Flags().StringArrayVar(&o.keep, "keep-transcripts", nil, "record what the interactive agents of this team say and do; may be repeated")
+	durationFlag(cmd, &o.keepWork, "keep-work", server.KeepWork, "how long to keep the work of agents")
+	cmd.Flags().StringArrayVar(&o.keep, "keep-transcripts", nil, "record the texts and actions of this team's interactive agents; may be repeated")
 	must(cmd.RegisterFlagCompletionFunc("keep-transcripts", cobra.NoFileCompletions))
 	asFlag(cmd, &o.as, api.Guest, `the name under which sessions list you, so that their agents can write to you first; "" is none`)
 	must(cmd.RegisterFlagCompletionFunc("as", cobra.NoFileCompletions))

@@ -36,18 +36,18 @@ func newServiceInstall(a *app) *cobra.Command {
 	var o installOptions
 	cmd := &cobra.Command{
 		Use:   "install",
-		Short: "Have the system run the service, and start it",
-		Long: `Have the system run "teambridge serve" from your login on, and start it.
+		Short: "Make the system run the service, and start it",
+		Long: `Make the system run "teambridge serve" from your login on, and start it.
 
 It runs this binary with the Claude directory, state directory, flags and $PATH
 of this call, now and at each login, and again if it ends. On Linux it is a
 systemd user unit, ~/.config/systemd/user/teambridge.service. On macOS it is an
 agent of launchd, ~/Library/LaunchAgents/teambridge.plist; on Windows, a task of
-the Task Scheduler, with the environment of your account. The latter two were
-not tried on a real system.
+the Task Scheduler, with the environment of your account. The last two were not
+tried on a real system.
 
-Installing again changes what is different and then restarts the service. A
-file of that name that teambridge has not written is left alone.
+Installing again updates the file, and restarts the service if something
+changed. If teambridge has not written the file of that name, it is not changed.
 
 Exit status: 0 it runs (with --no-start: the file is written); 1 the system
 failed, but the file is written; 2 invalid address; 3 no Claude directory; 5 the
@@ -68,8 +68,8 @@ func newServiceRestart(a *app) *cobra.Command {
 		Long: `Restart the service with the program that is installed now.
 
 Its agents have 30 seconds to finish their turns, except on Windows, where they
-are ended at once. No message is lost or repeated: what was given to an agent
-that had to be ended is looked up in its transcript.
+are ended at once. No message is lost or repeated: if an agent had to be ended,
+its messages are looked up in its transcript.
 
 Exit status: 0 it runs again; 1 the system failed; 3 it is not installed, or
 does not answer; 5 its file was not written by teambridge.`,
@@ -99,8 +99,8 @@ func newServiceStatus(a *app) *cobra.Command {
 		Short: "Show whether the service runs, and where it listens",
 		Long: `Show whether the service is installed and whether one answers.
 
-A service counts however it was started, if it serves the Claude directory. One
-of another version than this program is named as such.
+It does not matter how the service was started, if it serves the Claude
+directory. A version other than this program's is shown.
 
 Exit status: 0 a service answers; 3 none does.`,
 		Example: `  teambridge service status`,
@@ -115,7 +115,7 @@ func newServiceLogs(a *app) *cobra.Command {
 		Short: "Show the log of the service",
 		Long: `Show the last 100 lines of the log of the service.
 
-It is that of journalctl or, on macOS and Windows, service.log in the state
+The log is journalctl's or, on macOS and Windows, service.log in the state
 directory.
 
 Exit status: 0; 1 it could not be shown; 3 there is none.`,

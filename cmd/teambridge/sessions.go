@@ -24,32 +24,32 @@ func newSessions(a *app) *cobra.Command {
 		Long: `List all processes of Claude Code that live on this machine with their sessions,
 whether they are in a team or not: at terminals, in editors, and headless.
 
-Claude Code describes each of its processes in a file, so nothing has to be set
-up. AGENT is the member of a team whose session it is; "(relayed)" marks those
+Claude Code describes each of its processes in a file, so no setup is needed.
+AGENT is the member of a team whose session it is; "(relayed)" marks sessions
 that teambridge runs. What a session does whose Claude Code is older than
 ` + teams.Oldest.String() + ` is "unknown", and the way to it is "-", or "inbox": update it with
 "claude update".
 
-The sessions of Qwen Code are there, too, and on Linux those of Codex, once they
-have a prompt, which are called "codex-" and the end of their id.
+Sessions of Qwen Code are listed, too, and on Linux sessions of Codex, once they
+have a prompt; their names are "codex-" and the end of their id.
 
-REACH is how a message gets there: "inbox" for members of teams; "session" for
-the others, and those of Qwen Code, which listen on sockets of their own; "hook"
-for those that have the waiting hook instead ("teambridge setup hooks");
-"codex" for those in the shared server of Codex; and "-" for those that cannot
-be reached, of which doctor says what they need. send and ask take the names of
-sessions, their ids (or the first 8 characters), process ids and directories as
-they take members.
+REACH is the way of a message: "inbox" for members of teams; "session" for other
+sessions, and Qwen Code's, which listen on sockets of their own; "hook" for
+sessions that have the waiting hook instead ("teambridge setup hooks"); "codex"
+for sessions in the shared server of Codex; and "-" for sessions that cannot be
+reached: doctor says what they need. send and ask accept the names of sessions,
+their ids (or the first 8 characters), process ids and directories in place of
+members.
 
-With --watch, a line is printed for each session that there is, and then for
-each that begins, does something else, or ends. /clear ends a session and begins
-another one in the same process.
+With --watch, a line is printed for each session, and then for each that begins,
+changes its state, or ends. /clear ends a session and begins another one in the
+same process.
 
-Those of another Claude directory ($CLAUDE_CONFIG_DIR) are not listed; a note
+Sessions of another Claude directory ($CLAUDE_CONFIG_DIR) are not listed; a note
 names the directory, and with --claude-dir all commands work there.
 
-Exit status: 0, even if there are none; 3 there is no Claude directory. For
-somebody with Codex or Qwen Code, there need not be one.`,
+Exit status: 0, even if there are none; 3 there is no Claude directory (with
+Codex or Qwen Code, none is needed).`,
 		Example: `  teambridge sessions --watch`,
 		Args:    none,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listSessions(cmd.Context(), a, watch) },

@@ -33,11 +33,11 @@ func newSetup(a *app) *cobra.Command {
 	var o setupOptions
 	cmd := &cobra.Command{
 		Use:   "setup [STEP|PROGRAM]...",
-		Short: "Give the programs of agents what they need for teambridge",
-		Long: `Find the programs of agents in $PATH, and set up what they lack.
+		Short: "Set up the programs of agents for teambridge",
+		Long: `Find the programs of agents in $PATH, and set them up for teambridge.
 
 It asks before each step. Without a terminal and without --yes, it only says
-what it would do. With names of steps or programs, it does those alone.
+what it would do. With names of steps or programs, it does only those.
 
   claude    plugin  tools, hooks and commands for each session, and a page that
                     tells the model when to write to whom
@@ -66,31 +66,30 @@ what it would do. With names of steps or programs, it does those alone.
             service only if it is named: what "teambridge service install"
                     installs without flags
 
-All of them run this program by its path in $PATH. If that is gone, the hooks of
-the plugin do nothing, and Claude Code shows that the server teambridge failed;
-"teambridge doctor" names what runs a program that is gone.
+All of them run this program by its path in $PATH. If the program is gone, the
+hooks of the plugin do nothing, and Claude Code shows that the server teambridge
+failed; "teambridge doctor" lists the entries that run a missing program.
 
-Hooks are put into settings.json in Claude Code's directory, for all projects.
-With --project, they are for this directory on this machine alone, in
+Hooks are added to settings.json in Claude Code's directory, for all projects.
+With --project, they are only for this directory on this machine, in
 .claude/settings.local.json. A session that bypasses permissions, or whose
 settings hold messages, asks its person about each message on its socket. With
---unasked, messages come through the hook even where there is a socket, and
-nobody is asked: each program of yours can then make these sessions work.
+--unasked, messages come through the hook even if there is a socket, and no
+person is asked: each program of yours can then make these sessions work.
 
-The state of a step is "done", "missing", "declined", "other" (somebody else has
-set it up in another way, or there is nothing to set up; it stays as it is) or
-"failed". Setting up again does what is missing.
+The state of a step is "done", "missing", "declined", "other" (it was set up in
+another way, or there is nothing to set up; it is not changed) or "failed".
+Another run does the missing steps.
 
---undo undoes what setup has done, and asks, too. What was there before stays. A
-file that nobody has changed since is as it was, byte for byte; from another one
-the entry of teambridge is removed. A file that is not valid is not changed.
-Before a file is changed, a copy of it is kept in the folder setup of the state
-directory.
+--undo undoes the steps that setup has done, and also asks. Things that existed
+before stay. A file that was not changed since gets its old content back, byte
+for byte; from other files, only teambridge's entry is removed. An invalid file
+is not changed. Before setup changes a file, it keeps a copy in the folder setup
+of the state directory.
 
-Exit status: 0, even if you decline; 1 a step failed, which does not keep others
-from being done; 2 nothing can be set up, since "go run" runs this program; 3 no
-program of the steps that were named is in $PATH; 5 somebody else has set up
-such a step in another way.`,
+Exit status: 0, even if you decline; 1 a step failed, and the others were still
+done; 2 nothing can be set up, since "go run" runs this program; 3 no program
+for the named steps is in $PATH; 5 a named step was set up in another way.`,
 		Example: `  teambridge setup
   teambridge setup plugin --dry-run
   teambridge setup hooks --project
@@ -98,7 +97,7 @@ such a step in another way.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			for _, name := range args {
 				if !slices.Contains(setup.Names(), name) {
-					return usage("there are "+strings.Join(setup.Names(), ", "), "there is no step or program %q", name)
+					return usage("the steps and programs are "+strings.Join(setup.Names(), ", "), "there is no step or program %q", name)
 				}
 			}
 			return nil
@@ -132,7 +131,7 @@ such a step in another way.`,
 // setHooks sets in s which settings file gets the hooks, and how they wait.
 func (a *app) setHooks(s *setup.Setup, o setupOptions, names []string) (err error) {
 	if (o.project || o.unasked || o.file != "") && !slices.Contains(names, setup.Hooks) {
-		return usage("teambridge setup hooks", "--project, --file and --unasked are for the step hooks")
+		return usage("name the step: teambridge setup hooks", "--project, --file and --unasked are for the step hooks")
 	}
 	if o.unasked && !wake.Supported {
 		return usage("omit --unasked", "the waiting hook is for Linux and macOS")

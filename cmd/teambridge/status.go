@@ -23,37 +23,37 @@ func newStatus(a *app) *cobra.Command {
 		Long: `Show what each agent is doing, since when, and when it was last heard.
 
   working          it is at work
-  waiting for you  a person has to answer a question of it
+  waiting for you  a person has to answer its question
   idle             it waits for messages
-  blocked          it cannot go on; the reason is shown
-  ended            it has shut down, or nothing runs it
+  blocked          it cannot continue; the reason is shown
+  ended            it has shut down, or no process runs it
   unknown          it was at work, but nothing was heard for 5 minutes
 
-One is stuck, too, if it works and nothing new has come from it for 5 minutes,
-or if it and another agent only answer each other (16 times within 10 minutes,
-or 100 times within 24 hours).
+An agent is also stuck if it works without any news for 5 minutes, or if it and
+another agent only answer each other (16 times within 10 minutes, or 100 times
+within 24 hours).
 
-Panes ("teambridge pane add") and sessions in no team are shown after the team,
-and alone with --team tmux and --team sessions.
+Panes ("teambridge pane add") and sessions in no team are shown after the team;
+--team tmux and --team sessions show only these.
 
--o wide shows how that is known. BY is a message or a turn of the agent, its
+-o wide also shows the evidence. BY is a message or a turn of the agent, its
 process, its relay, its pane, an open question, or the team's config.json. STATE
 is judged by messages and turns alone: ACTIVE (the last one is less than 5
 minutes old), IDLE, or TERMINATED (shut down). RELAY is for headless agents:
 queue, dead letters (failed messages), and the last acknowledgment. Newer agents
-remove the messages they read, so much is only known while "teambridge watch" or
-the service is recording. With --watch a line is printed for each change until
-the team ends.
+remove the messages they read, so many details are known only while "teambridge
+watch" or the service is recording. With --watch, a line is printed for each
+change until the team ends.
 
 Exit status: 0; 2 bad flags; 3 no such team or member; 4 a service runs and does
-not answer, so questions of its agents are not known; 130 interrupted.`,
+not answer, so questions of its agents are unknown; 130 interrupted.`,
 		Example: `  teambridge status worker --watch
   teambridge status -o wide`,
 		Args:              between(0, 1),
 		ValidArgsFunction: completer{a}.completeMembers(1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.status(cmd.Context(), args, watch, output) },
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "format of the table: wide also shows how the status is known")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "format of the table: wide also shows the evidence for the status")
 	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputWide}, cobra.ShellCompDirectiveNoFileComp)))
 	watchFlag(cmd, &watch)
 	return cmd

@@ -26,18 +26,19 @@ func newSwitch(a *app) *cobra.Command {
 		Short: "Move a session between its terminal and its relay",
 		Long: `Move the session of a member between a person's terminal and its relay.
 
-Only a session that "teambridge run --local" runs can move. The command waits
-until it is there, and prints why it is held: it is held while the agent works,
-a dialog is open, or a draft at the prompt cannot be kept. --force interrupts
-the turn and leaves the dialog. The switch is refused if it would end living
-teammates or delete messages that they have not read.
+Only a session of "teambridge run --local" can move. The command waits until the
+session has moved, and prints why it is held: while the agent works, a dialog is
+open, or a draft at the prompt cannot be kept. --force interrupts the turn and
+leaves the dialog. The switch is refused if it would end living teammates or
+delete their unread messages.
 
-If no team is named, MEMBER is looked for among the sessions that can move. If
-the time is up, or the command is interrupted, the request is taken back; with
---no-wait it stands.
+If no team is named, MEMBER is looked for among the sessions that can move. When
+the time is up, or the command is interrupted, the request is withdrawn; with
+--no-wait it stays.
 
-Exit status: 0 it is there, or was asked for; 3 no such member; 4 timed out; 5
-its session cannot move, or the switch was refused; 130 interrupted.`,
+Exit status: 0 the session has moved, or its move was requested; 3 no such
+member; 4 timed out; 5 the session cannot move, or the switch was refused; 130
+interrupted.`,
 		Example:           `  teambridge switch lead --to local`,
 		Args:              exactly(1),
 		ValidArgsFunction: completer{a}.completeFirst(completer{a}.movable),

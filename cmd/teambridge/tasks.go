@@ -26,14 +26,14 @@ func newTasks(a *app) *cobra.Command {
 		Short: "List the tasks of a team or a session",
 		Long: `List the tasks that agents keep with Claude Code's own tools for tasks.
 
-They are those of a team: who has each, what it waits for, and since when it is
-as it is. With the name of a member or the id of a task, only those are listed.
+By default, these are the tasks of a team, with their owners, blockers and last
+changes. With the name of a member or the id of a task, only those are listed.
 
 Claude Code keeps a list for each team, and one for each session in no team,
-whose name selects it. Without a team, those of all sessions are listed. The
-list of a team stays, and can be named with --team after the team has ended.
---session selects the list of a
-session by its id (or the first 8 characters), and --all every list.
+which the session's name selects. Without a team, the tasks of all sessions are
+listed. The list of a team stays, and --team can select it after the team has
+ended. --session selects the list of a session by its id (or the first 8
+characters), and --all every list.
 
 Tasks are sorted by number, as Claude Code sorts them. WAITS FOR has the tasks
 that are not completed yet, of those that block this one; with --json,
@@ -42,11 +42,12 @@ that are not completed yet, of those that block this one; with --json,
 With --watch, the list is printed again whenever it has changed; with --json,
 each time on one line. No task is ever written.
 
---history prints how tasks have changed, the last changes at the end: when each
-was made, deleted, or given another status, owner or other blockers. A member's
-are those that it has, had, or was given. They are recorded while a service runs
-(teambridge serve). What changed while none did was between two times. Who made
-a change is not known. "teambridge gc" deletes old ones with the work of agents.
+--history prints the changes of tasks, the last ones at the end: when each was
+created or deleted, or got another status, owner or other blockers. A member's
+tasks are those that it has or had. Changes are recorded while a service runs
+(teambridge serve). A change while none ran has two times between which it was
+made. The author of a change is unknown. "teambridge gc" deletes old changes
+with the work of agents.
 
 Exit status: 0, even if there are none; 3 no such team, session, member or task;
 6 a file is no task (the others are listed).`,
@@ -62,7 +63,7 @@ Exit status: 0, even if there are none; 3 no such team, session, member or task;
 	sessionFlag(cmd, &o.session, "the tasks of this session: its id, or the first 8 characters of it")
 	allFlag(cmd, &o.all, "the tasks of all teams and sessions")
 	watchFlag(cmd, &o.watch)
-	f.BoolVar(&o.history, "history", false, "print how they have changed, as far as a service has recorded it")
+	f.BoolVar(&o.history, "history", false, "print the changes that a service has recorded")
 	return cmd
 }
 

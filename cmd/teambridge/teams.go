@@ -24,13 +24,13 @@ func newTeams(a *app) *cobra.Command {
 		Long: `List the teams, their leads, and whether the lead's process is alive.
 
 Claude Code up to 2.1.310 does not record that process. Then a lead is alive if
-its session's process exists, or its conversation went on in the last 5
-minutes; otherwise its state is "unknown", as is that of a process that cannot
-be examined.
+its session's process exists, or its conversation went on in the last 5 minutes;
+otherwise its state is "unknown". So is the state of a process that cannot be
+examined.
 
---all adds the teams that have ended, if the journal has messages of them, and
-when something of each was last recorded. The panes that were registered with
-"teambridge pane add" are the team tmux.
+--all adds the ended teams of which the journal has messages, with the time of
+the last record. The panes that were registered with "teambridge pane add" are
+the team tmux.
 
 Exit status: 0, even if there are none; 3 there is no Claude directory.`,
 		Example: `  teambridge teams --all`,
@@ -44,7 +44,7 @@ Exit status: 0, even if there are none; 3 there is no Claude directory.`,
 func allTeams(ctx context.Context, a *app) ([]api.Team, error) {
 	list, err := a.bridge(ctx).Teams(ctx)
 	if err != nil && list != nil {
-		a.warnError(fmt.Errorf("%w; panes are not known", err))
+		a.warnError(fmt.Errorf("%w; the panes are unknown", err))
 		err = nil
 	}
 	return list, err
@@ -109,12 +109,12 @@ func newMembers(a *app) *cobra.Command {
 		Short: "List the members of a team",
 		Long: `List the members of a team, their unread messages, and their relays.
 
-Inboxes without a member are listed too. The prompt that a member was started
-with is not shown, because it may contain secrets. A warning names agents whose
-Claude Code is too old.
+Inboxes without a member are listed too. A member's first prompt is not shown,
+because it may contain secrets. A warning names agents whose Claude Code is too
+old.
 
-Exit status: 0; 3 no such team; 4 a service runs and does not answer, so it is
-not known whether its relays are stopped; 6 config.json is corrupt.`,
+Exit status: 0; 3 no such team; 4 a service runs and does not answer, so the
+states of its relays are unknown; 6 config.json is corrupt.`,
 		Example: `  teambridge members --team myteam`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listMembers(cmd.Context(), a) },
 	}

@@ -21,21 +21,21 @@ func newTranscript(a *app) *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use:   "transcript SESSION|MEMBER[@TEAM]",
-		Short: "Show what an agent was told, said and did",
+		Short: "Show an agent's conversation",
 		Long: `Show a session of Claude Code from its transcript, or one of OpenCode from its
 history, oldest first.
 
 SESSION is the id of a session; OpenCode's begin with ses_. MEMBER is a lead, a
-teammate, or a headless agent with a relay. What the agent was told and said is
-shown as text, and each tool call as one line: what was done, or that it was
+teammate, or a headless agent with a relay. Messages to the agent and its texts
+are shown as text, and each tool call as one line: the action, or that it was
 denied, failed or was cut off. --json prints an envelope of the session protocol
-for each thing that happened, one JSON object per line. --follow goes on with
-what is added, and with the next session of a member, until it is interrupted;
-what became of a call that was not done is another line. A server of OpenCode is
-started to read a session.
+for each event, one JSON object per line. --follow continues with additions, and
+with the next session of a member, until it is interrupted; the outcome of a
+call that was not done is another line. To read a session of OpenCode, a server
+of OpenCode is started.
 
-Transcripts are only read. They hold everything that the agent has read, which
-can be secret.
+Transcripts are only read. They hold everything that the agent has read, and can
+contain secrets.
 
 Exit status: 0; 3 no such session or member, or it has no transcript; 130
 interrupted.`,

@@ -23,17 +23,17 @@ func newUI(a *app) *cobra.Command {
 		Short: "Open the web page of the service",
 		Long: `Open the web page of the running service in a browser, signed in.
 
-The page shows teams, members, what they are doing and their conversations, and
-sends messages. The printed address signs in one browser, once, within a minute;
-the session lasts a week. Since other users can read the arguments of a browser,
-it is given a file in your home directory that only you can read and that
+The page shows teams, members, their states and conversations, and sends
+messages. The printed address signs in one browser, once, within a minute; the
+session lasts a week. Since other users can read the arguments of a browser, the
+browser gets a file in your home directory that only you can read and that
 forwards to the address; the service removes the file after use.
 
-With --host, the page of that service is offered on a loopback port here, for as
-long as the command runs: until Ctrl+C. ssh may ask nothing for it.
+With --host, the page of that service is served on a loopback port here, until
+Ctrl+C ends the command. ssh must work without asking questions.
 
 To end all sessions, remove api.token from the state directory; the service then
-makes another one. It must listen on a loopback address ("teambridge serve
+creates another one. It must listen on a loopback address ("teambridge serve
 --listen 127.0.0.1:7420").
 
 Exit status: 0 opened or printed; 1 unexpected answer; 3 no service is running;

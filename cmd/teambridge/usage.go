@@ -19,21 +19,22 @@ func newUsage(a *app) *cobra.Command {
 		Use:   "usage",
 		Short: "Show the tokens that agents have used, and the cost",
 		Long: `Show the tokens that agents have used since the beginning of the sixth day
-before today, or since --since, those with the most first.
+before today, or since --since, the largest numbers first.
 
-The tokens are those that transcripts of Claude Code have of each answer of a
-model. Subagents count for the agent that started them. What a fork of a session
-has copied counts once. For agents of other programs it is what a service or
-"teambridge run" recorded; of sessions of Codex and Qwen Code, nothing is known.
+Token counts come from Claude Code's transcripts, one for each answer of a
+model. Subagents count for the agent that started them. The part of a session
+that a fork has copied counts once. For agents of other programs, the counts
+come from the records of a service or "teambridge run"; sessions of Codex and
+Qwen Code are not counted.
 
-The cost is what Claude Code itself states, in US dollars; nothing is computed
-from a list of prices. A headless agent states it after each turn, if a service
-or "teambridge run" relays to it. A session in a terminal states it when it
-ends, from Claude Code 2.1.280 on. "+" after a cost means that some of the
-tokens are not in it. It is the cost of a process: of teammates in the same
-process as their lead, the lead has it.
+The cost is reported by Claude Code itself, in US dollars; nothing is computed
+from a list of prices. A headless agent reports it after each turn, if a service
+or "teambridge run" relays to it. A session in a terminal reports it when it
+ends, from Claude Code 2.1.280 on. "+" after a cost means that it does not cover
+all of the tokens. It is the cost of a process: if teammates are in the same
+process as their lead, their cost is the lead's.
 
---by agent, team, day, model or project says what to count by, also several of
+--by groups the counts by agent, team, day, model or project, or by several of
 them, as in --by day,team.
 
 Exit status: 0, even if there is nothing; 2 usage; 3 there is no Claude

@@ -18,9 +18,9 @@ func newWait(a *app) *cobra.Command {
 
   reply       a message to you, from NAME if one is given
   message     a message to anybody, from NAME if one is given
-  idle        NAME is idle, as "teambridge status" says, and no message waits
-              for it (not just the moment between two tasks); what a NAME alone
-              waits for
+  idle        NAME is idle, as in "teambridge status", and no message waits
+              for it (not just the moment between two tasks); the default with
+              a NAME
   all-idle    every agent but the lead is idle
   terminated  NAME has shut down, or its process or that of the team's lead is
               not running
@@ -28,13 +28,14 @@ func newWait(a *app) *cobra.Command {
 A pane is idle if its agent is, its prompt is empty, and no message of ours is
 on its way or being worked on; it has terminated if no agent is in it.
 
-Nothing else comes from a member that has shut down or was killed, or whose
-team's lead is not running, so the command ends at once. A message counts if
-it comes after the call. Earlier statements of an agent are known if they are
-in the journal; otherwise its next one counts.
+If a member has shut down or was killed, or its team's lead is not running,
+nothing more can come from it, and the command ends at once. A message counts if
+it comes after the call. An agent's earlier reports count if they are in the
+journal; otherwise its next report counts.
 
-Exit status: 0 it happened; 3 no such team or member, the team has ended, or it
-cannot happen; 4 timed out; 5 its Claude Code is too old; 130 interrupted.`,
+Exit status: 0 it happened; 3 no such team or member, the team has ended, or the
+occasion cannot happen; 4 timed out; 5 its Claude Code is too old; 130
+interrupted.`,
 		Example: `  teambridge wait worker --timeout 10m
   teambridge wait --for reply`,
 		Args:              between(0, 1),
@@ -61,6 +62,9 @@ cannot happen; 4 timed out; 5 its Claude Code is too old; 130 interrupted.`,
 }
 
 func (a *app) waitFor(ctx context.Context, o api.Occasion) error {
+	if o.For == "" {
+		return usage("such as: teambridge wait worker", "wait needs the NAME of an agent, or --for")
+	}
 	if err := oneOfThese("for", o.For, api.Occasions()...); err != nil {
 		return err
 	}

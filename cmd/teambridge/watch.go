@@ -38,16 +38,16 @@ func newWatch(a *app) *cobra.Command {
 Every message is recorded, even if an agent removes it a moment later:
 "teambridge history" and "teambridge search" find it after the team is gone.
 Answers of headless agents are shown too, as messages of kind "answer", and
-before them what the agents say and do while they work.
-Confirmations that nobody needs to read, such as of an idle agent, are one line
-before the next message; --protocol shows each. With --json each message is a
-line, and they are left out and counted. The command ends with the team.
+before them the agents' work. Confirmations, such as an agent's report that it
+is idle, are one line before the next message; --protocol shows each. With
+--json each message is a line, and confirmations are left out and counted. The
+command ends with the team.
 
---needs-you shows what comes to "teambridge inbox", of all teams or that of
+--needs-you shows new items of "teambridge inbox", in all teams or in the one of
 --team, and nothing else.
 
---alert, with --needs-you, also tells you on your phone or in a chat. FILE is
-readable by you alone, and has
+--alert, with --needs-you, also sends alerts to your phone or to a chat. FILE
+must be readable only by you, and has
 
   ntfy=FILE      https://ntfy.sh/TOPIC, and an access token if you have one
   slack=FILE     the address of an incoming webhook
@@ -55,18 +55,19 @@ readable by you alone, and has
   webhook=FILE   an https:// address, and a bearer token if you have one;
                  below, a body with $text if the service needs its own
 
-or use KIND=env:VARIABLE. An alert says who waits, and whether that is a
-question, a message, or a failure; --alert-text adds what it says. Each thing is
-told once, by the next watch if this one could not. A server that is away is
-asked again for as long as the thing waits; what one refuses is reported.
-"serve --alert" does the same without a terminal.
+or use KIND=env:VARIABLE. An alert says who waits, and for what: a question, a
+message, or a failure; --alert-text adds its text. There is one alert for each
+item, sent by the next watch if this one cannot. If a server is away, the alert
+is tried again for as long as the item waits; a refusal is reported. "serve
+--alert" does the same without a terminal.
 
 --exec runs a program for each new message that is shown, one at a time. It
 takes the rest of the command line, and no shell is involved. The program gets
 the message as one line of JSON on stdin, and in its environment
 TEAMBRIDGE_EVENT ("message", or "attention" with --needs-you), TEAMBRIDGE_TITLE
-and TEAMBRIDGE_TEXT. What it prints goes to stderr. If it fails, that is
-reported, and it is not run again. An interrupt kills it and its children.
+and TEAMBRIDGE_TEXT. Its output goes to stderr. A failure is reported, and the
+program is not run again for that message. An interrupt kills it and its
+children.
 
 Exit status: 0 the team has ended; 1 it has, and an alert was not delivered; 2
 bad flags, or no such program; 3 no such team; 5 another process sends these
@@ -107,7 +108,7 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) (err er
 	var p *program
 	if o.exec {
 		if len(o.argv) == 0 {
-			return usage("teambridge watch --exec PROGRAM [ARGS...]", "--exec needs a program")
+			return usage("usage: teambridge watch --exec PROGRAM [ARGS...]", "--exec needs a program")
 		}
 		if p, err = a.startProgram(ctx, o.argv); err != nil {
 			return err
@@ -121,7 +122,7 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) (err er
 		return a.watchWaits(ctx, p, o.alerts)
 	}
 	if len(o.alerts.specs) > 0 || o.alerts.text {
-		return usage("", "--alert is for --needs-you")
+		return usage("add --needs-you", "--alert works only with --needs-you")
 	}
 	if o.all {
 		if len(names) > 0 || a.teamName != "" {

@@ -10,7 +10,7 @@ import (
 	"teambridge/teams"
 )
 
-// The work of agents, that is what they say and do between messages, is printed with one line per tool call.
+// The work of agents is their texts and tool calls between messages. It is printed with one line per tool call.
 
 // workOptions holds the flags about work, of history, search and watch.
 type workOptions struct {
@@ -19,7 +19,7 @@ type workOptions struct {
 }
 
 func (o *workOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.messagesOnly, "messages-only", false, "leave out what agents said and did while they worked")
+	cmd.Flags().BoolVar(&o.messagesOnly, "messages-only", false, "leave out the work of agents")
 	cmd.Flags().BoolVar(&o.thinking, "thinking", false, "include the reasoning of agents")
 }
 

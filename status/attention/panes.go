@@ -216,7 +216,7 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 			e.dueAt(first.HeldSince.Add(pane.LongHeld))
 		case reason == tmux.Draft:
 			add(api.WaitsDraft, first.HeldSince, api.Attention{
-				What: wait + ": " + cmp.Or(first.Detail, "something is typed at its prompt"), Do: "send or delete what is typed at its prompt",
+				What: wait + ": " + cmp.Or(first.Detail, "something is typed at its prompt"), Do: "send or delete the text at its prompt",
 				From: first.From, Count: len(waiting), Message: first.ID,
 			})
 		}
@@ -243,7 +243,7 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 				kind, what = api.WaitsUnknown, "a message may not have been sent: "
 			}
 			add(kind, m.At, api.Attention{
-				What: what + reason, Do: "teambridge relay retry " + m.UUID + ", or relay drop", From: m.From, Count: 1, Message: m.ID, Delivery: m.UUID,
+				What: what + reason, Do: "teambridge relay retry " + m.UUID + "; or give it up: teambridge relay drop " + m.UUID, From: m.From, Count: 1, Message: m.ID, Delivery: m.UUID,
 			}, m.UUID)
 		}
 	}
@@ -261,7 +261,7 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 		}
 		list = append(list, api.Attention{
 			ID: n.ID, Kind: api.WaitsDone, Team: n.Team, Member: n.Inbox, Since: new(n.At.UTC()), What: what + about(n.PaneMessage),
-			Do: "read what it said: teambridge history --team " + n.Team, Message: n.PaneMessage.ID,
+			Do: "read its last messages: teambridge history --team " + n.Team, Message: n.PaneMessage.ID,
 		})
 	}
 	return list, err
@@ -283,7 +283,7 @@ func (c *Cache) answerable(e *cachedTeam, p transcript.Process, since, now time.
 		return a, false
 	}
 	a = asksFor(api.Question(q.Question))
-	a.Relay, a.Do = api.Terminal, a.Do+", or "+strings.TrimPrefix(there, "answer it ")
+	a.Relay, a.Do = api.Terminal, a.Do+"; or "+strings.TrimPrefix(there, "answer it ")
 	return a, true
 }
 

@@ -130,7 +130,7 @@ func (c *Cache) relayWaits(ctx context.Context, createdAt int64, relays []api.Re
 		for _, d := range failed {
 			add(api.Attention{
 				ID: attentionID(api.WaitsLost, d.At, d.UUID), Kind: api.WaitsLost, Since: &d.At, From: d.From, Count: 1, Message: d.ID, Delivery: d.UUID,
-				What: "a message failed: " + d.Reason, Do: "teambridge relay retry " + d.UUID + ", or relay drop",
+				What: "a message failed: " + d.Reason, Do: "teambridge relay retry " + d.UUID + "; or give it up: teambridge relay drop " + d.UUID,
 			})
 		}
 	}
@@ -139,7 +139,7 @@ func (c *Cache) relayWaits(ctx context.Context, createdAt int64, relays []api.Re
 
 // asksFor returns the item for an open question.
 func asksFor(q api.Question) api.Attention {
-	a := api.Attention{ID: q.ID, Kind: q.Kind, Since: &q.At, Question: &q, Answerable: true, Do: "answer it: teambridge permit " + q.ID + ", or deny"}
+	a := api.Attention{ID: q.ID, Kind: q.Kind, Since: &q.At, Question: &q, Answerable: true, Do: "answer it: teambridge permit " + q.ID + "; or: teambridge deny " + q.ID}
 	switch q.Kind {
 	case api.AsksPlan:
 		a.What = "asks to approve its plan"
@@ -188,7 +188,7 @@ func stoppedRelay(e api.RelayEntry) string {
 	case state == relay.Stopped && e.Created != nil && e.Reason == SilentService:
 		return "see what is wrong with it: teambridge doctor"
 	case state == relay.Stopped && e.Created != nil && e.Reason != "" && e.Reason != ReadOnly && e.Reason != "there is no team "+e.Team:
-		return "teambridge relay list --relays says why"
+		return "see why with: teambridge relay list --relays"
 	}
 	return ""
 }

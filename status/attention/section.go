@@ -133,7 +133,7 @@ func (e *cachedTeam) silentWaits(now time.Time, written func(i int) time.Time) (
 		}
 		list = append(list, api.Attention{
 			ID: attentionID(api.WaitsSilent, last, e.team.Team, s.Member), Kind: api.WaitsSilent, Team: e.team.Team, Member: s.Member, Since: new(last.UTC()),
-			What: what, Do: "look at what it does, or ask it: teambridge ask " + s.Member + "@" + e.team.Team,
+			What: what, Do: "look at its work, or ask it: teambridge ask " + s.Member + "@" + e.team.Team + " TEXT",
 		})
 	}
 	return list

@@ -20,7 +20,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// What waits decides the section before the word does, and what needs the person before what is stuck.
+// Waiting items decide the section, or else the word does; items that need the person come before stuck agents.
 func TestSection(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1795000000000).UTC()
@@ -72,7 +72,7 @@ func TestSection(t *testing.T) {
 	}
 }
 
-// Whoever works is stuck once nothing new has come from it for five minutes, and not a moment before.
+// A working agent is stuck after five minutes without news, and not a moment earlier.
 func TestSilent(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1795000000000).UTC()
@@ -88,11 +88,11 @@ func TestSilent(t *testing.T) {
 		basis   string
 		lead    teams.Liveness
 		written time.Duration // how long ago its transcript was written; 0: not known
-		started time.Duration // how long ago its relay started it; 0: it has none
+		started time.Duration // since its relay started it; 0: no relay
 		process *teams.AgentProcess
 		others  []*teams.AgentProcess
-		stuck   time.Duration // since when; 0: it is not
-		due     time.Duration // in how long it is looked at again; 0: not because of this
+		stuck   time.Duration // since when; 0: not stuck
+		due     time.Duration // time until the next look; 0: no look because of this
 	}{
 		{what: "just under", word: api.WordWorking, heard: status.IdleAfter - 1, due: 1},
 		{what: "five minutes", word: api.WordWorking, heard: status.IdleAfter, stuck: status.IdleAfter, due: silentInterval},
@@ -199,7 +199,7 @@ func TestLoops(t *testing.T) {
 	}
 }
 
-// A person who talks to an agent is in no loop, and neither are agents that call tools in between.
+// An agent to which a person talks is in no loop, and neither are agents that call tools in between.
 func TestNoLoop(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1795000000000).UTC()
@@ -224,7 +224,7 @@ func TestNoLoop(t *testing.T) {
 	}
 }
 
-// Whoever is in a loop says what ends it: a hold, if a relay delivers to one of the two. One that is held is over.
+// Agents in a loop show how to end it: by a hold, if a relay delivers to one of the two. A held loop is over.
 func TestLoopIsHeldWhereThereIsARelay(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1795000000000).UTC()
@@ -233,12 +233,12 @@ func TestLoopIsHeldWhereThereIsARelay(t *testing.T) {
 		name     string
 		a, b     *api.Relay
 		holdable string
-		do, what string // what they have
+		do, what string // expected parts of both texts
 	}{
-		{"none", nil, nil, "", "tell one of them to stop: teambridge send a@t TEXT", "20 times"},
+		{"none", nil, nil, "", "no relay can hold their messages, so tell one of them to stop: teambridge send a@t TEXT", "20 times"},
 		{"one", nil, &api.Relay{}, "b", "teambridge relay hold a@t b", "to hold what b gets from a ends it"},
 		{"both", &api.Relay{}, &api.Relay{}, "a b", "teambridge relay hold a@t b", "20 times"},
-		{"at a terminal", local, nil, "", "tell one of them to stop", "20 times"},
+		{"at a terminal", local, nil, "", "no relay can hold their messages, so tell one of them to stop", "20 times"},
 	} {
 		e := &cachedTeam{team: api.Team{Team: "t"}, states: []api.Status{{Member: "a", Relay: test.a}, {Member: "b", Relay: test.b}}, tools: map[string]task{},
 			loops: map[pair]loop{pairOf("a", "b"): {exchanges: 20, window: loopWindow, since: now, ends: now.Add(loopWindow)}}}
@@ -275,8 +275,8 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-// A loop is seen as it happens, named for both, told with the snapshot and the status, gone when it is dismissed,
-// and read no more often than the team.
+// A loop is recognized as it happens, and shown for both agents, in the snapshot and in the status. It is gone
+// when it is dismissed. It causes no reading beyond the team's.
 func TestLoopInSnapshot(t *testing.T) {
 	t.Parallel()
 	w := open(t, teamstest.New(t))
@@ -346,7 +346,7 @@ func TestLoopInSnapshot(t *testing.T) {
 			}
 		}
 	}
-	write("b", "a", "not at all") // it goes on, and is the same loop
+	write("b", "a", "not at all") // the same loop continues
 	if got := strings.Join(stuck(), ", "); got != "b loop" {
 		t.Errorf("stuck after one was dismissed: %q", got)
 	}

@@ -165,10 +165,10 @@ func (e *cachedTeam) loopWaits() (list []api.Attention) {
 		for i, name := range p {
 			other := p[1-i]
 			what := fmt.Sprintf("%s and %s only answer each other: %d times within %s", name, other, l.exchanges, windowText(l.window))
-			do := "teambridge relay hold " + name + "@" + e.team.Team + " " + other + " holds back what they write each other"
+			do := "hold back their messages to each other: teambridge relay hold " + name + "@" + e.team.Team + " " + other
 			switch len(holdable) {
 			case 0:
-				do = "tell one of them to stop: teambridge send " + name + "@" + e.team.Team + " TEXT (no relay delivers to them, so it cannot be held)"
+				do = "no relay can hold their messages, so tell one of them to stop: teambridge send " + name + "@" + e.team.Team + " TEXT"
 			case 1:
 				what += fmt.Sprintf("; to hold what %s gets from %s ends it", holdable[0], p[1-slices.Index(p[:], holdable[0])])
 			}

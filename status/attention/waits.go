@@ -59,10 +59,10 @@ func (c *Cache) teamWaits(ctx context.Context, t *teams.Team, config *teams.Conf
 		list = append(list, api.Attention{
 			ID: attentionID(shown.State, r.LostAt, t.Name(), shown.Member, shown.ID), Kind: shown.State, Member: shown.Member, Since: shown.LostAt, Count: 1, Message: shown.ID,
 			What: "a message may not have been delivered: " + shown.Reason,
-			Do:   "if the agent did not get it, send it again: teambridge send " + shown.Member + "@" + t.Name() + " --id " + shown.ID + " --force",
+			Do:   "if the agent did not get it, send it again: teambridge send " + shown.Member + "@" + t.Name() + " TEXT --id " + shown.ID + " --force",
 		})
 	}
-	if e.team.LeadState != teams.Gone.String() { // otherwise nobody could answer
+	if e.team.LeadState != teams.Gone.String() { // otherwise no lead could answer
 		talk, err := c.talk(ctx, q)
 		if err != nil {
 			return nil, err
@@ -117,7 +117,7 @@ func (e *cachedTeam) stateWaits(root string, now time.Time, served func(member s
 				return call, ok
 			}), Do: whereToAnswer(of)})
 		case failed && s.Word == api.WordIdle && (s.Relay == nil || s.Relay.DeadLetters == 0): // otherwise the failed message is the item
-			add(ended, api.Attention{Kind: api.WaitsFailed, Member: s.Member, What: "the last turn failed", Do: "read what it said: teambridge history --team " + e.team.Team})
+			add(ended, api.Attention{Kind: api.WaitsFailed, Member: s.Member, What: "the last turn failed", Do: "read its last messages: teambridge history --team " + e.team.Team})
 		}
 		switch {
 		case s.State == api.StateTerminated, s.Word == api.WordEnded:

@@ -127,7 +127,7 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 	return shown, nil
 }
 
-const noCarrier = "no service runs here, which would carry it: teambridge serve"
+const noCarrier = "no service is running to carry it; start one: teambridge serve"
 
 // held describes why a message to another machine waits.
 func (l machineWay) held(ctx context.Context, to *Target) string {
@@ -419,7 +419,7 @@ func (l machineWay) notThere(o ledger.Outgoing) error {
 	case ledger.StageLost:
 		return api.Decide(api.CodeLost, again, "the message was lost on %s: %s", o.Machine, why)
 	case ledger.StageUnknown:
-		return api.Decide(api.CodeUnknown, again+", which may make a second copy", "nobody knows whether %s@%s has the message: %s", o.Inbox, o.Team, why)
+		return api.Decide(api.CodeUnknown, again+", which may make a second copy", "it is unknown whether %s@%s has the message: %s", o.Inbox, o.Team, why)
 	}
 	return api.Decide(api.CodeGone, again, "the message to %s@%s was not sent: %s", o.Inbox, o.Team, cmp.Or(o.Reason, string(o.State)))
 }

@@ -180,7 +180,7 @@ func severalMeant(name string, found []string) error {
 	if len(found) > mostNamed {
 		found, more = found[:mostNamed], ", …"
 	}
-	return api.Decide(api.CodeAmbiguousTeam, "say which: "+strings.Join(found, ", ")+more, "%q could be several", name)
+	return api.Decide(api.CodeAmbiguousTeam, "say which: "+strings.Join(found, ", ")+more, "%q matches several agents", name)
 }
 
 // mostNamed is the number of addresses that an error lists.
@@ -212,7 +212,7 @@ func nobody(all map[string][]string, names []string) error {
 	if len(list) > mostNamed {
 		list, more = list[:mostNamed], ", …; see all with: teambridge"
 	}
-	return api.Decide(api.CodeNotFound, "there are: "+strings.Join(list, ", ")+more, "nobody is called %q", names[i])
+	return api.Decide(api.CodeNotFound, "the agents are: "+strings.Join(list, ", ")+more, "no agent is called %q", names[i])
 }
 
 // alike adds similar addresses to the error that a team has no such member. hint is the rest of the hint; ""

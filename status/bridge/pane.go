@@ -105,7 +105,7 @@ func (l paneWay) audience(ctx context.Context, to *Target, m api.NewBroadcast, o
 	switch {
 	case len(list) > 0:
 	case to.Way() == api.WaySession:
-		return api.Decide(api.CodeNotFound, "those that other programs run are left out; name them: teambridge send NAME TEXT", "there is no session to send to")
+		return api.Decide(api.CodeNotFound, "sessions that other programs run are left out; write to one by name: teambridge send NAME TEXT", "there is no session to send to")
 	default:
 		return api.Decide(api.CodeNotFound, "register one with: teambridge pane add NAME --pane TARGET", "there is no pane to send to")
 	}
@@ -226,7 +226,7 @@ func (l paneWay) sendToPane(ctx context.Context, to pane.Pane, m message) (api.S
 	start := time.Now()
 	failed := api.Sent{Team: to.Team, Member: to.Inbox, ID: m.id, State: api.Failed}
 	if !Person(ctx) && !(Agent(ctx) && to.IsSession()) {
-		return failed, api.Decide(api.CodeForbidden, "what is typed there counts as the words of its person", "only a person can send to a pane")
+		return failed, api.Decide(api.CodeForbidden, "text typed there counts as the person's own words", "only a person can send to a pane")
 	}
 	panes, err := l.OpenPanes(ctx)
 	if err != nil {
@@ -279,7 +279,7 @@ func (l paneWay) sendToPane(ctx context.Context, to pane.Pane, m message) (api.S
 // person's words.
 func (l paneWay) queued(ctx context.Context, name string) (to Target, err error) {
 	if !Person(ctx) {
-		return to, api.Decide(api.CodeForbidden, "there it counts as the words of its person", "only a person can put something into Codex's queue")
+		return to, api.Decide(api.CodeForbidden, "messages there count as the person's own words", "only a person can put a message into Codex's queue")
 	}
 	panes, err := l.OpenPanes(ctx)
 	if err != nil {
@@ -367,9 +367,9 @@ func (l paneWay) await(ctx, wait context.Context, s api.Sent, until string, time
 		s.State = api.Seen
 		return s, nil
 	case m.Task == ledger.TaskEnded:
-		return s, api.Decide(api.CodeUnknown, "the message stays sent", "%s has taken the message, and whether its model was given it is not known: %s", s.Member, m.Lost)
+		return s, api.Decide(api.CodeUnknown, "the message stays sent", "%s has taken the message, but it is unknown whether its model has received it: %s", s.Member, m.Lost)
 	}
-	return s, api.Decide(api.CodeTimeout, "the message stays sent", "%s has taken the message, and its model was not given it within %s", s.Member, timeout)
+	return s, api.Decide(api.CodeTimeout, "the message stays sent", "%s has taken the message, but its model has not received it within %s", s.Member, timeout)
 }
 
 // longest formats a duration in words.
@@ -518,7 +518,7 @@ func (l paneWay) message(ctx context.Context, w *waiting) (*api.Record, error) {
 		return nil, err
 	}
 	for {
-		// Nobody else may follow the tasks of the panes.
+		// No other process may follow the tasks of the panes.
 		for _, p := range w.to.Panes {
 			if _, err := panes.Tasks.Busy(ctx, p); err != nil {
 				return nil, err

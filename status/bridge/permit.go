@@ -73,10 +73,10 @@ func (l *Control) noneAsk(ctx context.Context, team string) error {
 	list, err := l.Attention(ctx, team)
 	for _, w := range list {
 		if err == nil && w.Kind == api.WaitsTerminal {
-			return api.Decide(api.CodeNotFound, w.Do+"; so that it can be answered here, too: teambridge setup questions", "no service runs agents, so none can be answered here; %s %s", w.Member+"@"+w.Team, w.What)
+			return api.Decide(api.CodeNotFound, w.Do+"; so that it can be answered here, too: teambridge setup questions", "no question can be answered here, since no service runs agents; %s %s", w.Member+"@"+w.Team, w.What)
 		}
 	}
-	return api.Decide(api.CodeNotFound, `agents of "teambridge run" ask at the terminal that it runs in`, "no service runs agents, and so none waits for an answer")
+	return api.Decide(api.CodeNotFound, `start a service with: teambridge serve; agents of "teambridge run" ask at its own terminal`, "no agent waits for an answer, since no service runs agents")
 }
 
 // Questions returns the open questions of agents; see [api.Bridge].

@@ -62,13 +62,13 @@ func (c *Control) free(ctx context.Context, of pane.Pane, name string) error {
 	}
 	switch _, err := strconv.Atoi(name); {
 	case err == nil:
-		return no("a number is that of a process")
+		return no("a number stands for a process")
 	case strings.ContainsFunc(name, unicode.IsSpace), strings.ContainsAny(name, "'\"`$&|;<>()[]{}*?!#~"):
 		return no("a shell takes it only in quotes")
 	case name[0] == '-':
-		return no("it begins as a flag does")
+		return no("it begins like a flag")
 	case strings.Contains(name, "@"):
-		return no("what follows @ is a team")
+		return no("the part after @ is a team")
 	case name == mail.User, name == pane.Stranger, name == "operator", strings.EqualFold(name, "lead"):
 		return no("the name has a meaning of its own")
 	}

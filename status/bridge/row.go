@@ -43,7 +43,7 @@ func (l inboxWay) send(ctx context.Context, to *Target, m message) (sent api.Sen
 	// An agent may write to the person even if the agents of the target's team cannot.
 	member, err := box.sender.Resolve(to.Member(), m.Force || Agent(ctx) && to.Member() == mail.User)
 	if err != nil {
-		return sent, nil, l.alike(ctx, err, "list the members with: teambridge members; --force makes an inbox that nobody is known to read")
+		return sent, nil, l.alike(ctx, err, "list the members with: teambridge members; --force creates an inbox, even if no agent reads it")
 	}
 	if m.DryRun {
 		if opts != (promptOptions{}) {
@@ -203,7 +203,7 @@ func (l inboxWay) await(_, ctx context.Context, s api.Sent, until string, timeou
 	case until != api.Consumed && until != api.Seen:
 		return s, api.Decide(api.CodeUsage, "", "a message cannot be waited for until it is %q", until)
 	case until == api.Seen && l.outdated(ctx, s) != nil:
-		return s, api.Decide(api.CodeUnknown, "the message stays sent", "nothing shows that a model was given the message: %v", l.outdated(ctx, s))
+		return s, api.Decide(api.CodeUnknown, "the message stays sent", "nothing shows that a model has received the message: %v", l.outdated(ctx, s))
 	}
 	return l.fates.await(ctx, l, s, until, timeout)
 }
@@ -250,5 +250,5 @@ func (l inboxWay) notSeen(t *teams.Team, s api.Sent, after time.Duration) error 
 			hint = "no transcript of " + s.Member + " was found"
 		}
 	}
-	return api.Decide(api.CodeTimeout, hint, "timed out after %s: %s has taken the message, but nothing shows that its model was given it", after, s.Member)
+	return api.Decide(api.CodeTimeout, hint, "timed out after %s: %s has taken the message, but nothing shows that its model has received it", after, s.Member)
 }

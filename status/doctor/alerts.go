@@ -13,7 +13,7 @@ func (x *examination) alerts() {
 	}
 	records, err := alert.Records(x.State)
 	if err != nil {
-		x.add(api.LevelProblem, "alerts", "", "", "how alerts are delivered cannot be read: "+view.Describe(err), "")
+		x.add(api.LevelProblem, "alerts", "", "", "the records of alerts cannot be read: "+view.Describe(err), "")
 	}
 	for _, r := range records {
 		if r.Root != x.Root.Path() || !r.Running {
@@ -26,11 +26,11 @@ func (x *examination) alerts() {
 		switch p := r.Problem; {
 		case p != nil && p.Refused:
 			x.add(api.LevelProblem, "alerts", r.Team, "", to+" were refused at "+view.Clock(p.Since)+": "+p.Why,
-				"see to the address and the token, and start what sends them again: it then tells what still waits")
+				"check the address and the token, and restart the command or service that sends them: it then sends the items that still wait")
 		case p != nil:
-			x.add(api.LevelProblem, "alerts", r.Team, "", to+" are not delivered since "+view.Clock(p.Since)+": "+p.Why, "they are tried again for as long as something waits")
+			x.add(api.LevelProblem, "alerts", r.Team, "", to+" are not delivered since "+view.Clock(p.Since)+": "+p.Why, "they are tried again for as long as items wait")
 		case r.Last.IsZero():
-			x.add(api.LevelOK, "alerts", r.Team, "", to+" are sent; none was yet", "")
+			x.add(api.LevelOK, "alerts", r.Team, "", to+" are on; none was sent yet", "")
 		default:
 			x.add(api.LevelOK, "alerts", r.Team, "", to+" are delivered, the last at "+view.Clock(r.Last), "")
 		}

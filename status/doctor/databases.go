@@ -84,7 +84,7 @@ func (x *examination) databases(ctx context.Context) error {
 		x.add(api.LevelNote, "journal", "", path, view.Describe(err), "look again later")
 		return nil
 	case err != nil:
-		x.add(api.LevelProblem, "journal", "", path, view.Describe(err), x.goesOn("messages can be sent, but what others write is not recorded, and there is no history"))
+		x.add(api.LevelProblem, "journal", "", path, view.Describe(err), x.goesOn("messages can be sent, but messages of others are not recorded, and there is no history"))
 		return nil
 	}
 	x.add(api.LevelOK, "journal_size", "", path, since+"; the journal has "+text, "teambridge gc deletes old ones")
@@ -102,5 +102,5 @@ func (x *examination) goesOn(otherwise string) string {
 	if _, moved := MovedDatabases(x.State, x.Root.Path()); moved != "" {
 		return otherwise
 	}
-	return "the service still has it open: what goes through the service may not be recorded"
+	return "the service still has it open: messages through the service may not be recorded"
 }

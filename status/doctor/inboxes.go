@@ -28,7 +28,7 @@ func (x *examination) inbox(ctx context.Context, t *teams.Team, c *teams.Config,
 			return nil
 		}
 		f := x.add(api.LevelProblem, "corrupt_inbox", t.Name(), box.Path(), view.Describe(err),
-			"save a copy: the next agent that writes here replaces the file, and what is in it is gone")
+			"save a copy: the next agent that writes here replaces the file, and its content is lost")
 		switch {
 		case ctx.Err() != nil:
 			return err
@@ -46,7 +46,7 @@ func (x *examination) inbox(ctx context.Context, t *teams.Team, c *teams.Config,
 	}
 	if len(passed) > 0 {
 		x.add(api.LevelNote, "passed_over", t.Name(), box.Path(), view.PassedOver(box.Path(), passed),
-			`whoever wrote it has to write objects with a "from" and a "text": teambridge send does`)
+			`the program that wrote it must write objects with a "from" and a "text", as teambridge send does`)
 	}
 	m, member := c.Member(name)
 	if !member && name != "user" {

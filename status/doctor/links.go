@@ -43,9 +43,9 @@ func (x *examination) links(ctx context.Context) error {
 	}
 	key := filepath.Join(x.State, nats.KeyFile)
 	if _, err := nats.ReadKey(key); err != nil {
-		advice := "chmod 600 " + shell.Quote(key) + "; and if somebody may have read it: teambridge link card --new-key, whose card the hub and the other machines must add"
+		advice := "chmod 600 " + shell.Quote(key) + "; if another user may have read it: teambridge link card --new-key, and give the new card to the hub and the other machines"
 		if errors.Is(err, fs.ErrNotExist) {
-			advice = "restore it from a backup, or make another one, whose card the hub and the other machines must add: teambridge link card --name " + self.Name
+			advice = "restore it from a backup; or create another one, and give its card to the hub and the other machines: teambridge link card --name " + self.Name
 		}
 		x.add(api.LevelProblem, "link_key", "", key, view.Describe(err), advice)
 	}
@@ -63,7 +63,7 @@ func (x *examination) links(ctx context.Context) error {
 // hub reports the state of the connection with the hub.
 func (x *examination) hub(ctx context.Context, self ledger.Link, waiting int) {
 	if self.Hub == "" {
-		x.add(api.LevelProblem, "no_hub", "", "", "there are links with other machines, and no hub was chosen", "such as: teambridge link hub ssh://box")
+		x.add(api.LevelProblem, "no_hub", "", "", "there are links with other machines, but no hub was chosen", "choose one, such as: teambridge link hub ssh://box")
 		return
 	}
 	c, err := client.Find(x.State, x.Root.Path())
@@ -74,7 +74,7 @@ func (x *examination) hub(ctx context.Context, self ledger.Link, waiting int) {
 		}
 		level, waits := api.LevelNote, ""
 		if waiting > 0 {
-			level, waits = api.LevelProblem, "; here wait "+plain.Plural(waiting, "message")
+			level, waits = api.LevelProblem, "; "+plain.Plural(waiting, "message")+" waiting here"
 		}
 		x.add(level, "no_link", "", self.Hub, "nothing carries messages to and from other machines"+waits, "start a service: teambridge serve; or, without one: teambridge link run")
 		return
@@ -85,13 +85,13 @@ func (x *examination) hub(ctx context.Context, self ledger.Link, waiting int) {
 	k, err := c.Links(asking)
 	if err != nil {
 		if ctx.Err() == nil && !errors.Is(err, client.ErrUnreachable) {
-			x.add(api.LevelProblem, "hub", "", self.Hub, "how the connection with the hub is, is not known: "+view.Describe(err), "")
+			x.add(api.LevelProblem, "hub", "", self.Hub, "the state of the connection with the hub is unknown: "+view.Describe(err), "")
 		}
 		return // a service that does not answer is reported
 	}
 	for _, m := range k.Machines {
 		if m.Refused > 0 {
-			x.add(api.LevelNote, "machine_refused", "", "", fmt.Sprintf("of what %s sent, %s since the service was started, the last since: %s", m.Machine, refusedTimes(m.Refused), m.RefusedWhy),
+			x.add(api.LevelNote, "machine_refused", "", "", fmt.Sprintf("from %s, %s since the service was started, the last because: %s", m.Machine, refusedTimes(m.Refused), m.RefusedWhy),
 				"its person can tell whether it is a mistake; teambridge link remove "+m.Machine+" ends the link")
 		}
 	}
@@ -118,11 +118,11 @@ func refusedTimes(n int) string {
 
 // hubAdvice returns what to check if a hub cannot be reached.
 func hubAdvice(self ledger.Link, card string) string {
-	admit := "see that the hub has admitted this machine: teambridge-hub add " + shell.Quote(card)
+	admit := "check that the hub has admitted this machine: teambridge-hub add " + shell.Quote(card)
 	if strings.HasPrefix(self.Hub, "ssh://") {
-		return "see that this works without a question: ssh " + shell.Quote(self.Hub) + " teambridge-hub list; and " + admit
+		return "check that this works without a question: ssh " + shell.Quote(self.Hub) + " teambridge-hub list; and " + admit
 	}
-	return "see that the hub runs and can be reached; and " + admit
+	return "check that the hub runs and can be reached; and " + admit
 }
 
 // machine reports messages that wait for a machine.
@@ -170,9 +170,9 @@ func (x *examination) unknown(ctx context.Context, l *ledger.Ledger) error {
 	if err == nil && len(list) > 0 {
 		last := list[0]
 		_, why := ledger.SplitReason(last.Reason)
-		x.add(api.LevelNote, "machine_unknown", "", "", fmt.Sprintf("of %s to other machines, nobody knows whether they arrived, the last to %s@%s@%s: %s",
+		x.add(api.LevelNote, "machine_unknown", "", "", fmt.Sprintf("of %s to other machines, it is unknown whether they arrived, the last to %s@%s@%s: %s",
 			plain.Plural(len(list), "message"), last.There, last.At, last.Machine, why),
-			"ask there; teambridge relay retry sends one again, which may make a second copy, and teambridge relay drop gives it up")
+			"ask there; to send one again, which may make a second copy: teambridge relay retry ID; to give one up: teambridge relay drop ID")
 	}
 	return err
 }

@@ -62,7 +62,7 @@ func TestLinks(t *testing.T) {
 		"only a name": {func(w *world) { named(w, "") }, nil},
 		"no hub":      {func(w *world) { linked(w, "") }, []string{"problem no_hub there are links"}},
 		"no service":  {func(w *world) { linked(w, "ssh://box") }, []string{"note no_link " + noLink}},
-		"what waits":  {func(w *world) { linked(w, "ssh://box"); send(w, "m1"); send(w, "m2") }, []string{"problem no_link " + noLink + "; here wait 2 messages", "note machine_waits build was never heard from, and has not confirmed 2 messages, the oldest since "}},
+		"what waits":  {func(w *world) { linked(w, "ssh://box"); send(w, "m1"); send(w, "m2") }, []string{"problem no_link " + noLink + "; 2 messages waiting here", "note machine_waits build was never heard from, and has not confirmed 2 messages, the oldest since "}},
 		"link run": {func(w *world) {
 			linked(w, "ssh://box")
 			release, err := lockedfile.Hold(filepath.Join(w.State, "locks"), link.Lock)
@@ -88,7 +88,7 @@ func TestLinks(t *testing.T) {
 			if err != nil || lost != 1 {
 				w.Fatalf("%d are lost, %v", lost, err)
 			}
-		}, []string{"note no_link " + noLink, "note machine_unknown of 1 message to other machines, nobody knows whether they arrived, the last to worker@ci@build: the ledger of build"}},
+		}, []string{"note no_link " + noLink, "note machine_unknown of 1 message to other machines, it is unknown whether they arrived, the last to worker@ci@build: the ledger of build"}},
 		"a later version": {func(w *world) {
 			linked(w, "ssh://box")
 			_, err := w.Ledger.Links.HeardFrom(w.Context(), "build", "one", []byte(`{"v":2,"teams":{}}`))
@@ -99,13 +99,13 @@ func TestLinks(t *testing.T) {
 			send(w, "m1")
 			_, err := w.Ledger.Links.HeardFrom(w.Context(), "build", "one", []byte(`{"v":0}`))
 			must(w.T, err)
-		}, []string{"problem no_link " + noLink + "; here wait 1 message", "note machine_waits build has an earlier teambridge, and takes messages once it is upgraded, and has not confirmed 1 message"}},
+		}, []string{"problem no_link " + noLink + "; 1 message waiting here", "note machine_waits build has an earlier teambridge, and takes messages once it is upgraded, and has not confirmed 1 message"}},
 		"what a machine says is refused": {func(w *world) {
 			linked(w, "ssh://box")
 			serveLinks(w.T, w.State, w.Root.Path(), api.Links{State: api.LinkConnected, Machines: []api.Machine{
 				{Machine: "build", Refused: 2, RefusedWhy: "it offers a team of another machine"}, {Machine: "laptop"},
 			}})
-		}, []string{"note machine_refused of what build sent, 2 things were refused since the service was started, the last since: it offers a team of another machine", "ok hub this machine, laptop, is connected"}},
+		}, []string{"note machine_refused from build, 2 things were refused since the service was started, the last because: it offers a team of another machine", "ok hub this machine, laptop, is connected"}},
 		"refused": {func(w *world) {
 			linked(w, "ssh://box")
 			send(w, "m1")

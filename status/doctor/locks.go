@@ -46,7 +46,7 @@ func (x *examination) lock(team, path string, e fs.DirEntry) {
 		return // released in the meantime
 	}
 	inside, derr := sharedfile.ReadDir(path)
-	what, remove := "a file stands where a lock belongs: no agent can write to the file it is for, and none will say so", os.Remove
+	what, remove := "a file is in the place of a lock: no agent can write to the file that it locks, and no agent reports that", os.Remove
 	switch {
 	case !e.IsDir():
 	case derr != nil:
@@ -54,7 +54,7 @@ func (x *examination) lock(team, path string, e fs.DirEntry) {
 	case len(inside) > 0:
 		what, remove = fmt.Sprintf("a lock directory with something in it (%s): no agent can take it over", inside[0].Name()), os.RemoveAll
 	case time.Since(info.ModTime()) > lockedfile.StaleAfter:
-		x.add(api.LevelNote, "stale_lock", team, path, fmt.Sprintf("a lock that nobody has touched for more than %s", lockedfile.StaleAfter), "it does no harm: the next writer takes it over")
+		x.add(api.LevelNote, "stale_lock", team, path, fmt.Sprintf("a lock that was not touched for more than %s", lockedfile.StaleAfter), "it does no harm: the next writer takes it over")
 		return
 	default:
 		return
@@ -94,7 +94,7 @@ func removeSame(path string, was fs.FileInfo, remove func(string) error) error {
 	case err != nil:
 		return err
 	case !os.SameFile(was, now) || !was.ModTime().Equal(now.ModTime()):
-		return errors.New("it has changed since it was looked at")
+		return errors.New("it has changed since the check")
 	}
 	return remove(path)
 }

@@ -33,7 +33,7 @@ func Keep(state string, p api.Probe) error {
 		err = atomicfile.Write(measuredPath(state, p.Version), append(data, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("doctor: keep what was found out about Claude Code %s: %w", p.Version, err)
+		return fmt.Errorf("doctor: keep the measurements of Claude Code %s: %w", p.Version, err)
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func measured(state string, v teams.Version) (p api.Probe, err error) {
 		err = fmt.Errorf("it has %d points of version %.40q", len(p.Points), p.Version)
 	}
 	if err != nil {
-		return api.Probe{}, fmt.Errorf("doctor: %s is not what a probe writes, and is ignored: %w; remove it, or probe again", path, err)
+		return api.Probe{}, fmt.Errorf("doctor: %s is not a file of the probe, and is ignored: %w; remove it, or probe again", path, err)
 	}
 	return p, nil
 }

@@ -40,8 +40,8 @@ func (x *examination) panes(ctx context.Context) error {
 	}
 	if t, err := x.Root.Team(pane.Team); err == nil {
 		_ = t.Close()
-		x.add(api.LevelProblem, "team_named_tmux", pane.Team, filepath.Join(x.Root.Path(), "teams", pane.Team), "a team has the name that the registered panes have as a team",
-			"end that team; until then, its members cannot be told from panes")
+		x.add(api.LevelProblem, "team_named_tmux", pane.Team, filepath.Join(x.Root.Path(), "teams", pane.Team), "a team has the reserved name of the registered panes",
+			"end that team; until then, its members cannot be distinguished from panes")
 	}
 	if _, err := x.lookPath("tmux"); errors.Is(err, exec.ErrNotFound) {
 		x.add(api.LevelProblem, "no_tmux", pane.Team, "", "panes are registered, and there is no tmux in $PATH", "install tmux 3.3 or newer")

@@ -35,7 +35,7 @@ func (x *examination) environment(ctx context.Context, listings []teams.Listing)
 	x.teamsEnabled()
 	if path := claude.NobodyAsked(x.Root.Path(), x.Dir, nil); path != "" {
 		x.add(api.LevelNote, "nobody_asked", "", path, "Claude Code asks nobody for permission: permissions.denyInsteadOfPrompting is in these settings",
-			"what its rules leave open is denied, with --permissions ask too; take it out, or add rules that allow what agents need")
+			"calls that no rule allows are denied, even with --permissions ask; remove the setting, or add rules for the tools that agents need")
 	}
 	x.fileSystem(eventless(x.Root.Path()))
 	x.tools()
@@ -46,8 +46,8 @@ func (x *examination) environment(ctx context.Context, listings []teams.Listing)
 // fileSystem reports that the Claude directory is on a file system without events. kind is "" if it is not.
 func (x *examination) fileSystem(kind string) {
 	if kind != "" {
-		x.add(api.LevelNote, "no_events", "", x.Root.Path(), "the Claude directory is on "+kind+": changes may come without an event of the kernel, and are then found by looking, every 5 s at first",
-			"nothing is lost by that; for less delay, keep it on a disk of this system: $CLAUDE_CONFIG_DIR")
+		x.add(api.LevelNote, "no_events", "", x.Root.Path(), "the Claude directory is on "+kind+": changes may come without an event of the kernel, and are then found by polling, every 5 s at first",
+			"nothing is lost; for less delay, keep it on a disk of this system: $CLAUDE_CONFIG_DIR")
 	}
 }
 
@@ -64,7 +64,7 @@ func (x *examination) claudeCode(ctx context.Context, listings []teams.Listing) 
 	} else if v := installedVersion(path, "@anthropic-ai/claude-code"); v.Known() {
 		add(v, path)
 	} else {
-		x.add(api.LevelOK, "claude_code", "", path, "Claude Code of an unknown version", "claude --version tells it")
+		x.add(api.LevelOK, "claude_code", "", path, "Claude Code of an unknown version", "see it with: claude --version")
 	}
 	for _, l := range listings {
 		if l.Orphan || l.Err != nil {
@@ -99,7 +99,7 @@ func (x *examination) known(v teams.Version, where string) {
 	switch {
 	case v.Outdated():
 		x.add(api.LevelProblem, "outdated", "", where, fmt.Sprintf("%s is too old: teambridge needs %s or newer", message, teams.Oldest),
-			"update it with: claude update; until then, messages are put into the inboxes of its agents, and what becomes of them is not proved")
+			"update it with: claude update; until then, messages go into the inboxes of its agents, and their states are not proved")
 		return
 	case x.State == "", errors.Is(err, fs.ErrNotExist):
 		if v.Newer() {
@@ -119,7 +119,7 @@ func (x *examination) known(v teams.Version, where string) {
 			message += ": as expected"
 		} else {
 			level, advice = api.LevelProblem, "teambridge relies on it; "+probe+" again"
-			message += ", does not do what teambridge expects of it: " + strings.Join(changed, ", ")
+			message += ", does not behave as teambridge expects: " + strings.Join(changed, ", ")
 		}
 	}
 	x.add(level, "claude_code", "", where, message, advice)
@@ -130,7 +130,7 @@ func (x *examination) openCode(path string) {
 	v := installedVersion(path, "opencode-")
 	switch {
 	case !v.Known():
-		x.add(api.LevelOK, "opencode", "", path, "OpenCode of an unknown version", "opencode --version tells it; run needs 1.18 or newer")
+		x.add(api.LevelOK, "opencode", "", path, "OpenCode of an unknown version", "see it with: opencode --version; run needs 1.18 or newer")
 	case v.Compare(teams.Version{Major: 1, Minor: 18}) < 0:
 		x.add(api.LevelNote, "old_opencode", "", path, "OpenCode "+v.String()+" cannot be an agent", "install 1.18 or newer with: npm install -g opencode-ai")
 	case opencode.Passed(x.State, v.String()):

@@ -77,7 +77,7 @@ func runtimeArgs(command string) string {
 func (x *examination) killedLauncher(s ledger.Session, h ledger.Handoff, waiting int) {
 	level, kept := api.LevelNote, ""
 	if h.Draft != "" {
-		level, kept = api.LevelProblem, "; what was at its prompt is kept"
+		level, kept = api.LevelProblem, "; the draft at its prompt is kept"
 	}
 	if waiting > 0 {
 		level, kept = api.LevelProblem, kept+"; messages wait for it: "+strconv.Itoa(waiting)
@@ -100,11 +100,11 @@ func (x *examination) relay(ctx context.Context, l *ledger.Ledger, s ledger.Sess
 	}
 	if _, lost, ok := strings.Cut(s.Reason, agent.LostWrites); ok {
 		x.add(api.LevelProblem, "lost_writes", s.Team, s.Command, s.Inbox+": "+agent.LostWrites+lost,
-			"make room there; it begins again with what its transcript has, so say again what it should remember")
+			"make room there; the agent continues with the content of its transcript, so repeat what it should remember")
 	}
 	if s.Dead != "" {
-		x.add(api.LevelProblem, "dead_relay", s.Team, s.Command, "the agent that is "+s.Inbox+" does not stay alive: "+s.Dead,
-			"run it again with teambridge run; if it was added, with teambridge relay retry; what waits for it is kept")
+		x.add(api.LevelProblem, "dead_relay", s.Team, s.Command, "the agent "+s.Inbox+" does not stay alive: "+s.Dead,
+			"run it again with teambridge run; if it was added, with teambridge relay retry; waiting messages are kept")
 		return nil
 	}
 	f, err := relay.Facts(ctx, l, x.State, t, c, s.Inbox)
@@ -133,7 +133,7 @@ func (x *examination) relay(ctx context.Context, l *ledger.Ledger, s ledger.Sess
 	if n := o.Queue + unread; n > 1 {
 		waits = fmt.Sprintf("%d messages wait", n)
 	}
-	x.add(api.LevelProblem, "no_relay", s.Team, s.Command, fmt.Sprintf("the relay of %s %s, and %s for it; nobody else reads that inbox", s.Inbox, how, waits),
+	x.add(api.LevelProblem, "no_relay", s.Team, s.Command, fmt.Sprintf("the relay of %s %s, and %s for it; no other process reads that inbox", s.Inbox, how, waits),
 		runAgain(s, s.Inbox == lead(c) && owned(ctx, l, x.Root, c)))
 	return nil
 }

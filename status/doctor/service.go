@@ -35,8 +35,8 @@ func (x *examination) service(ctx context.Context) {
 	}
 	defer c.Close()
 	if pid, moved := MovedDatabases(x.State, x.Root.Path()); moved != "" {
-		x.add(api.LevelProblem, "service_files", "", x.State, moved+" moved away or replaced while the service ran: what it records is not in the history here, and what it sent can be sent twice",
-			fmt.Sprintf("end process %d; move the files that it has back, each with its -wal, unless you can do without what is in them; then %s", pid, start))
+		x.add(api.LevelProblem, "service_files", "", x.State, moved+" moved away or replaced while the service ran: its records are not in the history here, and its messages can be sent twice",
+			fmt.Sprintf("end process %d; move the files that it has back, each with its -wal, unless you do not need their content; then %s", pid, start))
 		return
 	}
 	card, _ := api.ReadCard(x.State, x.Root.Path())
@@ -48,7 +48,7 @@ func (x *examination) service(ctx context.Context) {
 		return
 	}
 	if v, err := c.Version(asking); err == nil && x.Version.Version != "" && v.Version.Other(x.Version) { // a missing answer is reported above
-		x.add(api.LevelNote, "service_version", "", strings.Join(card.Listen, ", "), fmt.Sprintf("the service is teambridge %s, and this is %s: what is new waits for a restart", v.Version.Version, x.Version.Version),
+		x.add(api.LevelNote, "service_version", "", strings.Join(card.Listen, ", "), fmt.Sprintf("the service is teambridge %s, and this is %s: changes take effect after a restart", v.Version.Version, x.Version.Version),
 			"teambridge service restart, or start it again as you did")
 	}
 	x.add(api.LevelOK, "service", "", strings.Join(card.Listen, ", "), fmt.Sprintf("the service runs and records: process %d", card.PID), "")

@@ -18,8 +18,8 @@ import (
 func (x *examination) sessions(ctx context.Context) error {
 	if t, err := x.Root.Team(pane.SessionTeam); err == nil {
 		_ = t.Close()
-		x.add(api.LevelProblem, "team_named_sessions", pane.SessionTeam, "", "a team has the name that the sessions in no team have as a team",
-			"no session in no team can be written to until that team has ended")
+		x.add(api.LevelProblem, "team_named_sessions", pane.SessionTeam, "", "a team has the reserved name of the sessions in no team",
+			"sessions in no team cannot be reached until that team has ended")
 	}
 	all, _ := x.Root.Sessions(ctx) // an unreadable team is reported with the teams
 	if ctx.Err() != nil {
@@ -88,7 +88,7 @@ func (x *examination) session(s teams.Session) {
 		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages by the waiting hook, once in each turn", "")
 	case by == pane.Deaf:
 		x.add(api.LevelNote, "session_without_socket", pane.SessionTeam, s.Path,
-			fmt.Sprintf("%s does not listen at %s, as it says: nobody can write to it", name, s.Socket), "end it, and resume it with: claude --resume "+s.Session)
+			fmt.Sprintf("%s does not listen at its socket, %s: it cannot be reached", name, s.Socket), "end it, and resume it with: claude --resume "+s.Session)
 	case strings.HasPrefix(s.Entrypoint, "sdk"):
 		x.add(api.LevelOK, "session_unreachable", pane.SessionTeam, s.Path, name+" is headless, has no socket for messages, and takes none", "")
 	case stophook.Waiting(x.Root.Path(), s.Cwd):

@@ -20,7 +20,7 @@ func (x *examination) team(ctx context.Context, l teams.Listing) error {
 		x.add(api.LevelProblem, "unreadable_team", l.Name, path, view.Describe(l.Err), "teambridge leaves it alone")
 		return nil
 	case l.Orphan:
-		x.add(api.LevelNote, "orphan_team", l.Name, path, "a team directory without config.json: what a crash, or a deletion that did not finish, leaves behind",
+		x.add(api.LevelNote, "orphan_team", l.Name, path, "a team directory without config.json, left behind by a crash or an unfinished deletion",
 			"remove it, if no session of this name is running")
 	}
 	t, err := x.Root.Team(l.Name)
@@ -71,12 +71,12 @@ func (x *examination) config(ctx context.Context, path string, t *teams.Team, c 
 		x.add(api.LevelNote, "unknown_relay", c.Team, path, view.Describe(err), "look at the locks in the state directory")
 	}
 	if !served && t.LeadState(c, time.Now()) == teams.Gone && c.LeadProcess.Liveness() != teams.Alive { // otherwise Claude Code removes the team when the process ends
-		process, advice := "", "nobody reads messages to it; remove the directory"
+		process, advice := "", "messages to it are not read; remove the directory"
 		if pid, _ := t.Leader(c); pid != 0 {
 			process = fmt.Sprintf(" (%d)", pid)
 		}
 		if ours := x.takeBack(ctx, c); ours != "" {
-			advice = "nobody reads messages to it; " + ours
+			advice = "messages to it are not read; " + ours
 		} else if c.LeadProcess != nil && c.LeadSessionID != "" { // other versions do not take the team over
 			advice += ", or resume its session " + c.LeadSessionID
 		}
@@ -91,7 +91,7 @@ func (x *examination) config(ctx context.Context, path string, t *teams.Team, c 
 func (x *examination) leftTeams() error {
 	paths, err := x.Root.Leftovers()
 	for _, path := range paths {
-		x.add(api.LevelNote, "leftover", "", path, "what is left of a team that a teambridge was making or removing when it was killed",
+		x.add(api.LevelNote, "leftover", "", path, "the remains of a team that a killed teambridge was creating or removing",
 			"teambridge run --create-team removes it, as do teambridge gc and teambridge doctor --fix").
 			remedy = x.Root.Sweep
 	}

@@ -224,7 +224,7 @@ func (r *Recorder) begin(ctx context.Context) error {
 		}
 		if !r.keeps { // otherwise earlier messages can wait
 			if _, err := r.journal.Copy(ctx, l); err != nil {
-				warn(fmt.Errorf("what was sent is not recorded: %w", err))
+				warn(fmt.Errorf("sent messages are not recorded: %w", err))
 			}
 		}
 		r.replicator = journal.NewReplicator(journal.ReplicatorOptions{Ledger: l, Journal: r.journal, Warn: warn})
@@ -271,7 +271,7 @@ func (r *Recorder) warn(err error) {
 // broken wraps the error of a journal that is not writable any more, because the disk is full or the file is
 // damaged.
 func broken(failure error) error {
-	return fmt.Errorf("what comes is not seen any more: %w", failure)
+	return fmt.Errorf("new messages are no longer recorded: %w", failure)
 }
 
 // Ledger returns the ledger. It is nil if it cannot be opened; Ledger warns of that once.

@@ -280,7 +280,7 @@ func (t *transcriptReader) path(ctx context.Context) (string, error) {
 		if path, ok := transcript.Session(root.Path(), "", t.who); ok {
 			return path, nil
 		}
-		return "", api.Decide(api.CodeNotFound, "", "%s has no transcript of a session %s", root.Path(), t.who)
+		return "", api.Decide(api.CodeNotFound, "list the sessions with: teambridge sessions", "%s has no transcript of a session %s", root.Path(), t.who)
 	}
 	team, err := t.Open(ctx, api.Scope{Team: t.team})
 	if err != nil {

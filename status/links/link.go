@@ -84,7 +84,7 @@ func (l *Machines) SetLink(ctx context.Context, n api.NewLink) (api.Links, error
 	}
 	switch name := cmp.Or(n.Machine, self.Name); {
 	case name == "":
-		return api.Links{}, api.Decide(api.CodeUsage, "such as: teambridge link card --name laptop", "this machine has no name yet")
+		return api.Links{}, api.Decide(api.CodeUsage, "name it, such as: teambridge link card --name laptop", "this machine has no name yet")
 	case nats.CheckName(name) != nil:
 		return api.Links{}, api.Decide(api.CodeInvalid, "", "%v", nats.CheckName(name))
 	case found && name != self.Name:
@@ -170,7 +170,7 @@ func checkHub(self *ledger.Link) error {
 func (l *Machines) AddMachine(ctx context.Context, n api.NewMachine) (api.Machine, error) {
 	card, err := nats.ParseCard(n.Card)
 	if err != nil {
-		return api.Machine{}, api.Decide(api.CodeInvalid, "print it there with: teambridge link card", "%v", err)
+		return api.Machine{}, api.Decide(api.CodeInvalid, "print the card on the other machine with: teambridge link card", "%v", err)
 	}
 	lg, err := l.Opts.Ledger(ctx)
 	if err != nil {
@@ -210,7 +210,7 @@ func (l *Machines) checkShare(team string, stop bool) error {
 		return err
 	}
 	return api.Decide(api.CodeInvalid, "share the sessions in them: teambridge link share MACHINE "+pane.SessionTeam,
-		"registered panes are not shared: what is typed there counts as your words, and no other machine speaks for you")
+		"registered panes are not shared: text typed there counts as your own words")
 }
 
 // ShareTeam lets a machine write to a team, or revokes that; see [api.Bridge]. After a revocation, the entries

@@ -27,7 +27,7 @@ func (l *Files) Sessions(ctx context.Context) ([]api.Session, error) {
 		l.unreadable = err.Error()
 		l.mu.Unlock()
 		if news { // only once, not at each call
-			l.Opts.Warn(fmt.Errorf("%w; whose sessions are in these teams is not known", err))
+			l.Opts.Warn(fmt.Errorf("%w; the members of these teams are unknown", err))
 		}
 	}
 	var relayed []ledger.Session

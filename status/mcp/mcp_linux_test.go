@@ -170,7 +170,7 @@ func TestAgentsWriteToOneAnother(t *testing.T) {
 	go func() {
 		var sent Sent
 		err := ann.call("send_message", args{"to": m.ben.ID, "text": "later", "wait": "seen", "timeout_seconds": 3}, &sent)
-		if err == nil && (sent.State == api.Seen || !strings.Contains(sent.Meaning, "not given it")) {
+		if err == nil && (sent.State == api.Seen || !strings.Contains(sent.Meaning, "not received it")) {
 			err = fmt.Errorf("sent to one that works: %+v", sent)
 		}
 		later <- err

@@ -61,7 +61,7 @@ type system interface {
 
 // mark returns the line by which teambridge recognizes its own files. It never changes other files.
 func (j Job) mark() string {
-	return j.system.mark(fmt.Sprintf("Written by \"%s install\", which writes it anew; \"%[1]s uninstall\" removes it.", j.command))
+	return j.system.mark(fmt.Sprintf("Written by \"%s install\", which overwrites it; \"%[1]s uninstall\" removes it.", j.command))
 }
 
 // Text returns the content of the file for a command. env has additions to its environment, as "NAME=value".
