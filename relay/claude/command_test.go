@@ -97,9 +97,7 @@ func TestArgv(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(test.want, strings.Join(argv, " ")); diff != "" {
 				t.Errorf("argv (-want +got):\n%s", diff)
 			}
@@ -122,9 +120,7 @@ func TestNeedsRestart(t *testing.T) {
 	t.Parallel()
 	m := func(s string) mode.Mode {
 		mode, err := mode.Parse([]byte(s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return mode
 	}
 	for _, test := range []struct {
@@ -195,9 +191,7 @@ func TestDefaultOfAResumedSession(t *testing.T) {
 			Session: "aaaaaaaa-0000-4000-8000-000000000000",
 		}
 		argv, _, err := o.Argv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, got, _ := strings.Cut(strings.Join(argv, " "), o.Session)
 		if got != tc.want {
 			t.Errorf("%+v: %q behind the session, want %q", tc, got, tc.want)

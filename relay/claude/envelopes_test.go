@@ -139,9 +139,7 @@ func TestEnvelopesOverAKill(t *testing.T) {
 			all.rest(p)
 
 			turn, err := tr.Turn(within(t), f.UUID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			want := wire.TurnFailed
 			if turn.Finished || !turn.Stored {
 				want = wire.TurnCompleted
@@ -161,9 +159,7 @@ func TestEnvelopesOverAKill(t *testing.T) {
 			}
 			kept := &told{TB: t, known: map[string]bool{}}
 			for e, err := range tr.Envelopes(within(t), time.Time{}, true) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				kept.add(e)
 			}
 			if diff := cmp.Diff(streams(all.all), streams(kept.all)); diff != "" {
@@ -253,9 +249,7 @@ func TestRealEnvelopes(t *testing.T) {
 			} else if _, err := h.API.Wait(within(t), func(r standin.Request) bool { return r.Has("[think]") }); err != nil {
 				t.Fatal(err)
 			}
-			if err := p.Interrupt(within(t), f.UUID); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.Interrupt(within(t), f.UUID))
 			live.until(p, f, has(func(e wire.Event) bool { _, ok := e.(*wire.TurnEnd); return ok }))
 		}
 		if _, err := p.SetModel(within(t), "haiku"); err != nil {
@@ -290,9 +284,7 @@ func TestRealEnvelopes(t *testing.T) {
 		read := func(since time.Time) *told {
 			s := &told{TB: t, known: map[string]bool{}}
 			for e, err := range tr.Envelopes(within(t), since, true) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				s.add(e)
 			}
 			return s

@@ -30,9 +30,7 @@ func TestNewFrame(t *testing.T) {
 			Type, UUID string
 			Message    struct{ Role, Content string }
 		}
-		if err := json.Unmarshal(f.Line, &got); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(f.Line, &got))
 		if got.Type != "user" || got.UUID != idA || got.Message.Role != "user" || got.Message.Content != text {
 			t.Errorf("got %.200s, want a user's message %.20q under %s", f.Line, text, idA)
 		}

@@ -16,9 +16,16 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	killtest.Run(killtest.Roles{"bridge": runBridge})
 	simchild.Main()
 	os.Exit(killtest.Tests(m))
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // within bounds one wait of a test.
@@ -49,9 +56,7 @@ func sim(t testing.TB, s simchild.Script) (claude.Options, string) {
 func start(t testing.TB, o claude.Options) *claude.Process {
 	t.Helper()
 	p, err := claude.Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := end(t, p, agent.Grace{}); t.Failed() {
 			t.Logf("%s: %v", strings.Join(o.Command, " "), err)
@@ -75,17 +80,13 @@ const noRaceSleep = "GORACE=atexit_sleep_ms=0"
 func frame(t testing.TB, text string) agent.Frame {
 	t.Helper()
 	f, err := claude.NewFrame(uuid.NewString(), text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return f
 }
 
 func send(t testing.TB, p *claude.Process, f agent.Frame) {
 	t.Helper()
-	if err := p.Send(within(t), f.Line); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Send(within(t), f.Line))
 }
 
 // until reads events until one satisfies match, and returns it with those before it.
@@ -140,9 +141,7 @@ func rest(t testing.TB, p *claude.Process) []agent.Event {
 	t.Helper()
 	var all []agent.Event
 	for e, err := range p.Events(within(t)) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all = append(all, e)
 	}
 	return all
@@ -163,9 +162,7 @@ func payloads[T claude.Payload](all []agent.Event) []T {
 func worked(t testing.TB, state string, want map[string]int) {
 	t.Helper()
 	got, err := simchild.Works(state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for text, n := range want {
 		if got[text] != n {
 			t.Errorf("worked on %.100q: got %d times, want %d; all: %.1000v", text, got[text], n, got)

@@ -83,43 +83,6 @@ func stored(t testing.TB, tr claude.Transcript, f agent.Frame, is func(agent.Tur
 	return turn
 }
 
-func TestFrameRunsOnce(t *testing.T) {
-	some(t, func(t *testing.T, v teams.Version) {
-		h := standin.NewHome(t, nil)
-		o := real(t, v, h)
-		p := start(t, o)
-		f := frame(t, "hello [m-1]")
-		began := time.Now()
-		send(t, p, f)
-		if got := reaches(t, p, f, agent.Done); got.Result == nil || got.Result.Text != "ACK: hello [m-1]" {
-			t.Errorf("result: got %+v, want the model's answer", got.Result)
-		}
-		t.Logf("first turn done %v after it was sent", time.Since(began).Round(time.Millisecond))
-		send(t, p, f) // in the same process
-		reaches(t, p, f, agent.Known)
-		stored(t, claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}, f, func(turn agent.Turn) bool { return turn.Finished })
-		exits0(t, p)
-
-		o.Resume = true
-		p = start(t, o)
-		send(t, p, f) // in one that resumed
-		reaches(t, p, f, agent.Known)
-		next := frame(t, "another [m-2]")
-		send(t, p, next)
-		reaches(t, p, next, agent.Done)
-		exits0(t, p)
-		turn, err := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}.Turn(within(t), f.UUID)
-		if err != nil || !turn.Finished {
-			t.Errorf("transcript: got %+v, %v, want finished", turn, err)
-		}
-		for _, marker := range []string{"[m-1]", "[m-2]"} {
-			if n := h.API.Count(standin.Main, marker); n != 1 {
-				t.Errorf("%s was given to the model %d times, want 1", marker, n)
-			}
-		}
-	})
-}
-
 // TestKilledBeforeTheEcho: the frame is run when it is sent again.
 func TestKilledBeforeTheEcho(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
@@ -219,9 +182,7 @@ func TestRealInterruptAndSettings(t *testing.T) {
 		if _, err := h.API.Wait(within(t), func(r standin.Request) bool { return r.Has("long") }); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Interrupt(within(t), f.UUID); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Interrupt(within(t), f.UUID))
 		reaches(t, p, f, agent.Cancelled)
 		stored(t, tr, f, func(turn agent.Turn) bool {
 			return turn.Interrupted && !turn.Stored || turn.Finished || turn.Interrupted || turn.Failed
@@ -324,9 +285,7 @@ func TestRealSessions(t *testing.T) {
 		h := standin.NewHome(t, nil)
 		// A name that no rule of thumb gets right, and so long that it is cut.
 		h.Work = filepath.Join(h.Dir, "a_b.c d+é漢😀-X", strings.Repeat("long_dir.", 20))
-		if err := os.MkdirAll(h.Work, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(h.Work, 0o700))
 		o := real(t, v, h)
 		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
 		if there, err := tr.Exists(); there || err != nil {
@@ -352,80 +311,19 @@ func TestRealSessions(t *testing.T) {
 	})
 }
 
-// TestOrphan: the bridge goes away, the agent finishes its turn, and a successor that waits for it finds that done.
-func TestOrphan(t *testing.T) {
-	some(t, func(t *testing.T, v teams.Version) {
-		answer := make(chan struct{})
-		h := standin.NewHome(t, standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
-			if r.Has("[m-1]") {
-				select {
-				case <-answer:
-				case <-ctx.Done():
-				}
-			}
-			return standin.Script(ctx, r)
-		}))
-		o := real(t, v, h)
-		argv, _, err := o.Argv()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var command []any
-		for _, arg := range argv {
-			command = append(command, arg)
-		}
-		bridge := startBridge(t, o.Dir, o.Env, command...)
-		f := frame(t, "work [m-1]")
-		if _, err := bridge.stdin.Write(append(f.Line, '\n')); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := h.API.Wait(within(t), func(r standin.Request) bool { return r.Has("[m-1]") }); err != nil {
-			t.Fatal(err)
-		}
-		before := bridge.child
-		bridge.Kill()
-		if alive, err := before.Alive(); !alive || err != nil {
-			t.Fatalf("the orphan: got alive %t, %v", alive, err)
-		}
-		close(answer)
-		if err := before.Wait(within(t)); err != nil {
-			t.Fatal(err)
-		}
-
-		o.Resume = true
-		p := start(t, o)
-		send(t, p, f)
-		reaches(t, p, f, agent.Known)
-		turn, err := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}.Turn(within(t), f.UUID)
-		if err != nil || !turn.Finished {
-			t.Errorf("transcript: got %+v, %v, want finished", turn, err)
-		}
-		if n := h.API.Turns(standin.Main, "[m-1]"); n != 1 {
-			t.Errorf("the model answered it %d times, want 1", n)
-		}
-		exits0(t, p)
-	})
-}
-
 // TestMemberOfATeam: the flags make a headless agent a teammate.
 func TestMemberOfATeam(t *testing.T) {
 	some(t, func(t *testing.T, v teams.Version) {
 		h := standin.NewHome(t, nil)
 		team := filepath.Join(h.Root, "teams", "t1")
-		if err := os.MkdirAll(filepath.Join(team, "inboxes"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(team, "inboxes"), 0o700))
 		config, err := json.Marshal(map[string]any{"name": "t1", "createdAt": 1, "leadAgentId": "team-lead@t1", "leadSessionId": uuid.NewString(),
 			"members": []any{
 				map[string]any{"agentId": "team-lead@t1", "name": "team-lead", "joinedAt": 1, "tmuxPaneId": "", "cwd": h.Work, "subscriptions": []string{}},
 				map[string]any{"agentId": "bob@t1", "name": "bob", "joinedAt": 1, "tmuxPaneId": "", "cwd": h.Work, "subscriptions": []string{}},
 			}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(team, "config.json"), config, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(team, "config.json"), config, 0o600))
 		o := real(t, v, h)
 		o.Member = claude.Member{Name: "bob", Team: "t1"}
 		p := start(t, o)

@@ -22,9 +22,7 @@ func TestNothingIsLeft(t *testing.T) {
 	one := func(script simchild.Script, end func(*claude.Process) error) {
 		o, state := sim(t, script)
 		p, err := claude.Start(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		waitStarted(t, state)
 		_ = p.Send(within(t), frame(t, "SLEEP:0.01 hello").Line)
 		_ = end(p)
@@ -59,9 +57,7 @@ func TestNothingIsLeft(t *testing.T) {
 func descriptors(t *testing.T) int {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return len(all)
 }
 
@@ -82,13 +78,9 @@ func TestGroupEndsWithItsLeader(t *testing.T) {
 				t.Fatalf("wait: got %v, want the end of the shell", err)
 			}
 			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if test.lives {
 				if !runs(t, pid) {
 					t.Error("it was ended")
@@ -122,22 +114,16 @@ func runs(t testing.TB, pid int) bool {
 func TestZombieIsNotAlive(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("sleep", "600")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	defer func() { _ = cmd.Wait() }()
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d := process.Predecessor{PID: cmd.Process.Pid, Group: cmd.Process.Pid,
 		Start: stat(t, cmd.Process.Pid)[19] + "@" + strings.TrimSpace(string(boot))}
 	if alive, err := d.Alive(); !alive || err != nil {
 		t.Errorf("running: got %t, %v", alive, err)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Kill())
 	if err := d.Wait(within(t)); err != nil {
 		t.Errorf("as a zombie: %v", err)
 	}

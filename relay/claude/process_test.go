@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -24,89 +23,6 @@ import (
 	"teambridge/relay/wire"
 )
 
-func TestSimulatedFrameRunsOnce(t *testing.T) {
-	t.Parallel()
-	o, state := sim(t, simchild.Script{})
-	o.Session = uuid.NewString()
-	p := start(t, o)
-	f := frame(t, "hello")
-	send(t, p, f)
-	if got := reaches(t, p, f, agent.Done); got.Result == nil || got.Result.Text != "ACK: hello" {
-		t.Errorf("result: got %+v, want the answer", got.Result)
-	}
-	send(t, p, f)
-	reaches(t, p, f, agent.Known)
-	if err := end(t, p, agent.Grace{EOF: patience}); err != nil {
-		t.Errorf("end: got %v, want exit code 0", err)
-	}
-	if p.Session() != o.Session {
-		t.Errorf("session: got %s, want the one that was chosen", p.Session())
-	}
-
-	o.Resume = true
-	p = start(t, o)
-	send(t, p, f)
-	reaches(t, p, f, agent.Known)
-	other := frame(t, "another")
-	send(t, p, other)
-	reaches(t, p, other, agent.Done)
-	if err := end(t, p, agent.Grace{EOF: patience}); err != nil {
-		t.Error(err)
-	}
-	worked(t, state, map[string]int{"hello": 1, "another": 1})
-}
-
-// TestKilledAtEveryPoint kills the child at each point of a turn, resumes, sends the same frame, and wants what the
-// transcript and the work log say to agree with what is told.
-func TestKilledAtEveryPoint(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		at       simchild.Point
-		again    agent.State // the frame when it is sent again
-		finished bool        // what the transcript says then
-		works    int
-	}{
-		{simchild.Read, agent.Done, true, 1},
-		{simchild.Stored, agent.Done, true, 1}, // it knows what it has echoed
-		{simchild.Began, agent.Done, true, 1},
-		{simchild.Echoed, agent.Known, false, 0},
-		{simchild.Worked, agent.Known, false, 1},
-		{simchild.Finished, agent.Known, true, 1},
-		{simchild.Answered, agent.Known, true, 1},
-	} {
-		t.Run(string(test.at), func(t *testing.T) {
-			t.Parallel()
-			o, state := sim(t, simchild.Script{Faults: []simchild.Fault{
-				{At: test.at, Do: simchild.Die, Match: "deadly", Times: 1}}})
-			o.Session = uuid.NewString()
-			transcript := claude.Transcript{Root: state, Dir: o.Dir, Session: o.Session}
-			p := start(t, o)
-			first, f := frame(t, "first"), frame(t, "deadly")
-			send(t, p, first)
-			reaches(t, p, first, agent.Done)
-			send(t, p, f)
-			rest(t, p)
-			var exit *claude.ExitError
-			if err := p.Wait(within(t)); !errors.As(err, &exit) || exit.Signal != "killed" {
-				t.Fatalf("wait: got %v, want an exit by kill", err)
-			}
-
-			o.Resume = true
-			p = start(t, o)
-			send(t, p, f)
-			reaches(t, p, f, test.again)
-			turn, err := transcript.Turn(within(t), f.UUID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !turn.Stored || turn.Finished != test.finished {
-				t.Errorf("transcript: got %+v, want stored, finished %t", turn, test.finished)
-			}
-			worked(t, state, map[string]int{"first": 1, "deadly": test.works})
-		})
-	}
-}
-
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	o, state := sim(t, simchild.Script{})
@@ -120,9 +36,7 @@ func TestInterrupt(t *testing.T) {
 	if err := p.Interrupt(within(t), next.UUID); !errors.Is(err, agent.ErrNotInFlight) {
 		t.Errorf("of another: got %v, want ErrNotInFlight", err)
 	}
-	if err := p.Interrupt(within(t), f.UUID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Interrupt(within(t), f.UUID))
 	reaches(t, p, f, agent.Cancelled)
 	if err := p.Interrupt(within(t), f.UUID); !errors.Is(err, agent.ErrNotInFlight) {
 		t.Errorf("when it was over: got %v, want ErrNotInFlight", err)
@@ -194,9 +108,7 @@ func TestSettingsOfARunningProcess(t *testing.T) {
 	if _, err := p.SetModel(within(t), "haiku"); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.SetPermissionMode(within(t), "plan"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.SetPermissionMode(within(t), "plan"))
 	f := frame(t, "hello")
 	send(t, p, f)
 	reaches := until(t, p, "init", func(e agent.Event) bool { _, ok := e.Payload.(claude.Init); return ok })
@@ -291,9 +203,7 @@ func TestLineThatDoesNotFitAtAll(t *testing.T) {
 	if refused == nil {
 		t.Fatal("the pipe never was full")
 	}
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(gate, nil, 0o600))
 	last := frame(t, "last")
 	reaches(t, p, sent[len(sent)-1], agent.Done)
 	send(t, p, last)
@@ -593,9 +503,7 @@ func waitStarted(t testing.TB, state string) {
 	t.Helper()
 	eventually(t, "the child has started", func() bool {
 		all, err := simchild.Log(state)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return len(all) > 0
 	})
 }
@@ -620,9 +528,7 @@ func TestContextOfStartKills(t *testing.T) {
 	o, _ := sim(t, simchild.Script{IgnoreTerm: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	p, err := claude.Start(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cancel()
 	if err := p.Wait(within(t)); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's error", err)
@@ -683,13 +589,9 @@ func TestEveryLineOfInputIsJSON(t *testing.T) {
 		data, _ := os.ReadFile(file)
 		return bytes.Count(data, []byte(`"control_response"`)) == 2
 	})
-	if err := end(t, p, agent.Grace{EOF: patience}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, end(t, p, agent.Grace{EOF: patience}))
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := 0
 	for line := range strings.Lines(string(data)) {
 		n++
@@ -700,43 +602,6 @@ func TestEveryLineOfInputIsJSON(t *testing.T) {
 	}
 	if n != 5+3+2 {
 		t.Errorf("got %d lines, want 5 frames, 3 requests and 2 answers: %s", n, data)
-	}
-}
-
-// BenchmarkRoundTrip is a frame to the simulated child and back to its end, which is three pipes and two programs.
-func BenchmarkRoundTrip(b *testing.B) {
-	o, _ := sim(b, simchild.Script{})
-	p := start(b, o)
-	f := frame(b, "warm")
-	send(b, p, f)
-	reaches(b, p, f, agent.Done)
-	for b.Loop() {
-		f := frame(b, "hello")
-		send(b, p, f)
-		reaches(b, p, f, agent.Done)
-	}
-}
-
-// BenchmarkSend is a frame of 1 KB into the pipe of a process that throws it away.
-func BenchmarkSend(b *testing.B) {
-	p := start(b, claude.Options{Command: []string{"/bin/sh", "-c", "exec cat >/dev/null"}, Plain: true})
-	text := strings.Repeat("x", 1000)
-	for b.Loop() {
-		send(b, p, frame(b, text))
-	}
-}
-
-// BenchmarkOutput reads events of 1 KB.
-func BenchmarkOutput(b *testing.B) {
-	line := `{"type":"assistant","message":{"content":[{"type":"text","text":"` + strings.Repeat("x", 900) + `"}]}}`
-	p := start(b, claude.Options{Command: []string{"/bin/sh", "-c", `exec yes "$0"`, line}, Plain: true})
-	b.SetBytes(int64(len(line)))
-	next, stop := iter.Pull2(p.Events(b.Context()))
-	defer stop()
-	for b.Loop() {
-		if _, err, ok := next(); err != nil || !ok {
-			b.Fatal(err)
-		}
 	}
 }
 

@@ -24,9 +24,7 @@ func putProfile(t testing.TB, dir, prompt string, lines ...string) (path string)
 	t.Helper()
 	path = filepath.Join(dir, "agents", "any.md")
 	text := "---\nname: reviewer\ndescription: Reviews changes\n" + strings.Join(append(lines, "---", prompt), "\n")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	return path
 }
 
@@ -166,9 +164,7 @@ func TestRealProfile(t *testing.T) {
 		putProfile(t, filepath.Join(h.Work, ".claude"), "PROMPT two", "tools: [Read, Write]")
 		turn("PROMPT two", false, "Read", "Write")
 
-		if err := errors.Join(os.Remove(path), os.RemoveAll(filepath.Join(h.Root, "agents"))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Remove(path), os.RemoveAll(filepath.Join(h.Root, "agents"))))
 		_, err := claude.Start(t.Context(), o)
 		missing, ok := errors.AsType[*profile.NotFoundError](err)
 		if !ok || !slices.Contains(missing.Dirs, filepath.Join(h.Root, "agents")) {
@@ -186,18 +182,12 @@ func TestRealAgentFlag(t *testing.T) {
 		putProfile(t, h.Root, "PROMPT of the user")
 		putProfile(t, filepath.Join(h.Work, ".claude"), "PROMPT far", "tools: Read")
 		h.Work = filepath.Join(h.Work, "a", "b")
-		if err := os.MkdirAll(h.Work, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(h.Work, 0o700))
 		ask := func(name string, args ...string) standin.Request {
 			t.Helper()
 			p := standin.StartHeadless(t, v, h, append([]string{"--agent", name}, args...)...)
-			if err := p.Prompt(within(t), "hello"); err != nil {
-				t.Fatal(err)
-			}
-			if err := p.End(within(t)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.Prompt(within(t), "hello"))
+			must(t, p.End(within(t)))
 			return asked(t, h.API)
 		}
 		if r := ask("reviewer"); !strings.Contains(r.System, "PROMPT far") || !slices.Equal(r.Tools, []string{"Read"}) {

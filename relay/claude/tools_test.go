@@ -37,9 +37,7 @@ func keptBy(t testing.TB, tr claude.Transcript) map[string]wire.Outcome {
 	t.Helper()
 	var list []wire.Envelope
 	for e, err := range tr.Envelopes(within(t), time.Time{}, true) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		list = append(list, e)
 	}
 	return became(list)
@@ -105,9 +103,7 @@ func TestRealOutcomes(t *testing.T) {
 		interrupted := frame(t, bash("touch asks1"))
 		send(t, p, interrupted)
 		<-waits
-		if err := p.Interrupt(within(t), interrupted.UUID); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Interrupt(within(t), interrupted.UUID))
 		reached := func(e agent.Event) bool {
 			for _, g := range e.Progress {
 				if g.UUID == interrupted.UUID && !g.State.InFlight() {

@@ -22,16 +22,10 @@ func put(t testing.TB, data []byte) claude.Transcript {
 	t.Helper()
 	tr := claude.Transcript{Root: t.TempDir(), Dir: t.TempDir(), Session: "s"}
 	dir, err := filepath.EvalSymlinks(tr.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	path := filepath.Join(tr.Root, "projects", transcript.Slug(dir), "s.jsonl")
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, data, 0o600))
 	return tr
 }
 
@@ -54,9 +48,7 @@ func TestCapturedTranscripts(t *testing.T) {
 		{"claude-2.1.329", "", agent.Turn{}},
 	} {
 		data, err := os.ReadFile(filepath.Join("..", "..", "testdata", test.file, "transcript.jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := put(t, data).Turn(within(t), test.uuid)
 		if err != nil || got != test.want {
 			t.Errorf("%s %.8s: got %#v, %v, want %#v", test.file, test.uuid, got, err, test.want)
@@ -196,9 +188,7 @@ func TestTranscriptPath(t *testing.T) {
 		t.Errorf("under another directory's name: got %t, %v", there, err)
 	}
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(tr.Dir, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(tr.Dir, link))
 	tr.Dir = link
 	if there, err := tr.Exists(); !there || err != nil {
 		t.Errorf("through a link: got %t, %v", there, err)

@@ -35,9 +35,7 @@ func start(t *testing.T, o Options) *Launch {
 		o.Session = session
 	}
 	l, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -112,9 +110,7 @@ func settings(t *testing.T, l *Launch) (value struct {
 			if err == nil {
 				err = json.Unmarshal(data, &value)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return value
 		}
 	}
@@ -152,9 +148,7 @@ func takeDraft(t *testing.T, l *Launch, name string, drafts ...string) (string, 
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return text, ok
 }
 
@@ -196,16 +190,12 @@ func TestOwnEditor(t *testing.T) {
 	if got := run("/tmp/claude-prompt-1.md"); got != "--wait /tmp/claude-prompt-1.md" {
 		t.Errorf("not asked: got %q", got)
 	}
-	if err := l.askDraft(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.askDraft())
 	if got := run("/tmp/COMMIT_EDITMSG"); got != "--wait /tmp/COMMIT_EDITMSG" {
 		t.Errorf("asked, of another program: got %q", got)
 	}
 	old := l.started.Add(-2 * lateEditor)
-	if err := os.Chtimes(l.askFile(), old, old); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(l.askFile(), old, old))
 	if _, err := l.Look(1); err != nil {
 		t.Fatal(err)
 	}
@@ -219,9 +209,7 @@ func TestStateWithSpaces(t *testing.T) {
 	t.Parallel()
 	state := filepath.Join(t.TempDir(), "my state")
 	l, err := New(Options{Command: []string{"claude"}, Root: t.TempDir(), State: state, Session: session})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	if strings.Contains(l.editor(), " ") {
 		t.Errorf("got %q, want a path without spaces", l.editor())
@@ -232,18 +220,12 @@ func TestStateWithSpaces(t *testing.T) {
 func TestLeftFiles(t *testing.T) {
 	t.Parallel()
 	ended := exec.Command(os.Args[0], "-test.run=^$")
-	if err := ended.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ended.Run())
 	l := start(t, Options{})
 	left := filepath.Join(filepath.Dir(l.files), strconv.Itoa(ended.Process.Pid)+"-1")
-	if err := os.Mkdir(left, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(left, 0o700))
 	next, err := New(Options{Command: []string{"claude"}, Root: t.TempDir(), State: filepath.Dir(filepath.Dir(l.files)), Session: session})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer next.Close()
 	if _, err := os.Stat(left); err == nil {
 		t.Error("what a killed launcher left is there")
@@ -256,9 +238,7 @@ func TestLeftFiles(t *testing.T) {
 func TestLook(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	if err := os.Mkdir(filepath.Join(root, "sessions"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(root, "sessions"), 0o700))
 	const other = "99999999-2222-4333-8444-555555555555"
 	file := filepath.Join(root, "sessions", "77.json")
 	l := start(t, Options{Root: root})
@@ -289,14 +269,10 @@ func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	root, us := t.TempDir(), process.Identify(os.Getpid())
 	for _, dir := range []string{"sessions", "projects/p"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(root, dir), 0o700))
 	}
 	ended := exec.Command(os.Args[0], "-test.run=^$")
-	if err := ended.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ended.Run())
 	start, _, _ := strings.Cut(us.Start, "@")
 	for _, test := range []struct {
 		name, session, start string
@@ -335,9 +311,7 @@ func TestEnded(t *testing.T) {
 	root, us := t.TempDir(), process.Identify(os.Getpid())
 	start, _, _ := strings.Cut(us.Start, "@")
 	for _, dir := range []string{"sessions", "projects/p"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(root, dir), 0o700))
 	}
 	at := filepath.Join(root, "projects", "p", session+".jsonl")
 	for _, test := range []struct {
@@ -379,16 +353,12 @@ func TestObstacle(t *testing.T) {
 		}
 	}
 	for _, dir := range []string{"sessions", "projects/p"} {
-		if err := os.MkdirAll(filepath.Join(root.Path(), dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(root.Path(), dir), 0o700))
 	}
 	moved := filepath.Join(root.Path(), "sessions", "1.json")
 	write(t, moved, fmt.Sprintf(`{"pid":%d,"sessionId":%q,"kind":"interactive","parkedJobId":"0a2fe69c"}`, os.Getpid(), session))
 	check("a conversation in the background", "", "claude stop 0a2fe69c")
-	if err := os.Remove(moved); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(moved))
 	say(session, worker)
 	check("a teammate", "", "teammate worker of team crew")
 	check("our own team", "crew", "")

@@ -10,6 +10,14 @@ import (
 	"time"
 )
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // recorded calls test with each recording of a real session, which was at a terminal, offline. Each has prompts that were
 // run at once, after a turn, and in one; one that was taken back; pastes, commands and a shell command; "again" and
 // SIGTERM at once, which was too soon; and, resumed, two prompts that waited at a SIGKILL.
@@ -44,9 +52,7 @@ func TestUnrunOfRecordedSessions(t *testing.T) {
 		}
 		// From the last prompt on that was run.
 		log, err := readPrompts(filepath.Join(root, "projects", "-home-user-work", session+".jsonl"), time.Time{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		since := log.run[len(log.run)-1].At
 		if got, err := Unrun(root, dir, session, since); err != nil || !slices.Equal(got, waited) {
 			t.Errorf("since %v: got %q, %v, want %q", since, got, err, waited)
@@ -93,9 +99,7 @@ func claudeDir(t testing.TB, history, transcript []string) string {
 	t.Helper()
 	root := t.TempDir()
 	folder := filepath.Join(root, "projects", "-home-user-work")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(folder, 0o700))
 	write(t, filepath.Join(root, "history.jsonl"), strings.Join(history, "\n"))
 	write(t, filepath.Join(folder, session+".jsonl"), strings.Join(transcript, "\n"))
 	return root
@@ -103,9 +107,7 @@ func claudeDir(t testing.TB, history, transcript []string) string {
 
 func write(t testing.TB, path, data string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(data), 0o600))
 }
 
 func TestUnrun(t *testing.T) {
@@ -172,9 +174,7 @@ func FuzzReaders(f *testing.F) {
 	f.Fuzz(func(t *testing.T, history, transcript string) {
 		root := claudeDir(t, []string{history}, []string{transcript})
 		got, err := Unrun(root, dir, session, time.Time{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, text := range got {
 			if text != clean(text) {
 				t.Errorf("got %q, which has control characters", text)
