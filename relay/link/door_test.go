@@ -67,9 +67,7 @@ func TestDoor(t *testing.T) {
 	}
 	f.Receipts[0].Stage, f.Receipts[1].Stage, f.Receipts[2].ID = ledger.StageStored, "quoted", " "
 	text, err := json.Marshal(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o, err := openFrame(text)
 	if err != nil || len(o.list) != maxMessages || len(o.refused) != maxAnswers || len(o.Query) != maxAnswers || len(o.Receipts) != maxAnswers-3 {
 		t.Errorf("%v: %d messages, %d refused, %d ids, %d receipts", err, len(o.list), len(o.refused), len(o.Query), len(o.Receipts))
@@ -95,9 +93,7 @@ func TestPresenceIsBounded(t *testing.T) {
 	p.Teams[0].Members[2].Member = "\n"
 	p.Teams[1].Team, p.Teams[2].Team = "../etc", p.Teams[0].Team
 	text, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, ok := PresenceOf(ledger.Machine{Presence: text})
 	total := 0
 	for _, team := range got.Teams {

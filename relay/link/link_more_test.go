@@ -312,9 +312,7 @@ func TestOldFrameOfALostLedger(t *testing.T) {
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	f, err := os.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	os.Remove(to)
 	os.Remove(to + "-wal")
@@ -323,9 +321,7 @@ func copyFile(t *testing.T, from, to string) {
 	if err == nil {
 		_, err = io.Copy(g, f)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g.Close()
 }
 
@@ -449,9 +445,7 @@ func TestOlderVersion(t *testing.T) {
 	a.link.opts.Late = 0 // it is late
 	for _, version := range []int{Version - 1, Version - 1, Version} {
 		text, _ := json.Marshal(Presence{Version: version, Ledger: self.Incarnation, Empty: true})
-		if err := a.link.heard(t.Context(), "b", text); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.link.heard(t.Context(), "b", text))
 		sent := func(f frame) bool { return len(f.Messages) > 0 } // another frame may ask what became of it
 		if version < Version && slices.ContainsFunc(h.frames("b"), sent) {
 			t.Fatal("it is sent again to a program that does not understand it")
@@ -559,9 +553,7 @@ func TestRemovedLink(t *testing.T) {
 	a.start()
 	h.still(t, "a")
 	a.wantTexts(t)
-	if err := a.ledger.Links.AddMachine(t.Context(), "b", "card of b", false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.ledger.Links.AddMachine(t.Context(), "b", "card of b", false))
 	a.await(t, ledger.StageSeen, a.send("b", "worker", "again")) // its writer begins anew
 	b.wantTexts(t, "stored", "again")
 }

@@ -49,6 +49,14 @@ type stored struct {
 	frame    []byte
 }
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func newHub(seed int64, f faults) *hub {
 	return &hub{random: rand.New(rand.NewSource(seed)), faults: f, queues: map[string]*queue{}}
 }

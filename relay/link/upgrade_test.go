@@ -137,9 +137,7 @@ func TestPresenceOfOtherVersions(t *testing.T) {
 	} {
 		_, a, _ := two(t)
 		a.start()
-		if err := a.link.heard(t.Context(), "b", []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.link.heard(t.Context(), "b", []byte(text)))
 		list, err := a.ledger.Links.Machines(t.Context(), root)
 		a.must(err)
 		p, ok := PresenceOf(list[0])

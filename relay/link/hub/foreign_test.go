@@ -55,14 +55,10 @@ func newForeign(t *testing.T) *foreign {
 		return f
 	}
 	o, err := server.ProcessConfigFile(f.path("server.conf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o.NoSigs = true
 	s, err := server.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	if !s.ReadyForConnections(patience) {
@@ -151,29 +147,21 @@ func TestForeignServer(t *testing.T) {
 	configure := func() {
 		t.Helper()
 		text, err := Accounts(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(f.path("teambridge.conf"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.WriteFile(f.path("teambridge.conf"), []byte(text), 0o600))
 		f.configure("include teambridge.conf")
 	}
 	configure()
 	if _, err := prepare(); err == nil || !strings.Contains(err.Error(), "include in its configuration") {
 		t.Errorf("before it is reloaded: %v", err)
 	}
-	if err := f.reload(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.reload())
 	for range 2 {
 		if names, err := prepare(); err != nil || !slices.Equal(names, []string{"a", "b"}) {
 			t.Fatalf("%v, %v", names, err)
 		}
 	}
-	if err := f.reload(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.reload())
 	a, b := dialAt(t, f.url, "a", keys), dialAt(t, f.url, "b", keys)
 	until(t, a, "reading", reads)
 	until(t, b, "reading", reads)
@@ -182,18 +170,14 @@ func TestForeignServer(t *testing.T) {
 		publish(t, from, name, text)
 		for {
 			got, err := to.Next(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got.Frame == nil {
 				continue
 			}
 			if string(got.Frame) != text {
 				t.Errorf("got %q, want %q", got.Frame, text)
 			}
-			if err := got.Ack(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, got.Ack(ctx))
 			return
 		}
 	}
@@ -204,36 +188,26 @@ func TestForeignServer(t *testing.T) {
 	connect := func(opts ...natsgo.Option) jetstream.JetStream {
 		t.Helper()
 		nc, err := natsgo.Connect(f.url, append(opts, natsgo.ErrorHandler(nil))...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(nc.Close)
 		js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(500*time.Millisecond))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return js
 	}
 	thief := connect(natsgo.Nkey(keys["a"].Card("a").Key, keys["a"].Sign), natsgo.CustomInboxPrefix("_INBOX_a"))
 	if err := thief.DeleteStream(ctx, nats.Stream); err == nil {
 		t.Error("a machine deletes the stream")
 	}
-	if err := thief.Conn().PublishRequest("tb.q.NEXT.a", "$JS.API.STREAM.DELETE."+nats.Stream, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, thief.Conn().PublishRequest("tb.q.NEXT.a", "$JS.API.STREAM.DELETE."+nats.Stream, nil))
 	exchange(a, b, "b", "still there")
 	if _, err := connect(natsgo.UserInfo("shop", "secret")).Stream(ctx, nats.Stream); err == nil {
 		t.Error("the other account has our stream")
 	}
 
 	// A machine that is removed is let in no more, and its queue goes.
-	if err := Remove(ctx, dir, "b"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Remove(ctx, dir, "b"))
 	configure()
-	if err := f.reload(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.reload())
 	until(t, b, "refused", refused)
 	if names, err := prepare(); err != nil || !slices.Equal(names, []string{"a"}) {
 		t.Errorf("%v, %v", names, err)

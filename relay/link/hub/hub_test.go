@@ -21,12 +21,18 @@ import (
 
 const patience = 3 * time.Minute
 
-func newKey(t *testing.T) *nats.Key {
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
 	t.Helper()
-	k, err := nats.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func newKey(t *testing.T) *nats.Key {
+	t.Helper()
+	k, err := nats.NewKey()
+	must(t, err)
 	return k
 }
 
@@ -36,9 +42,7 @@ func open(t *testing.T, o Options) *Hub {
 	o.Listen, o.poll = "127.0.0.1:0", 10*time.Millisecond
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	h, err := Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return h
 }
 
@@ -60,9 +64,7 @@ func run(t *testing.T, h *Hub) (stop func()) {
 
 func add(t *testing.T, dir, name string, k *nats.Key, o AddOptions) {
 	t.Helper()
-	if err := Add(t.Context(), dir, k.Card(name), o); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Add(t.Context(), dir, k.Card(name), o))
 }
 
 // dial returns the wire of a machine.
@@ -81,9 +83,7 @@ func dialAt(t *testing.T, url, name string, keys map[string]*nats.Key) *nats.Wir
 			}
 			return k.Card(peer), true
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(w.Close)
 	return w
 }
@@ -155,9 +155,7 @@ func TestAddRemoveList(t *testing.T) {
 		t.Errorf("%d machines, %v", len(all), err)
 	}
 	for _, text := range []string{"x", `{"machines":[{"card":"a"}]}`, ""} {
-		if err := os.WriteFile(filepath.Join(dir, "machines.json"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "machines.json"), []byte(text), 0o600))
 		if _, err := List(dir); err == nil || !strings.Contains(err.Error(), "corrupt") {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -180,9 +178,7 @@ func TestMachinesComeAndGo(t *testing.T) {
 	until(t, b, "refused", refused)
 	add(t, dir, "b", keys["b"], AddOptions{})
 	queue := until(t, b, "let in", reads).Queue
-	if err := Remove(t.Context(), dir, "b"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Remove(t.Context(), dir, "b"))
 	until(t, b, "put out", refused)
 	// What is sent to it is lost when it is removed; the new queue is another one.
 	add(t, dir, "b", keys["b"], AddOptions{})
@@ -211,9 +207,7 @@ func TestMachinesComeAndGo(t *testing.T) {
 		t.Errorf("a was disconnected: %+v", s)
 	}
 	// A list that cannot be read changes nothing.
-	if err := os.WriteFile(filepath.Join(dir, "machines.json"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "machines.json"), []byte("x"), 0o600))
 	publish(t, a, "b", "2")
 	if got := frame(t, b); got != "2" {
 		t.Errorf("got %q", got)
@@ -222,9 +216,7 @@ func TestMachinesComeAndGo(t *testing.T) {
 	if _, err := Open(t.Context(), Options{Dir: dir, Listen: "127.0.0.1:0"}); err == nil {
 		t.Error("started with a corrupt list")
 	}
-	if err := os.Remove(filepath.Join(dir, "machines.json")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "machines.json")))
 	// Queues of those who were removed while it did not run are removed at the start.
 	h = open(t, Options{Dir: dir})
 	if names, err := h.queues.Queues(t.Context()); err != nil || len(names) != 0 {
@@ -237,9 +229,7 @@ func publish(t *testing.T, w *nats.Wire, peer, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := w.Publish(ctx, peer, text, []byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Publish(ctx, peer, text, []byte(text)))
 }
 
 func frame(t *testing.T, w *nats.Wire) string {
@@ -324,9 +314,7 @@ func TestProbe(t *testing.T) {
 	var out bytes.Buffer
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		out.Reset()
-		if err := h.WriteMetrics(t.Context(), &out); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.WriteMetrics(t.Context(), &out))
 		// A machine can be back before the start is over.
 		if !strings.Contains(out.String(), "teambridge_hub_restarts_total 0\n") || time.Now().After(end) {
 			break
@@ -359,9 +347,7 @@ func TestMetrics(t *testing.T) {
 	until(t, c, "connected", reads)
 	publish(t, c, "b", "3")
 	var out bytes.Buffer
-	if err := h.WriteMetrics(t.Context(), &out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.WriteMetrics(t.Context(), &out))
 	for _, want := range []string{
 		"teambridge_hub_machines 3\n", `teambridge_hub_machine_connected{machine="a"} 1`, `teambridge_hub_machine_connected{machine="b"} 0`,
 		`teambridge_hub_waiting_frames{machine="a"} 0`, `teambridge_hub_waiting_frames{machine="b"} 3`,
@@ -393,9 +379,7 @@ func TestOneHub(t *testing.T) {
 	}
 	// The port of another program.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	if err := h.Close(); err != nil {
 		t.Error(err)
@@ -403,9 +387,7 @@ func TestOneHub(t *testing.T) {
 	if _, err := Find(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("after: %v", err)
 	}
-	if err := os.WriteFile(cardPath(dir), []byte(`{"address":"127.0.0.1:1"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(cardPath(dir), []byte(`{"address":"127.0.0.1:1"}`), 0o600))
 	if _, err := Find(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("after it was killed: %v", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -122,62 +121,6 @@ func BenchmarkLatency(b *testing.B) {
 	}
 	teamstest.ReportTimes(b, "", list)
 	disk.Report(b)
-	b.ReportMetric(0, "ns/op")
-}
-
-// Messages that are put into the outbox at once: how many a second are recorded in the ledger of the
-// other machine, handed over there, and confirmed at the sender.
-func BenchmarkBulk(b *testing.B) {
-	const n = 5000
-	var recorded, confirmed time.Duration
-	for b.Loop() {
-		p := newPair(b)
-		list, ids := make([]ledger.Outgoing, n), make([]string, n)
-		for i := range list {
-			list[i], _ = outgoing("b", i+1)
-			list[i].Person, list[i].Key, list[i].Occurrence = false, list[i].ID, 1 // a row, of which one commit can have many
-			list[i].Raw = fmt.Appendf(nil, `{"text":%q}`, list[i].Raw)
-			ids[i] = list[i].UUID
-		}
-		if err := p.ledgers["a"].Outbox.Claim(b.Context(), list...); err != nil {
-			b.Fatal(err)
-		}
-		begun := time.Now()
-		if err := p.ledgers["a"].Deliveries.Mark(b.Context(), ids...); err != nil { // which lets them go
-			b.Fatal(err)
-		}
-		p.links["a"].Poke()
-		for range n {
-			<-p.arrived
-		}
-		recorded += time.Since(begun)
-		for {
-			open, err := p.ledgers["a"].Outbox.Open(b.Context(), "b", 0, 2*n)
-			if err != nil {
-				b.Fatal(err)
-			}
-			if !slices.ContainsFunc(open, func(o ledger.Outgoing) bool { return o.Stage != ledger.StageVerified }) && len(open) == n+1 {
-				break
-			}
-			<-p.changed
-		}
-		confirmed += time.Since(begun)
-		p.stop()
-	}
-	b.ReportMetric(float64(n*b.N)/recorded.Seconds(), "recorded/s")
-	b.ReportMetric(float64(n*b.N)/confirmed.Seconds(), "confirmed/s")
-	b.ReportMetric(0, "ns/op")
-}
-
-// A hub that does nothing.
-func BenchmarkIdleHub(b *testing.B) {
-	bed := newBed(b, false)
-	bed.startMachine("a")
-	bed.startMachine("b")
-	for b.Loop() {
-		time.Sleep(3 * time.Second)
-	}
-	b.ReportMetric(float64(procKiB(b, bed.procs["hub"].PID()))/1024, "MiB")
 	b.ReportMetric(0, "ns/op")
 }
 
@@ -297,47 +240,4 @@ func processorTimeOf(b *testing.B, pid int) time.Duration {
 		ticks += time.Duration(n)
 	}
 	return ticks * 10 * time.Millisecond
-}
-
-// From a send to the record of another machine, between processes in networks of their own, each message sent when the last one has had
-// its time.
-func BenchmarkLatencyBetweenNetworks(b *testing.B) {
-	needNamespaces(b)
-	bed := newBed(b, true)
-	bed.startMachine("a")
-	bed.startMachine("b")
-	sent := 0
-	for b.Loop() {
-		fmt.Fprintln(bed.procs["a"].stdin, 100)
-		sent += 100
-		bed.confirmed("a", sent)
-	}
-	teamstest.ReportTimes(b, "", bed.count("b", sent).latency)
-	b.ReportMetric(0, "ns/op")
-}
-
-// From the end of a cut of 12 seconds, in which the connection was given up, until the next message
-// is recorded.
-func BenchmarkResume(b *testing.B) {
-	needNamespaces(b)
-	bed := newBed(b, true)
-	bed.startMachine("a")
-	bed.startMachine("b")
-	var resumed time.Duration
-	sent := 0
-	for b.Loop() {
-		for _, m := range []string{"a", "b"} {
-			bed.cut(m, true)
-			time.Sleep(6 * time.Second)
-			fmt.Fprintln(bed.procs["a"].stdin, 1)
-			time.Sleep(6 * time.Second)
-			bed.heal(m)
-			begun := time.Now()
-			sent++
-			bed.confirmed("a", sent)
-			resumed = max(resumed, time.Since(begun))
-		}
-	}
-	b.ReportMetric(resumed.Seconds(), "max-s")
-	b.ReportMetric(0, "ns/op")
 }

@@ -27,24 +27,16 @@ import (
 func certificate(t *testing.T) (cert, key, fingerprint string) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "hub"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, k.Public(), k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kd, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	write := func(name, kind string, b []byte) string {
 		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600))
 		return path
 	}
 	return write("cert", "CERTIFICATE", der), write("key", "PRIVATE KEY", kd), fmt.Sprintf("%x", sha256.Sum256(der))
@@ -58,9 +50,7 @@ func TestTLS(t *testing.T) {
 	cert, key, fingerprint := certificate(t)
 	other, _, wrong := certificate(t)
 	h, err := hub.Open(t.Context(), hub.Options{Dir: b.dir, Listen: "127.0.0.1:0", TLSCert: cert, TLSKey: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer h.Close()
 	for _, tt := range []struct{ ca, print, want string }{
 		{cert, "", ""},

@@ -54,9 +54,7 @@ func TestStolenKeyIsRefused(t *testing.T) {
 		"$JS.API.STREAM.MSG.GET.TB", "$JS.API.STREAM.MSG.DELETE.TB", "$JS.API.STREAM.SNAPSHOT.TB", "$JS.API.STREAM.LIST", "$JS.API.STREAM.NAMES",
 		"$JS.API.DIRECT.GET.TB", "$JS.API.INFO", "$JS.ACK.TB.b.1.1.1.1.1", "$SYS.REQ.SERVER.PING", "x",
 	} {
-		if err := nc.Publish(subject, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, nc.Publish(subject, nil))
 		check("publish to " + subject)
 	}
 	for _, subject := range []string{">", "tb.m.>", "tb.m.a.*", "tb.m.*.*", "tb.p.>", "tb.p.b.*", "tb.p.b.a", "_INBOX_b.>", "_INBOX.>", "$JS.>", "$SYS.>"} {
@@ -93,9 +91,7 @@ func TestReplySubjects(t *testing.T) {
 	for _, to := range targets {
 		ask := func(subject, body string) {
 			t.Helper()
-			if err := nc.PublishRequest(subject, to, []byte(body)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, nc.PublishRequest(subject, to, []byte(body)))
 		}
 		ask("tb.m.b.a", `{"reply":1}`)                                      // 10: the answer of the stream
 		ask("tb.m.b.a", "")                                                 //
@@ -110,9 +106,7 @@ func TestReplySubjects(t *testing.T) {
 		// 11: a frame to itself, with a text of its choice, as the answer of a pull, and the
 		// answer to its acknowledgment, which is empty.
 		for _, body := range []string{"", "{}", "+ACK", "+TERM", `{"seq":1}`, `{"filter":">"}`} {
-			if err := nc.Publish("tb.m.a.a", []byte(body)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, nc.Publish("tb.m.a.a", []byte(body)))
 			ask(fmt.Sprintf(own, "NEXT"), `{"batch":1,"group":"one","expires":200000000}`)
 		}
 		for seq := range 40 {
@@ -123,15 +117,11 @@ func TestReplySubjects(t *testing.T) {
 		m.Header.Set("Nats-Trace-Dest", to)
 		m.Header.Set("Nats-Rollup", "all")
 		m.Reply = to
-		if err := nc.PublishMsg(m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, nc.PublishMsg(m))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := nc.FlushWithContext(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, nc.FlushWithContext(ctx))
 	send(t, wc, "b", "last", "last") // after all that the thief asked for
 	wb.Close()                       // with the first frame in its hands
 	o := b.options("b")
@@ -158,17 +148,13 @@ func TestUnreadable(t *testing.T) {
 	seal := func(k *nats.Key, what byte, from string, to nats.Card) []byte {
 		t.Helper()
 		s, err := k.Seal(what, from, to, []byte("forged"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return s
 	}
 	raw := func(text string) []byte {
 		t.Helper()
 		s, err := b.keys["a"].SealRaw(cards["b"], []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return s
 	}
 	good := seal(b.keys["a"], 'f', "a", cards["b"])
@@ -237,31 +223,19 @@ func TestToldIsSealed(t *testing.T) {
 	nc, _ := b.thief("a")
 	card := b.keys["b"].Card("b")
 	frame, err := b.keys["a"].Seal('f', "a", card, []byte("forged"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	hello, err := b.keys["a"].Seal('h', "a", card, []byte("012345678901234567890123"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, data := range [][]byte{nil, []byte("forged"), frame, hello} {
-		if err := nc.Publish("tb.p.b.a", data); err != nil {
-			t.Fatal(err)
-		}
+		must(t, nc.Publish("tb.p.b.a", data))
 	}
-	if err := nc.FlushTimeout(patience); err != nil {
-		t.Fatal(err)
-	}
-	if err := wa.Tell(t.Context(), "b", []byte("honest")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, nc.FlushTimeout(patience))
+	must(t, wa.Tell(t.Context(), "b", []byte("honest")))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
 		a, err := wb.Next(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if a.Told == nil {
 			continue
 		}

@@ -21,16 +21,12 @@ func TestKeyFile(t *testing.T) {
 		t.Errorf("missing: %v", err)
 	}
 	k := newKey(t)
-	if err := nats.WriteKey(path, k); err != nil {
-		t.Fatal(err)
-	}
+	must(t, nats.WriteKey(path, k))
 	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 && runtime.GOOS != "windows" {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	again, err := nats.ReadKey(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if again.Card("a") != k.Card("a") {
 		t.Errorf("read %v, wrote %v", again.Card("a"), k.Card("a"))
 	}
@@ -38,9 +34,7 @@ func TestKeyFile(t *testing.T) {
 		t.Errorf("a key was replaced: %v", err)
 	}
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := strings.Split(string(data), "\n")
 	for _, tt := range []struct{ name, text, want string }{
 		{"empty", "", "two lines"},
@@ -52,9 +46,7 @@ func TestKeyFile(t *testing.T) {
 		{"long", strings.Repeat("x", 5000), "two lines"},
 		{"more", string(data) + "x", "two lines"},
 	} {
-		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(tt.text), 0o600))
 		if _, err := nats.ReadKey(path); err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", tt.name, err)
 		} else if strings.Contains(err.Error(), lines[0]) || strings.Contains(err.Error(), lines[1]) {
@@ -65,9 +57,7 @@ func TestKeyFile(t *testing.T) {
 		t.Error("a directory was read")
 	}
 	if runtime.GOOS != "windows" {
-		if err := errors.Join(os.WriteFile(path, data, 0o600), os.Chmod(path, 0o640)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.WriteFile(path, data, 0o600), os.Chmod(path, 0o640)))
 		if _, err := nats.ReadKey(path); err == nil || !strings.Contains(err.Error(), "chmod 600 "+path) {
 			t.Errorf("others can read it: %v", err)
 		}
@@ -111,9 +101,7 @@ func TestParseCard(t *testing.T) {
 // A card that is read is printed as it was.
 func FuzzParseCard(f *testing.F) {
 	k, err := nats.NewKey()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Add(k.Card("a").String())
 	f.Add("a:b:c")
 	f.Fuzz(func(t *testing.T, s string) {
@@ -126,17 +114,11 @@ func FuzzParseCard(f *testing.F) {
 // Nothing but what was sealed is opened, whatever it is.
 func FuzzOpen(f *testing.F) {
 	a, err := nats.NewKey()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	b, err := nats.NewKey()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	sealed, err := a.Seal('f', "a", b.Card("b"), []byte("text"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Add(sealed, []byte("text"))
 	f.Add(sealed[:28], []byte("\x01f\x01a\x01btext"))
 	f.Add([]byte("xkv1"), []byte(nil))
@@ -145,9 +127,7 @@ func FuzzOpen(f *testing.F) {
 			t.Errorf("%q was opened as %q", data, got)
 		}
 		raw, err := a.SealRaw(b.Card("b"), text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := b.Open('f', a.Card("a"), "b", raw)
 		if want, ok := bytes.CutPrefix(text, []byte("\x01f\x01a\x01b")); ok != (err == nil) || ok && !bytes.Equal(got, want) {
 			t.Errorf("%q was opened as %q, %v", text, got, err)

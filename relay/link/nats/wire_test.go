@@ -40,6 +40,14 @@ type bench struct {
 	url    string
 }
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func newBench(t *testing.T, names ...string) *bench {
 	t.Helper()
 	b := &bench{t: t, dir: t.TempDir(), listen: "127.0.0.1:0", keys: map[string]*nats.Key{}}
@@ -58,9 +66,7 @@ func newBench(t *testing.T, names ...string) *bench {
 func newKey(t *testing.T) *nats.Key {
 	t.Helper()
 	k, err := nats.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return k
 }
 
@@ -173,17 +179,13 @@ func want(t *testing.T, w *nats.Wire, from, text string) {
 	t.Helper()
 	a := next(t, w)
 	for last, ok := acked.Load(w); ok && text != last && string(a.Frame) == last; a = next(t, w) {
-		if err := a.Ack(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.Ack(t.Context()))
 	}
 	acked.Store(w, text)
 	if a.From != from || string(a.Frame) != text {
 		t.Fatalf("got %q from %s; want %q from %s", a.Frame, a.From, text, from)
 	}
-	if err := a.Ack(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Ack(t.Context()))
 }
 
 // atOnce wants that something waits for no pin and no acknowledgment, which take 5 s or more. The best of some tries
@@ -224,9 +226,7 @@ func store(ctx context.Context, w *nats.Wire, peer, id, text string) error {
 
 func send(t *testing.T, w *nats.Wire, peer, id, text string) {
 	t.Helper()
-	if err := store(t.Context(), w, peer, id, text); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store(t.Context(), w, peer, id, text))
 }
 
 func publish(ctx context.Context, w *nats.Wire, peer, id, text string) error {
@@ -311,9 +311,7 @@ func TestTell(t *testing.T) {
 		defer cancel()
 		for {
 			a, err := w.Next(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if a.Told == nil {
 				continue
 			}
@@ -323,13 +321,9 @@ func TestTell(t *testing.T) {
 			return
 		}
 	}
-	if err := wa.Tell(t.Context(), "b", []byte("hello b")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, wa.Tell(t.Context(), "b", []byte("hello b")))
 	told(wb, "a", "hello b")
-	if err := wa.Tell(t.Context(), "a", []byte("it is me")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, wa.Tell(t.Context(), "a", []byte("it is me")))
 	told(wa, "a", "it is me")
 	if err := wa.Tell(t.Context(), "x", nil); !errors.Is(err, link.ErrPeer) {
 		t.Errorf("to a machine that is not linked: %v", err)
@@ -348,9 +342,7 @@ type proxy struct {
 func newProxy(t *testing.T, to string) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &proxy{Listener: l, to: to, conns: map[net.Conn]bool{}}
 	t.Cleanup(func() {
 		l.Close()
@@ -453,9 +445,7 @@ func TestPublishEndsWithItsConnection(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "a", "b")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	var cut atomic.Bool
 	go func() { // passes everything on, but for the first frame: then it cuts the connection
@@ -531,9 +521,7 @@ func TestHubIsWiped(t *testing.T) {
 	wa, wb := b.wire("a"), b.wire("b")
 	old := wb.State().Queue
 	b.stop()
-	if err := os.RemoveAll(filepath.Join(b.dir, "jetstream")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(b.dir, "jetstream")))
 	b.start()
 	until(t, wb, func(s link.State) bool { return s.Connected && s.Queue != old })
 	send(t, wa, "b", "1", "new")
@@ -632,8 +620,6 @@ func TestNotAdded(t *testing.T) {
 	until(t, wc, func(s link.State) bool { return s.Connected && strings.Contains(s.Err, "under another name") })
 	b.add("b")
 	until(t, wb, func(s link.State) bool { return s.Queue != "" && s.Err == "" })
-	if err := hub.Remove(t.Context(), b.dir, "b"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hub.Remove(t.Context(), b.dir, "b"))
 	until(t, wb, func(s link.State) bool { return !s.Connected && strings.Contains(s.Err, "does not know") })
 }
