@@ -217,12 +217,8 @@ func send(t *testing.T, a *Agent) (id string) {
 	t.Helper()
 	id = uuid.NewString()
 	line, err := new(Runtime).Encode(id, "hello")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Send(t.Context(), line); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, a.Send(t.Context(), line))
 	return id
 }
 
@@ -326,9 +322,7 @@ func TestQuestionOfAChildSession(t *testing.T) {
 		return agent.Decision{Allow: true, Answers: map[string]string{"Which?": "Blue"}}
 	}}})
 	a, err := r.start(t.Context(), fakeSession, mode.Mode{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = a.Kill() })
 	until(t, a, send(t, a))
 	f.mu.Lock()
@@ -346,9 +340,7 @@ func TestTakenUpAfterTheQuestion(t *testing.T) {
 	_, a := f.start()
 	id := uuid.NewString()
 	line, err := new(Runtime).Encode(id, "hello")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	first := true
 	// The first is admitted only; the next question what is active finds nothing, and
 	// right after it the message is taken up.
@@ -363,9 +355,7 @@ func TestTakenUpAfterTheQuestion(t *testing.T) {
 			})
 		}
 	}
-	if err := a.Send(t.Context(), line); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Send(t.Context(), line))
 	states, got := until(t, a, id)
 	if want := []agent.State{agent.Accepted, agent.Done}; !slices.Equal(states, want) || got.Text != "yes" {
 		t.Errorf("got %v %+v, want %v", states, got, want)
@@ -419,12 +409,8 @@ func TestKnown(t *testing.T) {
 	}
 	f.prompt = func(string) (int, int) { return http.StatusOK, 1 }
 	line, err := new(Runtime).Encode(id, "hello")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Send(t.Context(), line); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, a.Send(t.Context(), line))
 	if states, _ := until(t, a, id); !slices.Equal(states, []agent.State{agent.Known}) {
 		t.Errorf("again: got %v", states)
 	}
@@ -473,9 +459,7 @@ func TestTurn(t *testing.T) {
 			if err != nil || got != tc.want {
 				t.Errorf("got %+v, %v; want %+v", got, err, tc.want)
 			}
-			if err := r.options.mark(fakeSession, fakeSession); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.options.mark(fakeSession, fakeSession))
 			got, err = r.Turn(t.Context(), fakeSession, fakeSession)
 			if want := tc.want.Stored && !tc.want.Finished; err != nil || got.Interrupted != want {
 				t.Errorf("interrupted: got %+v, %v", got, err)
@@ -502,16 +486,12 @@ func TestOwedIsToldFirst(t *testing.T) {
 	f.prompt = f.runs(func() { f.answer("stop", "after"); f.active = false })
 	for _, want := range []string{"TurnStart Text Text TurnEnd TurnStart Text Text TurnEnd", "TurnStart Text Text TurnEnd"} {
 		a, err := r.start(t.Context(), fakeSession, mode.Mode{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		id := send(t, a)
 		var got []string
 	events:
 		for e, err := range a.Events(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, e := range e.Envelopes {
 				got = append(got, strings.TrimPrefix(fmt.Sprintf("%T", e.Event), "*wire."))
 			}
@@ -546,9 +526,7 @@ func TestTurnThatOutlivesItsRelay(t *testing.T) {
 	}
 	var told []wire.Envelope
 	for e, err := range r.Conversation(t.Context(), fakeSession, time.Time{}, true) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		told = append(told, e)
 	}
 	if got := kinds(told); got != "TurnStart Text " {
@@ -560,13 +538,9 @@ func TestTurnThatOutlivesItsRelay(t *testing.T) {
 		f.active = false
 	}
 	a, err := r.start(t.Context(), fakeSession, mode.Mode{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for e, err := range a.Events(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := kinds(e.Envelopes); got != "TurnStart Text Text TurnEnd " {
 			t.Errorf("after it: %s", got)
 		}
@@ -588,9 +562,7 @@ func TestInterrupt(t *testing.T) {
 	}
 	id := send(t, a)
 	for e, err := range a.Events(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if e.Start != nil {
 			if v := e.Start.ClaudeCode; v != "" { // its own version would be taken for an outdated one
 				t.Errorf("it tells that it is Claude Code %s", v)
@@ -601,9 +573,7 @@ func TestInterrupt(t *testing.T) {
 	if err := a.Interrupt(t.Context(), fakeSession); !errors.Is(err, agent.ErrNotInFlight) {
 		t.Errorf("another in flight: %v", err)
 	}
-	if err := a.Interrupt(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Interrupt(t.Context(), id))
 	if states, _ := until(t, a, id); !slices.Equal(states, []agent.State{agent.Cancelled}) {
 		t.Errorf("got %v", states)
 	}
@@ -752,16 +722,12 @@ func TestConfigDir(t *testing.T) {
 	user := filepath.Join(home, ".config", "opencode")
 	for name, text := range map[string]string{"opencode.json": "// mine\n{}", "AGENTS.md": "Rules.", "agent/a.md": "x"} {
 		path := filepath.Join(user, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	o := Options{Env: []string{"HOME=" + home}, State: state, Instructions: "You are one of many."}
 	m := mode.Mode{AppendSystemPrompt: mode.Set("Be brief.")}
 	dir, err := o.configDir(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, want := range map[string]string{"opencode.json": `{"permission":{"*":"ask"`, "opencode.jsonc": "// mine\n{}", "AGENTS.md": "Rules.\n\nYou are one of many.\n\n\nBe brief.\n", "agent/a.md": "x"} {
 		got, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil || !strings.HasPrefix(string(got), want) {
@@ -772,9 +738,7 @@ func TestConfigDir(t *testing.T) {
 		t.Errorf("again: %s, %v; want %s", again, err, dir)
 	}
 	old := time.Now().Add(-2 * keepUnused)
-	if err := os.Chtimes(dir, old, old); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(dir, old, old))
 	if other, err := o.configDir(mode.Mode{}); err != nil || other == dir {
 		t.Errorf("another mode: %s, %v", other, err)
 	}
@@ -784,9 +748,7 @@ func TestConfigDir(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(user, "agent", "a.md")); err != nil {
 		t.Errorf("the user's own files: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(user, "opencode.jsonc"), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(user, "opencode.jsonc"), []byte("{}"), 0o600))
 	if _, err := o.configDir(mode.Mode{Model: mode.Set("x")}); err == nil || !strings.Contains(err.Error(), "make one of them") {
 		t.Errorf("two configurations: %v", err)
 	}
@@ -800,9 +762,7 @@ func TestSweep(t *testing.T) {
 		t.Skip("no sleep")
 	}
 	state := t.TempDir()
-	if err := os.MkdirAll(serversDir(state), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(serversDir(state), 0o700))
 	us := process.Identify(os.Getpid())
 	gone := process.Predecessor{PID: us.PID, Start: "gone"}
 	dead := map[string]process.Predecessor{}
@@ -812,28 +772,20 @@ func TestSweep(t *testing.T) {
 	} {
 		cmd := exec.Command("sleep", "600")
 		process.OwnGroup(cmd)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		s.Predecessor = process.Identify(cmd.Process.Pid)
 		dead[name] = s.Predecessor
 		ended := make(chan struct{})
 		go func() { _ = cmd.Wait(); close(ended) }()
 		t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
 		data, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(serversDir(state), strconv.Itoa(s.PID)+".json"), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(serversDir(state), strconv.Itoa(s.PID)+".json"), data, 0o600))
 	}
 	if us.Start == "" {
 		t.Skip("this system cannot tell processes apart")
 	}
-	if err := (Options{State: state}).sweep(t.Context(), "s"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (Options{State: state}).sweep(t.Context(), "s"))
 	if err := (Options{State: state}).sweep(t.Context(), "u"); err == nil || !strings.Contains(err.Error(), "already") {
 		t.Errorf("a session that is in use: %v", err)
 	}

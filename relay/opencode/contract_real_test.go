@@ -27,18 +27,14 @@ type probe struct {
 func (p *probe) session(model string) {
 	p.t.Helper()
 	p.id = SessionID(uuid.NewString())
-	if err := p.create(p.ctx, p.id, p.dir, modelRef{ID: model, Provider: standin.OpenCodeProvider}, ""); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, p.create(p.ctx, p.id, p.dir, modelRef{ID: model, Provider: standin.OpenCodeProvider}, ""))
 }
 
 // give sends a text under an id and returns the number under which it was taken up.
 func (p *probe) give(id, text string) (promoted int64, err error) {
 	p.t.Helper()
 	line, err := new(Runtime).Encode(id, text)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return p.prompt(p.ctx, p.id, line)
 }
 
@@ -58,9 +54,7 @@ func (p *probe) run(text string) (id string, events []string) {
 func (p *probe) prompted(id string) {
 	p.t.Helper()
 	for r, err := range p.follow(p.ctx, p.id, 0) {
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, err)
 		if d, ok := r.Data.(*Prompted); ok && d.MessageID == MessageID(id) {
 			return
 		}
@@ -69,9 +63,7 @@ func (p *probe) prompted(id string) {
 
 func (p *probe) idle() {
 	p.t.Helper()
-	if err := p.rest(p.ctx, p.id); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, p.rest(p.ctx, p.id))
 }
 
 // events are those after a message was taken up, without those that only begin something.
@@ -79,9 +71,7 @@ func (p *probe) events(id string) (all []string) {
 	p.t.Helper()
 	found := false
 	for r, err := range p.history(p.ctx, p.id, 0) {
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, err)
 		kind := strings.TrimPrefix(r.Type, "session.next.")
 		switch d := r.Data.(type) {
 		case *Prompted:
@@ -165,24 +155,18 @@ func TestRealContract(t *testing.T) {
 			t.Fatal(err)
 		}
 		began()
-		if err := p.interrupt(p.ctx, p.id); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.interrupt(p.ctx, p.id))
 		p.idle()
 		return p.events(id)
 	}
 	p.session("sonnet")
 	equal("interrupted before output", stop("SLEEP:600 [m-2]", func() {
-		if err := api.WaitCount(p.ctx, standin.Main, "[m-2]", 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, api.WaitCount(p.ctx, standin.Main, "[m-2]", 1))
 	}))
 	p.session("sonnet")
 	inTool := func() {
 		for r, err := range p.follow(p.ctx, p.id, 0) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if _, ok := r.Data.(*ToolCalled); ok {
 				return
 			}
@@ -207,9 +191,7 @@ func TestRealContract(t *testing.T) {
 	give(a, "SLEEP:600 [m-a]")
 	p.prompted(a)
 	give(b, "SLEEP:0 [m-b]") // the model has the first text before it, without an answer
-	if err := p.interrupt(p.ctx, p.id); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.interrupt(p.ctx, p.id))
 	p.idle()
 	came := time.Now()
 	give(c, "[m-c]")
@@ -217,9 +199,7 @@ func TestRealContract(t *testing.T) {
 	p.idle()
 	var order []string
 	for r, err := range p.history(p.ctx, p.id, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if d, ok := r.Data.(*Prompted); ok {
 			id, _ := UUID(d.MessageID)
 			order = append(order, id)
@@ -249,21 +229,15 @@ func TestRealContract(t *testing.T) {
 	inTool()
 	before := map[string]bool{}
 	for r, err := range p.history(p.ctx, p.id, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		before[r.ID] = true
 	}
-	if err := process.KillGroup(pid); err != nil {
-		t.Fatal(err)
-	}
+	must(t, process.KillGroup(pid))
 	address, _ = standin.StartOpenCode(t, home)
 	p.client.close()
 	p.client = newClient(address, "", "")
 	for r, err := range p.history(p.ctx, p.id, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !before[r.ID] {
 			t.Errorf("after the kill there is another event: %s %s", r.ID, r.Type)
 		}
@@ -284,15 +258,11 @@ func TestRealContract(t *testing.T) {
 	// The same events, live and from the history.
 	var live, kept []string
 	for r, err := range p.history(p.ctx, p.id, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		kept = append(kept, r.ID)
 	}
 	for r, err := range p.follow(p.ctx, p.id, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if live = append(live, r.ID); len(live) == len(kept) {
 			break
 		}

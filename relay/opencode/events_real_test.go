@@ -47,9 +47,7 @@ func TestRealEvents(t *testing.T) {
 	var doc struct {
 		Components struct{ Schemas map[string]schema }
 	}
-	if err := c.call(within(t), http.MethodGet, "/doc", nil, &doc); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.call(within(t), http.MethodGet, "/doc", nil, &doc))
 	resolve := func(s schema) schema {
 		if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
 			return doc.Components.Schemas[name]
@@ -164,16 +162,10 @@ func TestRealConversation(t *testing.T) {
 		t.Helper()
 		id := uuid.NewString()
 		line, err := new(Runtime).Encode(id, text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := a.Send(ctx, line); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, a.Send(ctx, line))
 		for e, err := range a.Events(ctx) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			j.add(e.Envelopes...)
 			if stop(e) {
 				return id
@@ -192,9 +184,7 @@ func TestRealConversation(t *testing.T) {
 	rest := func() {
 		t.Helper()
 		for e, err := range a.Events(ctx) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			j.add(e.Envelopes...)
 			if over(e) {
 				return
@@ -205,30 +195,20 @@ func TestRealConversation(t *testing.T) {
 	start()
 	say("hello", over)
 	input, err := json.Marshal(map[string]string{"path": "a.txt", "content": "hi"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	say(standin.CallLine("write", json.RawMessage(input)), over)
 	id := say("TOOL:600", inTool)
-	if err := a.Interrupt(ctx, id); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Interrupt(ctx, id))
 	rest()
 	say("TOOL:600", inTool)
-	if err := a.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Kill())
 	start()
 	say("go on", over)
 	id = say("SLEEP:600", func(e agent.Event) bool { return e.Start != nil })
-	if err := a.Interrupt(ctx, id); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Interrupt(ctx, id))
 	rest()
 	say("SLEEP:600 cut", func(e agent.Event) bool { return e.Start != nil })
-	if err := a.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Kill())
 	history := j.read(ctx, r, session)
 	if diff := cmp.Diff(history, j.ids); diff != "" {
 		t.Errorf("told live, but not by the history in the same order (-history +live):\n%s", diff)

@@ -33,13 +33,19 @@ var unused = []string{
 
 const fixtures = "../../testdata/opencode-1.18.33"
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // samples are the events of a session that was captured, one a line.
 func samples(t testing.TB) [][]byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(fixtures, "history.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return bytes.Split(bytes.TrimSpace(data), []byte("\n"))
 }
 
@@ -64,9 +70,7 @@ func told(t testing.TB, a adapter, since time.Time, ended bool, lines ...[]byte)
 	t.Helper()
 	var b strings.Builder
 	for e, err := range a.conversation(records(t, lines...), since, ended) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		b.WriteString(shown(t, e) + "\n")
 	}
 	return b.String()
@@ -122,9 +126,7 @@ func event(kind string, data map[string]any) []byte {
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	want, err := os.ReadFile(filepath.Join(fixtures, "envelopes.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(string(want), told(t, plainAdapter(), time.Time{}, true, samples(t)...)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -135,9 +137,7 @@ func ids(t testing.TB, since time.Time, ended bool, lines ...[]byte) (all []stri
 	t.Helper()
 	a := plainAdapter()
 	for e, err := range a.conversation(records(t, lines...), since, ended) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if slices.Contains(all, e.ID) {
 			t.Errorf("twice: %s", shown(t, e))
 		}
@@ -307,9 +307,7 @@ func heard(t *testing.T, a *Agent, stop func(agent.Event) bool) (all []agent.Eve
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for e, err := range a.Events(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if all = append(all, e); stop(e) {
 			break
 		}

@@ -43,9 +43,7 @@ func TestPermissionRequest(t *testing.T) {
 		}))
 		r := request{SessionID: "ses_1"}
 		r.Source.MessageID, r.Source.CallID = "msg_1", "call_1"
-		if err := json.Unmarshal([]byte(test.request), &r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(test.request), &r))
 		a := &Agent{client: newClient(server.URL, "", ""), id: "ses_1"}
 		test.want.Kind, test.want.ID = agent.AsksPermission, "call_1"
 		if diff := cmp.Diff(test.want, a.use(t.Context(), r)); diff != "" {

@@ -21,20 +21,14 @@ func TestRealProfile(t *testing.T) {
 	o, home := real(t)
 	config := filepath.Join(home.Dir, ".config", "opencode", "opencode.json")
 	data, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data = append([]byte(`{"permission": {"*": "allow", "edit": "allow", "webfetch": "allow"},`), strings.TrimPrefix(string(data), "{")...)
-	if err := os.WriteFile(config, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(config, data, 0o600))
 	path := filepath.Join(home.Root, "agents", "any.md")
 	put := func(lines ...string) {
 		t.Helper()
 		text := "---\nname: reviewer\ndescription: Reviews changes\n" + strings.Join(lines, "\n") + "\n"
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	o.Profile = profile.Ref{Name: "reviewer", Dir: o.Dir, Root: home.Root}
 	r := opencode.New(o)
@@ -45,9 +39,7 @@ func TestRealProfile(t *testing.T) {
 		if p := say(t, a, "hello"); p.State != agent.Done {
 			t.Fatalf("turn: %+v", p)
 		}
-		if err := a.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.Kill())
 		log := home.API.Log()
 		asked := log[len(log)-1]
 		slices.Sort(asked.Tools)
@@ -60,9 +52,7 @@ func TestRealProfile(t *testing.T) {
 	put("tools: [Grep]", "model: haiku", "---", "PROMPT two") // a model of Claude Code's
 	turn("PROMPT two", "sonnet", "grep")
 
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
 	_, err = r.Start(t.Context(), "aaaaaaaa-0000-4000-8000-000000000000", mode.Mode{})
 	if missing, ok := errors.AsType[*profile.NotFoundError](err); !ok || !slices.Contains(missing.Dirs, filepath.Dir(path)) {
 		t.Errorf("start without the profile: %v", err)

@@ -20,6 +20,14 @@ import (
 	"teambridge/relay/wire"
 )
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // real returns options for the real OpenCode in a home of its own.
 func real(t *testing.T) (opencode.Options, *standin.Home) {
 	t.Helper()
@@ -32,9 +40,7 @@ func real(t *testing.T) (opencode.Options, *standin.Home) {
 func start(t *testing.T, r *opencode.Runtime, m mode.Mode) agent.Agent {
 	t.Helper()
 	a, err := r.Start(t.Context(), uuid.NewString(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = a.Kill() })
 	return a
 }
@@ -44,12 +50,8 @@ func say(t *testing.T, a agent.Agent, text string) agent.Progress {
 	t.Helper()
 	id := uuid.NewString()
 	line, err := new(opencode.Runtime).Encode(id, text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Send(t.Context(), line); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, a.Send(t.Context(), line))
 	return ended(t, a, id)
 }
 
@@ -58,9 +60,7 @@ func ended(t *testing.T, a agent.Agent, id string) agent.Progress {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for e, err := range a.Events(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, p := range e.Progress {
 			if p.UUID == id && !p.State.InFlight() {
 				return p
@@ -83,14 +83,10 @@ func TestRealPermissions(t *testing.T) {
 	o, home := real(t)
 	config := filepath.Join(home.Dir, ".config", "opencode", "opencode.json")
 	data, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The user allows one command, in a configuration with a comment.
 	data = append([]byte("// mine\n{\"permission\": {\"bash\": {\"touch mine\": \"allow\"}},"), strings.TrimPrefix(string(data), "{")...)
-	if err := os.WriteFile(config, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(config, data, 0o600))
 	var asked []agent.Use
 	o.Permission = &agent.Permission{Reason: "not in a test", Ask: func(_ context.Context, u agent.Use) agent.Decision {
 		asked = append(asked, u)
@@ -124,9 +120,7 @@ func TestRealPermissions(t *testing.T) {
 	// OpenCode says the same of a denial as of a failure.
 	var became []wire.Outcome
 	for e, err := range r.Conversation(t.Context(), a.(*opencode.Agent).Session(), time.Time{}, true) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if end, ok := e.Event.(*wire.ToolCallEnd); ok {
 			became = append(became, end.Outcome)
 		}
@@ -175,12 +169,8 @@ func TestRealQuestion(t *testing.T) {
 	}
 	id := uuid.NewString()
 	line, err := new(opencode.Runtime).Encode(id, question)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Send(t.Context(), line); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, a.Send(t.Context(), line))
 	go func() {
 		<-waiting
 		if err := a.Interrupt(context.Background(), id); err != nil {

@@ -254,9 +254,7 @@ type person struct {
 func newPerson(t testing.TB) *person {
 	t.Helper()
 	keys, screen, err := openPTY()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &person{t: t, keys: keys, screen: screen}
 	p.changed = sync.NewCond(&p.mu)
 	p.resize(24, 80)
@@ -326,9 +324,7 @@ func (p *person) freezes(output func()) {
 func (p *person) resize(rows, cols uint16) {
 	p.t.Helper()
 	conn, err := p.keys.SyscallConn()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	if e := conn.Control(func(fd uintptr) {
 		err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols, Xpixel: 8 * cols, Ypixel: 16 * rows})
 	}); e != nil || err != nil {
@@ -339,9 +335,7 @@ func (p *person) resize(rows, cols uint16) {
 func (p *person) modes() *term.State {
 	p.t.Helper()
 	state, err := term.GetState(int(p.screen.Fd()))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return state
 }
 
@@ -385,9 +379,7 @@ func (p *person) waits(what string, end func([]byte) int) string {
 func open(t testing.TB, p *person) *Console {
 	t.Helper()
 	c, err := Open(p.screen, p.screen, DefaultHotKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -395,9 +387,7 @@ func open(t testing.TB, p *person) *Console {
 func start(t testing.TB, c *Console, cmd *exec.Cmd) *Program {
 	t.Helper()
 	p, err := c.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		_ = p.Kill()
 		<-p.Done()
@@ -440,9 +430,7 @@ func TestProgram(t *testing.T) {
 	if reflect.DeepEqual(me.modes(), before) {
 		t.Fatal("the terminal is not in raw mode")
 	}
-	if err := c.Print("one\ntwo\n"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Print("one\ntwo\n"))
 	me.sees("one\r\ntwo\r\n")
 	me.types("y\x03ä\x1b[A")
 	for _, want := range []string{"y", "\x03", "ä", "\x1b[A"} {
@@ -483,9 +471,7 @@ func TestProgram(t *testing.T) {
 	}
 	me.types("\x1a\x1b[122;5u\x1b")
 	me.sees("<1b>\r\n")
-	if err := p.Write([]byte("\a")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Write([]byte("\a")))
 	me.sees("<07>")
 	if id := p.ID(); id.PID != p.cmd.Process.Pid || id.Group != id.PID {
 		t.Errorf("id %+v", id)
@@ -500,17 +486,13 @@ func TestProgram(t *testing.T) {
 	me.sees("ready")
 	me.types("\x1b[200~half a paste\x1d")
 	me.sees("1d>")
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Kill())
 	ends(t, p, -1)
 	me.types("\x1d")
 	if k := key(t, c); !k.Hot {
 		t.Errorf("key %+v, want the hot key: the paste ended with its program", k)
 	}
-	if err := errors.Join(c.Close(), c.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(c.Close(), c.Close()))
 	if !reflect.DeepEqual(me.modes(), before) {
 		t.Error("the modes of the terminal are not restored")
 	}
@@ -524,9 +506,7 @@ func TestProgram(t *testing.T) {
 func TestNoTerminal(t *testing.T) {
 	t.Parallel()
 	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	me := newPerson(t)
 	for _, files := range [][2]*os.File{{file, me.screen}, {me.screen, file}} {
@@ -558,9 +538,7 @@ func TestBlockedKeyboard(t *testing.T) {
 	if k := key(t, c); !k.Hot {
 		t.Errorf("key %+v", k)
 	}
-	if err := p.Write([]byte("\a")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Write([]byte("\a")))
 	me.sees("<07>")
 	if got := p.Take(); string(got) != "kept" {
 		t.Errorf("took %q", got)
@@ -758,9 +736,7 @@ func launcher(t *testing.T, me *person, name string) *launched {
 	l := &launched{cmd: program("launcher", name), before: me.modes(), me: me}
 	l.cmd.Stdin, l.cmd.Stdout, l.cmd.Stderr = me.screen, me.screen, me.screen
 	leadSession(l.cmd)
-	if err := l.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.cmd.Start())
 	t.Cleanup(func() {
 		_ = l.cmd.Process.Kill()
 		_ = l.cmd.Wait()
@@ -771,9 +747,7 @@ func launcher(t *testing.T, me *person, name string) *launched {
 // ends ends the launcher by SIGTERM, and checks the modes of the terminal.
 func (l *launched) ends(t *testing.T) {
 	t.Helper()
-	if err := l.cmd.Process.Signal(unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.cmd.Process.Signal(unix.SIGTERM))
 	l.me.sees("closed\r\n") // \r: output is processed again
 	if !reflect.DeepEqual(l.me.modes(), l.before) {
 		t.Error("the modes of the terminal are not restored")
@@ -799,9 +773,7 @@ func TestKilledLauncherRestores(t *testing.T) {
 	shell := program("shell", "mess")
 	shell.Stdin, shell.Stdout, shell.Stderr = me.screen, me.screen, me.screen
 	leadSession(shell)
-	if err := shell.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, shell.Start())
 	defer func() {
 		_ = shell.Process.Kill()
 		_ = shell.Wait()
@@ -810,9 +782,7 @@ func TestKilledLauncherRestores(t *testing.T) {
 	if reflect.DeepEqual(me.modes(), before) {
 		t.Fatal("the terminal is not in raw mode")
 	}
-	if err := shell.Process.Signal(unix.SIGUSR1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, shell.Process.Signal(unix.SIGUSR1))
 	me.sees("\x1b[?1000;1002;1003;1006l")
 	me.sees("\x1b[J") // the last that the guard does
 	if !reflect.DeepEqual(me.modes(), before) {
@@ -827,15 +797,9 @@ func TestContinuedLauncher(t *testing.T) {
 	l := launcher(t, me, "size")
 	me.sees("size 24 80")
 	inRaw := me.modes()
-	if err := l.cmd.Process.Signal(unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	if err := term.Restore(int(me.screen.Fd()), l.before); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.cmd.Process.Signal(unix.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.cmd.Process.Signal(unix.SIGSTOP))
+	must(t, term.Restore(int(me.screen.Fd()), l.before))
+	must(t, l.cmd.Process.Signal(unix.SIGCONT))
 	me.sees("size 24 80") // the program draws again
 	if !reflect.DeepEqual(me.modes(), inRaw) {
 		t.Error("the terminal is not in raw mode again")
@@ -866,18 +830,14 @@ func TestKilledProgramIsReset(t *testing.T) {
 	}
 	c.SetNotice("N·")
 	me.sees("\x1b]0;N·mess\a")
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Kill())
 	ends(t, p, -1)
 	me.sees("\x1b[<1u\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1004l\x1b[?1006l\x1b[?2004l\x1b7\x1b[r\x1b8\x1b[m\x1b]0;N·\a" + pastesOn)
 
 	// Close ends one that runs.
 	p = start(t, c, program("mess"))
 	me.sees("messy")
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Close())
 	ends(t, p, -1)
 	me.sees("\x1b[?1049l")
 	me.sees("\x1b]0;\a" + pastesOff)
@@ -899,9 +859,7 @@ func TestEndOfProgramAlone(t *testing.T) {
 		if others := unix.Kill(pid, 0); others != nil {
 			t.Fatalf("the other process does not run: %v", others)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = unix.Kill(pid, unix.SIGKILL) })
 		if err := c.Print("next"); err != nil {
 			t.Error(err)
@@ -959,15 +917,4 @@ func TestTerminalGone(t *testing.T) {
 		t.Error(err)
 	}
 	ends(t, p, -1)
-}
-
-func BenchmarkEcho(b *testing.B) {
-	me := newPerson(b)
-	c := open(b, me)
-	start(b, c, program("typed"))
-	me.sees("ready")
-	for b.Loop() {
-		me.types("a")
-		me.sees("<61>")
-	}
 }

@@ -7,6 +7,14 @@ import (
 	"testing"
 )
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // scanAll is what a scanner makes of the pieces: what passes, with the hot key as ⟨hot⟩
 // or ⟨again⟩, and what of it was typed.
 func scanAll(hot HotKey, pieces ...string) (passed, typed string) {

@@ -33,9 +33,7 @@ func TestRealProgram(t *testing.T) {
 		tmux := func(args ...string) string {
 			t.Helper()
 			out, err := x.Run(ctx, nil, args...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return strings.TrimSpace(out)
 		}
 		until := func(what string, ok func() bool) {
@@ -48,45 +46,31 @@ func TestRealProgram(t *testing.T) {
 				}
 			}
 		}
-		if err := x.Ready(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.Ready(ctx))
 
 		var text strings.Builder
 		for i := 0; text.Len() < 135<<10; i++ {
 			fmt.Fprintf(&text, "line %d of a large paste\n", i)
 		}
 		text.WriteString("[paste]")
-		if err := x.Prompt(ctx, text.String()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.Prompt(ctx, text.String()))
 		if r, err := home.API.Wait(ctx, func(r standin.Request) bool { return strings.Contains(r.Text(), "[paste]") }); err != nil {
 			t.Fatal(err)
 		} else if !strings.Contains(r.Text(), text.String()) {
 			t.Errorf("%d bytes of the paste arrived, want %d", len(r.Text()), text.Len())
 		}
 
-		if err := x.Keys(ctx, "C-z"); err != nil {
-			t.Fatal(err)
-		}
-		if err := x.Prompt(ctx, "[after]"); err != nil {
-			t.Fatal(err)
-		}
-		if err := home.API.WaitCount(ctx, standin.Any, "[after]", 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.Keys(ctx, "C-z"))
+		must(t, x.Prompt(ctx, "[after]"))
+		must(t, home.API.WaitCount(ctx, standin.Any, "[after]", 1))
 
 		const flags = "#{alternate_on} #{mouse_any_flag} #{mouse_sgr_flag} #{cursor_flag} #{keypad_cursor_flag} #{keypad_flag} #{insert_flag} #{wrap_flag} #{origin_flag} #{scroll_region_upper}-#{scroll_region_lower}"
 		pid := 0 // the child that leads a session
 		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", x.Pid()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, file := range threads {
 			children, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, child := range strings.Fields(string(children)) {
 				if n, err := strconv.Atoi(child); err == nil {
 					if session, err := unix.Getsid(n); err == nil && session == n {
@@ -99,9 +83,7 @@ func TestRealProgram(t *testing.T) {
 			t.Fatal("the launcher has no program")
 		}
 		t.Logf("flags while it runs: %s, title %q", tmux("display-message", "-p", flags), tmux("display-message", "-p", "#{pane_title}"))
-		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.Kill(pid, unix.SIGKILL))
 		until("ended", func() bool { return strings.Contains(x.Screen(), "ended: signal: killed") })
 		if got, want := tmux("display-message", "-p", flags), "0 0 0 1 0 0 0 1 0 0-49"; got != want {
 			t.Errorf("the terminal is left with %s, want %s", got, want)
