@@ -39,9 +39,7 @@ func startServer(t testing.TB) *server {
 func (s *server) tmux(args ...string) string {
 	s.t.Helper()
 	out, err := s.Run(context.WithoutCancel(s.t.Context()), nil, args...)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return strings.TrimSuffix(out, "\n")
 }
 
@@ -65,9 +63,7 @@ func (s *server) start(shell string, commands ...string) *agent {
 	a := &agent{server: s, changed: make(chan struct{})}
 	path := s.socket(fmt.Sprintf("p%d", time.Now().UnixNano()))
 	listener, err := net.Listen("unix", path)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	defer listener.Close()
 	run := []string{"env", envProgram + "=" + path, os.Args[0]}
 	window := []string{"new-window", "-P", "-F", "#{pane_id}", "-t", "=main:"}
@@ -88,9 +84,7 @@ func (s *server) start(shell string, commands ...string) *agent {
 	go a.listen()
 	a.wait("ready")
 	p, err := Resolve(s.t.Context(), s.Socket, id)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	a.ref = p.Ref
 	for _, c := range commands {
 		a.do(c)

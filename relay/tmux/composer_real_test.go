@@ -32,9 +32,7 @@ func TestRealComposer(t *testing.T) {
 		screen := func() string {
 			t.Helper()
 			screen, err := agent.Run(ctx, nil, "capture-pane", "-p", "-e", "-t", "%0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return screen
 		}
 		// until waits for a state, and gives up after a while.
@@ -61,9 +59,7 @@ func TestRealComposer(t *testing.T) {
 			t.Helper()
 			before, _ := until(0, match)
 			for range 10 {
-				if err := agent.Keys(ctx, key); err != nil {
-					t.Fatal(err)
-				}
+				must(t, agent.Keys(ctx, key))
 				if _, changed := until(20*time.Second, func(c Composer) bool { return c != before }); changed {
 					break
 				}
@@ -72,9 +68,7 @@ func TestRealComposer(t *testing.T) {
 		}
 		typed := func(text string, match func(Composer) bool) {
 			t.Helper()
-			if err := agent.Keys(ctx, "-l", text); err != nil {
-				t.Fatal(err)
-			}
+			must(t, agent.Keys(ctx, "-l", text))
 			shows(text, match)
 		}
 		state := func(want State) func(Composer) bool { return func(c Composer) bool { return c.State() == want } }

@@ -73,6 +73,14 @@ var differ = map[string]map[string]Composer{
 	"2.1.257": {"queued-2": {Found: true, Busy: true, Queued: 2, Ghost: queuedHint}},
 }
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestScreens reads what the real program showed, each version in each state.
 func TestScreens(t *testing.T) {
 	samples, err := filepath.Glob("testdata/screens/*/*.txt")
@@ -81,9 +89,7 @@ func TestScreens(t *testing.T) {
 	}
 	for _, sample := range samples {
 		data, err := os.ReadFile(sample)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		version := filepath.Base(filepath.Dir(sample))
 		name := strings.TrimSuffix(filepath.Base(sample), ".txt")
 		t.Run(version+"/"+name, func(t *testing.T) {
@@ -162,14 +168,10 @@ func TestBusyTitle(t *testing.T) {
 // composer may be taken for a draft.
 func FuzzRead(f *testing.F) {
 	samples, err := filepath.Glob("testdata/screens/2.1.329/*.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	for _, sample := range samples {
 		data, err := os.ReadFile(sample)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		f.Add(string(data), "a draft")
 	}
 	f.Add("────────────────────\n❯\u00a0fake\n────────────────────\n  ? for shortcuts", "x")

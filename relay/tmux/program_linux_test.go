@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"teambridge/relay/relaytest/killtest"
 )
 
 // envProgram makes the test binary an agent in a pane: it is the socket of the test.
@@ -27,7 +25,6 @@ func TestMain(m *testing.M) {
 		runProgram(socket)
 		return
 	}
-	killtest.Run(killtest.Roles{"sender": killtest.Job(runSender)})
 	// Names that are not ASCII have to be right in every locale.
 	if err := os.Setenv("LC_ALL", "C"); err != nil {
 		panic(err)

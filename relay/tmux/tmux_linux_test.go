@@ -62,12 +62,8 @@ func TestListReadsHostileNames(t *testing.T) {
 	s := startServer(t)
 	dir := filepath.Join(t.TempDir(), "x\x1f\n%99\x1f1\x1f#{pid} #(touch canary)")
 	program := filepath.Join(t.TempDir(), "#(touch\tcanary),}[*]?\n%99\x1f#{pid}") // tmux takes what stands before a space
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/bin/sleep", program); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o700))
+	must(t, os.Symlink("/bin/sleep", program))
 	if _, err := s.Run(t.Context(), nil, "new-window", "-t", "=main:", "sh", "-c", `cd "$0" && exec "$1" 100000`, dir, program); err != nil {
 		t.Fatal(err)
 	}
@@ -114,9 +110,7 @@ func TestLookKnowsThePaneFromAnother(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p, err := Resolve(t.Context(), s.Socket, "main:0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, err := p.Look(t.Context()); err != nil || got.Ref != p.Ref {
 		t.Errorf("got %+v, %v", got, err)
 	}
