@@ -188,22 +188,20 @@ func (t Timing) withDefaults() Timing {
 	return t
 }
 
-// State is what a relay is doing.
-type State string
+// State is what a relay is doing: what it records of itself, or whether a frame is in flight.
+type State = ledger.RelayState
 
-// The states.
+// The states of a relay that runs an agent or waits for one. While its session is at a terminal, the state is
+// [ledger.RelayLocal] or [ledger.RelaySwitching].
 const (
-	Starting State = "starting" // the agent is being started
-	Waiting  State = "waiting"  // an earlier relay or its agent still runs
-	Idle     State = "idle"     // nothing waits
-	Working  State = "working"  // a frame is in flight
-	Asleep   State = "asleep"   // the idle agent was ended; the next message starts it
-	BackOff  State = "backing off"
-	Dead     State = "dead"
+	Starting = ledger.RelayStarting
+	Waiting  = ledger.RelayWaiting // an earlier relay or its agent still runs
+	Asleep   = ledger.RelayAsleep
+	BackOff  = ledger.RelayBackOff
+	Dead     = ledger.RelayDead
 
-	// These two are for a session that a person has at a terminal: see [ledger.Handoff].
-	Local     State = "local"     // it is at the terminal; rows wait in the inbox, and a prompt brings it back
-	Switching State = "switching" // it is moving to or from the terminal
+	Idle    State = "idle"    // nothing waits
+	Working State = "working" // a frame is in flight
 )
 
 // Status is a snapshot of a running relay.

@@ -16,7 +16,7 @@ import (
 const Stopped State = "stopped"
 
 // Ended is the state of a relay whose agent was shut down for good on request: see package reply.
-const Ended State = "ended"
+const Ended = ledger.RelayEnded
 
 // Info is the state of a relay as seen by other processes.
 type Info struct {
@@ -106,7 +106,7 @@ func newInfo(s ledger.RelayInfo, running bool) Info {
 	o.Relay, o.Handoff, o.PermissionMode = s.Relay, s.Handoff, s.PermissionMode
 	switch s.State {
 	case ledger.RelayWaiting, ledger.RelayBackOff, ledger.RelayAsleep, ledger.RelayLocal, ledger.RelaySwitching:
-		o.State = State(s.State)
+		o.State = s.State
 	case ledger.RelayRunning:
 		if o.State = Idle; s.Open > 0 {
 			o.State = Working

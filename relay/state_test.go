@@ -175,8 +175,8 @@ func TestSeenWhereASessionIs(t *testing.T) {
 		want     State
 		reach    teams.Deliverability
 	}{
-		{ledger.RelayLocal, held, Local, teams.AtTerminal},
-		{ledger.RelaySwitching, held, Switching, teams.Reachable},
+		{ledger.RelayLocal, held, ledger.RelayLocal, teams.AtTerminal},
+		{ledger.RelaySwitching, held, ledger.RelaySwitching, teams.Reachable},
 		{ledger.RelayRunning, ledger.Handoff{At: ledger.AtRelay}, Idle, teams.Reachable},
 	} {
 		record(tc.recorded, tc.handoff)
