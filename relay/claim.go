@@ -16,8 +16,9 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// inboxState is the loop's knowledge of the inbox between two claims.
-type inboxState struct {
+// intake claims rows of the inbox. Its fields are what it knows of the inbox between two claims.
+type intake struct {
+	*Relay
 	dirty     bool            // the inbox may have changed since it was read
 	more      bool            // rows are left in it because the queue was full
 	seen      *emptyInbox     // the file when nothing was left to claim; nil if unknown
@@ -39,7 +40,7 @@ const recordTimeout = 10 * time.Second
 // claim claims unread rows until [MaxAhead] deliveries are open, and removes rows that are done. It waits
 // until half of the room is free, because each claim rewrites the whole file, and an agent that polls the
 // file may find it locked.
-func (l *loop) claim(ctx context.Context) error {
+func (l *intake) claim(ctx context.Context) error {
 	if !l.dirty && !l.more {
 		return nil
 	}
@@ -109,7 +110,7 @@ func (l *loop) claim(ctx context.Context) error {
 }
 
 // plan decides which rows are marked with which deliveries. It claims at most limit.
-func (l *loop) plan(ctx context.Context, config *teams.Config, limit int, unmarked []ledger.Delivery) (*claim.Plan, error) {
+func (l *intake) plan(ctx context.Context, config *teams.Config, limit int, unmarked []ledger.Delivery) (*claim.Plan, error) {
 	rows, err := l.box.Read(ctx)
 	if err != nil && !errors.Is(err, inbox.ErrMissing) && !errors.Is(err, inbox.ErrEmpty) {
 		return nil, err
@@ -131,7 +132,7 @@ func (l *loop) plan(ctx context.Context, config *teams.Config, limit int, unmark
 }
 
 // recordMarks records in the ledger which rows were marked.
-func (l *loop) recordMarks(ctx context.Context, plan *claim.Plan) error {
+func (l *intake) recordMarks(ctx context.Context, plan *claim.Plan) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	var err error
@@ -164,23 +165,23 @@ func (l *loop) recordMarks(ctx context.Context, plan *claim.Plan) error {
 
 // config reads the team's config.json. It must still be the team that the relay was made for: a row of
 // another team must not reach this agent.
-func (l *loop) config(ctx context.Context) (*teams.Config, error) {
-	if err := l.opts.Team.Exists(); err != nil {
+func (r *Relay) config(ctx context.Context) (*teams.Config, error) {
+	if err := r.opts.Team.Exists(); err != nil {
 		return nil, err
 	}
-	c, err := l.opts.Team.Config(ctx)
+	c, err := r.opts.Team.Config(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if i := c.Instance(); i.CreatedAt != l.post.CreatedAt {
+	if i := c.Instance(); i.CreatedAt != r.post.CreatedAt {
 		return nil, fmt.Errorf("relay: team %s was made anew: %w", i.Team, teams.ErrTeamGone)
 	}
 	return c, nil
 }
 
 // stat describes the inbox file; nil if there is none.
-func (l *loop) stat() (fs.FileInfo, error) {
-	info, err := os.Lstat(l.box.Path())
+func (r *Relay) stat() (fs.FileInfo, error) {
+	info, err := os.Lstat(r.box.Path())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -191,7 +192,7 @@ func (l *loop) stat() (fs.FileInfo, error) {
 }
 
 // warnUnknown warns, once for each, of rows that name deliveries which were never in the ledger.
-func (l *loop) warnUnknown(ctx context.Context, rows []inbox.Row) error {
+func (l *intake) warnUnknown(ctx context.Context, rows []inbox.Row) error {
 	named := map[string]bool{}
 	var asked []string
 	for i := range rows {
@@ -219,7 +220,7 @@ func (l *loop) warnUnknown(ctx context.Context, rows []inbox.Row) error {
 
 // notPruned returns those of the missing deliveries that were never in the ledger. For a pruned delivery, the
 // ledger keeps its row's key and occurrence, and the UUID is derived from these.
-func (l *loop) notPruned(ctx context.Context, rows []inbox.Row, missing []string) ([]string, error) {
+func (l *intake) notPruned(ctx context.Context, rows []inbox.Row, missing []string) ([]string, error) {
 	if len(missing) == 0 {
 		return nil, nil
 	}
@@ -260,7 +261,7 @@ func (e *UnknownDeliveryError) Error() string {
 
 // waiting returns the deliveries that can go into a frame. Rows that are not for the agent are ended here as
 // skipped; after a crash they are still claimed, and are skipped again.
-func (l *loop) waiting(ctx context.Context, config *teams.Config) (list []ledger.Delivery, err error) {
+func (l *intake) waiting(ctx context.Context, config *teams.Config) (list []ledger.Delivery, err error) {
 	all, err := l.ledger.Waiting(ctx, l.post)
 	for _, d := range all {
 		reason := ""
@@ -288,7 +289,7 @@ const (
 
 // skips returns why a row is claimed but not relayed: the agent wrote it itself, or gains nothing by it. It
 // returns "" for all other rows.
-func (l *loop) skips(config *teams.Config, row *inbox.Row) string {
+func (l *intake) skips(config *teams.Config, row *inbox.Row) string {
 	lead, _ := config.Lead()
 	report := row.IdleReport()
 	switch {

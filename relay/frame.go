@@ -99,13 +99,13 @@ func (l *loop) commit(ctx context.Context, id string, line []byte, deliveries []
 
 // encode makes a line of the first n items, as many as fit. If it returns an error, n is 1: the first item
 // cannot be sent even alone.
-func (l *loop) encode(verified func(string) bool, id string, items []ledger.Delivery) (line []byte, n int, err error) {
+func (r *Relay) encode(verified func(string) bool, id string, items []ledger.Delivery) (line []byte, n int, err error) {
 	for n = len(items); ; n /= 2 {
 		var parts []string
 		for _, d := range items[:n] {
 			parts = append(parts, text(verified, d))
 		}
-		line, err = l.opts.Runtime.Encode(id, strings.Join(parts, "\n"))
+		line, err = r.opts.Runtime.Encode(id, strings.Join(parts, "\n"))
 		if err == nil || n == 1 {
 			return line, n, err
 		}
@@ -113,10 +113,10 @@ func (l *loop) encode(verified func(string) bool, id string, items []ledger.Deli
 }
 
 // failDelivery fails a delivery that cannot be sent, and warns of it.
-func (l *loop) failDelivery(ctx context.Context, delivery string, why, warning error) error {
-	err := l.ledger.End(ctx, ledger.Failed, why.Error(), delivery)
+func (r *Relay) failDelivery(ctx context.Context, delivery string, why, warning error) error {
+	err := r.ledger.End(ctx, ledger.Failed, why.Error(), delivery)
 	if err == nil {
-		l.opts.Warn(warning)
+		r.opts.Warn(warning)
 	}
 	return ignoreDropped(err, delivery)
 }
@@ -302,11 +302,6 @@ func (l *loop) nudge(ctx context.Context, about ledger.Frame) error {
 	}
 	l.frame = &flight{Frame: f}
 	return nil
-}
-
-// advance records a frame's new state.
-func (l *loop) advance(ctx context.Context, frame string, state ledger.DeliveryState, reason string) error {
-	return l.insist(ctx, func(ctx context.Context) error { return l.ledger.Advance(ctx, frame, state, reason) })
 }
 
 // finish ends the frame in flight and, for a nudge, also the frame that it is about.

@@ -22,19 +22,19 @@ const (
 // guard detects agents that answer each other for ever. It belongs to one plan: all messages of a sender that
 // are claimed together share a hop count.
 type guard struct {
-	*loop
+	*intake
 	held   map[string]bool // by sender
 	hops   map[string]int  // by sender; only senders counted so far
 	people []string        // members that are people; nil until needed
 }
 
 // newGuard reads the current holds.
-func newGuard(ctx context.Context, l *loop) (*guard, error) {
+func newGuard(ctx context.Context, l *intake) (*guard, error) {
 	holds, err := l.ledger.Held(ctx, l.post)
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{loop: l, held: map[string]bool{}, hops: map[string]int{}}
+	g := &guard{intake: l, held: map[string]bool{}, hops: map[string]int{}}
 	for _, h := range holds {
 		g.held[h.Sender] = true
 	}
@@ -84,7 +84,7 @@ func (g *guard) count(ctx context.Context, row *inbox.Row) (hops int, held bool,
 const maxSender = 256
 
 // heldReason describes the holds to people; empty if there are none.
-func (l *inboxState) heldReason() string {
+func (l *intake) heldReason() string {
 	if len(l.holds) == 0 {
 		return ""
 	}
@@ -96,7 +96,7 @@ func (l *inboxState) heldReason() string {
 }
 
 // recordRecipients records the agents that this agent has written to, according to its own output.
-func (l *loop) recordRecipients(ctx context.Context, recipients []string) error {
+func (l *intake) recordRecipients(ctx context.Context, recipients []string) error {
 	var names []string
 	for _, name := range recipients {
 		if config, err := l.config(ctx); err == nil {
@@ -119,7 +119,7 @@ func (l *loop) recordRecipients(ctx context.Context, recipients []string) error 
 }
 
 // released reports whether a hold has ended.
-func (l *loop) released(ctx context.Context) (bool, error) {
+func (l *intake) released(ctx context.Context) (bool, error) {
 	if len(l.holds) == 0 {
 		return false, nil
 	}

@@ -28,7 +28,7 @@ type loop struct {
 	frame     *flight   // nil if none is in flight
 	probation bool      // the last agent died with this frame, having printed nothing
 
-	inboxState
+	intake
 	ledgerWriter
 
 	deaths  int           // of the agent in a row, without progress

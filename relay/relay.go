@@ -372,7 +372,7 @@ func (r *Relay) Run(ctx context.Context) (err error) {
 		}
 	})
 	helpers.Go(func() { r.watch(running, w) })
-	l := &loop{Relay: r, ledgerWriter: ledgerWriter{Relay: r}, inboxState: inboxState{unwritten: map[string]bool{}}}
+	l := &loop{Relay: r, ledgerWriter: ledgerWriter{Relay: r}, intake: intake{Relay: r, unwritten: map[string]bool{}}}
 	if l.queue, err = newQueue(); err == nil {
 		l.recorder, err = newRecorder(r)
 	}

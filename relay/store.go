@@ -95,6 +95,11 @@ func (l *ledgerWriter) insist(ctx context.Context, call func(context.Context) er
 	}
 }
 
+// advance records a frame's new state.
+func (l *ledgerWriter) advance(ctx context.Context, frame string, state ledger.DeliveryState, reason string) error {
+	return l.insist(ctx, func(ctx context.Context) error { return l.ledger.Advance(ctx, frame, state, reason) })
+}
+
 // ledgerFails warns that the ledger cannot be used, once per outage.
 func (l *ledgerWriter) ledgerFails(err error) {
 	if l.ledgerErr == "" {

@@ -69,7 +69,7 @@ func TestSendBesideAStoppedService(t *testing.T) {
 		" the service does not answer\n":                                        {"relay", "list", "--relays"},
 		"\"code\":\"timeout\"":                                                  {"inbox", "--json"},
 		"does not answer: not even to a health check":                           {"inbox"},
-		"does not answer: not even to a health check within 100ms; what agents": {"permit"},
+		"does not answer: not even to a health check within 100ms; the questions": {"permit"},
 	} {
 		cmd := command(args...)
 		cmd.Env = append(cmd.Env, "TEST_LOCK_WAIT=100ms")
