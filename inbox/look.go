@@ -22,7 +22,7 @@ const (
 var ErrLost = errors.New("another program overwrote it")
 
 // ErrUnclear means that a message has left its inbox, and that it is unknown whether its agent took it.
-var ErrUnclear = errors.New("nothing tells whether the agent took it")
+var ErrUnclear = errors.New("nothing shows whether the agent took it")
 
 // Tracked is a written message, with the facts that later decide its fate.
 type Tracked struct {

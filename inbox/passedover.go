@@ -14,7 +14,7 @@ type PassedOver struct {
 }
 
 func (p PassedOver) String() string {
-	return fmt.Sprintf("entry %d is no message: %s", p.Number, p.Why)
+	return fmt.Sprintf("entry %d is not a message: %s", p.Number, p.Why)
 }
 
 // unfit returns why an object in an inbox is not a message; "" if it is one.
@@ -24,7 +24,7 @@ func unfit(row *Row) string {
 	}
 	fields, err := rawjson.Fields(row.Raw)
 	if err != nil {
-		return "it is no object"
+		return "it is not an object"
 	}
 	text := map[string]bool{}
 	for _, f := range fields {

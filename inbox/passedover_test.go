@@ -14,12 +14,12 @@ func TestPassedOver(t *testing.T) {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
 	want := []PassedOver{
-		{1, "it is no object"}, {3, "it is no object"}, {4, "it has no text"}, {5, "it has no sender"}, {6, "it has no sender"}, {7, "it has no text"}, {9, "it is no object"},
+		{1, "it is not an object"}, {3, "it is not an object"}, {4, "it has no text"}, {5, "it has no sender"}, {6, "it has no sender"}, {7, "it has no text"}, {9, "it is not an object"},
 	}
 	if !slices.Equal(passed, want) {
 		t.Errorf("passed over: %v, want %v", passed, want)
 	}
-	if got, want := passed[2].String(), "entry 4 is no message: it has no text"; got != want {
+	if got, want := passed[2].String(), "entry 4 is not a message: it has no text"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -153,7 +153,7 @@ func ParseFile(path string, data []byte) ([]Row, error) {
 func ParseRow(element []byte) (Row, error) {
 	rows, err := Parse(slices.Concat([]byte("["), element, []byte("]")))
 	if err == nil && len(rows) != 1 {
-		err = errors.New("it is no object")
+		err = errors.New("it is not an object")
 	}
 	if err != nil {
 		return Row{}, err
@@ -179,7 +179,7 @@ func entries(path string, data []byte, cache *parseCache) (rows []Row, passed []
 	next := 0
 	noObjects := func(end int) {
 		for ; next < end; next++ {
-			passed = append(passed, PassedOver{next + 1, "it is no object"})
+			passed = append(passed, PassedOver{next + 1, "it is not an object"})
 		}
 	}
 	for i, row := range d.All() {

@@ -82,7 +82,7 @@ func TestPayloadsRefuse(t *testing.T) {
 		legacyHead + `,"localKey":"\ud800"}`:                                                              `"localKey" has half of a surrogate pair`,
 		`{"role":"user","content":{"type":"text","text":"a\ud800b"}}`:                                     `"content.text" has half of a surrogate pair`,
 		"{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"caf\xe9\"}}":                        `"content.text" is not valid UTF-8`,
-		`{"role":"user","content":{"type":"text","text":"a","text":"b"}}`:                                 `"content.text" is there twice`,
+		`{"role":"user","content":{"type":"text","text":"a","text":"b"}}`:                                 `"content.text" occurs twice`,
 		legacyHead + `,"meta":{"displayText":"\ud83d"}}`:                                                  `"meta.displayText" has half of a surrogate pair`,
 		legacyHead + `,"meta":{"model":"\ud83d"}}`:                                                        `"meta.model" has half of a surrogate pair`,
 		legacyHead + `,"meta":null}`:                                                                      "meta",

@@ -129,16 +129,16 @@ func (c *Config) members(top object) error {
 		where := fmt.Sprintf("members[%d]", i)
 		o, err := c.object(where, s.Of(list))
 		if err != nil {
-			c.fault("%s: not an object, left out", where)
+			c.fault("%s: not an object, ignored", where)
 			continue
 		}
 		name := o.text("name")
 		if err := CheckName("member", name); err != nil {
-			c.fault("%s: left out: %w", where, err)
+			c.fault("%s: ignored: %w", where, err)
 			continue
 		}
 		if seen[name] {
-			c.fault("%s: %q is there already, left out", where, name)
+			c.fault("%s: %q is a duplicate, ignored", where, name)
 			continue
 		}
 		seen[name] = true

@@ -14,11 +14,11 @@ var (
 	// deleted and made again since it was opened.
 	ErrTeamGone = errors.New("the team is gone")
 	// ErrNotDir means that a symbolic link or another file is in the place of a directory.
-	ErrNotDir = errors.New("a link, or no directory")
+	ErrNotDir = errors.New("a link, or not a directory")
 	// ErrNameTaken means that another member has the name, or that the name is reserved.
 	ErrNameTaken = errors.New("the name is taken")
 	// ErrNotOurs means that the entry to remove is not the one that was added.
-	ErrNotOurs = errors.New("the entry is somebody else's")
+	ErrNotOurs = errors.New("the entry belongs to somebody else")
 )
 
 // NoRootError means that there is no Claude directory at Dir.

@@ -16,5 +16,5 @@ func (v Version) NewerNote(where string) string {
 	if where != "" {
 		of = " of " + where
 	}
-	return fmt.Sprintf("Claude Code %s%s is newer than all that teambridge was measured with: it is taken to do what %s does", v, of, Measured)
+	return fmt.Sprintf("Claude Code %s%s is newer than all that teambridge was measured with: it is assumed to work like %s", v, of, Measured)
 }

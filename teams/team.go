@@ -68,7 +68,7 @@ func (t *Team) Exists() error {
 		return t.wrap("look for the directory", err)
 	}
 	if !os.SameFile(held, now) {
-		return fmt.Errorf("teams: %s: made anew since it was opened: %w", t.path, ErrTeamGone)
+		return fmt.Errorf("teams: %s: made again since it was opened: %w", t.path, ErrTeamGone)
 	}
 	return nil
 }

@@ -70,10 +70,10 @@ func TestInvalidSettings(t *testing.T) {
 		`{"env"`:               "cut-off",
 		`[]`:                   "array",
 		`{"env": []}`:          `env is not an object`,
-		`{"env":{},"env":{}}`:  `env is in it twice`,
+		`{"env":{},"env":{}}`:  `env occurs twice`,
 		`{} x`:                 "byte 3",
 		`{"env": {"A": "b",}}`: "byte",
-		`{"env":{"` + teams.EnableVariable + `":"1","` + teams.EnableVariable + `":"0"}}`: "is in it twice",
+		`{"env":{"` + teams.EnableVariable + `":"1","` + teams.EnableVariable + `":"0"}}`: "occurs twice",
 	} {
 		if got, _, err := addVariable([]byte(data), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s became %s (%v), want an error with %s", data, got, err, want)

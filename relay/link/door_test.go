@@ -32,7 +32,7 @@ func TestDoor(t *testing.T) {
 		{of("member", `"a\u0000"`), "its recipient holds a control character"},
 		{of("team", `5`), "cannot unmarshal number"},
 		{of("sent that was", `1`), ""},
-		{`{"id":"bad","team":"a","team":"b","member":"worker","from":"user@team","text":"text"}`, `"team" is there twice`},
+		{`{"id":"bad","team":"a","team":"b","member":"worker","from":"user@team","text":"text"}`, `"team" occurs twice`},
 		{`{"id":"bad","team":"team","member":"worker","from":"user@team","text":"\ud800"}`, "half of a surrogate pair"},
 		{"{\"id\":\"bad\",\"team\":\"team\",\"member\":\"worker\",\"from\":\"user@team\",\"text\":\"\xff\"}", "not valid UTF-8"},
 	} {

@@ -217,7 +217,7 @@ func lockDir(ctx context.Context, f File, start time.Time, hold time.Duration) (
 			return nil, f.wrap("lock", err)
 		}
 		if !info.IsDir() {
-			return nil, fmt.Errorf("lock %s: %w: a file stands at %s", f.Path(), ErrForeignLock, path)
+			return nil, fmt.Errorf("lock %s: %w: a file is at %s", f.Path(), ErrForeignLock, path)
 		}
 		if seen == nil || !sameLock(seen, info) {
 			seen, seenAt = info, time.Now()
@@ -253,7 +253,7 @@ func newDirLock(f File, name string, since time.Time, hold time.Duration) (*dirL
 func breakStale(f File, name string, info fs.FileInfo) error {
 	err := removeLock(f, name, info)
 	if isNotEmpty(err) {
-		return fmt.Errorf("lock %s: %w: %s is a directory with something in it",
+		return fmt.Errorf("lock %s: %w: %s is a directory that is not empty",
 			f.Path(), ErrForeignLock, filepath.Join(f.Dir.Name(), name))
 	}
 	if err != nil {

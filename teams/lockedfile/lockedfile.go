@@ -101,7 +101,7 @@ var (
 	// ErrForeignLock means that a file, or a directory that is not empty, is in the place of the lock
 	// directory. It also prevents every Claude Code agent from writing the file, until it is removed by hand
 	// or by "teambridge doctor --fix".
-	ErrForeignLock = errors.New("something that is not a lock stands in the lock's place")
+	ErrForeignLock = errors.New("something that is not a lock is in the lock's place")
 
 	// ErrCompromised means that another program took the lock over while we held it. Nothing was written,
 	// unless the error is also [ErrReplaced].
@@ -109,7 +109,7 @@ var (
 
 	// ErrHeldTooLong means that the lock was released after [Options.Hold] without a write: the change had to
 	// be made under the lock, and took too long.
-	ErrHeldTooLong = errors.New("writing took too long to keep the lock for it")
+	ErrHeldTooLong = errors.New("the write took too long, and the lock was released without it")
 
 	// ErrReplaced accompanies another error: the file was already replaced, and it is unknown whether the
 	// change is in it. A Transform that fails without ErrReplaced has changed nothing.
@@ -141,7 +141,7 @@ type LockedError struct {
 
 func (e *LockedError) Error() string {
 	if e.Ours {
-		return fmt.Sprintf("another teambridge process held %s for the %s that was waited", e.Path, e.Waited.Round(time.Millisecond))
+		return fmt.Sprintf("another teambridge process held %s for all of the %s that this one waited", e.Path, e.Waited.Round(time.Millisecond))
 	}
 	return fmt.Sprintf("lock directory %s, last touched %s ago by a Claude Code agent or another tool, was not released within %s",
 		e.Path, e.Age.Round(time.Millisecond), e.Waited.Round(time.Millisecond))

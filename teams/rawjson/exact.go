@@ -39,7 +39,7 @@ func Exact(data []byte) error {
 	e := &InexactError{Path: strings.ReplaceAll(strings.Trim(string(syntax.JSONPointer), "/"), "/", ".")}
 	switch {
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		e.Reason, e.Repeated = "is there twice", true
+		e.Reason, e.Repeated = "occurs twice", true
 	case !utf8.Valid(data):
 		e.Reason = "is not valid UTF-8"
 	default:

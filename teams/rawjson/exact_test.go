@@ -20,8 +20,8 @@ func TestExact(t *testing.T) {
 		`{"text":"\ude00\ud83d"}`:           `"text" has half of a surrogate pair`,
 		`{"except":["a","\ud83d\ud83d"]}`:   `"except.1" has half of a surrogate pair`,
 		`{"\udfff":1}`:                      `it has half of a surrogate pair`,
-		`{"text":"a","text":"b"}`:           `"text" is there twice`,
-		`{"mode":{"a":1,"b":2,"\u0061":3}}`: `"mode.a" is there twice`,
+		`{"text":"a","text":"b"}`:           `"text" occurs twice`,
+		`{"mode":{"a":1,"b":2,"\u0061":3}}`: `"mode.a" occurs twice`,
 		`{"text":"a"}{"text":"\ud83d"}`:     `"text" has half of a surrogate pair`,
 
 		// Not JSON, which decoders say.

@@ -36,7 +36,7 @@ func Follow(data []byte, path ...string) ([]Span, error) {
 			switch {
 			case f.Name != path[i]:
 			case len(spans) > i+1:
-				return nil, fmt.Errorf("%s is in it twice", strings.Join(path[:i+1], "."))
+				return nil, fmt.Errorf("%s occurs twice", strings.Join(path[:i+1], "."))
 			default:
 				spans = append(spans, f.Value.Within(in))
 			}
@@ -63,7 +63,7 @@ func Put(data []byte, path []string, value []byte) ([]byte, Made, error) {
 	}
 	there := len(spans) - 1 // how many members of the path exist
 	if there == len(path) {
-		return nil, Made{}, fmt.Errorf("%s is there already", strings.Join(path, "."))
+		return nil, Made{}, fmt.Errorf("%s exists already", strings.Join(path, "."))
 	}
 	for i := len(path) - 1; i > there; i-- {
 		value = slices.Concat(AppendText([]byte("{"), path[i]), []byte(":"), value, []byte("}"))

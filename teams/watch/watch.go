@@ -55,11 +55,11 @@ var (
 	// ErrLimit means that the system allows no more watches. Until it does, the directories without a watch
 	// are polled every 250 ms.
 	ErrLimit = errors.New("watch: the system's limit for watching files is reached: " +
-		"close other watchers, or on Linux raise fs.inotify.max_user_watches and fs.inotify.max_user_instances; until then it is polled")
+		"close other watchers, or on Linux raise fs.inotify.max_user_watches and fs.inotify.max_user_instances; until then teambridge polls")
 
 	// ErrNoEvents means that a directory changes without kernel events, as on network file systems. The
 	// directory is then polled every 250 ms.
-	ErrNoEvents = errors.New("watch: no events come for a directory that changes, as on a network file system: it is polled")
+	ErrNoEvents = errors.New("watch: a directory changes without events, as on a network file system: it is polled")
 )
 
 // Watcher watches the teams of one Claude directory.
