@@ -16,14 +16,10 @@ func TestAddIsForAMember(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	root, err := teams.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer root.Close()
 	l, err := ledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	admin := Admin{Root: root, Ledger: l}
 	of := func(member, mode string) ledger.Relay {

@@ -16,9 +16,7 @@ func TestParseInput(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	want := query.Input{
 		Prompt: "What is 2 + 2?", Architecture: "claude", Model: "sonnet", SessionID: "3f3c58ee-33ff-467b-95ea-b5bde5dd1ce1", Cwd: dir,
 		MCPServers: map[string]query.MCPServer{
@@ -28,9 +26,7 @@ func TestParseInput(t *testing.T) {
 		Tools: []string{"Read", "mcp__files__list"}, PermissionMode: "plan", StreamingInput: true,
 	}
 	data, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, err := query.ParseInput(data); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%s: got %+v, %v", data, got, err)
 	}

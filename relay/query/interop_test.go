@@ -31,6 +31,14 @@ type realBench struct {
 	kind    string
 }
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // forEachReal runs a test with each kind of agent. What depends on the version of Claude Code is
 // in relay/claude.
 func forEachReal(t *testing.T, respond standin.Responder, test func(*realBench)) {
@@ -143,9 +151,7 @@ func TestRealQueryPermissions(t *testing.T) {
 	forEachReal(t, nil, func(b *realBench) {
 		t := b.t
 		settings := `{"permissions":{"defaultMode":"bypassPermissions"}}`
-		if err := os.WriteFile(filepath.Join(b.home.Root, "settings.json"), []byte(settings), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(b.home.Root, "settings.json"), []byte(settings), 0o600))
 		c := b.client()
 		made := filepath.Join(b.home.Work, "made")
 		tool := map[string]string{"claude": "Bash", "opencode": "bash"}[b.kind]
@@ -246,13 +252,9 @@ func TestRealQueryKilled(t *testing.T) {
 	cmd.Dir = b.home.Work
 	cmd.Env = append(b.home.Env(), envAsk+"="+b.home.OpenCode(t))
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	_, err := b.home.API.Wait(t.Context(), func(r standin.Request) bool { return r.Has("[slow]") })
-	if err := errors.Join(err, cmd.Process.Kill()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, cmd.Process.Kill()))
 	_ = cmd.Wait() // says that it was killed
 	for end := time.Now().Add(time.Minute); b.left() != nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {

@@ -56,9 +56,7 @@ func newBench(t *testing.T, faults ...simchild.Fault) *bench {
 	t.Helper()
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	script := simchild.Script{State: dir, Faults: faults}
 	return &bench{t, dir, query.Options{
 		Claude: []string{simchild.Program()}, ClaudeRoot: dir, Env: append(os.Environ(), script.Env(), "GORACE=atexit_sleep_ms=0"),
@@ -181,9 +179,7 @@ func TestFurtherMessages(t *testing.T) {
 	}))
 	got.is(t, query.Completed, "ACK: four")
 	all, err := simchild.Log(b.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var order []string
 	for _, e := range all {
 		if e.Kind == "read" || e.Kind == "work" || e.Kind == "start" {
@@ -253,16 +249,12 @@ func TestReuse(t *testing.T) {
 	in.Prompt, in.Model = "three", "sonnet"
 	agents(2)
 	all, err := simchild.Log(b.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	agent, err := os.FindProcess(all[len(all)-1].PID)
 	if err == nil {
 		err = agent.Kill()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	in.Prompt = "four"
 	b.until("the agent has ended", func() bool { return agent.Signal(syscall.Signal(0)) != nil })
 	agents(3)
@@ -342,9 +334,7 @@ func TestInterrupt(t *testing.T) {
 			t.Error("no turn, or it went on")
 		}
 		all, err := simchild.Log(b.dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if agent, err := os.FindProcess(all[0].PID); err == nil && agent.Signal(syscall.Signal(0)) == nil {
 			t.Error("the agent still runs")
 		}
@@ -461,9 +451,7 @@ func TestArguments(t *testing.T) {
 		t.Helper()
 		collect(t, b.client().Query(t.Context(), in, nil)).is(t, query.Completed, "ACK: hello")
 		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return "\n" + string(data) + "\n"
 	}
 	in := b.input("hello")
@@ -478,9 +466,7 @@ func TestArguments(t *testing.T) {
 			continue
 		}
 		args, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, want := range []string{"--permission-mode=bypassPermissions\n", "--tools=Read,Bash\n", "--model=sonnet\n", "--mcp-config="} {
 			if !strings.Contains(string(args)+"\n", want) {
 				t.Errorf("%q lacks %q", args, want)
