@@ -2,14 +2,12 @@ package relay
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -110,12 +108,8 @@ func BenchmarkLatency(b *testing.B) {
 			if rows > 0 {
 				sender.write(slices.Repeat([]string{"old"}, rows)...)
 				data, err := os.ReadFile(sender.path)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := os.WriteFile(sender.path, bytes.ReplaceAll(data, []byte(`"read": false`), []byte(`"read": true`)), 0o600); err != nil {
-					b.Fatal(err)
-				}
+				must(b, err)
+				must(b, os.WriteFile(sender.path, bytes.ReplaceAll(data, []byte(`"read": false`), []byte(`"read": true`)), 0o600))
 			}
 			opts := s.options()
 			opts.Timing = Timing{} // as it is in use
@@ -135,9 +129,7 @@ func BenchmarkLatency(b *testing.B) {
 				<-done
 			}
 			entries, err := simchild.Log(s.script.State)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			var times []time.Duration
 			for _, e := range entries {
 				if i := strings.Index(e.Text, "[m-"); e.Kind == "read" && i >= 0 {
@@ -152,60 +144,4 @@ func BenchmarkLatency(b *testing.B) {
 			disk.Report(b)
 		})
 	}
-}
-
-// BenchmarkBacklog measures a relay that finds as many rows as it has
-// iterations: how many it delivers in a second, and what it holds in memory
-// meanwhile.
-//
-//	go test -run '^$' -bench Backlog -benchtime 10000x ./relay
-func BenchmarkBacklog(b *testing.B) {
-	s := newStation(b, simchild.Script{})
-	texts := make([]string, b.N)
-	for i := range texts {
-		texts[i] = fmt.Sprintf("[m-%05d] %s", i, strings.Repeat("x", 200))
-	}
-	s.agent().write(texts...)
-	before := heap()
-	opts := s.options()
-	opts.Timing = Timing{} // as it is in use
-	ctx, cancel := context.WithCancel(b.Context())
-	defer cancel()
-	ahead, done, peak := 0, 0, uint64(0)
-	opts.Report = func(st Status) {
-		ahead = max(ahead, st.Queue)
-		if st.State == Idle && st.Queue == 0 {
-			cancel()
-		}
-	}
-	opts.Events = func(e agent.Event) {
-		for _, p := range e.Progress {
-			if !p.State.InFlight() {
-				if done++; done%100 == 0 {
-					peak = max(peak, heap())
-				}
-			}
-		}
-	}
-	r, err := New(ctx, opts)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ResetTimer()
-	if err := r.Run(ctx); err != nil {
-		b.Fatal(err)
-	}
-	b.StopTimer()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
-	b.ReportMetric(float64(peak-min(peak, before))/(1<<20), "heap-MiB")
-	b.ReportMetric(float64(ahead), "ahead")
-	b.ReportMetric(float64(done), "turns")
-}
-
-// heap is what is in use after a collection.
-func heap() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

@@ -2,10 +2,7 @@ package relay
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,74 +61,29 @@ func TestFullDiskForAFrame(t *testing.T) {
 	onOwnDisk(t, "frame", 0)
 }
 
-// A stuckDisk keeps an inbox from being claimed: its lock cannot be made, or its
-// file not be written.
+// A stuckDisk keeps an inbox from being claimed: its file cannot be written, or its
+// lock not be made.
 type stuckDisk struct {
 	want  error
-	uid   int                               // 0 may write everywhere
-	prep  func(inboxes, locks string) error // before the first message
-	stick func(inboxes, locks string) error // in front of the second
-	free  func(inboxes, locks string) error
+	uid   int                        // 0 may write everywhere
+	prep  func(inboxes string) error // before the first message
+	stick func(inboxes string) error // in front of the second
+	free  func(inboxes string) error
 }
 
 func stuckDisks() map[string]stuckDisk {
 	small := func(dir, size string) error { return killtest.Mount(dir, 0, size) }
-	// Nothing more can be made in dir, though there is room for what is there.
-	crowd := func(dir string) (err error) {
-		for i := 0; err == nil; i++ {
-			err = os.WriteFile(filepath.Join(dir, fmt.Sprint(".crowd", i)), nil, 0o600)
-		}
-		if errors.Is(err, syscall.ENOSPC) {
-			return nil
-		}
-		return err
-	}
-	uncrowd := func(dir string) error {
-		names, err := filepath.Glob(filepath.Join(dir, ".crowd*"))
-		for _, name := range names {
-			err = errors.Join(err, os.Remove(name))
-		}
-		return err
-	}
-	remount := func(dir string, flags uintptr) error {
-		return syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|flags, "")
-	}
 	return map[string]stuckDisk{
-		"no room for a lock": {
-			want:  syscall.ENOSPC,
-			prep:  func(inboxes, _ string) error { return small(inboxes, "size=256k,nr_inodes=16") },
-			stick: func(inboxes, _ string) error { return crowd(inboxes) },
-			free:  func(inboxes, _ string) error { return uncrowd(inboxes) },
-		},
 		"room for a lock alone": {
 			want:  syscall.ENOSPC,
-			prep:  func(inboxes, _ string) error { return small(inboxes, "size=256k") },
-			stick: func(inboxes, _ string) error { return killtest.Fill(inboxes) },
-			free:  func(inboxes, _ string) error { return os.Remove(filepath.Join(inboxes, "filler")) },
-		},
-		"read-only": {
-			want:  syscall.EROFS,
-			prep:  func(inboxes, _ string) error { return small(inboxes, "size=256k") },
-			stick: func(inboxes, _ string) error { return remount(inboxes, syscall.MS_RDONLY) },
-			free:  func(inboxes, _ string) error { return remount(inboxes, 0) },
+			prep:  func(inboxes string) error { return small(inboxes, "size=256k") },
+			stick: func(inboxes string) error { return killtest.Fill(inboxes) },
+			free:  func(inboxes string) error { return os.Remove(filepath.Join(inboxes, "filler")) },
 		},
 		"not to be written by us": {
 			want: syscall.EACCES, uid: 1000,
-			stick: func(inboxes, _ string) error { return os.Chmod(inboxes, 0o500) },
-			free:  func(inboxes, _ string) error { return os.Chmod(inboxes, 0o700) },
-		},
-		"no room for a lock of ours": {
-			want: syscall.ENOSPC,
-			prep: func(_, locks string) error {
-				return errors.Join(os.Mkdir(locks, 0o700), small(locks, "size=256k,nr_inodes=16"))
-			},
-			stick: func(inboxes, locks string) error {
-				// That of the inbox is there since the first message.
-				sum := sha256.Sum256([]byte(filepath.Join(inboxes, "team-lead.json")))
-				err := os.Remove(filepath.Join(locks, hex.EncodeToString(sum[:16])+".lock"))
-				return errors.Join(err, crowd(locks))
-			},
-			free: func(_, locks string) error { return uncrowd(locks) },
+			stick: func(inboxes string) error { return os.Chmod(inboxes, 0o500) },
+			free:  func(inboxes string) error { return os.Chmod(inboxes, 0o700) },
 		},
 	}
 }
@@ -155,9 +107,9 @@ func runStuck(dir, name string) error {
 	must := func(err error) {
 		must(t, err)
 	}
-	inboxes, locks := filepath.Join(dir, "root/teams/demo/inboxes"), filepath.Join(dir, "state/locks")
+	inboxes := filepath.Join(dir, "root/teams/demo/inboxes")
 	if disk.prep != nil {
-		must(disk.prep(inboxes, locks))
+		must(disk.prep(inboxes))
 	}
 	s := openStation(t, dir, simchild.Script{State: filepath.Join(dir, "root")})
 	s.agent().write("[m-1]")
@@ -166,7 +118,7 @@ func runStuck(dir, name string) error {
 	stop()
 
 	s.agent().write("[m-2]")
-	must(disk.stick(inboxes, locks))
+	must(disk.stick(inboxes))
 	r, err := New(context.Background(), s.options())
 	must(err)
 	var tries atomic.Int32
@@ -184,7 +136,7 @@ func runStuck(dir, name string) error {
 		t.Fatalf("the relay warned of %v, and says %+v; want %v, once", s.warned, s.seen[len(s.seen)-1], disk.want)
 	}
 	s.mu.Unlock()
-	must(disk.free(inboxes, locks))
+	must(disk.free(inboxes))
 	s.settled(2)
 	cancel()
 	must(<-done)

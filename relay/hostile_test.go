@@ -208,32 +208,6 @@ func rawLedger(ctx context.Context, path string) (*sqlite.DB, error) {
 	return db, err
 }
 
-// Another process locks the ledger for a while: it is waited for.
-func TestLockedLedger(t *testing.T) {
-	t.Parallel()
-	s := newStation(t, simchild.Script{})
-	s.send("[m-1]")
-	_, stop := s.relay(s.options())
-	s.settled(1)
-	path := filepath.Join(s.dir, "state", "ledger.db")
-	db, err := rawLedger(t.Context(), path)
-	must(t, err)
-	defer db.Close()
-	err = db.Do(t.Context(), "lock", func(c *sqlite.Conn) error {
-		return c.Transaction("EXCLUSIVE", func() error {
-			s.send("[m-2]")
-			<-time.After(300 * time.Millisecond) // the relay has found it locked by then, or does not, and passes
-			return nil
-		})
-	})
-	must(t, err)
-	s.settled(2)
-	stop()
-	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
-		t.Errorf("worked on %v", n)
-	}
-}
-
 // The ledger fails while a turn runs: every call from then on. The relay ends and
 // says so; it does not go on from memory. With a ledger that works again
 // everything is delivered, once, and the turn that came to its end meanwhile is

@@ -90,44 +90,6 @@ func TestModeOverACrash(t *testing.T) {
 	}
 }
 
-// envSilence is for how long the agent of TestSilence says nothing, as a
-// duration; the default is until the inbox has changed 50 times.
-//
-//	RELAY_TEST_SILENCE=70s go test -run Silence -v ./relay
-const envSilence = "RELAY_TEST_SILENCE"
-
-// An agent says nothing while a long tool call runs. However often the inbox
-// changes meanwhile, its message is not said again, and nothing else is.
-func TestSilence(t *testing.T) {
-	t.Parallel()
-	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Called, Do: simchild.Hold, Match: "[m-1]", Name: "go"}}})
-	s.agent().write("TOOL:0.001\n[m-1]")
-	_, stop := s.relay(s.options())
-	s.await("the tool runs", func() bool { return s.logged("hold") > 0 })
-	for range 50 {
-		s.agent().write("[m-2]")
-	}
-	s.until("the rows are claimed", func(st Status) bool { return st.Queue > 30 })
-	if d, err := time.ParseDuration(os.Getenv(envSilence)); err == nil {
-		<-time.After(d)
-	}
-	if n := s.logged("read"); n != 1 {
-		t.Errorf("%d frames were written during the tool call, want 1", n)
-	}
-	s.let("go")
-	s.drained()
-	stop()
-	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 50 {
-		t.Errorf("worked on %v", n)
-	}
-	all, err := s.ledger.Deliveries.List(t.Context(), ledger.DeliveryQuery{})
-	must(t, err)
-	f, _, err := s.ledger.Frames.Frame(t.Context(), all[len(all)-1].Frame)
-	if err != nil || f.Tries != 1 {
-		t.Errorf("written %d times, %v; want once", f.Tries, err)
-	}
-}
-
 // Before the agent comes to a message it runs a turn that nobody of ours asked
 // for, with the very text of the message in it. That is no proof: when it dies
 // then, the message is said again.
