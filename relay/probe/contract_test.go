@@ -10,13 +10,19 @@ import (
 	"teambridge/teams"
 )
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // CONTRACT.md has the points that came after the oldest supported version, with the versions that the probe goes by.
 func TestContractVersions(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "contract", "CONTRACT.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	written := map[string]string{}
 	for _, row := range regexp.MustCompile(`(?m)^\| ([A-Z]\w+) \| (2\.\d+\.\d+) \| (2\.\d+\.\d+) \|`).FindAllStringSubmatch(string(data), -1) {
 		written[row[1]] = row[2] + " without, " + row[3] + " with"

@@ -23,21 +23,15 @@ func watchHome(t *testing.T) (done func() []string) {
 	t.Helper()
 	home := t.TempDir()
 	for _, dir := range []string{".claude", ".claude/projects", ".claude/teams", ".config"} {
-		if err := os.Mkdir(filepath.Join(home, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(filepath.Join(home, dir), 0o700))
 	}
 	for _, file := range []string{".claude.json", ".claude/settings.json", ".profile"} {
-		if err := os.WriteFile(filepath.Join(home, file), []byte("{}"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(home, file), []byte("{}"), 0o600))
 	}
 	t.Setenv("HOME", home)
 	t.Setenv("CLAUDE_CONFIG_DIR", filepath.Join(home, ".claude"))
 	fd, err := syscall.InotifyInit1(syscall.IN_NONBLOCK | syscall.IN_CLOEXEC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = syscall.Close(fd) })
 	dirs := map[int32]string{}
 	watch := func(dir string) {
@@ -98,9 +92,7 @@ func measure(t *testing.T, v teams.Version) {
 	done := watchHome(t)
 	// Other tests run beside it.
 	r, err := probe.Run(t.Context(), probe.Options{Command: command, Step: 2 * probe.Step, Limit: 3 * probe.Limit})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Logf("%s took %s", r.Version, r.Took.Round(time.Second))
 	for _, f := range r.Points {
 		switch {
