@@ -298,15 +298,15 @@ func Entry(key inbox.InboxKey, session string, e wire.Envelope) (journal.Envelop
 	}
 	switch event := e.Event.(type) {
 	case *wire.Text:
-		entry.Kind, entry.Text = "text", event.Text
+		entry.Kind = "text"
 	case *wire.Service:
-		entry.Kind, entry.Text = "service", event.Text
+		entry.Kind = "service"
 	case *wire.ToolCallStart:
-		entry.Kind, entry.Call, entry.Text = "tool-call-start", event.Call, event.Title
+		entry.Kind, entry.Call = "tool-call-start", event.Call
 	case *wire.ToolCallEnd:
 		entry.Kind, entry.Call = "tool-call-end", event.Call
 	case *wire.File:
-		entry.Kind, entry.Text = "file", event.Name
+		entry.Kind = "file"
 	case *wire.TurnStart:
 		entry.Kind = "turn-start"
 	case *wire.TurnEnd:
@@ -315,9 +315,6 @@ func Entry(key inbox.InboxKey, session string, e wire.Envelope) (journal.Envelop
 		entry.Kind = "start"
 	case *wire.Stop:
 		entry.Kind = "stop"
-	}
-	if e.Role == wire.RoleUser {
-		entry.Text = "" // only what agents say is searchable
 	}
 	return entry, nil
 }

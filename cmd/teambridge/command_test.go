@@ -499,14 +499,14 @@ func does(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	l, key := ledgerFor(ts, args[0], args[1])
 	ts.Check(l.Close())
-	var event struct{ T, Call, Text, Title string }
+	var event struct{ T, Call string }
 	ts.Check(json.Unmarshal([]byte(args[4]), &event))
 	at := time.Now().Add(after)
 	j, err := journal.Open(context.Background(), filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "journal.db"))
 	ts.Check(err)
 	_, err = j.Envelopes.Record(context.Background(), journal.Envelope{
 		InboxKey: key,
-		ID:       args[2], Session: "session", Turn: "turn", Call: event.Call, Kind: event.T, Role: "agent", At: at, Text: event.Text + event.Title,
+		ID:       args[2], Session: "session", Turn: "turn", Call: event.Call, Kind: event.T, Role: "agent", At: at,
 		Raw: fmt.Appendf(nil, `{"id":%q,"time":%d,"role":"agent","turn":"turn","ev":%s}`, args[2], at.UnixMilli(), args[4]),
 	})
 	ts.Check(errors.Join(err, j.Close()))

@@ -84,6 +84,9 @@ func TestRename(t *testing.T) {
 	for n, row := range []string{"a", "b"} {
 		copyEvents(t, j, answerTo(int64(n+1), row, "m", "the needle "+row))
 	}
+	if got := found(search(t, j, "bob", Query{})); got != "2 1" {
+		t.Errorf("found %q under the old name, want both", got)
+	}
 	must(t, j.Messages.Rename(t.Context(), k, "rob"))
 	copyEvents(t, j, answerTo(3, "c", "m", "the needle c"))
 	must(t, j.Messages.Rename(t.Context(), k, "rob"))
@@ -100,6 +103,9 @@ func TestRename(t *testing.T) {
 	for h, err := range j.Messages.Search(t.Context(), "bob", Query{}) {
 		must(t, err)
 		t.Errorf("under the old name: %+v", h.Record)
+	}
+	if got := len(search(t, j, "rob", Query{})); got != 3 {
+		t.Errorf("%d are found under the new name, want 3", got)
 	}
 	for h, err := range j.Messages.Search(t.Context(), "needle", Query{From: "rob"}) {
 		must(t, err)

@@ -15,7 +15,7 @@ import (
 )
 
 // benchRows are rows from the n-th on, with a text as an agent may write it.
-func benchRows(b *testing.B, n, count int) []inbox.Row {
+func benchRows(b testing.TB, n, count int) []inbox.Row {
 	b.Helper()
 	var list []string
 	for i := range count {
@@ -222,7 +222,7 @@ func benchEnvelopes(n, count int) (list []Envelope) {
 		if k := (n + i) % 3; k > 0 {
 			e.Call, e.Kind = fmt.Sprintf("toolu_%020x", (n+i)/3), []string{"", "tool-call-start", "tool-call-end"}[k]
 		}
-		e.Raw = fmt.Appendf(nil, `{"id":%q,"time":%d,"role":"agent","turn":%q,"claudeUuid":%q,"ev":{"t":%q,"text":%q}}`, e.ID, e.At.UnixMilli(), e.Turn, e.Session, e.Kind, e.Text)
+		e.Raw = fmt.Appendf(nil, `{"id":%q,"time":%d,"role":"agent","turn":%q,"claudeUuid":%q,"ev":{"t":%q,"text":%q}}`, e.ID, e.At.UnixMilli(), e.Turn, e.Session, e.Kind, e.Text())
 		list = append(list, e)
 	}
 	return list

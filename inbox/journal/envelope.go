@@ -28,9 +28,27 @@ type Envelope struct {
 	Kind     string // of its event, such as text or tool-call-start
 	Role     string // whose event it is: agent or user
 
-	At   time.Time // in UTC, to the microsecond
-	Text string    // what [Messages.Search] looks in; not read back
-	Raw  []byte    // the envelope as JSON
+	At  time.Time // in UTC, to the microsecond
+	Raw []byte    // the envelope as JSON
+}
+
+// Text returns what [Envelopes.Search] looks in: what an agent said, the title of a tool call, or the name of a file; else "".
+func (e *Envelope) Text() string {
+	var event struct {
+		Ev struct{ T, Text, Title, Name string }
+	}
+	if e.Role == "user" || json.Unmarshal(e.Raw, &event) != nil { // only what agents say is searchable
+		return ""
+	}
+	switch event.Ev.T {
+	case "text", "service":
+		return event.Ev.Text
+	case "tool-call-start":
+		return event.Ev.Title
+	case "file":
+		return event.Ev.Name
+	}
+	return ""
 }
 
 func (e *Envelope) check() error {
@@ -93,11 +111,8 @@ func (e *Envelope) insert(c *sqlite.Conn, n *numbers, box int64) (recorded bool,
 	if err != nil || changed == 0 {
 		return false, err
 	}
-	seq := n.next()
-	if e.Text != "" {
-		_, err = c.Exec("INSERT INTO words (rowid, sender, summary, body) VALUES (?, ?, '', ?)", seq, e.Inbox, e.Text)
-	}
-	return true, err
+	n.next()
+	return true, nil
 }
 
 const (

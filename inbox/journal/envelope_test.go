@@ -20,7 +20,7 @@ import (
 func said(id string, seconds float64, text string) Envelope {
 	return Envelope{
 		InboxKey: inbox.Key(root, blue(), "bob"), ID: id, Session: "s1", Turn: "t1", Kind: "text", Role: "agent",
-		At: at(seconds), Text: text, Raw: fmt.Appendf(nil, `{"id":%q}`, id),
+		At: at(seconds), Raw: fmt.Appendf(nil, `{"id":%q,"ev":{"t":"text","text":%q}}`, id, text),
 	}
 }
 
@@ -55,7 +55,7 @@ func TestEnvelopeIsRecordedOnce(t *testing.T) {
 	j, other := mustOpen(t, path), mustOpen(t, path)
 	e := Envelope{
 		InboxKey: inbox.Key(root, blue(), "bob"), ID: "a", Session: "s1", Turn: "t1", Call: "c1", Subagent: "sub", Kind: "tool-call-start", Role: "agent",
-		At: at(1), Text: "go test", Raw: []byte(`{"id":"a"}`),
+		At: at(1), Raw: []byte(`{"id":"a","ev":{"t":"tool-call-start","title":"go test"}}`),
 	}
 	if diff := cmp.Diff([]bool{true, false}, record(t, j, e, e)); diff != "" {
 		t.Error(diff)
@@ -69,7 +69,7 @@ func TestEnvelopeIsRecordedOnce(t *testing.T) {
 		t.Error(diff)
 	}
 	want := e
-	want.Seq, want.Text = 1, ""
+	want.Seq = 1
 	if diff := cmp.Diff([]Envelope{want}, envelopes(t, j, EnvelopeQuery{Call: "c1", Query: Query{Inbox: "bob"}})); diff != "" {
 		t.Errorf("read back (-want +got):\n%s", diff)
 	}
@@ -255,7 +255,7 @@ func TestPruneEnvelopes(t *testing.T) {
 	j.now = func() time.Time { return at(7).Add(transcriptAge + time.Second) }
 	_, err = j.Prune(t.Context(), at(100), 0)
 	must(t, err)
-	if n := number(t, j, "SELECT (SELECT count(*) FROM pruned_sessions) + (SELECT count(*) FROM inboxes) + (SELECT count(*) FROM words)"); n != 0 {
+	if n := number(t, j, "SELECT (SELECT count(*) FROM pruned_sessions) + (SELECT count(*) FROM inboxes)") + int64(len(inIndex(t, j))); n != 0 {
 		t.Errorf("%d records are left, want none", n)
 	}
 }
@@ -386,7 +386,7 @@ func TestExportHasEnvelopes(t *testing.T) {
 	var out strings.Builder
 	must(t, j.Export(t.Context(), &out, Query{Inbox: "bob"}))
 	lines := strings.Split(out.String(), "\n")
-	want := `{"seq":1,"root":"/home/ann/.claude","team":"blue","createdAt":1763280000000,"inbox":"bob","id":"a","session":"s1","envelope":{"id":"a"}}`
+	want := `{"seq":1,"root":"/home/ann/.claude","team":"blue","createdAt":1763280000000,"inbox":"bob","id":"a","session":"s1","envelope":{"id":"a","ev":{"t":"text","text":""}}}`
 	if len(lines) != 4 || lines[0] != want || !strings.HasPrefix(lines[1], `{"seq":2,`) || !strings.HasPrefix(lines[2], `{"seq":3,`) {
 		t.Errorf("exported\n%s", out.String())
 	}

@@ -211,7 +211,7 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 
 func TestDevelopmentVersionsAreRefused(t *testing.T) {
 	t.Parallel()
-	for mark, newest := range map[int]int{1952598606: 7, 1952598639: 4, 0x74624a31: 1} {
+	for mark, newest := range map[int]int{1952598606: 7, 1952598639: 4, 0x74624a31: 1, 0x74624a32: 1} {
 		for _, version := range []int{1, newest} {
 			path := filepath.Join(t.TempDir(), "journal.db")
 			j := mustOpen(t, path)

@@ -61,6 +61,12 @@
 // [Tasks.Observe] compares a list of tasks with what was seen of it last, and records how it
 // differs. These changes have numbers of their own, and no part in the order of the others.
 //
+// # Search
+//
+// The words are in a file of their own, index.db, which has nothing that the journal does not have. Whoever searches brings
+// it up to date first; whoever records does not wait for it. If it is missing, damaged, or of another journal, it is made
+// again: see [Journal.Index].
+//
 // # What is promised
 //
 // What a method acknowledged survives a kill at any instant (write-ahead log,
@@ -84,6 +90,7 @@ package journal
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"hash/maphash"
 	"time"
 
@@ -106,9 +113,10 @@ type Journal struct {
 
 // database is what they share.
 type database struct {
-	db   *sqlite.DB
-	seed maphash.Seed
-	now  func() time.Time
+	db    *sqlite.DB
+	index *index
+	seed  maphash.Seed
+	now   func() time.Time
 
 	// Used in db.Do alone, which lets one in at a time.
 	views   map[inbox.InboxKey]*view
@@ -122,8 +130,8 @@ var schema string
 func format() sqlite.Format {
 	return sqlite.Format{
 		Name:        "journal",
-		Application: 0x74624a32,                                  // "tbJ2"
-		Development: []int32{0x74624a4e, 0x74624a6f, 0x74624a31}, // "tbJN", "tbJo", "tbJ1"
+		Application: 0x74624a33,                                              // "tbJ3"
+		Development: []int32{0x74624a4e, 0x74624a6f, 0x74624a31, 0x74624a32}, // "tbJN", "tbJo", "tbJ1", "tbJ2"
 		Schema:      []string{schema},
 		// So that Prune can give space back without writing the file again.
 		Create: "PRAGMA auto_vacuum=INCREMENTAL",
@@ -151,10 +159,10 @@ func Open(ctx context.Context, path string) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &database{db: db, seed: maphash.MakeSeed(), now: time.Now, views: map[inbox.InboxKey]*view{}}
+	d := &database{db: db, index: &index{journal: db.Path()}, seed: maphash.MakeSeed(), now: time.Now, views: map[inbox.InboxKey]*view{}}
 	return &Journal{d, Messages{d}, Receipts{d}, RelayEvents{d}, Envelopes{d}, Tasks{d}}, nil
 }
 
 // Close closes the journal after the call that is running. Closing twice is no error; every
 // other call after Close fails with [ErrClosed].
-func (j *Journal) Close() error { return j.db.Close() }
+func (j *Journal) Close() error { return errors.Join(j.index.close(), j.db.Close()) }

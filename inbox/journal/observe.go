@@ -320,15 +320,12 @@ func occurrences(c *sqlite.Conn, box int64, d digest) (int, error) {
 	return int(n), err
 }
 
-// insert records a message of an inbox and its words for searching.
+// insert records a message of an inbox.
 func insert(c *sqlite.Conn, box int64, d digest, m *Record, row *inbox.Row) error {
-	if _, err := c.Exec(`INSERT INTO messages (seq, inbox, digest, occurrence, first_seen, read_at, gone_at, id, sender, prompt, answer, raw)
+	_, err := c.Exec(`INSERT INTO messages (seq, inbox, digest, occurrence, first_seen, read_at, gone_at, id, sender, prompt, answer, raw)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		m.Seq, box, d[:], m.Occurrence, micros(m.FirstSeen), micros(m.ReadAt), micros(m.GoneAt),
-		row.ID(), row.From, m.Prompt, m.Answer, []byte(row.Raw)); err != nil {
-		return err
-	}
-	_, err := c.Exec("INSERT INTO words (rowid, sender, summary, body) VALUES (?, ?, ?, ?)", m.Seq, row.From, row.Summary, body(row))
+		row.ID(), row.From, m.Prompt, m.Answer, []byte(row.Raw))
 	return err
 }
 

@@ -37,12 +37,12 @@ var (
 	}
 	pruneEnvelopes = byTime("envelopes", func(p *Pruned) *int64 { return &p.Envelopes },
 		"INSERT INTO pruned_sessions SELECT inbox, session, max(at) FROM envelopes WHERE seq @ GROUP BY inbox, session ON CONFLICT DO UPDATE SET at=max(at, excluded.at)",
-		"DELETE FROM words WHERE rowid @")
+		"INSERT INTO stale (seq) SELECT seq FROM envelopes WHERE seq @")
 	pruneMessages = pruning{ // those that have been gone for longest first
 		func(p *Pruned) *int64 { return &p.Messages }, "messages WHERE gone_at IS NOT NULL AND gone_at<? ORDER BY gone_at, seq",
 		// A message's last change is that it is gone. A prompt or an answer only appeared.
 		[]string{"changes WHERE message @", "messages WHERE length(prompt||answer)>0 AND seq @"},
-		[]string{"DELETE FROM changes WHERE message @", "DELETE FROM words WHERE rowid @", "DELETE FROM messages WHERE seq @"},
+		[]string{"DELETE FROM changes WHERE message @", "INSERT INTO stale (seq) SELECT seq FROM messages WHERE seq @", "DELETE FROM messages WHERE seq @"},
 	}
 )
 
@@ -169,12 +169,12 @@ func (j *Journal) dropInboxes(ctx context.Context, before time.Time) error {
 // Claude Code deletes transcripts after 30 days, if it is not told otherwise.
 const transcriptAge = 90 * 24 * time.Hour
 
-// size returns the size of the journal, and how many records that can be deleted it has.
+// size returns the size of the journal, with its index, and how many records that can be deleted it has.
 func (j *Journal) size(ctx context.Context) (bytes, records int64, err error) {
-	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
-		return c.Query(func(v sqlite.Row) { bytes, records = v.Int(0), v.Int(1) }, `SELECT page_size*page_count,
-			(SELECT count(*) FROM messages) + (SELECT count(*) FROM relay_events) + (SELECT count(*) FROM envelopes) + (SELECT count(*) FROM task_changes) FROM pragma_page_size, pragma_page_count`)
-	})
+	if bytes, err = j.Size(ctx); err == nil {
+		records, err = j.db.Number(ctx, "prune",
+			"SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM relay_events) + (SELECT count(*) FROM envelopes) + (SELECT count(*) FROM task_changes)")
+	}
 	return bytes, records, err
 }
 
@@ -191,42 +191,56 @@ func watermark(c *sqlite.Conn, query string, args ...sqlite.Value) error {
 	return err
 }
 
-// shrink gives the space of deleted records back to the disk.
+// shrink takes deleted records out of the index, if there is one, and gives the space of both back to the disk.
 func (j *Journal) shrink(ctx context.Context) error {
-	step := func(f func(*sqlite.Conn) (more bool, err error)) error {
-		for more := true; more; {
-			err := j.db.Do(ctx, "prune", func(c *sqlite.Conn) (err error) {
-				more, err = f(c)
-				return err
-			})
-			if err != nil {
+	var err error
+	if _, exists := j.index.size(); exists {
+		err = j.withIndex(ctx, func(db *sqlite.DB) error {
+			if err := mergeWords(ctx, db); err != nil {
 				return err
 			}
-		}
-		return nil
+			_, err := db.GiveBack(ctx, "prune")
+			return err
+		})
+	} else {
+		err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
+			_, err := c.Exec("DELETE FROM stale")
+			return err
+		})
 	}
-	// The index only notes what was deleted until its parts are merged: a negative number
-	// begins that, positive ones go on (https://sqlite.org/fts5.html#the_merge_command).
-	const pages = 500
-	size := int64(-pages)
-	err := step(func(c *sqlite.Conn) (bool, error) {
-		before, err := c.Number("SELECT total_changes()")
-		if err != nil {
-			return false, err
-		}
-		if _, err := c.Exec("INSERT INTO words (words, rank) VALUES ('merge', ?)", size); err != nil {
-			return false, err
-		}
-		after, err := c.Number("SELECT total_changes()")
-		size = pages
-		return after-before >= 2, err
-	})
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = j.db.GiveBack(ctx, "prune")
 	}
-	_, err = j.db.GiveBack(ctx, "prune")
 	return err
 }
 
-// Size returns the size of the journal in bytes.
-func (j *Journal) Size(ctx context.Context) (int64, error) { return j.db.Size(ctx, "measure") }
+// mergeWords deletes what was taken out of an index, which only notes that until its parts are merged.
+func mergeWords(ctx context.Context, db *sqlite.DB) error {
+	// A negative number begins that, positive ones go on (https://sqlite.org/fts5.html#the_merge_command).
+	const pages = 500
+	for size, more := -pages, true; more; size = pages {
+		err := db.Do(ctx, "prune", func(c *sqlite.Conn) error {
+			before, err := c.Number("SELECT total_changes()")
+			if err != nil {
+				return err
+			}
+			if _, err := c.Exec("INSERT INTO words (words, rank) VALUES ('merge', ?)", size); err != nil {
+				return err
+			}
+			after, err := c.Number("SELECT total_changes()")
+			more = after-before >= 2
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Size returns the size of the journal in bytes, with its search index.
+func (j *Journal) Size(ctx context.Context) (int64, error) {
+	bytes, err := j.db.Size(ctx, "measure")
+	words, _ := j.index.size()
+	return bytes + words, err
+}

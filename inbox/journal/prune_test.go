@@ -60,7 +60,7 @@ func TestPruneAllKeepsCounting(t *testing.T) {
 	if p.Messages != 1 {
 		t.Errorf("pruned %+v", p)
 	}
-	if n := number(t, j, "SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM changes) + (SELECT count(*) FROM inboxes) + (SELECT count(*) FROM words)"); n != 0 {
+	if n := number(t, j, "SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM changes) + (SELECT count(*) FROM inboxes)") + int64(len(inIndex(t, j))); n != 0 {
 		t.Errorf("%d records are left, want none", n)
 	}
 	// Another process, and this one, which knew the inbox that was deleted.
@@ -120,7 +120,7 @@ func TestPruneBySize(t *testing.T) {
 	if hits := search(t, j, fmt.Sprintf("number%d", batches*each-1), Query{}); len(hits) != 1 {
 		t.Errorf("%d hits for a message that is left, want 1", len(hits))
 	}
-	must(t, run(j, "INSERT INTO words (words) VALUES ('integrity-check')"))
+	sound(t, j)
 	// Nothing to do.
 	if p, err = j.Prune(t.Context(), at(-1000), 0); err != nil || p.Messages+p.Receipts != 0 {
 		t.Errorf("%+v, %v; want nothing done", p, err)

@@ -10,7 +10,7 @@ import (
 // Rename gives an inbox another name, which who wrote from it has in the other inboxes of its team, too. What somebody has written
 // stays as it is, in [Record.Raw]. What is in an inbox that has the name already is joined with it.
 func (j Messages) Rename(ctx context.Context, k inbox.InboxKey, name string) error {
-	return j.db.Do(ctx, "rename", func(c *sqlite.Conn) error {
+	return j.db.Transaction(ctx, "rename", "IMMEDIATE", func(c *sqlite.Conn) error {
 		clear(j.views)
 		j.held = 0
 		args := inboxArgs(k, name)
@@ -22,7 +22,7 @@ func (j Messages) Rename(ctx context.Context, k inbox.InboxKey, name string) err
 			"UPDATE OR IGNORE receipts SET inbox=?1" + team + " AND inbox=?5",
 			"UPDATE relay_events SET inbox=?1" + team + " AND inbox=?5",
 			"UPDATE relay_events SET sender=?1" + team + " AND sender=?5",
-			"UPDATE words SET sender=?1 WHERE rowid IN (SELECT seq FROM messages WHERE " + written + ")",
+			"INSERT INTO stale (seq) SELECT seq FROM messages WHERE " + written,
 			"UPDATE messages SET sender=?1 WHERE " + written,
 		} {
 			if _, err := c.Exec(change, args...); err != nil {

@@ -53,8 +53,11 @@ CREATE UNIQUE INDEX messages_answer ON messages (answer) WHERE answer<>'';
 CREATE INDEX messages_present ON messages (inbox, digest, read_at) WHERE gone_at IS NULL;
 CREATE INDEX messages_gone ON messages (gone_at) WHERE gone_at IS NOT NULL;
 
--- The full-text index; a rowid is the seq of a message.
-CREATE VIRTUAL TABLE words USING fts5(sender, summary, body, tokenize='unicode61 remove_diacritics 2');
+-- Messages and envelopes that were deleted, or have another sender, since the search index has them: see update.
+CREATE TABLE stale (
+	n   INTEGER PRIMARY KEY AUTOINCREMENT,
+	seq INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE changes ( -- but for appearing, which has the seq of the message
 	seq     INTEGER PRIMARY KEY,

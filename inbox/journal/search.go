@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -54,22 +55,16 @@ const (
 // are blank, over 4 KiB or more than 64 are a *[ValueError].
 //
 // What has no letter or digit, like an emoji, and words of languages without spaces are
-// looked for anywhere in the text. If there is nothing else, the whole journal is read.
+// looked for anywhere in the text. The search index is brought up to date first: see [Journal.Index].
 func (j Messages) Search(ctx context.Context, words string, q Query) iter.Seq2[Hit, error] {
 	return hits(words, q, func(h *Hit) int64 { return h.Seq }, func(h *Hit) int { return len(h.Raw) },
-		func(match string, q Query, limit int) ([]Hit, error) {
-			where := q.messages()
-			query, args := "SELECT "+columns+" WHERE "+where.String()+" ORDER BY m.seq DESC LIMIT ?", where.limited(limit)
-			if match != "" {
-				query, args = inIndex(match, scanned, "messages m ON m.seq = words.rowid CROSS JOIN inboxes i ON i.id = m.inbox", "m.seq", where, limit)
-			}
-			return sqlite.Select(ctx, j.db, "search", func(v sqlite.Row) Hit {
-				h := Hit{Record: scan(v)}
-				if match != "" {
-					h.Excerpt = unmark(v.Text(13))
-				}
-				return h
-			}, query, args...)
+		func(find *question, q Query, limit int) (list []Hit, err error) {
+			query, args := find.inIndex(scanned, "messages m ON m.seq = words.rowid CROSS JOIN inboxes i ON i.id = m.inbox", "m.seq", q.messages(), limit)
+			err = j.withIndex(ctx, func(db *sqlite.DB) (err error) {
+				list, err = sqlite.Select(ctx, db, "search", func(v sqlite.Row) Hit { return Hit{scan(v), find.excerpt(v, 13)} }, query, args...)
+				return err
+			})
+			return list, err
 		},
 		func(h *Hit) (*Excerpt, []string) { return &h.Excerpt, []string{body(&h.Row), h.Summary, h.From} })
 }
@@ -78,35 +73,32 @@ func (j Messages) Search(ctx context.Context, words string, q Query) iter.Seq2[H
 // name, of those that q asks for, as Search yields messages.
 func (j Envelopes) Search(ctx context.Context, words string, q EnvelopeQuery) iter.Seq2[EnvelopeHit, error] {
 	return hits(words, q.Query, func(h *EnvelopeHit) int64 { return h.Seq }, func(h *EnvelopeHit) int { return len(h.Raw) },
-		func(match string, part Query, limit int) ([]EnvelopeHit, error) {
+		func(find *question, part Query, limit int) (list []EnvelopeHit, err error) {
 			q.Query = part
-			query, args := inIndex(match, envelopeScanned+", body", "envelopes e ON e.seq = words.rowid CROSS JOIN inboxes i ON i.id = e.inbox", "e.seq", q.envelopes(), limit)
-			return sqlite.Select(ctx, j.db, "search", func(v sqlite.Row) EnvelopeHit {
-				h := EnvelopeHit{Envelope: scanEnvelope(v)}
-				h.Text = v.Text(14)
-				if match != "" {
-					h.Excerpt = unmark(v.Text(15))
-				}
-				return h
-			}, query, args...)
+			query, args := find.inIndex(envelopeScanned, "envelopes e ON e.seq = words.rowid CROSS JOIN inboxes i ON i.id = e.inbox", "e.seq", q.envelopes(), limit)
+			err = j.withIndex(ctx, func(db *sqlite.DB) (err error) {
+				list, err = sqlite.Select(ctx, db, "search", func(v sqlite.Row) EnvelopeHit { return EnvelopeHit{scanEnvelope(v), find.excerpt(v, 14)} }, query, args...)
+				return err
+			})
+			return list, err
 		},
-		func(h *EnvelopeHit) (*Excerpt, []string) { return &h.Excerpt, []string{h.Text, h.Inbox} })
+		func(h *EnvelopeHit) (*Excerpt, []string) { return &h.Excerpt, []string{h.Text(), h.Inbox} })
 }
 
 // hits yields what holds all of words, the newest first. page reads what the index finds, and
 // parts returns the texts of one.
-func hits[T any](words string, q Query, seq func(*T) int64, bytes func(*T) int, page func(match string, q Query, limit int) ([]T, error), parts func(*T) (*Excerpt, []string)) iter.Seq2[T, error] {
+func hits[T any](words string, q Query, seq func(*T) int64, bytes func(*T) int, page func(find *question, q Query, limit int) ([]T, error), parts func(*T) (*Excerpt, []string)) iter.Seq2[T, error] {
 	q.Newest = true
-	match, literals, err := terms(words)
+	find, err := parse(words)
 	every := q
-	if len(literals) > 0 {
+	if len(find.literals) > 0 {
 		every.Limit = 0 // not all that is found will be a hit
 	}
 	found := pages(every, seq, bytes, func(q Query, limit int) ([]T, error) {
 		if err != nil {
 			return nil, err
 		}
-		return page(match, q, limit)
+		return page(&find, q, limit)
 	})
 	return func(yield func(T, error) bool) {
 		n := 0
@@ -115,7 +107,7 @@ func hits[T any](words string, q Query, seq func(*T) int64, bytes func(*T) int, 
 				yield(h, err)
 				return
 			}
-			if excerpt, texts := parts(&h); !excerpt.holds(texts, literals, match == "") {
+			if excerpt, texts := parts(&h); !excerpt.holds(texts, find.literals, find.words == "") {
 				continue
 			}
 			if n++; !yield(h, nil) || n == q.Limit {
@@ -125,19 +117,54 @@ func hits[T any](words string, q Query, seq func(*T) int64, bytes func(*T) int, 
 	}
 }
 
-// inIndex is the question for what matches in the index, or for all that is in it, the newest
+// A question is what is looked for.
+type question struct {
+	words    string   // what the index is asked for in its texts; "" for nothing
+	literals []string // what the texts hold besides, of which the index knows only the signs
+}
+
+// match returns the question for the index.
+func (q *question) match() string {
+	var both []string
+	if q.words != "" {
+		both = append(both, "{sender summary body} : ("+q.words+")")
+	}
+	if len(q.literals) > 0 {
+		both = append(both, "{signs} : ("+strings.Join(strings.Fields(signs(q.literals...)), " AND ")+")")
+	}
+	return strings.Join(both, " AND ")
+}
+
+// columns are those that snippets are made of: all of them together or, beside signs, each.
+func (q *question) columns() []string {
+	switch {
+	case q.words == "":
+		return nil
+	case len(q.literals) == 0:
+		return []string{"-1"}
+	}
+	return []string{"0", "1", "2"}
+}
+
+// inIndex is the question for what matches in the index, the newest
 // first; seq is the number of what is joined to it.
-func inIndex(match, columns, joined, seq string, where conditions, limit int) (query string, args []sqlite.Value) {
-	matches := ""
-	args = where.limited(limit)
-	if match != "" {
-		columns += ", snippet(words, -1, '" + markOpen + "', '" + markClose + "', '…', ?)"
-		matches = "words MATCH ? AND "
-		args = append([]sqlite.Value{snippetWords, match}, args...)
+func (q *question) inIndex(columns, joined, seq string, where conditions, limit int) (query string, args []sqlite.Value) {
+	for _, column := range q.columns() {
+		columns += ", snippet(words, " + column + ", '" + markOpen + "', '" + markClose + "', '…', " + strconv.Itoa(snippetWords) + ")"
 	}
 	// The index first, in the order of its numbers.
-	query = "SELECT " + columns + " FROM words CROSS JOIN " + joined + " WHERE " + matches + where.String() + " ORDER BY words.rowid DESC LIMIT ?"
-	return strings.Replace(query, seq+"<?", "words.rowid<?", 1), args
+	query = "SELECT " + columns + " FROM words CROSS JOIN " + joined + " WHERE words MATCH ? AND " + where.String() + " ORDER BY words.rowid DESC LIMIT ?"
+	return strings.Replace(query, seq+"<?", "words.rowid<?", 1), append([]sqlite.Value{q.match()}, where.limited(limit)...)
+}
+
+// excerpt returns the snippet with most of what was looked for, of those from column i on.
+func (q *question) excerpt(v sqlite.Row, i int) (best Excerpt) {
+	for n := range q.columns() {
+		if e := unmark(v.Text(i + n)); n == 0 || len(e.Matches) > len(best.Matches) {
+			best = e
+		}
+	}
+	return best
 }
 
 // unmark takes the marks out of a snippet.
@@ -207,10 +234,10 @@ func around(text string, i, n int) Excerpt {
 	return Excerpt{before + text[from:to] + after, [][2]int{{start, start + n}}}
 }
 
-// terms makes a question for the index, and what it cannot answer, of words.
-func terms(words string) (match string, literals []string, err error) {
+// parse makes a question of words.
+func parse(words string) (q question, err error) {
 	if len(words) > maxWords {
-		return "", nil, invalid("search", "is longer than 4 KiB")
+		return q, invalid("search", "is longer than 4 KiB")
 	}
 	// The index reads its question as a C string.
 	words = strings.ReplaceAll(strings.ToValidUTF8(words, " "), "\x00", " ")
@@ -240,8 +267,8 @@ func terms(words string) (match string, literals []string, err error) {
 		switch {
 		case strings.TrimSpace(term) == "":
 			continue
-		case !indexed(term):
-			literals = append(literals, term)
+		case !plain(term):
+			q.literals = append(q.literals, term)
 		default:
 			term = `"` + term + `"` // there is none inside: it would have ended it
 			if prefix {
@@ -250,21 +277,22 @@ func terms(words string) (match string, literals []string, err error) {
 			list = append(list, term)
 		}
 	}
-	switch n := len(list) + len(literals); {
+	switch n := len(list) + len(q.literals); {
 	case n == 0:
-		return "", nil, invalid("search", "is blank")
+		return q, invalid("search", "is blank")
 	case n > maxTerms:
-		return "", nil, invalid("search", "has more than 64 words")
+		return q, invalid("search", "has more than 64 words")
 	}
-	return strings.Join(list, " AND "), literals, nil
+	q.words = strings.Join(list, " AND ")
+	return q, nil
 }
 
-// indexed reports whether the index can find a term: it has words made of
-// letters and digits, and spaces around them in the languages it is from.
-func indexed(term string) bool {
+// plain reports whether the words of the index have a term: it has letters or digits, and spaces around it in the
+// languages that it is from.
+func plain(term string) bool {
 	word := false
 	for _, r := range term {
-		if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) {
+		if unicode.In(r, spaceless...) {
 			return false
 		}
 		word = word || unicode.IsLetter(r) || unicode.IsNumber(r)

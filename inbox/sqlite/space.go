@@ -28,7 +28,7 @@ func (d *DB) GiveBack(ctx context.Context, op string) (emptied bool, err error) 
 		}
 	}
 	err = d.Do(ctx, op, func(c *Conn) error {
-		busy, err := c.Number("PRAGMA wal_checkpoint(TRUNCATE)")
+		busy, err := c.Number("PRAGMA main.wal_checkpoint(TRUNCATE)")
 		emptied = busy == 0
 		return err
 	})

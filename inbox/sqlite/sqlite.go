@@ -67,6 +67,7 @@ type Format struct {
 
 	Create string // run on an empty file before its first script, outside a transaction
 	Setup  string // run on each opening, after the scripts
+	Attach string // path of another database, which must be open, and whose tables queries can then read, too; "" for none
 
 	Lost string // what is lost if a person begins a new file, and what is not; for errors
 }
@@ -144,11 +145,18 @@ func (d *DB) prepare(ctx context.Context) (err error) {
 	if !writable(d.path) {
 		return d.error("open", ErrReadOnly, nil)
 	}
-	return d.Do(ctx, "open", func(c *Conn) error {
+	err = d.Do(ctx, "open", func(c *Conn) error {
 		if err := migrate(c, d.path, d.format); err != nil || d.format.Setup == "" {
 			return err
 		}
 		_, err := c.Exec(d.format.Setup)
+		return err
+	})
+	if err != nil || d.format.Attach == "" {
+		return err
+	}
+	return d.Do(ctx, "open", func(c *Conn) error {
+		_, err := c.Exec("ATTACH ? AS attached", uri(d.format.Attach)+"?mode=ro")
 		return err
 	})
 }

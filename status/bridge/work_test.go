@@ -52,10 +52,10 @@ func (w *worker) says(events ...string) {
 
 func (w *worker) envelope(id, event string) journal.Envelope {
 	w.Helper()
-	var ev struct{ T, Call, Text, Title string }
+	var ev struct{ T, Call string }
 	w.must(json.Unmarshal([]byte(event), &ev))
 	return journal.Envelope{
-		InboxKey: w.key, ID: id, Session: "s", Turn: "t", Call: ev.Call, Kind: ev.T, Role: "agent", At: w.at, Text: ev.Text + ev.Title,
+		InboxKey: w.key, ID: id, Session: "s", Turn: "t", Call: ev.Call, Kind: ev.T, Role: "agent", At: w.at,
 		Raw: fmt.Appendf(nil, `{"id":%q,"time":%d,"role":"agent","turn":"t","ev":%s}`, id, w.at.UnixMilli(), event),
 	}
 }

@@ -46,13 +46,13 @@ func TestEnvelopes(t *testing.T) {
 			at := begin.Add(time.Duration(n) * time.Second)
 			e := journal.Envelope{
 				InboxKey: inbox.Key(w.Root.Path(), config.Instance(), "worker"), ID: fmt.Sprint("e", n),
-				Session: "s", Turn: "t", Kind: "text", Role: "agent", At: at, Text: fmt.Sprint("step ", n),
+				Session: "s", Turn: "t", Kind: "text", Role: "agent", At: at,
 				Raw: fmt.Appendf(nil, `{"id":"e%d","time":%d,"role":"agent","turn":"t","ev":{"t":"text","text":"step %d","thinking":%v}}`, n, at.UnixMilli(), n, n == 0),
 			}
 			if _, err := j.Envelopes.Record(ctx, e, e); err != nil {
 				t.Fatal(err)
 			}
-			want = append(want, e.Text)
+			want = append(want, e.Text())
 		}
 	}
 	says(40)

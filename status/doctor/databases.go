@@ -46,23 +46,23 @@ func (x *examination) state(ctx context.Context) {
 
 // databases reports the size of the databases, and since when messages are recorded.
 func (x *examination) databases(ctx context.Context) error {
-	size := func(name string) (path, text string, there bool) {
-		path = filepath.Join(x.State, name)
+	size := func(names ...string) (path, text string, there bool) {
+		path = filepath.Join(x.State, names[0])
 		var bytes int64
-		for _, suffix := range []string{"", "-wal"} {
-			if info, err := os.Stat(path + suffix); err == nil {
+		for _, name := range names {
+			if info, err := os.Stat(filepath.Join(x.State, name)); err == nil {
 				bytes += info.Size()
 				there = true
 			}
 		}
 		return path, fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)), there
 	}
-	if path, text, there := size("ledger.db"); there {
+	if path, text, there := size("ledger.db", "ledger.db-wal"); there {
 		if _, err := x.Ledger(ctx); err == nil { // state reports the error
 			x.add(api.LevelOK, "ledger_size", "", path, "the ledger has "+text, "")
 		}
 	}
-	path, text, there := size("journal.db")
+	path, text, there := size("journal.db", "journal.db-wal", "index.db", "index.db-wal")
 	if !there {
 		x.add(api.LevelNote, "no_journal", "", path, "nothing is recorded yet", `"teambridge watch" and the service record messages`)
 		return nil

@@ -438,13 +438,17 @@ func (s *Service) lookAtPanes(ctx context.Context) error {
 // pruneEvery is how often old work is deleted.
 const pruneEvery = time.Hour
 
-// prune deletes old work of agents, until ctx ends.
+// prune deletes old work of agents, and brings the search index up to date, so that a search has little left to do, until ctx
+// ends.
 func (s *Service) prune(ctx context.Context) error {
 	now := make(chan struct{}, 1)
 	signals.Send(now)
 	return signals.Loop(ctx, nil, now, pruneEvery, func() {
 		if _, err := s.reader.PruneEnvelopes(ctx, time.Now().Add(-s.opts.KeepWork)); err != nil && ctx.Err() == nil {
 			s.log.Warn("old work of agents was not deleted", "err", view.Describe(err))
+		}
+		if err := s.reader.Index(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("the search index is not up to date", "err", view.Describe(err))
 		}
 	})
 }

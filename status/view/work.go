@@ -47,7 +47,7 @@ func WorkHits(ctx context.Context, j *journal.Journal, l *ledger.Ledger, words s
 			return nil, err
 		}
 		if r.Kind == api.KindTool {
-			h.Excerpt = sayExcerpt(h.Excerpt, h.Text, wire.Outcome(r.Work.State))
+			h.Excerpt = sayExcerpt(h.Excerpt, h.Text(), wire.Outcome(r.Work.State))
 		}
 		return new(Hit(h.Excerpt, *r)), nil
 	})

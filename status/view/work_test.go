@@ -48,12 +48,12 @@ func said(t *testing.T, id string, after time.Duration, fields, event string) jo
 	}
 	var parts struct {
 		Role, Turn, Subagent string
-		Ev                   struct{ T, Call, Text string }
+		Ev                   struct{ T, Call string }
 	}
 	if err := json.Unmarshal(e.Raw, &parts); err != nil {
 		t.Fatal(err)
 	}
-	e.Role, e.Turn, e.Subagent, e.Kind, e.Call, e.Text = parts.Role, parts.Turn, parts.Subagent, parts.Ev.T, parts.Ev.Call, parts.Ev.Text
+	e.Role, e.Turn, e.Subagent, e.Kind, e.Call = parts.Role, parts.Turn, parts.Subagent, parts.Ev.T, parts.Ev.Call
 	return e
 }
 
@@ -330,9 +330,7 @@ func TestWorkHits(t *testing.T) {
 	titles := map[string]string{"c": "run `rm -rf build`", "d": "ran `make build`", "e": "run `build " + strings.Repeat("x ", 100) + "build`"}
 	for n, call := range []string{"c", "d", "e"} {
 		at := time.Duration(n) * time.Second
-		start := said(t, "start-"+call, at, "", titled(call, titles[call]))
-		start.Text = titles[call]
-		record(t, j, start, said(t, "end-"+call, at, "", became(call, "denied")))
+		record(t, j, said(t, "start-"+call, at, "", titled(call, titles[call])), said(t, "end-"+call, at, "", became(call, "denied")))
 	}
 	for words, want := range map[string][]string{
 		"rm":    {"tried to run `[rm] -rf build` · denied"},

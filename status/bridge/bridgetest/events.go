@@ -147,7 +147,7 @@ func (w *world) said(team string) {
 	c, err := w.Team(team).Config(w.Context())
 	w.must(err)
 	_, err = w.journal().Envelopes.Record(w.Context(), journal.Envelope{
-		InboxKey: inbox.Key(w.Root.Path(), c.Instance(), "worker"), ID: "e", Session: "s", Turn: "t", Kind: "text", Role: "agent", At: time.Now(), Text: "I test it.",
+		InboxKey: inbox.Key(w.Root.Path(), c.Instance(), "worker"), ID: "e", Session: "s", Turn: "t", Kind: "text", Role: "agent", At: time.Now(),
 		Raw: []byte(`{"id":"e","time":1,"role":"agent","turn":"t","ev":{"t":"text","text":"I test it."}}`),
 	})
 	w.must(err)

@@ -276,7 +276,7 @@ func (r *replay) play(count int) bool {
 		case l.Envelope != nil:
 			var e struct {
 				Role, Turn string
-				Ev         struct{ T, Call, Text, Title string }
+				Ev         struct{ T, Call, Title string }
 			}
 			if err := json.Unmarshal(l.Envelope, &e); err != nil {
 				t.Fatal(err)
@@ -286,7 +286,7 @@ func (r *replay) play(count int) bool {
 			}
 			envelopes = append(envelopes, journal.Envelope{
 				InboxKey: inbox.Key(r.w.Root.Path(), r.team, l.Inbox), ID: l.ID, Session: l.Session, At: now,
-				Turn: e.Turn, Call: e.Ev.Call, Kind: e.Ev.T, Role: e.Role, Text: e.Ev.Text + e.Ev.Title, Raw: l.Envelope,
+				Turn: e.Turn, Call: e.Ev.Call, Kind: e.Ev.T, Role: e.Role, Raw: l.Envelope,
 			})
 		case l.Answer != "": // with its event
 		default:

@@ -57,9 +57,9 @@ func (k *work) did(turn string, e wire.Envelope, events ...wire.Event) {
 		}
 		switch event := event.(type) {
 		case *wire.Text:
-			list[i].Kind, list[i].Text = "text", event.Text
+			list[i].Kind = "text"
 		case *wire.ToolCallStart:
-			list[i].Kind, list[i].Call, list[i].Text = "tool-call-start", event.Call, event.Title
+			list[i].Kind, list[i].Call = "tool-call-start", event.Call
 		case *wire.ToolCallEnd:
 			list[i].Kind, list[i].Call = "tool-call-end", event.Call
 		case *wire.TurnStart:
