@@ -157,7 +157,7 @@ func TestDraftThatCannotBeTaken(t *testing.T) {
 		w.until("at the terminal", w.atTerminal)
 		w.types("precious")
 		w.prompt("[m-1]")
-		w.until("held", func() bool { return w.handoff.Reason == "what is at the prompt cannot be taken out" })
+		w.until("held", func() bool { return w.handoff.Reason == "the text at the prompt cannot be copied" })
 		w.until("seen", func() bool { return strings.Contains(w.notices[len(w.notices)-1], "Ctrl-] switches now") })
 		w.types(" text") // it is the program's
 		time.Sleep(time.Minute)

@@ -328,7 +328,7 @@ func (l *terminalPhase) leaveFor(ctx context.Context, force bool) (gone bool, re
 		return false, "", ctx.Err() // ctx has ended while the draft was copied
 	}
 	if !ok && !force {
-		l.why, l.tried = "what is at the prompt cannot be taken out", time.Now()
+		l.why, l.tried = "the text at the prompt cannot be copied", time.Now()
 		return false, l.why, nil
 	}
 	l.at(drafted)

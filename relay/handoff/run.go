@@ -156,7 +156,7 @@ func (m *machine) restore(ctx context.Context) error {
 		// Enter submits all text at the prompt, including restored text.
 		entered, err := m.opts.Agent.Entered(m.session.ID, m.handoff.Typed)
 		if err != nil {
-			return fmt.Errorf("handoff: what was entered last: %w", err)
+			return fmt.Errorf("handoff: read the text entered last: %w", err)
 		}
 		// During a switch, the draft is newer than the entered text.
 		if switching := m.handoff.To == ledger.AtRelay && m.handoff.Reason == ""; entered && !switching {
@@ -181,7 +181,7 @@ func (m *machine) restore(ctx context.Context) error {
 	}
 	m.arrived(at)
 	if m.handoff.Wanted != "" { // the request was to an earlier run
-		m.handoff.Wanted, m.handoff.Force, m.handoff.Refused = "", false, "the run that was asked has ended, and the session was started again"
+		m.handoff.Wanted, m.handoff.Force, m.handoff.Refused = "", false, "the run that got the request has ended, and the session was started again"
 	}
 	return m.record(ctx)
 }
@@ -211,7 +211,7 @@ func (m *machine) alone(ctx context.Context) error {
 			return nil
 		}
 		if pid != told {
-			m.print("Process %d has this session, too; waiting for it to end, since two would not know of each other. One in the background ends with claude stop; claude agents lists it. Ctrl-C ends the run.", pid)
+			m.print("Process %d uses this session, too; waiting for it to end, because neither would see the other's work. claude agents lists agents in the background, and claude stop ends one. Ctrl-C ends the run.", pid)
 			told = pid
 		}
 		select {
@@ -234,7 +234,7 @@ func (m *machine) rescue(draft, typed string) error {
 	draft = cmp.Or(draft, m.handoff.Draft) + typed
 	unrun, err := m.opts.Agent.Unrun(m.session.ID, m.handoff.Typed)
 	if err != nil {
-		return fmt.Errorf("handoff: what was entered last: %w", err)
+		return fmt.Errorf("handoff: read the text entered last: %w", err)
 	}
 	var lost []string
 	for _, text := range unrun {

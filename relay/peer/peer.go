@@ -71,7 +71,7 @@ func (m Message) Check() error {
 	case strings.TrimSpace(m.Text) == "":
 		return errors.New("the text is empty")
 	case !utf8.ValidString(m.Text):
-		return errors.New("the text is no valid UTF-8")
+		return errors.New("the text is not valid UTF-8")
 	case len(m.Text) > MaxText:
 		return fmt.Errorf("the text is %d bytes too long: a session takes %d; put it into a file and send the path", len(m.Text)-MaxText, MaxText)
 	case !utf8.ValidString(m.From) || strings.ContainsFunc(m.From, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`"<>&`, r) }):
@@ -319,7 +319,7 @@ func token(root string, p transcript.Process) (string, error) {
 	}
 	var k key
 	if err := json.Unmarshal(data, &k); err != nil || k.Token == "" {
-		return "", fmt.Errorf("%s: there is no peerToken", path)
+		return "", fmt.Errorf("%s has no peerToken", path)
 	}
 	return k.Token, nil
 }
@@ -349,7 +349,7 @@ func (b *Mailbox) listen(dir string) (string, error) {
 	}
 	l, err := socket.Listen(path)
 	if err != nil {
-		return "", fmt.Errorf("listen beside the sessions: %w", err)
+		return "", fmt.Errorf("listen next to the sessions: %w", err)
 	}
 	b.listeners[dir] = l
 	go b.serve(l)

@@ -262,7 +262,7 @@ func (t *lively) escapes() error {
 	t.is("EscapesGiven", strings.Contains(r.Uncut[shown], "this &amp; that") && !strings.Contains(r.Uncut[shown], "in </teammate-message> a text"))
 	d, ok := wrapped(r, "PROBE-T4")
 	if !ok {
-		return errors.New("the model was not shown a message as one of a teammate")
+		return errors.New("the model did not receive the message as one of a teammate")
 	}
 	t.is("MarksUnverified", d.Verified == "false")
 	t.is("RecordsGiven", t.hears("RecordsGiven", true, func() bool { return t.recorded("PROBE-T4") }))
@@ -351,7 +351,7 @@ func (t *lively) joined() error {
 	reached := t.hears("ReachesJoined", true, func() bool { return t.has("operator", "PROBE-T7") })
 	t.is("ReachesJoined", reached)
 	if !reached {
-		return errors.New("nothing was written to the inbox of one who joined")
+		return errors.New("nothing was written to the inbox of a person who joined")
 	}
 	takes, err := taken()
 	if err != nil {
@@ -543,7 +543,7 @@ func (t *lively) ended() {
 		return (t.answered("PROBE-T14") || !t.entered("second")) && !slices.ContainsFunc(rows, func(r row) bool { return !r.Read })
 	})
 	if !t.program.Close(t.ctx, t.o.Step/3) {
-		t.cannot(errors.New("the session did not end when it was asked to"), "RemovesTeam")
+		t.cannot(errors.New("the session did not end on request"), "RemovesTeam")
 		return
 	}
 	t.is("RemovesTeam", t.hears("RemovesTeam", true, func() bool { return !exists(t.config()) }))

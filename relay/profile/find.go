@@ -92,7 +92,7 @@ func List(dirs []string) []Entry {
 		for i, e := range entries {
 			if same := usable[e.Name]; e.Err == nil && len(same) > 1 {
 				others := slices.DeleteFunc(slices.Clone(same), func(path string) bool { return path == e.Path })
-				entries[i].Err = fmt.Errorf("its name %q is also that of %s: rename or remove one", e.Name, strings.Join(others, ", "))
+				entries[i].Err = fmt.Errorf("its name %q is also the name of %s: rename or remove one", e.Name, strings.Join(others, ", "))
 			}
 		}
 		for _, e := range entries {
@@ -191,7 +191,7 @@ func (w *walker) walk(dir string, depth int) {
 		case err != nil:
 			w.add(path, &Profile{}, err)
 		case !info.Mode().IsRegular():
-			w.add(path, &Profile{}, errors.New("is no regular file"))
+			w.add(path, &Profile{}, errors.New("is not a regular file"))
 		default:
 			data, err := readFile(path)
 			if err != nil {

@@ -14,9 +14,13 @@ import (
 func TestLoadOfNoFile(t *testing.T) {
 	p := newProject(t)
 	path := p.put(p.top, "reviewer.md", "")
-	must(t, os.Remove(path))
-	must(t, syscall.Mkfifo(path, 0o600))
-	if _, err := p.load("reviewer"); err == nil || !strings.Contains(err.Error(), "is no regular file") {
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.load("reviewer"); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("a pipe: %v", err)
 	}
 }
@@ -30,7 +34,7 @@ func TestLoadFollowsLinks(t *testing.T) {
 		must(t, os.Symlink(to, filepath.Join(agents, link)))
 	}
 	// The directory that holds itself gives the same file again, under other paths.
-	if _, err := p.load("reviewer"); err == nil || !strings.Contains(err.Error(), "is also that of") {
+	if _, err := p.load("reviewer"); err == nil || !strings.Contains(err.Error(), "is also the name of") {
 		t.Errorf("a directory in itself: %v", err)
 	}
 	must(t, os.Remove(filepath.Join(agents, "self")))

@@ -158,7 +158,7 @@ func (p *Profile) set(keys map[string]value) error {
 	if len(errs) == 0 {
 		errs = append(errs, checkName(p.Name), checkWord("model", p.Model))
 		if p.Description == "" {
-			errs = append(errs, errors.New("has no description, without which Claude Code does not use it"))
+			errs = append(errs, errors.New("has no description, and Claude Code ignores such a profile"))
 		}
 		for _, tools := range [][]string{p.Tools, p.Disallowed} {
 			errs = append(errs, checkTools(tools))
@@ -200,7 +200,7 @@ func checkTools(tools []string) error {
 			return fmt.Errorf("tool %.40q… is longer than %d bytes", t, maxTool)
 		}
 		if strings.HasPrefix(t, "-") || strings.ContainsFunc(t, unicode.IsControl) {
-			return fmt.Errorf("tool %q is no name of a tool", t)
+			return fmt.Errorf("tool %q is not the name of a tool", t)
 		}
 	}
 	return nil

@@ -100,7 +100,7 @@ func TestParseRefuses(t *testing.T) {
 		{"a list in a list of tools", file("tools: [[Read]]"), "tools is a list"},
 		{"tools by an alias", file("x: &x Read", "tools: *x"), "alias"},
 		{"tools by a merge", file("x: &x {tools: Read}", "<<: *x"), "merge key"},
-		{"a flag for a tool", file("tools: Read, --model"), "is no name of a tool"},
+		{"a flag for a tool", file("tools: Read, --model"), "is not the name of a tool"},
 		{"many tools", file("tools: " + strings.Repeat("R,", 301)), "more than 300 tools"},
 		{"a number for a model", file("model: 4"), "model is a number"},
 		{"a flag for a model", file("model: --resume"), "looks like a flag"},

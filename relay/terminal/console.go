@@ -325,7 +325,7 @@ func (c *Console) Close() error {
 		select {
 		case <-tidy:
 		case <-ctx.Done():
-			err = errors.New("close the console: the terminal takes no output, and was left as it is")
+			err = errors.New("close the console: the terminal accepts no output, so the program's changes to it remain")
 		}
 		if inFront(c.fd) {
 			if e := term.Restore(c.fd, c.before); e != nil && !errors.Is(e, syscall.EIO) {
@@ -350,7 +350,7 @@ func (p *Program) hangUp(ctx context.Context) error {
 	select {
 	case <-p.Done():
 	case <-ctx.Done():
-		err = errors.Join(err, fmt.Errorf("process %d has not ended, or the terminal not shown its last output", p.id.PID))
+		err = errors.Join(err, fmt.Errorf("process %d has not ended, or the terminal has not shown its last output", p.id.PID))
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func ParseHotKey(s string) (HotKey, error) {
 	case c < 'A' || c > '_':
 		return 0, fmt.Errorf("hot key %.20q: want a letter, ], \\, ^ or _ after ^", s)
 	case strings.IndexByte("CHIJM[", c) >= 0:
-		return 0, fmt.Errorf("hot key %.20q: the terminal needs it for itself", s)
+		return 0, fmt.Errorf("hot key %.20q: the terminal itself needs it", s)
 	}
 	return HotKey(c - 0x40), nil
 }

@@ -174,7 +174,7 @@ func (d *delivery) resume(ctx context.Context) (Outcome, error) {
 		ours = true
 	case part:
 		if ours, err = d.remembers(ctx, before.composer.Draft); err != nil {
-			return d.ended(hold{NotShown, "tmux did not say whose text is at the prompt"}, err)
+			return d.ended(hold{NotShown, "tmux did not report whose text is at the prompt"}, err)
 		}
 	}
 	switch {

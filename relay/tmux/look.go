@@ -65,7 +65,7 @@ func (d *delivery) glance(ctx context.Context) (snapshot, hold, error) {
 		return s, hold{NotAgent, "a shell runs in front, " + pane.Command}, nil
 	}
 	if s.tty.canonical {
-		return s, hold{NotRaw, pane.Command + " reads lines, not keys: it is no agent with a prompt"}, nil
+		return s, hold{NotRaw, pane.Command + " reads lines, not keys: it is not an agent with a prompt"}, nil
 	}
 	return s, hold{}, nil
 }
@@ -84,14 +84,14 @@ func (d *delivery) occupied(c Composer) hold {
 			return hold{Busy, "the agent works"}
 		}
 		if policy == Urgent && c.Queued > 0 {
-			return hold{HasQueue, "the agent has messages in its own queue: after ESC it would work on them, not stop"}
+			return hold{HasQueue, "the agent has messages in its own queue, and would work on them after ESC instead of stopping"}
 		}
 	case StateUnknown:
 		if d.profile != Generic {
-			return hold{Unknown, "the screen shows no prompt that is known"}
+			return hold{Unknown, "the screen shows no known prompt"}
 		}
 		if policy == WhenIdle || policy == Urgent {
-			return hold{Unknown, "whether the program is busy cannot be seen with the profile generic"}
+			return hold{Unknown, "with the profile generic, the screen does not show whether the program is busy"}
 		}
 	}
 	return hold{}
@@ -111,7 +111,7 @@ func (d *delivery) changed(ctx context.Context, s snapshot) (hold, error) {
 		return h, err
 	}
 	if now.pane.Command != s.pane.Command || now.tty.foreground != s.tty.foreground {
-		return hold{Changed, fmt.Sprintf("%s runs in front now, it was %s", now.pane.Command, s.pane.Command)}, nil
+		return hold{Changed, fmt.Sprintf("%s is in front now, in place of %s", now.pane.Command, s.pane.Command)}, nil
 	}
 	return hold{Changed, "the pane changed for a moment"}, nil
 }

@@ -26,7 +26,7 @@ func (d *delivery) submit(ctx context.Context, before snapshot) (Outcome, error)
 		}
 		entered, err := d.enter(ctx, now)
 		if err != nil {
-			return d.ended(hold{NotProven, "tmux did not say whether Enter was pressed"}, err)
+			return d.ended(hold{NotProven, "tmux did not report whether Enter was pressed"}, err)
 		}
 		if entered {
 			return d.confirm(ctx)
@@ -62,7 +62,7 @@ func (d *delivery) ready(ctx context.Context, before snapshot) (snapshot, hold, 
 			return now, hold{h.reason, h.detail + ", so Enter was not pressed"}, nil
 		case h.reason != "": // it may pass; a program that ends leaves raw mode first
 		case now.pane.Command != before.pane.Command || now.tty.foreground != before.tty.foreground:
-			return now, hold{Changed, fmt.Sprintf("%s came to the front, it was %s, so Enter was not pressed", now.pane.Command, before.pane.Command)}, nil
+			return now, hold{Changed, fmt.Sprintf("%s is in front now, in place of %s, so Enter was not pressed", now.pane.Command, before.pane.Command)}, nil
 		case now.tty.waiting > 0: // a person is typing
 			h = hold{Stuck, now.pane.Command + " has not read all keys"}
 		default:
@@ -144,7 +144,7 @@ func (d *delivery) confirm(ctx context.Context) (Outcome, error) {
 			return d.out, nil
 		}
 		if err := pause(ctx, d.timing.look); err != nil {
-			return d.ended(hold{NotProven, "the wait for a proof was ended"}, err)
+			return d.ended(hold{NotProven, "the wait for proof was interrupted"}, err)
 		}
 		now, h, err := d.glance(ctx)
 		if err != nil {
@@ -172,7 +172,7 @@ func (d *delivery) confirm(ctx context.Context) (Outcome, error) {
 			}
 			if err == nil && h.reason == "" && now.tty.waiting == 0 && d.stays(now.composer) {
 				if _, err := d.enter(ctx, now); err != nil {
-					return d.ended(hold{NotProven, "tmux did not say whether Enter was pressed"}, err)
+					return d.ended(hold{NotProven, "tmux did not report whether Enter was pressed"}, err)
 				}
 				entered = time.Now()
 			}
@@ -188,7 +188,7 @@ func (d *delivery) confirm(ctx context.Context) (Outcome, error) {
 			}
 			return d.ended(hold{NotTaken, detail}, nil)
 		}
-		return d.ended(hold{NotProven, "Enter was pressed, and neither transcript nor screen shows what became of the message"}, nil)
+		return d.ended(hold{NotProven, "Enter was pressed, and neither the transcript nor the screen shows whether the message was submitted"}, nil)
 	}
 }
 

@@ -23,7 +23,7 @@ func (m Input) Check() error {
 	case strings.TrimSpace(m.Text) == "":
 		return errors.New("tmux: the text is empty")
 	case !utf8.ValidString(m.Text):
-		return errors.New("tmux: the text is no valid UTF-8")
+		return errors.New("tmux: the text is not valid UTF-8")
 	case len(m.Line()) > MaxText:
 		return fmt.Errorf("tmux: the text is %d bytes too long: a pane takes %d; put it into a file and send the path", len(m.Line())-MaxText, MaxText)
 	case !slices.Contains([]Policy{"", Queued, Important, WhenIdle, Urgent}, m.Policy):

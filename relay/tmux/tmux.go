@@ -166,7 +166,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // look returns the pane, and the output of another command from the same moment.
 func (r Ref) look(ctx context.Context, command ...string) (Pane, string, error) {
 	if number, ok := strings.CutPrefix(r.ID, "%"); !ok || !digits(number) { // the id becomes part of a format, in which tmux can run commands
-		return Pane{}, "", fmt.Errorf("tmux: %q is no pane id", r.ID)
+		return Pane{}, "", fmt.Errorf("tmux: %q is not a pane id", r.ID)
 	}
 	panes, printed, err := list(ctx, r.Socket, command, "-f", "#{==:#{pane_id},"+r.ID+"}")
 	// For a missing pane, list-panes prints nothing and the other command fails.
