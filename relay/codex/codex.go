@@ -148,7 +148,7 @@ const maxFirst = 4 << 20
 
 // works reports whether a turn runs, and since when it does or does not, by the last line that says so.
 func works(file *os.File, size int64) (busy bool, since time.Time) {
-	for line := range transcript.Backward(file, size) {
+	for _, line := range transcript.Backward(file, size) {
 		if e, ok := Parse(line); ok && (e.Kind == Begun || e.Kind == Ended || e.Kind == Aborted) {
 			return e.Kind == Begun, e.At
 		}

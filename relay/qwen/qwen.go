@@ -213,7 +213,7 @@ func works(path string) (status string, since time.Time) {
 	if ok && info.Size() == old.info.Size() && info.ModTime().Equal(old.info.ModTime()) {
 		return old.status, old.changed
 	}
-	for line := range transcript.Backward(f, info.Size()) {
+	for _, line := range transcript.Backward(f, info.Size()) {
 		e, ok := Parse(line)
 		if !ok {
 			continue

@@ -16,7 +16,7 @@ func Asked(path string) (call Block, ok bool) {
 	start := max(0, info.Size()-longTail)
 	var done []string // calls with results
 	var calls []Block
-	for _, line := range backward(io.NewSectionReader(file, start, longTail), info.Size()-start) {
+	for _, line := range Backward(io.NewSectionReader(file, start, longTail), info.Size()-start) {
 		r, valid := Parse(line)
 		if !valid || r.Sidechain {
 			continue

@@ -32,7 +32,7 @@ func TestBackward(t *testing.T) {
 			slices.Reverse(want)
 			want = slices.DeleteFunc(want, func(line string) bool { return line == "" })
 			var got []string
-			for line := range transcript.Backward(bytes.NewReader([]byte(file)), int64(len(file))) {
+			for _, line := range transcript.Backward(bytes.NewReader([]byte(file)), int64(len(file))) {
 				got = append(got, string(line))
 			}
 			if !slices.Equal(got, want) {
@@ -47,7 +47,7 @@ func TestBackwardOverALongLine(t *testing.T) {
 	t.Parallel()
 	file := &longLine{size: 144 << 20}
 	n, longest := 0, 0
-	for line := range transcript.Backward(file, file.size) {
+	for _, line := range transcript.Backward(file, file.size) {
 		n, longest = n+1, max(longest, len(line))
 	}
 	if file.largest > 1<<20 || longest > 64<<20 || n != 3 {

@@ -120,7 +120,7 @@ func continued(root, session string) (to string) {
 		return known.to
 	}
 	left := int64(nearMove)
-	for line := range Backward(f, info.Size()) {
+	for _, line := range Backward(f, info.Size()) {
 		if left -= int64(len(line)) + 1; left < 0 {
 			break
 		}

@@ -5,18 +5,14 @@ type Step int
 
 // The steps.
 const (
-	Within Step = iota // no turn begins or ends with it
-
-	// Begins: a turn begins with a prompt, with a command, or with what Claude Code begins one by itself: the end of a
-	// background task, or what another session wrote.
-	Begins
-
-	Speaks     // the agent says or does something
-	Stops      // the same, and it stops: its turn ends unless a hook makes it go on
-	Fails      // the model API failed, and the turn ends
-	Interrupts // the user stopped the turn
-	Hooks      // the hooks have run that can make the agent go on
-	Ends       // the turn has ended, and no hook makes the agent go on
+	Within     Step = iota // no turn begins or ends with it
+	Begins                 // a turn begins: with a prompt or a command, or by itself, with the end of a background task or what another session wrote
+	Speaks                 // the agent says or does something
+	Stops                  // the same, and it stops: its turn ends unless a hook makes it go on
+	Fails                  // the model API failed, and the turn ends
+	Interrupts             // the user stopped the turn
+	Hooks                  // the hooks have run that can make the agent go on
+	Ends                   // the turn has ended, and no hook makes the agent go on
 )
 
 // Step returns what the record says of turns. That of a subagent is about the subagent's turn.

@@ -138,7 +138,7 @@ func Last(bytes int64) func(io.ReaderAt, int64) int64 {
 // From makes a [Tail] begin at the last record for which found is true, or else at 0.
 func From(found func(line []byte) bool) func(io.ReaderAt, int64) int64 {
 	return func(file io.ReaderAt, size int64) int64 {
-		for at, line := range backward(file, size) {
+		for at, line := range Backward(file, size) {
 			if found(line) {
 				return at
 			}
@@ -159,9 +159,10 @@ func Lines(path string, last int64) iter.Seq2[[]byte, error] {
 	}
 }
 
-// backward yields the records of a file, the last one first, and where their lines begin, so that a long
-// conversation before what is looked for costs nothing.
-func backward(file io.ReaderAt, size int64) iter.Seq2[int64, []byte] {
+// Backward yields the lines of a file of that size as [Tail.Lines] does, but the last one first, and where each begins;
+// records that share a line begin together. It ends where the file cannot be read. A line is valid until the next one. The
+// file is read only as far as lines are taken. Of a line that is longer than [Tail] reads, a part comes.
+func Backward(file io.ReaderAt, size int64) iter.Seq2[int64, []byte] {
 	return func(yield func(int64, []byte) bool) {
 		var rest [][]byte // the end of a line whose beginning was not read yet, its last piece first
 		long := 0         // its size

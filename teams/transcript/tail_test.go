@@ -128,7 +128,7 @@ func TestRecordsThatShareALine(t *testing.T) {
 			t.Errorf("of %.200q: %q, want %q", content, got, want)
 		}
 		got = nil
-		for line := range Backward(strings.NewReader(content), int64(len(content))) {
+		for _, line := range Backward(strings.NewReader(content), int64(len(content))) {
 			if r, ok := Parse(line); ok {
 				got = append([]string{r.UUID}, got...)
 			}

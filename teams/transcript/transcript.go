@@ -234,7 +234,7 @@ func newest(path string, wanted func(Record) bool) (Record, bool) {
 	}
 	defer file.Close()
 	start := max(0, info.Size()-longTail)
-	for _, line := range backward(io.NewSectionReader(file, start, longTail), info.Size()-start) {
+	for _, line := range Backward(io.NewSectionReader(file, start, longTail), info.Size()-start) {
 		if r, ok := Parse(line); ok && r.Version != "" && !r.Time().IsZero() && (wanted == nil || wanted(r)) {
 			return r, true
 		}
