@@ -102,7 +102,7 @@ func (f *Fold) user(l *Line) {
 	}
 	kind := l.Kind()
 	if l.Replay && f.State(l.UUID) != 0 {
-		kind = transcript.Prompt // whatever its text begins with
+		kind = transcript.Prompt // whatever it says
 	}
 	switch {
 	case l.ParentTool != "" || kind == transcript.Results:
