@@ -179,17 +179,13 @@ func has(m ledger.PaneMessage) bool { return inItsQueue(m) || heldAs(tmux.Busy)(
 func (w *trial) put(text string, change ...func(*Message)) ledger.PaneMessage {
 	w.t.Helper()
 	to, err := w.find(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	m := Message{Text: text, Policy: w.policy}
 	for _, c := range change {
 		c(&m)
 	}
 	got, _, err := w.Queue.Put(w.t.Context(), to, m)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return got
 }
 
