@@ -248,7 +248,7 @@ func (b *bed) deeds() (did deeds) {
 // fault that held it up; without, the hub is killed once.
 func TestDishonestMachine(t *testing.T) {
 	t.Parallel()
-	const short = 200
+	const short = 100
 	messages := number(t, "TEAMBRIDGE_LINK_MESSAGES", short)
 	long := messages != short
 	if long {
