@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
@@ -52,7 +53,7 @@ func (x *examination) databases(ctx context.Context) error {
 		for _, name := range names {
 			if info, err := os.Stat(filepath.Join(x.State, name)); err == nil {
 				bytes += info.Size()
-				there = true
+				there = there || strings.HasPrefix(name, names[0])
 			}
 		}
 		return path, fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)), there
