@@ -115,7 +115,7 @@ func (a *Agent) Send(_ context.Context, data []byte) error {
 	case a.closing || a.life.Err() != nil:
 		err = errEnded
 	case a.flight != nil:
-		err = errors.New("it works on another message")
+		err = errors.New("the agent is working on another message")
 	default:
 		a.flight = f
 	}

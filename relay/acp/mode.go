@@ -58,7 +58,7 @@ func (a *Agent) setPermission(ctx context.Context, m mode.Mode) error {
 	}
 	modes := a.opened.choice("mode")
 	if !slices.ContainsFunc(modes.values, func(v configValue) bool { return v.Value == own }) {
-		return fmt.Errorf("acp: the agent has no mode %.40q, which is what %.40q is called; it has %q: %w", own, asked, modes.names(), agent.ErrRefused)
+		return fmt.Errorf("acp: the agent has no mode %.40q, its name for %.40q; it has %q: %w", own, asked, modes.names(), agent.ErrRefused)
 	}
 	a.mu.Lock()
 	a.current, a.planned = own, false

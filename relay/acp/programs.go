@@ -73,7 +73,7 @@ func programOf(command []string, name string) program {
 // if the program cannot have taken it.
 func (p program) absent() agent.Turn {
 	if p.forgets {
-		return agent.Turn{Stored: true, Failed: true, Failure: "nobody knows whether the agent has taken it: " + p.name + " forgets messages; send it again if it is still needed"}
+		return agent.Turn{Stored: true, Failed: true, Failure: "it is unknown whether the agent has the message: " + p.name + " forgets messages; send it again if it is still needed"}
 	}
 	return agent.Turn{}
 }

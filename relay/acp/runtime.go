@@ -97,7 +97,7 @@ func permissionOf(m mode.Mode) string {
 func (r *Runtime) checkMode(m mode.Mode) error {
 	m.Model, m.PermissionMode = mode.Setting[string]{}, mode.Setting[string]{}
 	if m.WithoutDefaults() != (mode.Mode{}) {
-		return fmt.Errorf("acp: an agent of the Agent Client Protocol takes a model and a permission mode, and nothing else: %w", agent.ErrRefused)
+		return fmt.Errorf("acp: an agent of the Agent Client Protocol has a model and a permission mode, and no other setting: %w", agent.ErrRefused)
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ type line struct {
 // Encode encodes a text under an id, which is a UUID.
 func (r *Runtime) Encode(id, text string) ([]byte, error) {
 	if u, err := uuid.Parse(id); err != nil || u.String() != id {
-		return nil, fmt.Errorf("acp: %.60q is no UUID", id)
+		return nil, fmt.Errorf("acp: %.60q is not a UUID", id)
 	}
 	if strings.TrimSpace(text) == "" {
 		return nil, errors.New("acp: the message is empty")
@@ -136,7 +136,7 @@ func parseLine(data []byte) (l line, err error) {
 		return line{}, fmt.Errorf("acp: a message cannot be read: %w", err)
 	}
 	if u, err := uuid.Parse(l.ID); err != nil || u.String() != l.ID || l.Text == "" {
-		return line{}, fmt.Errorf("acp: %.60q is no message of ours", l.ID)
+		return line{}, fmt.Errorf("acp: %.60q is not one of our messages", l.ID)
 	}
 	return l, nil
 }
@@ -158,7 +158,7 @@ func (r *Runtime) Start(ctx context.Context, session string, m mode.Mode) (agent
 
 func (r *Runtime) start(ctx context.Context, session string, m mode.Mode, look bool) (*Agent, error) {
 	if u, err := uuid.Parse(session); err != nil || u.String() != session {
-		return nil, fmt.Errorf("acp: the session %.60q is no UUID", session)
+		return nil, fmt.Errorf("acp: the session %.60q is not a UUID", session)
 	}
 	if err := r.checkMode(m); err != nil {
 		return nil, err

@@ -81,7 +81,7 @@ func endMarked(mark string) error {
 		return nil
 	}
 	if left := process.KillWith(envMark + "=" + mark); len(left) > 0 {
-		return fmt.Errorf("acp: processes %d of an earlier agent of this session do not end; end them, then try again", left)
+		return fmt.Errorf("acp: processes %d of an earlier agent of this session cannot be ended; end them, then try again", left)
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func (a *Agent) tooLarge(size int64) {
 	loading := a.replay
 	a.mu.Unlock()
 	if loading != nil {
-		loading.failed = fmt.Errorf("what it has recorded cannot be read: a line of %d bytes, at most %d", size, lineLimit)
+		loading.failed = fmt.Errorf("its recorded conversation cannot be read: a line has %d bytes, over %d", size, lineLimit)
 		return
 	}
 	a.tell(agent.Event{Missed: true})
@@ -207,7 +207,7 @@ func (a *Agent) open(ctx context.Context, look bool) error {
 		return fmt.Errorf("it speaks version %d of the Agent Client Protocol, and teambridge speaks version %d", hello.ProtocolVersion, version)
 	}
 	if !hello.AgentCapabilities.LoadSession {
-		return errors.New("it cannot load a session, so what it was given would not be known after a crash")
+		return errors.New("it cannot load a session, so its messages would be unknown after a crash")
 	}
 	a.program = programOf(a.options.Command, hello.AgentInfo.Name)
 	loaded, err := a.load(ctx)
@@ -223,7 +223,7 @@ func (a *Agent) open(ctx context.Context, look bool) error {
 			return err
 		}
 		if a.opened.SessionID == "" {
-			return errors.New("it named no session")
+			return errors.New("its new session has no id")
 		}
 		if err := a.record.add(entry{Session: a.opened.SessionID}); err != nil {
 			return err

@@ -142,7 +142,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		left, err := f.adjust(ctx, &running)
 		if err != nil && ctx.Err() == nil && !failing {
-			f.opts.Warn(fmt.Errorf("fleet: read which relays to run: %w", err))
+			f.opts.Warn(fmt.Errorf("fleet: read the recorded relays: %w", err))
 		}
 		failing = err != nil
 		tick := ticker.C

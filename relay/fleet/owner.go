@@ -185,7 +185,7 @@ func (o TeamOwner) Of(ctx context.Context, team string) (f teams.OwnedTeam, c *t
 type NotOwnerError struct{ Team string }
 
 func (e *NotOwnerError) Error() string {
-	return fmt.Sprintf("the team %s was not made for this relay, or somebody else has taken it over", e.Team)
+	return fmt.Sprintf("the team %s was not made for this relay, or another process has taken it over", e.Team)
 }
 
 // PendingDelete returns the team to remove with a relay, or nil, and the members made for relays that no

@@ -54,10 +54,10 @@ type ourAgent struct {
 func (o Options) checkMode(m mode.Mode) error {
 	m.Model = mode.Setting[string]{}
 	if o.URL != "" && o.Profile.Name != "" {
-		return fmt.Errorf("opencode: a server that runs already takes no profile: %w", agent.ErrRefused)
+		return fmt.Errorf("opencode: a server that is already running takes no profile: %w", agent.ErrRefused)
 	}
 	if o.URL != "" && m.WithoutDefaults() != (mode.Mode{}) {
-		return fmt.Errorf("opencode: a server that runs already takes no mode but a model: %w", agent.ErrRefused)
+		return fmt.Errorf("opencode: a server that is already running takes a model, but no other setting: %w", agent.ErrRefused)
 	}
 	if _, ok := m.FallbackModel.Value(); ok {
 		return fmt.Errorf("opencode: OpenCode has no fallback model: %w", agent.ErrRefused)

@@ -24,7 +24,7 @@ type prompt struct {
 func (r *Runtime) Encode(uuid, text string) ([]byte, error) {
 	l := line{ID: MessageID(uuid), Prompt: prompt{text}, Delivery: "queue"}
 	if id, ok := UUID(l.ID); !ok || id != uuid {
-		return nil, fmt.Errorf("opencode: %.60q is no UUID", uuid)
+		return nil, fmt.Errorf("opencode: %.60q is not a UUID", uuid)
 	}
 	data, err := json.Marshal(l)
 	switch {
@@ -46,7 +46,7 @@ func (r *Runtime) Frame(data []byte) (agent.Frame, error) {
 	}
 	uuid, ok := UUID(l.ID)
 	if !ok || l.Delivery != "queue" {
-		return agent.Frame{}, fmt.Errorf("opencode: %.60q is no message of ours", l.ID)
+		return agent.Frame{}, fmt.Errorf("opencode: %.60q is not one of our messages", l.ID)
 	}
 	return agent.Frame{UUID: uuid, Line: data}, nil
 }

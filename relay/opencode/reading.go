@@ -150,7 +150,7 @@ func (r *Runtime) Turn(ctx context.Context, session, uuid string) (agent.Turn, e
 func (r *Runtime) Conversation(ctx context.Context, session string, since time.Time, ended bool) iter.Seq2[wire.Envelope, error] {
 	return func(yield func(wire.Envelope, error) bool) {
 		if id := SessionID(session); !isID(id) {
-			yield(wire.Envelope{}, fmt.Errorf("opencode: %.120q is no id of a session", session))
+			yield(wire.Envelope{}, fmt.Errorf("opencode: %.120q is not the id of a session", session))
 			return
 		}
 		told, stopped := 0, false

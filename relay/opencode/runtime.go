@@ -67,7 +67,7 @@ func (r *Runtime) Start(ctx context.Context, session string, m mode.Mode) (agent
 func (r *Runtime) start(ctx context.Context, session string, m mode.Mode) (*Agent, error) {
 	o := r.options
 	if _, ok := UUID(SessionID(session)); !ok {
-		return nil, fmt.Errorf("opencode: the session %.60q is no UUID", session)
+		return nil, fmt.Errorf("opencode: the session %.60q is not a UUID", session)
 	}
 	if err := o.checkMode(m); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (r *Runtime) start(ctx context.Context, session string, m mode.Mode) (*Agen
 	}
 	if o.Tools != nil {
 		if o.URL != "" {
-			return nil, fmt.Errorf("opencode: a server that runs already takes no list of tools: %w", agent.ErrRefused)
+			return nil, fmt.Errorf("opencode: a server that is already running takes no list of tools: %w", agent.ErrRefused)
 		}
 		o.profile.Tools = o.Tools
 	}

@@ -92,7 +92,7 @@ func (o Options) startServer(ctx context.Context, session, configDir string) (*s
 // envPassword is the variable that passes the password to a server. The server's tools inherit it.
 const envPassword = "OPENCODE_SERVER_PASSWORD"
 
-var errPortTaken = errors.New("it may be taken")
+var errPortTaken = errors.New("the port may be taken")
 
 func (o Options) startOn(ctx context.Context, session, configDir string) (*server, error) {
 	port, err := freePort()

@@ -257,7 +257,7 @@ func (q *query) progress(id string, e agent.Event) (over bool, err error) {
 		q.result.Text = r.Text
 		switch p.State {
 		case agent.Failed:
-			return true, &TurnError{Reason: cmp.Or(r.Text, r.Failure, "the agent does not say why")}
+			return true, &TurnError{Reason: cmp.Or(r.Text, r.Failure, "the agent gave no reason")}
 		case agent.Cancelled:
 			return true, &TurnError{Reason: "it was interrupted"}
 		}
@@ -307,7 +307,7 @@ func (q *query) readMissed(ctx context.Context, began time.Time) error {
 	}
 	for e, err := range q.run.runtime.Conversation(ctx, q.result.SessionID, began, false) {
 		if err != nil {
-			return fmt.Errorf("query: what the agent has not told: %w", err)
+			return fmt.Errorf("query: read the unreported part of the turn: %w", err)
 		}
 		if e.Time >= float64(began.UnixMilli()) && !q.tell(e) {
 			return q.interrupt("")

@@ -25,8 +25,8 @@ func (s *sender) shutDown(ctx context.Context) error {
 		to, ok = mail.User, true
 	}
 	if !ok {
-		s.opts.Warn(fmt.Errorf("relay: %.64q asked %s to shut down, and is no member: ignored", d.From, m.From()))
-		return s.opts.Ledger.Deliveries.End(ctx, ledger.Done, "ignored: its sender is no member", d.UUID)
+		s.opts.Warn(fmt.Errorf("relay: %.64q asked %s to shut down, but is not a member: ignored", d.From, m.From()))
+		return s.opts.Ledger.Deliveries.End(ctx, ledger.Done, "ignored: its sender is not a member", d.UUID)
 	}
 	request, reason := requestOf(d)
 	text, err := approval(m.From(), request, d.At)
