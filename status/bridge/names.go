@@ -212,7 +212,7 @@ func nobody(all map[string][]string, names []string) error {
 	if len(list) > mostNamed {
 		list, more = list[:mostNamed], ", …; see all with: teambridge"
 	}
-	return api.Decide(api.CodeNotFound, "the agents are: "+strings.Join(list, ", ")+more, "no agent is called %q", names[i])
+	return api.Decide(api.CodeNotFound, "there are: "+strings.Join(list, ", ")+more, "no agent is called %q", names[i])
 }
 
 // alike adds similar addresses to the error that a team has no such member. hint is the rest of the hint; ""
