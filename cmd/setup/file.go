@@ -166,9 +166,8 @@ func edit(change func(data []byte, made []rawjson.Made) ([]byte, error)) removal
 	}
 }
 
-// take undoes a step's changes of files, including the file that path leads to now, and removes its record.
-// remove is called only for files that do not get their old bytes back. If remove is nil, such a file stays as
-// it is.
+// take undoes a step's changes of files, including the file that path leads to now, and removes its record. remove is
+// called only for files that do not get their old bytes back. If remove is nil, such a file stays as it is.
 func (s *Setup) take(st *Step, path string, remove removal) error {
 	all, err := s.records()
 	if err != nil {

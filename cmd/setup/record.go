@@ -202,8 +202,7 @@ func (s *Setup) restored(all *records, r record, file string, now []byte) ([]byt
 // mark is an optional prefix of UTF-8 texts.
 var mark = []byte("\xef\xbb\xbf")
 
-// alike reports whether two objects are equal, apart from empty objects, and a version that only the second one
-// has.
+// alike reports whether two objects are equal, apart from empty objects, and a version that only the second one has.
 func alike(before, now []byte) bool {
 	before, now = bytes.TrimPrefix(before, mark), bytes.TrimPrefix(now, mark)
 	var a, b map[string]any

@@ -148,8 +148,7 @@ func Names() []string {
 	return append(Programs(), Plugin, Teams, Hooks, Asks, Respawn, Tools, Rights, Serve)
 }
 
-// chosen reports whether names select a step. Without names, all steps are selected that are not on request
-// only.
+// chosen reports whether names select a step. Without names, all steps are selected that are not on request only.
 func (k *kind) chosen(names []string) bool {
 	return slices.Contains(names, k.name) || !k.named && (len(names) == 0 || slices.Contains(names, k.program))
 }
@@ -181,9 +180,8 @@ func (s *Setup) Look(ctx context.Context, names ...string) (list []*Step) {
 	return list
 }
 
-// Made returns the steps that [Setup.Do] has done, or only those that names select, in the order for undoing:
-// the last one comes first. For selected steps, it also returns those without a record whose effect can be
-// recognized.
+// Made returns the steps that [Setup.Do] has done, or only those that names select, in the order for undoing: the
+// last one comes first. For selected steps, it also returns those without a record whose effect can be recognized.
 func (s *Setup) Made(ctx context.Context, names ...string) (list []*Step, err error) {
 	all, err := s.records()
 	if err != nil {

@@ -8,15 +8,13 @@ import (
 	"io"
 )
 
-// MaxLine is a limit in bytes that the largest message fits, even with every character as a JSON
-// escape.
+// MaxLine is a limit in bytes that the largest message fits, even with every character as a JSON escape.
 const MaxLine = 1 << 20
 
 // ErrLongLine is the error of a line that is longer than the limit.
 var ErrLongLine = fmt.Errorf("it is longer than %d bytes", MaxLine)
 
-// Lines reads lines of bounded length. Unlike a [bufio.Scanner] it continues after a
-// line that is too long.
+// Lines reads lines of bounded length. Unlike a [bufio.Scanner] it continues after a line that is too long.
 type Lines struct {
 	Number int // of the line that Next returned last, from 1
 
@@ -29,9 +27,8 @@ func NewLines(r io.Reader, limit int) *Lines {
 	return &Lines{r: bufio.NewReader(r), limit: limit}
 }
 
-// Next returns the next line without its line end, which the last line need not have. It
-// returns ErrLongLine as soon as a line exceeds the limit, and the next call skips the
-// rest. The error is io.EOF at the end of the input.
+// Next returns the next line without its line end, which the last line need not have. It returns ErrLongLine as soon
+// as a line exceeds the limit, and the next call skips the rest. The error is io.EOF at the end of the input.
 func (l *Lines) Next() ([]byte, error) {
 	for l.inLine {
 		part, err := l.r.ReadSlice('\n')

@@ -11,8 +11,7 @@ import (
 	"sync"
 )
 
-// Output is standard output. It remembers the first error of writing to it, and that its reader
-// has gone away.
+// Output is standard output. It remembers the first error of writing to it, and that its reader has gone away.
 type Output struct {
 	W io.Writer
 

@@ -10,9 +10,8 @@ import (
 	"teambridge/status/plain"
 )
 
-// Progress is a line on a terminal that says what a command waits for, and how long it has
-// waited. It appears after a second, and is gone when something else is printed, and at the
-// end. A nil *Progress shows nothing.
+// Progress is a line on a terminal that says what a command waits for, and how long it has waited. It appears after a
+// second, and is gone when something else is printed, and at the end. A nil *Progress shows nothing.
 type Progress struct {
 	W       io.Writer
 	Columns func() int // of the terminal

@@ -1,5 +1,4 @@
-// Command teambridge-hub keeps messages between machines until they are taken. "teambridge-hub --help" explains
-// it.
+// Command teambridge-hub keeps messages between machines until they are taken. "teambridge-hub --help" explains it.
 package main
 
 import (

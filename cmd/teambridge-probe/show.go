@@ -26,8 +26,7 @@ func meaning(f api.ProbePoint, said map[string]bool) string {
 	return "not measured: " + plain.Escape(f.Why, false)
 }
 
-// lasted converts seconds to a duration, rounded to milliseconds, since 8.2 is slightly less than that as a
-// float.
+// lasted converts seconds to a duration, rounded to milliseconds, since 8.2 is slightly less than that as a float.
 func lasted(seconds float64) time.Duration {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond)
 }

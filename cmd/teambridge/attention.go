@@ -84,8 +84,7 @@ func (a *app) watchWaits(ctx context.Context, p *program, o alertOptions) (err e
 	return nil
 }
 
-// waitWatch compares successive lists of items that need the person, prints new items, and runs a program for
-// each.
+// waitWatch compares successive lists of items that need the person, prints new items, and runs a program for each.
 type waitWatch struct {
 	*app
 	program *program

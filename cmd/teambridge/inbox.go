@@ -156,8 +156,7 @@ func sentAt(m api.Message) time.Time {
 	return at
 }
 
-// markSeen marks a message as read that the person has answered or seen as an answer. If that fails, it only
-// warns.
+// markSeen marks a message as read that the person has answered or seen as an answer. If that fails, it only warns.
 func (a *app) markSeen(ctx context.Context, m api.Message) {
 	if err := a.markRead(ctx, []api.Message{m}); err != nil {
 		a.warn("the message %s stays unread: %s", m.ID, view.Describe(err))

@@ -2,9 +2,8 @@ package main
 
 // The rules of output.
 //
-// stdout has only the answer. With --json that is one JSON value on one line (watch and
-// transcript: a line for each). Without, it is text for a person: aligned columns, local times, and
-// colour only on a terminal and without NO_COLOR.
+// stdout has only the answer. With --json that is one JSON value on one line (watch and transcript: a line for each).
+// Without, it is text for a person: aligned columns, local times, and colour only on a terminal and without NO_COLOR.
 //
 // stderr has the rest: "teambridge: " and an error, in lower case and without a full stop, then "hint: " and
 // advice; "warning: " and a failure that does not stop the command; "note: " and information for a person; with
@@ -110,8 +109,7 @@ func (c *console) working(format string, args ...any) (done func()) {
 	return c.progress.Start(escape(fmt.Sprintf(format, args...), false))
 }
 
-// queueErrors puts a queue in front of stderr, so that the command does not wait for its
-// reader.
+// queueErrors puts a queue in front of stderr, so that the command does not wait for its reader.
 func (c *console) queueErrors() *stdio.Queue {
 	q := stdio.NewQueue(c.stderr, func(m stdio.Missing) []byte {
 		return c.warning(fmt.Sprintf("%s were dropped here, since they were not read", m))

@@ -131,8 +131,7 @@ func addRelay(ctx context.Context, a *app, address string, r ledger.Relay) (err 
 	return err
 }
 
-// awaitTeam waits until the service has created the team of a relay. Otherwise the next command would not find
-// it.
+// awaitTeam waits until the service has created the team of a relay. Otherwise the next command would not find it.
 func awaitTeam(ctx context.Context, a *app, b api.Bridge, team string) {
 	bound, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

@@ -471,8 +471,7 @@ func (a *access) namedTeam(name string) (string, error) {
 	return name, nil
 }
 
-// team opens the team that an argument such as MEMBER@TEAM names, or, if name is empty,
-// the default one.
+// team opens the team that an argument such as MEMBER@TEAM names, or, if name is empty, the default one.
 func (a *access) team(ctx context.Context, name string) (*teams.Team, error) {
 	name, err := a.namedTeam(name)
 	if err != nil {

@@ -408,8 +408,7 @@ func programFault(runtime string, err error) error {
 	return notFound(hint, "%s", program.Error())
 }
 
-// waiting counts the messages that the agent did not get: unread rows, and deliveries that
-// are under way or failed.
+// waiting counts the messages that the agent did not get: unread rows, and deliveries that are under way or failed.
 func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfile.Locker, l *ledger.Ledger, p inbox.InboxKey) (int, error) {
 	open, err := l.Deliveries.List(ctx, ledger.DeliveryQuery{
 		Root: p.Root, Team: p.Team, CreatedAt: p.CreatedAt, Inbox: p.Inbox,

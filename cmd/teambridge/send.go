@@ -224,8 +224,7 @@ func (a *app) sendTo(ctx context.Context, m api.NewMessage, o sendOptions, send 
 	return nil
 }
 
-// nothingSent reports whether an error means that the message was certainly not sent, so that its id is
-// useless.
+// nothingSent reports whether an error means that the message was certainly not sent, so that its id is useless.
 func nothingSent(err error) bool {
 	switch view.Explain(err).Code {
 	case api.CodeNotFound, api.CodeInvalid, api.CodeUsage, api.CodeAmbiguousTeam:

@@ -66,9 +66,9 @@ func TestSendBesideAStoppedService(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 	for text, args := range map[string][]string{
-		" the service does not answer\n":                                        {"relay", "list", "--relays"},
-		"\"code\":\"timeout\"":                                                  {"inbox", "--json"},
-		"does not answer: not even to a health check":                           {"inbox"},
+		" the service does not answer\n":                                          {"relay", "list", "--relays"},
+		"\"code\":\"timeout\"":                                                    {"inbox", "--json"},
+		"does not answer: not even to a health check":                             {"inbox"},
 		"does not answer: not even to a health check within 100ms; the questions": {"permit"},
 	} {
 		cmd := command(args...)

@@ -156,8 +156,7 @@ func taskChange(c api.TaskChange) string {
 	return c.What + ": " + cmp.Or(c.Was, "-") + " → " + cmp.Or(c.Now, "-")
 }
 
-// tasksOf returns the query for the tasks of the team, or of the sessions if who is a session or there is no
-// team.
+// tasksOf returns the query for the tasks of the team, or of the sessions if who is a session or there is no team.
 func (a *access) tasksOf(ctx context.Context, who string) (q api.TaskQuery, err error) {
 	q.Who = who
 	if q.Team, err = a.namedTeam(""); err != nil || q.Team != "" {
