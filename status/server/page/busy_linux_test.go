@@ -2,16 +2,11 @@ package page_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"teambridge/inbox"
-	"teambridge/inbox/journal"
 	"teambridge/relay/relaytest/simagent"
 )
 
@@ -34,57 +29,25 @@ func busy(t *testing.T) (w *world, team string) {
 	claude, sim := simulate(t, members...)
 	w = prepare(t, claude)
 	w.join(sim.Name())
-	c, err := w.Team(sim.Name()).Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	rows := make([]said, busyMessages)
+	ago := 26 * time.Hour
+	for n := range rows {
+		rows[n] = busyMessage(n)
+		ago -= []time.Duration{20 * time.Second, 9 * time.Minute, 50 * time.Second, 3 * time.Minute, 12 * time.Minute}[n%5]
+		rows[n].ago, rows[n].unread = ago, rows[n].to == "operator" && n >= busyMessages-3*busyUnread
 	}
-	j, err := journal.Open(t.Context(), filepath.Join(w.State, "journal.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer j.Close()
-	boxes := map[string][]json.RawMessage{}
-	at := time.Now().Add(-26 * time.Hour)
-	for n := range busyMessages {
-		m := busyMessage(n)
-		at = at.Add([]time.Duration{20 * time.Second, 9 * time.Minute, 50 * time.Second, 3 * time.Minute, 12 * time.Minute}[n%5])
-		color := ""
-		if member, ok := c.Member(m.from); ok {
-			color = member.Color
-		}
-		raw, err := json.Marshal(map[string]any{
-			"from": m.from, "text": m.text, "summary": m.summary, "timestamp": at.UTC().Format("2006-01-02T15:04:05.000Z"), "color": color,
-			"msg_id": fmt.Sprintf("b%d", n), "read": m.to != "operator" || n < busyMessages-3*busyUnread,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		boxes[m.to] = append(boxes[m.to], raw)
-		data, err := json.Marshal(boxes[m.to])
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows, err := inbox.Parse(data)
-		if err == nil {
-			_, err = j.Messages.Observe(t.Context(), journal.Snapshot{InboxKey: inbox.Key(w.Root.Path(), c.Instance(), m.to), Rows: rows, At: at, Done: at})
-		}
-		if err = errors.Join(err, os.WriteFile(w.Path(sim.Name(), "inboxes", m.to+".json"), data, 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	w.record(sim.Name(), rows...)
 	return w, sim.Name()
 }
 
-type busyText struct{ from, to, text, summary string }
-
 // busyMessage returns the nth message. Of the last ones, each third is to the person.
-func busyMessage(n int) busyText {
+func busyMessage(n int) said {
 	from := busyMembers[n*7%len(busyMembers)]
 	to := busyMembers[(n*7+1+n%4)%len(busyMembers)]
-	m := func(to, summary, text string) busyText {
-		return busyText{from, to, text, summary}
+	m := func(to, summary, text string) said {
+		return said{from: from, to: to, text: text, summary: summary}
 	}
-	protocol := func(to string, fields map[string]any) busyText {
+	protocol := func(to string, fields map[string]any) said {
 		data, _ := json.Marshal(fields) // strings always can be
 		return m(to, "", string(data))
 	}
@@ -95,7 +58,7 @@ func busyMessage(n int) busyText {
 		return m("operator", "report", "## Result\nAll **418 tests** pass; the slowest are in `checkout`:\n\n| suite | tests | time |\n|---|---:|---:|\n| checkout | 112 | 38 s |\n| search | 96 | 12 s |\n| login | 210 | 9 s |\n\n"+
 			"What is left:\n\n1. Delete the *old* endpoint.\n2. Update [the guide](https://docs.example/guide).\n\n> The old endpoint still gets 3 requests a day.\n\n"+strings.Repeat("The requests come from one client, which was told in May. ", 12))
 	case n%13 == 5:
-		return busyText{"operator", from, "Please look at `checkout.go` again: the **retry** is not limited.", ""}
+		return said{from: "operator", to: from, text: "Please look at `checkout.go` again: the **retry** is not limited."}
 	case n%11 == 4:
 		return m(to, "the failing query", "This is what I see:\n\n```sql\nSELECT id, total FROM orders WHERE customer_id = $1 AND state = 'open' ORDER BY created_at DESC LIMIT 50; -- 1.8 s, a sequential scan\n```\n\nCan you add an index?")
 	case n%7 == 6:
@@ -105,7 +68,7 @@ func busyMessage(n int) busyText {
 	case n%23 == 9:
 		return protocol(to, map[string]any{"type": "task_assignment", "taskId": fmt.Sprint(n), "subject": "Measure the checkout under load", "description": "100 users, 10 minutes.", "assignedBy": "team-lead"})
 	case n%5 == 1:
-		return busyText{"team-lead", to, "Take the next task from the list, please.", "next task"}
+		return said{from: "team-lead", to: to, text: "Take the next task from the list, please.", summary: "next task"}
 	}
 	return m(to, "question", []string{
 		"Is the cart of a signed-out user kept? I see two places that disagree: `cart.js` and `session.go`.",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -51,6 +52,11 @@ func testWalk(t *testing.T, browser context.Context) {
 	w.Send(sim.Name(), "team-lead", "worker", "an older message")
 	p := open(t, browser, w, w.address())
 	p.live()
+
+	// The first stop skips what is before the view, and what has the focus is outlined.
+	p.key(kb.Tab)
+	p.focused(`e.className === "skip"`)
+	tabTo(p, `document.activeElement.matches("a.member") && getComputedStyle(document.activeElement).outlineStyle === "solid"`)
 
 	// Go to the worker by a few letters. The focus stays in the dialog, and Esc closes it.
 	p.key("k", chromedp.ModifierCtrl)
@@ -120,6 +126,13 @@ func testWalk(t *testing.T, browser context.Context) {
 	p.until(`document.querySelector("#talk-title")?.firstChild.textContent === "team-lead"`)
 	p.key(kb.Escape)
 	p.until(`location.hash === "#/" && document.activeElement === document.querySelector("main h1")`)
+
+	// A state has a form, beside its colour.
+	p.until(`document.querySelector(".legend") !== null`)
+	forms := value[[]string](p, `[...document.querySelectorAll(".legend .dot")].map(e => getComputedStyle(e)).map(s => [s.borderTopStyle, s.borderTopLeftRadius, s.backgroundImage, s.backgroundColor === s.borderTopColor].join())`)
+	if want := len(forms); want != 6 || len(slices.Compact(slices.Sorted(slices.Values(forms)))) != want {
+		t.Errorf("two dots have one form, whatever their colour: %q", forms)
+	}
 }
 
 // Alt and an arrow go through the list of teams, also those that are folded; with Shift, only

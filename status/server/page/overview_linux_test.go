@@ -1,21 +1,16 @@
 package page_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -28,11 +23,8 @@ import (
 	"teambridge/status/api"
 )
 
-// EnvAgents is how many agents TestOverviewIsFast and TestCrowd make. Unset, they are few.
+// EnvAgents is how many agents TestCrowd makes. Unset, they are few.
 const EnvAgents = "TEAMBRIDGE_PAGE_AGENTS"
-
-// EnvIdle is how long it watches what page and service cost while nothing happens, as 60s. Unset, it does not.
-const EnvIdle = "TEAMBRIDGE_PAGE_IDLE"
 
 // said is a row of an inbox, so long before now.
 type said struct {
@@ -58,8 +50,10 @@ func (w *world) record(team string, rows ...said) {
 	boxes := map[string][]json.RawMessage{}
 	for n, r := range rows {
 		at := time.Now().Add(-r.ago)
+		member, _ := c.Member(r.from) // for its color
 		raw, err := json.Marshal(map[string]any{
-			"from": r.from, "text": r.text, "summary": r.summary, "timestamp": at.UTC().Format("2006-01-02T15:04:05.000Z"), "msg_id": fmt.Sprintf("r%d", n), "read": !r.unread,
+			"from": r.from, "text": r.text, "summary": r.summary, "timestamp": at.UTC().Format("2006-01-02T15:04:05.000Z"), "color": member.Color,
+			"msg_id": fmt.Sprintf("r%d", n), "read": !r.unread,
 		})
 		if err != nil {
 			w.t.Fatal(err)
@@ -319,133 +313,4 @@ func TestOverview(t *testing.T) {
 // teamAt is the name of the team in a directory.
 func teamAt(teams []api.Team, project string) string {
 	return teams[slices.IndexFunc(teams, func(t api.Team) bool { return strings.HasSuffix(t.Cwd, "/"+project) })].Team
-}
-
-// TestOverviewIsFast measures how long it takes until a row shows what happened to its agent, and what page and service cost
-// while nothing happens. The figures are in its log.
-func TestOverviewIsFast(t *testing.T) {
-	agents, rounds := 20, 10
-	if text := os.Getenv(EnvAgents); text != "" {
-		var err error
-		if agents, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("%s=%s: %v", EnvAgents, text, err)
-		}
-		rounds = 100
-	}
-	standin.RequireChromium(t)
-	claude := filepath.Join(t.TempDir(), "claude")
-	names := manyTeams(t, claude, agents/scaleMembers)
-	w := prepare(t, claude)
-	fillTeams(t, w, names, 100)
-	pid := startForScale(t, w)
-	p := open(t, launch(t), w, w.address())
-	p.alone()
-	p.until(`document.querySelectorAll(".agent").length === %d`, agents)
-	p.run(do(`window.seen = new Map(); new MutationObserver((all) => {
-		for (const m of all) {
-			const task = (m.target.parentElement ?? m.target).closest?.(".agent")?.querySelector(".said")?.textContent;
-			if (!task?.startsWith("event ") || seen.has(task)) continue;
-			seen.set(task, 0);
-			requestAnimationFrame(() => setTimeout(() => seen.set(task, performance.timeOrigin + performance.now())));
-		}
-	}).observe(document.querySelector(".agents"), {subtree: true, childList: true, characterData: true})`))
-
-	// When the service says it, to a client like the page.
-	var shots atomic.Int64
-	told := make(chan string, 1000)
-	times := make(chan time.Time, 1000)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	go func() {
-		known := map[string]bool{}
-		for e, err := range w.client().Stream(ctx, "", "") {
-			if err != nil {
-				return
-			}
-			if e.Snapshot == nil {
-				continue
-			}
-			now := time.Now()
-			shots.Add(1)
-			for _, s := range e.Snapshot.Status {
-				if strings.HasPrefix(s.Doing, "event ") && !known[s.Doing] {
-					known[s.Doing] = true
-					told <- s.Doing
-					times <- now
-				}
-			}
-		}
-	}()
-	// The CPU time of the page's main thread, and of the service.
-	p.run(call(performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}))
-	busy := func() (page float64, service time.Duration) {
-		ctx, cancel := context.WithTimeout(p.ctx, patience)
-		defer cancel()
-		result, err := chromedp.Call(ctx, performance.GetMetrics, cdp.Empty{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range result.Metrics {
-			if m.Name == "TaskDuration" {
-				page = m.Value
-			}
-		}
-		return page, cpuOf(t, pid)
-	}
-	page, service := busy()
-	var paint, whole []time.Duration
-	for n := range rounds {
-		what := fmt.Sprintf("event %d", n)
-		began := time.Now()
-		w.Send(names[n*7%len(names)], "team-lead", busyMembers[n%(scaleMembers-1)], what)
-		for got := ""; got != what; {
-			select {
-			case got = <-told:
-			case <-time.After(patience):
-				t.Fatalf("the service does not tell of %q", what)
-			}
-		}
-		said := <-times
-		p.until(`window.seen.get(%s) > 0`, what)
-		at := time.UnixMicro(int64(value[float64](p, `window.seen.get(`+quote(what)+`)`) * 1000))
-		paint, whole = append(paint, at.Sub(said)), append(whole, at.Sub(began))
-	}
-	for what, list := range map[string][]time.Duration{"from the event of the service to the painted row": paint, "from the write to the inbox to the painted row": whole} {
-		slices.Sort(list)
-		t.Logf("%d agents, %-50s p50 %s, p95 %s, slowest %s", agents, what, list[len(list)/2].Round(time.Millisecond/10), list[len(list)*95/100].Round(time.Millisecond/10), list[len(list)-1].Round(time.Millisecond/10))
-	}
-
-	pageNow, serviceNow := busy()
-	t.Logf("%d agents, CPU time for each event: the page %.1f ms, the service %.1f ms", agents, 1000*(pageNow-page)/float64(rounds), (serviceNow-service).Seconds()*1000/float64(rounds))
-	if text := os.Getenv(EnvIdle); text != "" {
-		idle, err := time.ParseDuration(text)
-		if err != nil {
-			t.Fatalf("%s=%s: %v", EnvIdle, text, err)
-		}
-		before := shots.Load()
-		page, service := busy()
-		<-time.After(idle)
-		pageNow, serviceNow := busy()
-		t.Logf("%d agents, idle for %s: the page %.2f %% of a core, the service %.2f %%, %d snapshots", agents, idle,
-			100*(pageNow-page)/idle.Seconds(), 100*(serviceNow-service).Seconds()/idle.Seconds(), shots.Load()-before)
-	}
-}
-
-// cpuOf is the CPU time of a process.
-func cpuOf(t *testing.T, pid int) time.Duration {
-	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
-	var ticks int
-	for _, f := range fields[11:13] { // user and system time
-		n, err := strconv.Atoi(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * time.Second / 100
 }

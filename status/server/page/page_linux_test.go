@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
@@ -51,7 +50,6 @@ func TestPage(t *testing.T) {
 		{"what can be done with a message", testActions},
 		{"the lead is gone", testLeadGone},
 		{"drafts", testDrafts},
-		{"accessible", testAccessible},
 		{"tabs", testTabs},
 		{"signed out", testSignedOut},
 		{"read-only", testReadOnly},
@@ -718,95 +716,6 @@ func testDrafts(t *testing.T, browser context.Context) {
 	p.run(chromedp.Reload())
 	p.live()
 	p.until(shown("not yet") + ` && document.querySelector("#text").value === ""`)
-}
-
-// Everything that can be used has a name, can be reached from the keyboard, and
-// is in a landmark.
-func testAccessible(t *testing.T, browser context.Context) {
-	claude, sim := simulateAt(t, func() time.Time { return time.Now().Add(-10 * time.Minute) }, time.Second, simagent.Member{Name: "worker", Absent: true})
-	w := newWorld(t, claude)
-	w.Send(sim.Name(), "team-lead", "worker", strings.Repeat("a long text\n", 100))
-	p := open(t, browser, w, w.address())
-	p.live()
-	// From the top to a member and into its conversation, by keyboard alone.
-	p.run(chromedp.KeyEvent("\t"))
-	p.until(`document.activeElement.className === "skip"`)
-	for range 30 {
-		if value[bool](p, `document.activeElement.textContent.includes("worker")`) {
-			break
-		}
-		p.run(chromedp.KeyEvent("\t"))
-	}
-	if outline := value[string](p, `getComputedStyle(document.activeElement).outlineStyle`); outline != "solid" {
-		t.Errorf("what has the focus has an outline that is %s", outline)
-	}
-	p.run(chromedp.KeyEvent("\r"))
-	p.until(`document.querySelector("#talk-title")?.firstChild.textContent === "worker" && document.querySelector("a.member[aria-current=page]").textContent.includes("worker")`)
-	for range 30 {
-		if value[bool](p, `document.activeElement.id === "text"`) {
-			break
-		}
-		p.run(chromedp.KeyEvent("\t"))
-	}
-	p.write("by keyboard")
-	p.until(own("by keyboard") + `?.textContent.startsWith("✓ sent")`)
-
-	// A state has words and a form, beside its colour.
-	if got := value[string](p, `document.querySelector("a.member[data-word=unknown]").title`); !strings.HasPrefix(got, "Unknown · nothing was heard from it ") {
-		t.Errorf("of an idle one it says %q", got)
-	}
-	p.picture("idle")
-
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
-	defer cancel()
-	tree, err := chromedp.Call(ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := func(v *accessibility.Value) string {
-		var s string
-		if v != nil {
-			_ = json.Unmarshal(v.Value, &s)
-		}
-		return s
-	}
-	landmarks := map[string]int{}
-	controls := 0
-	for _, n := range tree.Nodes {
-		if n.Ignored {
-			continue
-		}
-		role, name := text(n.Role), text(n.Name)
-		switch role {
-		case "button", "link", "textbox", "searchbox", "checkbox":
-			controls++
-			if strings.TrimSpace(name) == "" {
-				t.Errorf("a %s has no name", role)
-			}
-		case "banner", "navigation", "main", "search", "log", "region":
-			landmarks[role]++
-		}
-	}
-	for _, role := range []string{"banner", "navigation", "main", "search", "log", "region"} {
-		if landmarks[role] == 0 {
-			t.Errorf("there is no %s", role)
-		}
-	}
-	if controls < 8 {
-		t.Errorf("there are %d things to use", controls)
-	}
-	for _, theme := range []string{"light", "dark"} {
-		p.theme(theme)
-		for _, low := range value[[]string](p, contrasts) {
-			t.Errorf("%s: %s", theme, low)
-		}
-	}
-	p.run(do(`location.hash = "#/"`))
-	p.until(`document.querySelector(".legend") !== null`)
-	forms := value[[]string](p, `[...document.querySelectorAll(".legend .dot")].map(e => getComputedStyle(e)).map(s => [s.borderTopStyle, s.borderTopLeftRadius, s.backgroundImage, s.backgroundColor === s.borderTopColor].join())`)
-	if want := len(forms); want != 6 || len(slices.Compact(slices.Sorted(slices.Values(forms)))) != want {
-		t.Errorf("two dots have one form, whatever their colour: %q", forms)
-	}
 }
 
 // contrasts lists texts whose contrast to what is behind them is under 4.5

@@ -106,6 +106,10 @@ func testWork(t *testing.T, browser context.Context) {
 	p.until(line("go test ./lamp") + `?.dataset.running === "true" && document.querySelectorAll(".step").length === 1`)
 	p.until(`document.querySelector("#announcements").textContent.includes("worker: I begin with the tests.")`)
 	p.picture("work-running")
+	p.run(do(`location.hash = "#/"`)) // where it stands in the row of the agent
+	p.until(rowOf("worker") + `?.querySelector(".agent-tool")?.textContent.includes("go test ./lamp")`)
+	p.choose("worker")
+	p.until(line("go test ./lamp") + ` !== undefined`)
 
 	// The end of the call changes its line, and makes no other.
 	k.did("1", wire.Envelope{}, &wire.ToolCallEnd{Call: "c1", Outcome: wire.OutcomeDone})
@@ -204,6 +208,11 @@ func testWork(t *testing.T, browser context.Context) {
 	p.run(do(`document.querySelector(".toggle").click()`))
 	p.until(`[...document.querySelectorAll(".steps > summary b")].some(b => b.textContent === "worker")`)
 	p.picture("work-everyone")
+
+	// Home shows no tool of an agent whose turn has ended.
+	k.did("2", wire.Envelope{}, &wire.TurnEnd{Status: wire.TurnCompleted})
+	p.run(do(`location.hash = "#/"`))
+	p.until(rowOf("worker") + `?.querySelector(".agent-tool") === null`)
 }
 
 // Whatever the connection does, each piece of work is shown once.
