@@ -141,6 +141,40 @@ func (s stepStore) Finish(ctx context.Context, uuid string, state ledger.Deliver
 	return s.do("advance to "+string(state), func() error { return s.store.Finish(ctx, uuid, state, reason, answer) })
 }
 
+// Each call of a claim fails once, as while another process has the ledger locked. The claim begins again, and each
+// message is worked on once.
+func TestLedgerFailsInAClaim(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	opts := s.options()
+	opts.Timing = Timing{Retry: time.Millisecond, Look: time.Millisecond}
+	var mu sync.Mutex
+	failed := map[string]bool{}
+	s.send("[m-1]", "[m-2]")
+	r := s.newRelay(opts)
+	r.ledger = stepStore{store: storeOf(s.ledger), before: func(op string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if failed[op] || !strings.Contains("unmarked open marked dropped occurrences missing claim mark", op) {
+			return nil
+		}
+		failed[op] = true
+		return fmt.Errorf("%s: %w", op, ledger.ErrBusy)
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	s.settled(2)
+	cancel()
+	must(t, <-done)
+	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
+		t.Errorf("worked on %v", n)
+	}
+	if !failed["claim"] || !failed["mark"] {
+		t.Errorf("the calls that failed are %v", failed)
+	}
+}
+
 // A disk is full, or another process has the ledger locked, whenever the relay
 // wants something of it: each call fails twice before it succeeds, through changes
 // of the mode, an agent that dies in its turn, and one that dies of a message.
