@@ -1,0 +1,46 @@
+//go:build unix
+
+package interop
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"teambridge/relay/relaytest/standin"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// A message to a suspended session waits, its sender learns why, and the model is given it once after the session was continued.
+func TestRealSuspendedSession(t *testing.T) {
+	onSome(t, func(t *testing.T, v teams.Version) {
+		p := newSomebody(t, nil)
+		if err := os.WriteFile(filepath.Join(p.home.Root, "settings.json"), []byte(`{"crossSessionInbound":"accept"}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		program := standin.StartHeadless(t, v, p.home) // tmux would continue the program of a pane at once
+		prompts(t, p.ctx, program, "hello")
+		s := p.sessionThat(p.ctx, func(s api.Session) bool {
+			return s.PID == program.Pid() && s.Socket && (s.Word == api.WordIdle || s.Word == api.WordUnknown)
+		})
+		p.serves()
+		name := strconv.Itoa(s.PID)
+		p.must("ask", name, "[before]")
+		if err := syscall.Kill(s.PID, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = syscall.Kill(s.PID, syscall.SIGCONT) })
+		if status, _, errs := p.run("send", name, "[suspended]", "--timeout", "5s"); status != int(api.CodeTimeout.Exit()) || !strings.Contains(errs, "suspended") {
+			t.Errorf("send: %d, %s", status, errs)
+		}
+		if err := syscall.Kill(s.PID, syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		p.must("ask", name, "[after]")
+		p.once("[suspended]", "[after]")
+	})
+}
