@@ -58,9 +58,9 @@ type Options struct {
 
 	// Every is how often the fleet looks for new relays and teams; 0 is 2 s.
 	Every time.Duration
-	// Told promises that [Fleet.Poke] follows every change of the ledger. The fleet then polls only while
+	// Poked promises that [Fleet.Poke] follows every change of the ledger. The fleet then polls only while
 	// work is left to do.
-	Told bool
+	Poked bool
 
 	// Report, if not nil, receives each change of a relay's status.
 	Report func(Status)
@@ -146,7 +146,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 		}
 		failing = err != nil
 		tick := ticker.C
-		if f.opts.Told && !left && !failing {
+		if f.opts.Poked && !left && !failing {
 			tick = nil
 		}
 		select {

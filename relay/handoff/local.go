@@ -80,7 +80,7 @@ func (m *machine) local(ctx context.Context) (err error) {
 
 // follow watches the program until it has ended. It returns nil if the session has moved to the relay.
 func (l *terminalPhase) follow(ctx context.Context) error {
-	tick := time.NewTicker(l.opts.Timing.Look)
+	tick := time.NewTicker(l.opts.Timing.Poll)
 	defer tick.Stop()
 	for {
 		select {

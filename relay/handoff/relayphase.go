@@ -75,7 +75,7 @@ type relayPhase struct {
 
 // follow handles keys, requests and interrupts until the relay ends.
 func (r *relayPhase) follow(ctx context.Context, done <-chan error) error {
-	tick := time.NewTicker(r.opts.Timing.Look)
+	tick := time.NewTicker(r.opts.Timing.Poll)
 	defer tick.Stop()
 	ending := ctx.Done()
 	for {

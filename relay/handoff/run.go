@@ -33,7 +33,7 @@ type Options struct {
 
 // Timing has the intervals and limits of a handoff. The default replaces a field that is 0.
 type Timing struct {
-	Look        time.Duration // interval of checks for requests, 100 ms; a check takes 0.2 ms
+	Poll        time.Duration // interval of checks for requests, 100 ms; a check takes 0.2 ms
 	Idle        time.Duration // how long the program must be idle, 200 ms
 	Quiet       time.Duration // how long the person must not type, 1 s
 	Draft       time.Duration // limit for copying the draft, 4 s: enough for two tries, since the first may be lost
@@ -44,7 +44,7 @@ type Timing struct {
 }
 
 func (t Timing) withDefaults() Timing {
-	t.Look = cmp.Or(t.Look, 100*time.Millisecond)
+	t.Poll = cmp.Or(t.Poll, 100*time.Millisecond)
 	t.Idle = cmp.Or(t.Idle, 200*time.Millisecond)
 	t.Quiet = cmp.Or(t.Quiet, time.Second)
 	t.Draft = cmp.Or(t.Draft, 4*time.Second)
@@ -224,7 +224,7 @@ func (m *machine) alone(ctx context.Context) error {
 			if k.Text == ctrlC {
 				return errEnd
 			}
-		case <-time.After(m.opts.Timing.Look):
+		case <-time.After(m.opts.Timing.Poll):
 		}
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Sights returns the visible state of panes of one server: tmux's data about each pane, and its screen. A
+// Screens returns the visible state of panes of one server: tmux's data about each pane, and its screen. A
 // difference shows that something has changed. It calls tmux twice, whatever the number of panes, and omits
 // panes that are gone.
-func Sights(ctx context.Context, socket string, refs ...Ref) (map[Ref]string, error) {
+func Screens(ctx context.Context, socket string, refs ...Ref) (map[Ref]string, error) {
 	seen := map[Ref]string{}
 	panes, err := List(ctx, socket)
 	if errors.Is(err, ErrNoServer) || err != nil && isMissing(err) {

@@ -6,7 +6,7 @@ import (
 )
 
 // What can be seen of panes stays the same as long as nothing changes there, and each has its own screen.
-func TestSights(t *testing.T) {
+func TestScreensOfPanes(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	s.tmux("set-option", "-wg", "automatic-rename", "off") // half a second after the start of a program, which is a change
@@ -15,8 +15,10 @@ func TestSights(t *testing.T) {
 	s.tmux("resize-window", "-t", a.ref.ID, "-x", "90", "-y", "30") // screens of two heights
 	see := func() map[Ref]string {
 		t.Helper()
-		seen, err := Sights(t.Context(), s.Socket, a.ref, b.ref)
-		must(t, err)
+		seen, err := Screens(t.Context(), s.Socket, a.ref, b.ref)
+		if err != nil {
+			t.Fatal(err)
+		}
 		return seen
 	}
 	var first map[Ref]string
@@ -37,7 +39,7 @@ func TestSights(t *testing.T) {
 	if third := see(); len(third) != 1 || third[a.ref] == "" {
 		t.Errorf("after one has gone: %v", third)
 	}
-	if none, err := Sights(t.Context(), s.socket("nobody"), a.ref); err != nil || len(none) != 0 {
+	if none, err := Screens(t.Context(), s.socket("nobody"), a.ref); err != nil || len(none) != 0 {
 		t.Errorf("of no server: %v, %v", none, err)
 	}
 }

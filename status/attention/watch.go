@@ -37,7 +37,7 @@ type Watch struct {
 
 // sight is the content of a pane at its last close look.
 type sight struct {
-	seen string // see [tmux.Sights]
+	seen string // see [tmux.Screens]
 	at   time.Time
 }
 
@@ -191,7 +191,7 @@ func (w *Watch) glance(ctx context.Context) map[tmux.Ref]sight {
 	was := w.sights
 	w.sights, w.now = map[tmux.Ref]sight{}, time.Now()
 	for socket, refs := range servers {
-		seen, err := tmux.Sights(ctx, socket, refs...)
+		seen, err := tmux.Screens(ctx, socket, refs...)
 		if err != nil {
 			continue // a close look finds the cause
 		}

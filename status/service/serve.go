@@ -129,7 +129,7 @@ func Open(ctx context.Context, opts Options) (_ *Service, err error) {
 	s.replicator = journal.NewReplicator(journal.ReplicatorOptions{Ledger: s.ledger, Journal: s.reader, Told: true, Copied: s.news.Tell, Warn: s.warn("recording")})
 	if !opts.ReadOnly {
 		s.fleet = fleet.New(fleet.Options{
-			Root: opts.Root, Ledger: s.ledger, Locker: s.locker, State: opts.State, Env: opts.Env, Every: opts.Tick, Told: true, Timing: opts.Timing,
+			Root: opts.Root, Ledger: s.ledger, Locker: s.locker, State: opts.State, Env: opts.Env, Every: opts.Tick, Poked: true, Timing: opts.Timing,
 			Journal: s.journal, Envelope: func(wire.Envelope) { s.news.Tell() }, Recorded: s.replicator.Poke, Report: s.relayed, Warn: s.warn("relaying"),
 		})
 	}
