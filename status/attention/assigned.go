@@ -52,7 +52,7 @@ func (c *Cache) lookForTasks() {
 	c.listsChanged = nil
 }
 
-// tasksIn reads a task list. With [Options.TasksTold], it reads the list once for each change. c.mu is held.
+// tasksIn reads a task list. With [Options.TasksNotified], it reads the list once for each change. c.mu is held.
 func (c *Cache) tasksIn(ctx context.Context, name string) (l taskList, err error) {
 	if l, ok := c.lists[name]; ok {
 		return l, nil
@@ -76,7 +76,7 @@ func (c *Cache) tasksIn(ctx context.Context, name string) (l taskList, err error
 		}
 		l.inProgress[owner] = assigned{t.ID, excerpt.Line(what, maxTask), t.Changed}
 	}
-	if c.opts.TasksTold {
+	if c.opts.TasksNotified {
 		if c.lists == nil {
 			c.lists = map[string]taskList{}
 		}

@@ -27,7 +27,7 @@ func TestAssigned(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w.TasksTold = told
+		w.TasksNotified = told
 		c := New(w.Options)
 		want := func(text string) {
 			t.Helper()

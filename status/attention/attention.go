@@ -64,8 +64,8 @@ type Options struct {
 	// teams are read again. 0 means 2000.
 	Behind int64
 
-	// TasksTold promises a call of [Cache.TasksChanged] for each task list that changes.
-	TasksTold bool
+	// TasksNotified promises a call of [Cache.TasksChanged] for each task list that changes.
+	TasksNotified bool
 
 	Changed func() // called when a snapshot has changed; may be nil
 }
@@ -93,7 +93,7 @@ type Cache struct {
 	ledgerVersion string                 // when relays were read
 	relays        map[string]teamRelays  // by team
 
-	lists map[string]taskList // task lists, by name; empty without TasksTold
+	lists map[string]taskList // task lists, by name; empty without TasksNotified
 
 	ledgerNews int           // how often the ledger was read again
 	registered []ledger.Pane // registered panes, and panes of members
@@ -128,12 +128,12 @@ func (c *Cache) Refresh(ctx context.Context) error {
 	return c.refresh(ctx)
 }
 
-// Snapshot returns the state of one team, or of all teams if the name is empty. It may be as old
-// as that.
-func (c *Cache) Snapshot(ctx context.Context, team string, old time.Duration) (api.Snapshot, error) {
+// Snapshot returns the state of one team, or of all teams if the name is empty. It refreshes a state that is older
+// than maxAge.
+func (c *Cache) Snapshot(ctx context.Context, team string, maxAge time.Duration) (api.Snapshot, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.fresh) > old {
+	if time.Since(c.fresh) > maxAge {
 		if err := c.look(ctx, team); err != nil {
 			return api.Snapshot{}, err
 		}

@@ -143,8 +143,8 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 		return a, err
 	}
 	q := &question.Question{
-		Sender: r.sender, From: m.From, Summary: m.Summary, Text: m.Text, Changes: rec.Changes, Alone: l.carrying.alone,
-		Nobody: func(ctx context.Context, c *teams.Config) error { // no ledger is passed, so a relay that restarts does not end the wait
+		Sender: r.sender, From: m.From, Summary: m.Summary, Text: m.Text, Changes: rec.Changes, Unfollowed: l.carrying.alone,
+		CanAnswer: func(ctx context.Context, c *teams.Config) error { // no ledger is passed, so a relay that restarts does not end the wait
 			return l.canAnswer(ctx, nil, t, c, member, "the message stays sent")
 		},
 	}

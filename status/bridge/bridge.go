@@ -45,7 +45,7 @@ type Local struct {
 
 // New returns a Local for a command. It opens nothing.
 func New(opts Options) *Local {
-	return open(opts, nil, alone(), &ownRows{sent: map[string]following{}})
+	return open(opts, nil, forCommand(), &ownRows{sent: map[string]following{}})
 }
 
 // ForService returns the Local of a service, which records and delivers all the time.

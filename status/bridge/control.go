@@ -28,8 +28,8 @@ type Carrying struct {
 	alone bool // set in a command
 }
 
-// alone returns the Carrying of a command, in which no part of a service runs.
-func alone() *Carrying {
+// forCommand returns the Carrying of a command, in which no part of a service runs.
+func forCommand() *Carrying {
 	nothing := func() {}
 	return &Carrying{alone: true, Sent: nothing, Queued: nothing, Moved: func(string) {}, News: func() (<-chan struct{}, func()) { return nil, nothing }}
 }

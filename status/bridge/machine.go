@@ -57,7 +57,7 @@ func (machineWay) suits(_ *Target, m *api.NewMessage) error {
 		waitFor(m, isNot, "", stages...))
 }
 
-func (machineWay) says(to *Target) api.Target {
+func (machineWay) describe(to *Target) api.Target {
 	return api.Target{Queued: true, How: "the link with " + to.Machine.Name}
 }
 
@@ -343,7 +343,7 @@ func (l machineWay) state(ctx context.Context, w *waiting) ([]api.Status, error)
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-time.After(settled / 5):
+		case <-time.After(idleFor / 5):
 		}
 	}
 }

@@ -186,10 +186,10 @@ func severalMeant(name string, found []string) error {
 // mostNamed is the number of addresses that an error lists.
 const mostNamed = 5
 
-// nobody returns the error for the first name without a recipient. Its hint lists recipients, the most similar
+// unknownName returns the error for the first name without a recipient. Its hint lists recipients, the most similar
 // names first. all is the result of addresses. The error is nil if there is no recipient at all, or if each
 // name has one.
-func nobody(all map[string][]string, names []string) error {
+func unknownName(all map[string][]string, names []string) error {
 	i := slices.IndexFunc(names, func(name string) bool {
 		return all[name] == nil && name != mail.User && !strings.EqualFold(name, "lead")
 	})

@@ -52,7 +52,7 @@ func (paneWay) suits(to *Target, m *api.NewMessage) error {
 		waitFor(m, isNot, ": send waits until the agent in the pane has taken the message", states...))
 }
 
-func (l paneWay) says(to *Target) (t api.Target) {
+func (l paneWay) describe(to *Target) (t api.Target) {
 	t.Queued, t.How = true, "the pane, which is registered under this name"
 	if !to.session() {
 		return t
@@ -477,7 +477,7 @@ func (l paneWay) state(ctx context.Context, w *waiting) ([]api.Status, error) {
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-time.After(settled / 5):
+		case <-time.After(idleFor / 5):
 		}
 	}
 	return l.status(ctx, w.to)
@@ -524,7 +524,7 @@ func (l paneWay) message(ctx context.Context, w *waiting) (*api.Record, error) {
 				return nil, err
 			}
 		}
-		list, err := w.appeared(ctx, settled/5)
+		list, err := w.appeared(ctx, idleFor/5)
 		if err != nil {
 			return nil, err
 		}

@@ -24,7 +24,7 @@ func (personWay) suits(_ *Target, m *api.NewMessage) error {
 	return refuse("is for sessions, and "+mail.User+" is you", "omit it", option{"via", m.Via != "", ""}) // only agents send this way, and they can choose no other option
 }
 
-func (personWay) says(*Target) api.Target {
+func (personWay) describe(*Target) api.Target {
 	return api.Target{How: "what is kept here of sessions, as an inbox of yours"}
 }
 

@@ -23,7 +23,7 @@ func (inboxWay) suits(_ *Target, m *api.NewMessage) error {
 		waitFor(m, "is for messages to other machines", "", api.Verified, api.Received, api.Consumed, api.Seen))
 }
 
-func (inboxWay) says(*Target) api.Target {
+func (inboxWay) describe(*Target) api.Target {
 	return api.Target{How: "the inbox or, if the service runs the agent, a prompt: it is in a team; --via session and --via pane are others"}
 }
 

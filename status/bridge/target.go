@@ -173,7 +173,7 @@ func (l *Targets) Resolve(ctx context.Context, s api.Scope, names ...string) (to
 	}
 	t, err := l.Open(ctx, s)
 	if errors.As(err, new(*teams.NotFoundError)) {
-		err = cmp.Or(nobody(l.addresses(ctx), members), err)
+		err = cmp.Or(unknownName(l.addresses(ctx), members), err)
 	}
 	return Target{Team: t, Members: members}, err
 }
@@ -195,7 +195,7 @@ func (l *Local) Target(ctx context.Context, s api.Scope, names ...string) (api.T
 		return api.Target{}, err
 	}
 	defer t.Close() // it was only read
-	to := l.by(&t).says(&t)
+	to := l.by(&t).describe(&t)
 	to.Team, to.Members, to.Way = t.Name(), t.Members, t.Way()
 	if s.Existing && len(names) > 0 {
 		to.Members, err = l.existing(ctx, &t)

@@ -14,9 +14,9 @@ import (
 	"teambridge/status/view"
 )
 
-// settled is how long an agent without waiting messages must be idle to count as idle. Agents check their
+// idleFor is how long an agent without waiting messages must be idle to count as idle. Agents check their
 // inboxes each second.
-const settled = 1500 * time.Millisecond
+const idleFor = 1500 * time.Millisecond
 
 // waiting is a wait for an occasion in a team.
 type waiting struct {
@@ -192,13 +192,13 @@ func (w *waiting) message(ctx context.Context) (*api.Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		none = w.never(all)
+		none = w.impossible(all)
 	}
 }
 
-// never returns an error if the occasion cannot happen: the member, or each member, has shut down or has no
+// impossible returns an error if the occasion cannot happen: the member, or each member, has shut down or has no
 // running process, or the lead is gone.
-func (w *waiting) never(all []api.Status) error {
+func (w *waiting) impossible(all []api.Status) error {
 	why := ""
 	for _, s := range all {
 		if w.Member == "" || s.Member == w.Member {
@@ -235,7 +235,7 @@ func (w *waiting) status(ctx context.Context) ([]api.Status, error) {
 		}
 		found, holds := w.judge(all)
 		if !holds && w.For != api.ForTerminated {
-			if err := w.never(all); err != nil {
+			if err := w.impossible(all); err != nil {
 				return nil, err
 			}
 		}
@@ -246,10 +246,10 @@ func (w *waiting) status(ctx context.Context) ([]api.Status, error) {
 			return found, nil
 		case since.IsZero():
 			since = time.Now()
-		case time.Since(since) >= settled:
+		case time.Since(since) >= idleFor:
 			return found, nil
 		}
-		list, err := w.appeared(ctx, settled/5)
+		list, err := w.appeared(ctx, idleFor/5)
 		if err != nil {
 			return nil, err
 		}

@@ -19,8 +19,8 @@ import (
 type way interface {
 	// suits returns an error for the first option of a message that the way does not support; see [refuse].
 	suits(to *Target, m *api.NewMessage) error
-	// says describes the way to a target.
-	says(to *Target) api.Target
+	// describe describes the way to a target.
+	describe(to *Target) api.Target
 	// send sends a message to the only member. If the message became a row, it also returns the row, to be
 	// followed.
 	send(ctx context.Context, to *Target, m message) (api.Sent, *mail.Delivered, error)
@@ -127,7 +127,7 @@ func (l *Local) reach(ctx context.Context, team, member string, m *api.NewMessag
 	}
 	if m.Scope != nil && err == nil {
 		l.Opts.Debug("team %s", to.Name())
-		l.Opts.Debug("the way is %s", cmp.Or(m.Via, w.says(&to).How))
+		l.Opts.Debug("the way is %s", cmp.Or(m.Via, w.describe(&to).How))
 	}
 	return to, w, err
 }

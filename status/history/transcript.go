@@ -42,13 +42,13 @@ type transcriptReader struct {
 	api.TranscriptQuery
 	team, who string
 	tell      func(json.RawMessage, error) bool
-	told      map[string]bool // ids of yielded envelopes, if some can come again
+	seen      map[string]bool // ids of yielded envelopes, if some can come again
 }
 
 // Transcript yields an agent's conversation; see [api.Bridge].
 func (l *Transcripts) Transcript(ctx context.Context, team, who string, q api.TranscriptQuery) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
-		t := &transcriptReader{Archive: l.Archive, TranscriptQuery: q, team: team, who: who, tell: yield, told: map[string]bool{}}
+		t := &transcriptReader{Archive: l.Archive, TranscriptQuery: q, team: team, who: who, tell: yield, seen: map[string]bool{}}
 		if err := t.run(ctx); err != nil && err != errEnough {
 			yield(nil, err)
 		}
@@ -112,7 +112,7 @@ func (t *transcriptReader) all(ctx context.Context, conversation iter.Seq2[wire.
 	for e, err := range conversation {
 		var line []byte
 		if err == nil {
-			if t.Follow && t.told[e.ID] {
+			if t.Follow && t.seen[e.ID] {
 				continue
 			}
 			line, err = rawjson.Encode(e)
@@ -125,7 +125,7 @@ func (t *transcriptReader) all(ctx context.Context, conversation iter.Seq2[wire.
 		case !t.tell(line, nil):
 			return errEnough
 		}
-		t.told[e.ID] = t.Follow
+		t.seen[e.ID] = t.Follow
 	}
 	return nil
 }

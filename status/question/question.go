@@ -64,10 +64,10 @@ type Question struct {
 	Changes func(ctx context.Context, wait time.Duration) ([]journal.Change, error)
 	// Prompt returns the present state of a prompt; nil: the message is a row.
 	Prompt func(context.Context) (ledger.Delivery, error)
-	// Nobody returns an error if no agent can answer any more.
-	Nobody func(context.Context, *teams.Config) error
-	// Alone means that nothing else follows the message, so its inbox is read often until it is taken.
-	Alone bool
+	// CanAnswer returns an error if no agent can answer any more.
+	CanAnswer func(context.Context, *teams.Config) error
+	// Unfollowed means that nothing else follows the message, so its inbox is read often until it is taken.
+	Unfollowed bool
 
 	over        bool      // the prompt had ended at the last check
 	transcribed time.Time // when transcripts were last read for the answer
@@ -89,10 +89,10 @@ func (q *Question) Again(taken time.Time, said []journal.Record) {
 // in any order.
 func (q *Question) Await(ctx context.Context) (Reply, error) {
 	q.since = q.Start
-	checked := time.Now() // when Nobody was last called
+	checked := time.Now() // when CanAnswer was last called
 	for {
 		wait := recheck
-		if q.taken.IsZero() && q.Alone {
+		if q.taken.IsZero() && q.Unfollowed {
 			wait = lookStep
 		} else if q.taken.IsZero() || len(q.said) > 0 {
 			wait = lookAgain
@@ -148,7 +148,7 @@ func (q *Question) Await(ctx context.Context) (Reply, error) {
 			if err != nil {
 				return Reply{}, err
 			}
-			if err := q.Nobody(ctx, c); err != nil {
+			if err := q.CanAnswer(ctx, c); err != nil {
 				return Reply{}, err
 			}
 			checked = time.Now()

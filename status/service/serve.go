@@ -143,7 +143,7 @@ func Open(ctx context.Context, opts Options) (_ *Service, err error) {
 	s.watch = attention.NewWatch(s.panes, s.ledger)
 	s.states = attention.New(attention.Options{
 		Root: opts.Root, State: opts.State, Source: status.Source{Journal: s.reader, Ledger: s.ledger}, Panes: s.panes,
-		Fleet: s.fleet, Idle: attention.ReadOnly, Watch: s.watch, Behind: opts.Behind, TasksTold: true, Changed: s.shown.Tell,
+		Fleet: s.fleet, Idle: attention.ReadOnly, Watch: s.watch, Behind: opts.Behind, TasksNotified: true, Changed: s.shown.Tell,
 	})
 	s.Local = bridge.ForService(local.Options{
 		Root:    func() (*teams.Root, error) { return opts.Root, nil },
