@@ -68,8 +68,7 @@ type teamRelays struct {
 // toolInterval limits how often tool calls are shown: each snapshot goes to each stream.
 const toolInterval = time.Second
 
-// leadInterval is how often a team is read if no event would announce the end of its lead or of another
-// process.
+// leadInterval is how often a team is read if no event would announce the end of its lead or of another process.
 const leadInterval = time.Minute
 
 // current returns the snapshot of the last refresh. c.mu is held.

@@ -170,8 +170,7 @@ func toolWords(tool string) string {
 	return tool
 }
 
-// maxWhat limits how much of an agent's text is in the line of an item, in bytes. The question itself has all
-// of it.
+// maxWhat limits how much of an agent's text is in the line of an item, in bytes. The question itself has all of it.
 const maxWhat = 1 << 10
 
 // stoppedRelay returns the hint for a relay that stopped; empty if there is nothing to do. A relay that waits

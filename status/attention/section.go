@@ -13,8 +13,7 @@ import (
 	"teambridge/teams/excerpt"
 )
 
-// Place sets the section of each status of a team in an overview, and the agent's task and tool, as a snapshot
-// does.
+// Place sets the section of each status of a team in an overview, and the agent's task and tool, as a snapshot does.
 func (c *Cache) Place(ctx context.Context, team string, list []api.Status) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

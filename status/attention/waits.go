@@ -77,9 +77,8 @@ func (c *Cache) teamWaits(ctx context.Context, t *teams.Team, config *teams.Conf
 	return list, nil
 }
 
-// stateWaits returns the items for the states of members. served reports whether this service runs the relay of
-// a member. asks returns the question in the dialog of a process: see [Cache.answerable]. root is the Claude
-// directory.
+// stateWaits returns the items for the states of members. served reports whether this service runs the relay of a
+// member. asks returns the question in the dialog of a process: see [Cache.answerable]. root is the Claude directory.
 func (e *cachedTeam) stateWaits(root string, now time.Time, served func(member string) bool, asks func(of transcript.Process, since time.Time, there string) (api.Attention, bool)) (list []api.Attention) {
 	add := func(at time.Time, a api.Attention) {
 		a.Team = e.team.Team

@@ -40,8 +40,7 @@ func (l *Targets) onMachine(ctx context.Context, name string, members []string) 
 	return to, err
 }
 
-// offer returns the target's team from the last report of its machine; found is false if the report does not
-// have it.
+// offer returns the target's team from the last report of its machine; found is false if the report does not have it.
 func (to *Target) offer() (t link.Team, found bool) {
 	team, _, _ := local.Elsewhere(to.remote)
 	return view.Offer(*to.Machine, team)

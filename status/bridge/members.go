@@ -52,8 +52,7 @@ func (l *Local) Teams(ctx context.Context) ([]api.Team, error) {
 	return l.withUnread(ctx, list)
 }
 
-// withUnread adds the teams on other machines that are no longer offered, but have unread messages to the
-// person.
+// withUnread adds the teams on other machines that are no longer offered, but have unread messages to the person.
 func (l *Local) withUnread(ctx context.Context, list []api.Team) ([]api.Team, error) {
 	if lg, err := l.Ledger(ctx); err != nil || lg == nil {
 		return list, err

@@ -17,9 +17,8 @@ import (
 	"teambridge/teams"
 )
 
-// addresses returns the addresses of all recipients, by name: sessions, registered panes, members of living
-// teams, and members on other machines. It skips whatever cannot be read, since it only helps to explain an
-// error.
+// addresses returns the addresses of all recipients, by name: sessions, registered panes, members of living teams,
+// and members on other machines. It skips whatever cannot be read, since it only helps to explain an error.
 func (l *Targets) addresses(ctx context.Context) map[string][]string {
 	all := map[string][]string{}
 	add := func(name, team string) {
@@ -72,8 +71,7 @@ func (l *Targets) addresses(ctx context.Context) map[string][]string {
 // leastLetters is the length of the shortest accepted prefix of a name.
 const leastLetters = 2
 
-// shortens reports whether name abbreviates another name: by a prefix, or by the last element of the directory
-// dir.
+// shortens reports whether name abbreviates another name: by a prefix, or by the last element of the directory dir.
 func shortens(name, whole, dir string) bool {
 	return len(name) >= leastLetters && (strings.HasPrefix(whole, name) || dir != "" && filepath.Base(dir) == name)
 }

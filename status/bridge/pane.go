@@ -220,8 +220,7 @@ func notTyped(name, team string, held tmux.Reason, why, hint string) error {
 	return api.Decide(api.CodeTimeout, hint, "the message to %s@%s was not sent: %s", name, team, why)
 }
 
-// sendToPane puts a message into the queue of a pane. A service types it later. In a command, [Local.Await]
-// does.
+// sendToPane puts a message into the queue of a pane. A service types it later. In a command, [Local.Await] does.
 func (l paneWay) sendToPane(ctx context.Context, to pane.Pane, m message) (api.Sent, error) {
 	start := time.Now()
 	failed := api.Sent{Team: to.Team, Member: to.Inbox, ID: m.id, State: api.Failed}

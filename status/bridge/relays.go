@@ -106,9 +106,8 @@ func (l *Control) added(ctx context.Context, name string) (api.RelayEntry, *ledg
 
 type candidate struct{ id, root, team, member string }
 
-// pick returns the index of the relay that name means: its id, or else MEMBER[@TEAM], or else the beginning of
-// its id. It returns -1 if there is none, and a usage error if there are several. Without a root, members are
-// unknown.
+// pick returns the index of the relay that name means: its id, or else MEMBER[@TEAM], or else the beginning of its
+// id. It returns -1 if there is none, and a usage error if there are several. Without a root, members are unknown.
 func pick(ctx context.Context, root *teams.Root, team, name string, all []candidate) (int, error) {
 	member, named := teams.Split(name)
 	team = cmp.Or(named, team)

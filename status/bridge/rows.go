@@ -15,8 +15,7 @@ import (
 	"teambridge/status/view"
 )
 
-// rows follows rows after they were put into inboxes: in a command the command's own rows, and in a service
-// all.
+// rows follows rows after they were put into inboxes: in a command the command's own rows, and in a service all.
 type rows interface {
 	// track reports whether rows have to be tracked; follow is true if the caller will wait for them.
 	track(follow bool) bool

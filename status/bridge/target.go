@@ -39,8 +39,7 @@ type Target struct {
 	kept   bool   // the follower of the message closes Team
 }
 
-// Way returns the way of messages to the target: [api.WayInbox], [api.WayPane], [api.WaySession] or
-// [api.WayMachine].
+// Way returns the way of messages to the target: [api.WayInbox], [api.WayPane], [api.WaySession] or [api.WayMachine].
 func (t *Target) Way() string {
 	switch {
 	case t.Team != nil, t.person:
@@ -253,8 +252,7 @@ func (l *Targets) addressed(ctx context.Context, s api.Scope, from, name string,
 	return to, err
 }
 
-// existing returns the names of a target's members if they are members or inboxes. Otherwise it closes the
-// target.
+// existing returns the names of a target's members if they are members or inboxes. Otherwise it closes the target.
 func (l *Targets) existing(ctx context.Context, t *Target) ([]string, error) {
 	if t.Team == nil {
 		return t.Members, nil

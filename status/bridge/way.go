@@ -21,8 +21,7 @@ type way interface {
 	suits(to *Target, m *api.NewMessage) error
 	// describe describes the way to a target.
 	describe(to *Target) api.Target
-	// send sends a message to the only member. If the message became a row, it also returns the row, to be
-	// followed.
+	// send sends a message to the only member. If the message became a row, it also returns the row, to be followed.
 	send(ctx context.Context, to *Target, m message) (api.Sent, *mail.Delivered, error)
 	// await waits until a sent message has reached a state, or until wait ends: with ctx, or after a timeout.
 	await(ctx, wait context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error)
@@ -65,8 +64,7 @@ func refuse(what, hint string, all ...option) error {
 	return nil
 }
 
-// forPrompts and forPanes return the options that only prompts, and only messages to panes and sessions,
-// support.
+// forPrompts and forPanes return the options that only prompts, and only messages to panes and sessions, support.
 func forPrompts(m *api.NewMessage) []option {
 	return []option{{"mode", len(m.Mode) > 0 && string(m.Mode) != "null", ""}, {"isolated", m.Isolated, ""}}
 }

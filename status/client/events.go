@@ -29,10 +29,9 @@ func After(seq int64) string { return strconv.FormatInt(seq, 10) }
 // Event is one event of a stream.
 type Event = api.Event
 
-// Events yields the events of one team, or of all teams if the name is empty. It begins
-// after the event with the ID after; see also [Now] and [After]. The first event is a
-// snapshot, and another one follows whenever the state changes. Messages, receipts, relay
-// events and envelopes come once each, in the order of the journal.
+// Events yields the events of one team, or of all teams if the name is empty. It begins after the event with the ID
+// after; see also [Now] and [After]. The first event is a snapshot, and another one follows whenever the state
+// changes. Messages, receipts, relay events and envelopes come once each, in the order of the journal.
 //
 // If the connection breaks, Events connects again, after 0.1 s to 5 s, and continues
 // without a gap or a repeat. If events were pruned or the journal is another one, it

@@ -16,9 +16,8 @@ func (c messages) Send(ctx context.Context, team, member, id string, m api.NewMe
 	return call(ctx, c.conn, &op.Send, op.SendRequest{OfMember: op.Of(team, member), Key: op.Key{ID: id}, With: op.With[api.NewMessage]{Body: m}})
 }
 
-// SendPayloads sends payloads of the session protocol, one per line, as prompts to a
-// member that the service relays to: all or, on an error, none. Those with an id or
-// localKey are sent once, even if they are sent again.
+// SendPayloads sends payloads of the session protocol, one per line, as prompts to a member that the service relays
+// to: all or, on an error, none. Those with an id or localKey are sent once, even if they are sent again.
 func (c messages) SendPayloads(ctx context.Context, team, member string, lines []byte) (api.SentPayloads, error) {
 	return call(ctx, c.conn, &op.SendPayloads, op.SendPayloadsRequest{OfMember: op.Of(team, member), Lines: lines})
 }

@@ -42,8 +42,7 @@ type Checkup struct {
 }
 
 // Run examines one team or, if team is "", everything. With fix, it also fixes what it can. Problems are in the
-// report. The error is the error of ctx, or means that the teams cannot be listed or that the team does not
-// exist.
+// report. The error is the error of ctx, or means that the teams cannot be listed or that the team does not exist.
 func (c Checkup) Run(ctx context.Context, team string, fix bool) (api.Report, error) {
 	x := &examination{Checkup: c}
 	if c.NoRoot != nil {

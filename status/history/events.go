@@ -107,8 +107,7 @@ const seeDocument = "see GET /openapi.json"
 // now is the number that stands for the end of the journal in a position without an epoch.
 const now = -1
 
-// parsePosition parses the start of a stream: the id of an event, a number of the journal, or, if s is empty,
-// now.
+// parsePosition parses the start of a stream: the id of an event, a number of the journal, or, if s is empty, now.
 func parsePosition(s string) (at journal.Position, ok bool) {
 	if s == "" {
 		return journal.Position{Seq: now}, true

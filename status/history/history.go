@@ -290,9 +290,8 @@ func AfterID(ctx context.Context, j *journal.Journal, id string, q *journal.Quer
 	return api.Decide(api.CodeNotFound, "list the ids with: teambridge history --json", "no message has the id %s", id)
 }
 
-// Receipt returns the receipt of a message that a service has sent to a member of a team. createdAt, in
-// milliseconds, identifies the team unless it is 0. The error is [api.CodeNotFound] if no message was sent
-// under the id.
+// Receipt returns the receipt of a message that a service has sent to a member of a team. createdAt, in milliseconds,
+// identifies the team unless it is 0. The error is [api.CodeNotFound] if no message was sent under the id.
 func (l *Archive) Receipt(ctx context.Context, team string, createdAt int64, member, id string) (api.Receipt, error) {
 	root, err := l.Opts.Root()
 	if err != nil {

@@ -268,8 +268,7 @@ func (r *Recorder) warn(err error) {
 	}
 }
 
-// broken wraps the error of a journal that is not writable any more, because the disk is full or the file is
-// damaged.
+// broken wraps the error of a journal that is not writable any more, because the disk is full or the file is damaged.
 func broken(failure error) error {
 	return fmt.Errorf("new messages are no longer recorded: %w", failure)
 }
@@ -358,8 +357,7 @@ func (r *Recorder) take(ctx context.Context) (list []journal.Change, more bool, 
 	return list, len(list) == r.page, nil
 }
 
-// Changes waits for changes in the journal, and returns each once. It returns none if there are none within
-// wait.
+// Changes waits for changes in the journal, and returns each once. It returns none if there are none within wait.
 func (r *Recorder) Changes(ctx context.Context, wait time.Duration) ([]journal.Change, error) {
 	over := make(chan struct{})
 	defer time.AfterFunc(wait, func() { close(over) }).Stop()

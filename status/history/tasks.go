@@ -233,8 +233,7 @@ func (t *taskReader) lists() (lists []tasks.List) {
 	return lists
 }
 
-// session returns the session of a list, or the session that leads the list's team. It is "" if neither is
-// known.
+// session returns the session of a list, or the session that leads the list's team. It is "" if neither is known.
 func (t *taskReader) session(list string) string {
 	if isSession(list) {
 		return list

@@ -26,8 +26,7 @@ func (l *Machines) Split(ctx context.Context, address string) (member, team stri
 	return member, team, err
 }
 
-// split splits an address as [teams.Split] does. If the last part is the name of a machine, the team is
-// TEAM@MACHINE.
+// split splits an address as [teams.Split] does. If the last part is the name of a machine, the team is TEAM@MACHINE.
 func split(address string, machine func(name string) bool) (member, team string) {
 	rest, last := teams.Split(address)
 	if name, team := teams.Split(rest); team != "" && machine(last) {

@@ -22,9 +22,8 @@ import (
 // answerWithin limits the wait for an answer to a question of another machine.
 const answerWithin = 24 * time.Hour
 
-// answer waits for the answers to questions of other machines, until ctx ends. If an agent writes to the sender
-// of the question, that message goes there anyway. If it only ends its turn with an answer, answer sends that,
-// once.
+// answer waits for the answers to questions of other machines, until ctx ends. If an agent writes to the sender of
+// the question, that message goes there anyway. If it only ends its turn with an answer, answer sends that, once.
 func (r *Carrier) answer(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()

@@ -24,8 +24,7 @@ import (
 // Options configure [Files]. Fields without a default are needed.
 //
 // Root, Ledger and Journal are called at the first use, so that an operation opens only what it needs. Root and
-// Ledger return the same value each time. Journal opens the journal for all users; the caller of Open closes
-// it.
+// Ledger return the same value each time. Journal opens the journal for all users; the caller of Open closes it.
 type Options struct {
 	Root    func() (*teams.Root, error)
 	Ledger  func(context.Context) (*ledger.Ledger, error)

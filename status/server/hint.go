@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// commands maps commands to the operations that do the same. A command that needs a second word has both in its
-// key.
+// commands maps commands to the operations that do the same. A command that needs a second word has both in its key.
 var commands = map[string]string{
 	"members": "GET /v1/teams/{team}/members", "teams": "GET /v1/teams", "sessions": "GET /v1/sessions", "status": "GET /v1/teams/{team}/status",
 	"send": "POST /v1/teams/{team}/members/{member}/messages", "ask": "POST /v1/teams/{team}/members/{member}/ask", "broadcast": "POST /v1/teams/{team}/broadcast",

@@ -6,17 +6,15 @@
 //	s, err := server.New(server.Options{Root: root, State: stateDir, Log: log})
 //	err = s.Run(ctx) // until ctx ends
 //
-// The reference of the API is openapi.json, which is served at /openapi.json. Package
-// api has the types.
+// The reference of the API is openapi.json, which is served at /openapi.json. Package api has the types.
 //
 // # Authentication
 //
-// The service listens on a unix socket that only its user can open and, on request, on
-// loopback addresses. There, each request needs the token in the file api.token of the
-// state directory, or the cookie that a browser gets for a one-time code, which is valid
-// for a minute. If the file is removed or replaced, all cookies, codes and streams of that
-// token end within a second. An authenticated client has a person's authority: see [bridge.Person]. Requests from
-// pages of other sites are refused on every listener.
+// The service listens on a unix socket that only its user can open and, on request, on loopback addresses. There,
+// each request needs the token in the file api.token of the state directory, or the cookie that a browser gets for a
+// one-time code, which is valid for a minute. If the file is removed or replaced, all cookies, codes and streams of
+// that token end within a second. An authenticated client has a person's authority: see [bridge.Person]. Requests
+// from pages of other sites are refused on every listener.
 //
 // The socket also accepts HTTP/2 without TLS, for clients on other machines: "teambridge dial-stdio" gives them a
 // single connection.
@@ -101,8 +99,7 @@ type Options struct {
 	Log      *slog.Logger
 	Lock     lockedfile.Options // all but Dir
 	Payloads relay.Payloads     // how payloads of the session protocol are taken
-	// KeepTranscripts names the teams whose transcripts of interactive agents are
-	// recorded. They can hold secrets.
+	// KeepTranscripts names the teams whose transcripts of interactive agents are recorded. They can hold secrets.
 	KeepTranscripts []string
 
 	// As is the name of the service in the lists of sessions of Claude Code, so that their agents can write to

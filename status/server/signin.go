@@ -104,8 +104,7 @@ func (c *codes) use(code, token string, now time.Time) bool {
 	return valid
 }
 
-// cookieName differs between services, because a browser sends the cookies of an address
-// to all of its ports.
+// cookieName differs between services, because a browser sends the cookies of an address to all of its ports.
 func (s *Server) cookieName() string {
 	sum := sha256.Sum256([]byte(s.opts.Root.Path()))
 	return "teambridge-" + hex.EncodeToString(sum[:6])
@@ -148,8 +147,7 @@ func secret() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// signIn answers with a URL that has a one-time code and, if asked to, with a file that
-// forwards to it.
+// signIn answers with a URL that has a one-time code and, if asked to, with a file that forwards to it.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request, q *op.SignInRequest) (any, error) {
 	if cookie, _ := r.Context().Value(cookieKey{}).(bool); cookie {
 		// Otherwise a stolen cookie could be renewed for ever.
