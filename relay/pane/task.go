@@ -68,6 +68,12 @@ func (t *Tasks) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 				return err
 			}
 		}
+		if ok && s.refused != "" && !s.given {
+			if err := t.lose(ctx, m, "a UserPromptSubmit hook of the session refused it: "+s.refused); err != nil {
+				return err
+			}
+			continue
+		}
 		if ok && s.altered(string(m.Raw)) { // the prompt on the screen has confirmed it
 			if err := t.lose(ctx, m, altered); err != nil {
 				return err

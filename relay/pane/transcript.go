@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"teambridge/relay/tmux"
 	"teambridge/relay/wake"
 	"teambridge/teams"
+	"teambridge/teams/excerpt"
 	"teambridge/teams/transcript"
 )
 
@@ -29,6 +31,7 @@ type progress struct {
 	kept        bool      // it is in the conversation, whatever becomes of the process
 	turn        string    // of Codex: the one in which the model was given it
 	removed     bool      // a person took it out of the program's queue, to the prompt
+	refused     string    // what a hook said that kept it from the model
 	ended       bool      // a turn ended after that
 	endedAt     time.Time // when that was, or when the turn was interrupted; zero if it is not known
 	interrupted bool      // a person interrupted the turn after that
@@ -57,7 +60,8 @@ type conversation struct {
 	said    transcript.Said // by the agent, last
 	stopped stopped         // the last turn, if its end is near the end of the file
 
-	prompted bool // it has a prompt
+	prompted bool   // it has a prompt
+	dequeued string // what left the program's queue last, for a turn
 
 	recorded []string // of Codex and Qwen Code: nonces of messages that are in the conversation, and not given yet
 }
@@ -83,7 +87,7 @@ func newConversation(path string) *conversation {
 	c := &conversation{tail: transcript.Tail{Path: path}}
 	c.tail.Begin = func(io.ReaderAt, int64) int64 {
 		c.at, c.open, c.queue, c.said, c.stopped, c.prompted = map[string]*progress{}, nil, nil, transcript.Said{}, stopped{}, false
-		c.recorded = nil
+		c.recorded, c.dequeued = nil, ""
 		return 0
 	}
 	return c
@@ -106,7 +110,7 @@ func (c *conversation) line(line []byte, late bool) {
 	prompted := c.prompted
 	c.prompted = prompted || bytes.Contains(line, []byte(`"type":"user"`)) && !bytes.Contains(line, []byte(`"type":"tool_result"`))
 	ours := bytes.Contains(line, []byte("[teambridge ")) || bytes.Contains(line, []byte(`"queue-operation"`)) || bytes.Contains(line, []byte(`"kind":"peer"`)) ||
-		bytes.Contains(line, []byte(wake.Tag))
+		bytes.Contains(line, []byte(wake.Tag)) || bytes.Contains(line, []byte(blocked))
 	if !ours && len(c.open) == 0 && !late {
 		return // most of a long conversation
 	}
@@ -155,6 +159,7 @@ func (c *conversation) line(line []byte, late bool) {
 			c.answered(&r, step == transcript.Stops || step == transcript.Fails)
 		}
 	case "system":
+		c.blocked(transcript.Texts(r.Content, ""))
 		if step == transcript.Hooks || step == transcript.Ends {
 			for _, s := range c.open {
 				if !s.ended {
@@ -168,10 +173,34 @@ func (c *conversation) line(line []byte, late bool) {
 	}
 }
 
+// blocked is how a record begins that says that a hook has refused a prompt. The reason follows, and then the prompt.
+const blocked = "UserPromptSubmit operation blocked by hook:"
+
+// blocked notes that the model will not be given a prompt, if it is a message.
+func (c *conversation) blocked(text string) {
+	text, ok := strings.CutPrefix(text, blocked)
+	if !ok {
+		return
+	}
+	const original = "\n\nOriginal prompt: "
+	why, prompt, _ := strings.Cut(text, original)
+	var list []string
+	if id, ok := peer.Queued(c.dequeued); ok && strings.HasSuffix(text, original+c.dequeued) { // a hook can quote other messages
+		why, list = strings.TrimSuffix(text, original+c.dequeued), []string{Nonce(id)}
+	} else if at := marker().FindStringIndex(prompt); at != nil && at[0] == 0 {
+		list = c.has(prompt)[:1]
+	}
+	for _, nonce := range list {
+		c.of(nonce).refused = excerpt.Line(why, 200)
+	}
+}
+
 // queued follows the queue of the program.
 func (c *conversation) queued(r *transcript.Record) {
 	left, _ := c.queue.Add(r)
 	switch r.Operation {
+	case "dequeue":
+		c.dequeued = left.Text
 	case "enqueue":
 		text := transcript.Texts(r.Content, "")
 		var list []string

@@ -43,6 +43,11 @@ func queueRecord(operation, content string) object {
 	return o
 }
 
+// blockedRecord says that a hook has refused a prompt.
+func blockedRecord(why, prompt string) object {
+	return object{"type": "system", "subtype": "informational", "content": "UserPromptSubmit operation blocked by hook:\n[check]: " + why + "\n\n\nOriginal prompt: " + prompt}
+}
+
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	a, b := typedLine(nonceA), typedLine(nonceB)
@@ -77,6 +82,8 @@ func TestTranscripts(t *testing.T) {
 		{"mid-turn", []object{userRecord("x"), queueRecord("enqueue", a), queueRecord("remove", a), attachment, assistantRecord("1", "end_turn", "Done.")}, map[string]progress{nonceA: ended}},
 		{"taken back", []object{userRecord("x"), queueRecord("enqueue", "a person"), queueRecord("enqueue", a), queueRecord("popAll", "a person"), queueRecord("popAll", a)}, map[string]progress{nonceA: {removed: true}}},
 		{"taken back and queued again", []object{userRecord("x"), queueRecord("enqueue", a), queueRecord("popAll", a), queueRecord("enqueue", a)}, map[string]progress{nonceA: {}}},
+		{"refused by a hook", []object{queueRecord("enqueue", "x"), queueRecord("dequeue", ""), userRecord("x"), blockedRecord("no", a)}, map[string]progress{nonceA: {refused: "[check]: no"}}},
+		{"a hook that quotes a message", []object{blockedRecord("no\n\nOriginal prompt: x "+a, "x")}, map[string]progress{}},
 		{"a tool reads it", []object{userRecord([]object{{"type": "tool_result", "content": a}})}, map[string]progress{}},
 		{"a subagent is told", []object{{"type": "user", "isSidechain": true, "message": object{"content": a}}}, map[string]progress{}},
 		{"a summary", []object{{"type": "user", "isCompactSummary": true, "message": object{"content": a}}}, map[string]progress{}},
@@ -127,6 +134,33 @@ func TestTranscripts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What a hook refuses is the message that left the queue, not one that the hook quotes.
+func TestSessionMessageRefusedByAHook(t *testing.T) {
+	t.Parallel()
+	message := func(id string) string {
+		return "<cross-session-message from=\"uds:x\" from-name=\"operator\" message-id=\"" + id + "-0000\">\nhello\n</cross-session-message>"
+	}
+	path := filepath.Join(t.TempDir(), "t.jsonl")
+	var lines []byte
+	for _, o := range []object{
+		queueRecord("enqueue", message(nonceA)), queueRecord("dequeue", ""), blockedRecord("no", message(nonceA)),
+		queueRecord("enqueue", message(nonceB)), queueRecord("dequeue", ""), blockedRecord("no\n\nOriginal prompt: "+message(nonceA), message(nonceB)),
+		queueRecord("enqueue", "x"), queueRecord("dequeue", ""), blockedRecord("no\n\nOriginal prompt: "+message("cccccccccccc"), "x"),
+	} {
+		line, err := json.Marshal(o)
+		must(t, err)
+		lines = append(append(lines, line...), '\n')
+	}
+	must(t, os.WriteFile(path, lines, 0o600))
+	found := New(Options{}).transcripts.found(path)
+	if a, b := found[nonceA].refused, found[nonceB].refused; a != "[check]: no" || !strings.HasPrefix(b, "[check]: no Original prompt: <cross-session-message ") {
+		t.Errorf("refused: %q and %q", a, b)
+	}
+	if len(found) != 2 {
+		t.Errorf("found %v", found)
 	}
 }
 
