@@ -7,7 +7,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -110,7 +109,7 @@ func (c *conversation) line(line []byte, late bool) {
 	prompted := c.prompted
 	c.prompted = prompted || bytes.Contains(line, []byte(`"type":"user"`)) && !bytes.Contains(line, []byte(`"type":"tool_result"`))
 	ours := bytes.Contains(line, []byte("[teambridge ")) || bytes.Contains(line, []byte(`"queue-operation"`)) || bytes.Contains(line, []byte(`"kind":"peer"`)) ||
-		bytes.Contains(line, []byte(wake.Tag)) || bytes.Contains(line, []byte(blocked))
+		bytes.Contains(line, []byte(wake.Tag)) || bytes.Contains(line, []byte(transcript.Refused))
 	if !ours && len(c.open) == 0 && !late {
 		return // most of a long conversation
 	}
@@ -159,7 +158,7 @@ func (c *conversation) line(line []byte, late bool) {
 			c.answered(&r, step == transcript.Stops || step == transcript.Fails)
 		}
 	case "system":
-		c.blocked(transcript.Texts(r.Content, ""))
+		c.refused(transcript.Texts(r.Content, ""))
 		if step == transcript.Hooks || step == transcript.Ends {
 			for _, s := range c.open {
 				if !s.ended {
@@ -173,20 +172,15 @@ func (c *conversation) line(line []byte, late bool) {
 	}
 }
 
-// blocked is how a record begins that says that a hook has refused a prompt. The reason follows, and then the prompt.
-const blocked = "UserPromptSubmit operation blocked by hook:"
-
-// blocked notes that the model will not be given a prompt, if it is a message.
-func (c *conversation) blocked(text string) {
-	text, ok := strings.CutPrefix(text, blocked)
+// refused takes what may say that a hook has refused a prompt, so that the model will not be given it.
+func (c *conversation) refused(text string) {
+	why, prompt, ok := transcript.RefusedBy(text, c.dequeued)
 	if !ok {
 		return
 	}
-	const original = "\n\nOriginal prompt: "
-	why, prompt, _ := strings.Cut(text, original)
 	var list []string
-	if id, ok := peer.Queued(c.dequeued); ok && strings.HasSuffix(text, original+c.dequeued) { // a hook can quote other messages
-		why, list = strings.TrimSuffix(text, original+c.dequeued), []string{Nonce(id)}
+	if id, ok := peer.Queued(prompt); ok && prompt == c.dequeued {
+		list = []string{Nonce(id)}
 	} else if at := marker().FindStringIndex(prompt); at != nil && at[0] == 0 {
 		list = c.has(prompt)[:1]
 	}

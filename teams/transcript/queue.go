@@ -2,8 +2,29 @@ package transcript
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
+
+// Refused is what Claude Code writes when a UserPromptSubmit hook has refused a prompt.
+const Refused = "UserPromptSubmit operation blocked by hook:"
+
+const original = "\n\nOriginal prompt: "
+
+// RefusedBy returns what the hook that has refused a prompt said, and the prompt; ok is false if a text, the content of
+// a record or the result of a turn, says nothing of that. Since the hook can say anything, only the end of the text
+// proves which prompt it was: queued, if it is that one, and otherwise what follows what seems to be the hook's words.
+func RefusedBy(text, queued string) (why, prompt string, ok bool) {
+	text, ok = strings.CutPrefix(text, Refused)
+	if !ok {
+		return "", "", false
+	}
+	if why, is := strings.CutSuffix(text, original+queued); is && queued != "" {
+		return strings.TrimSpace(why), queued, true
+	}
+	why, prompt, _ = strings.Cut(text, original)
+	return strings.TrimSpace(why), prompt, true
+}
 
 // Queue is what a program has been told and keeps until the end of the turn, as its queue-operation
 // records say. The operations:

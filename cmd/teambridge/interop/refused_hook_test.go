@@ -7,16 +7,19 @@ import (
 	"strings"
 	"testing"
 
+	"teambridge/inbox/ledger"
 	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
 
+const refuses = `"hooks":{"UserPromptSubmit":[{"hooks":[{"type":"command","command":"if grep -q forbidden; then echo not here >&2; exit 2; fi"}]}]}`
+
 // A hook of the user or the project can refuse a prompt. The model is never given such a message.
 func TestRealPromptRefusedByAHook(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSomebody(t, nil)
-		settings := `{"crossSessionInbound":"accept","hooks":{"UserPromptSubmit":[{"hooks":[{"type":"command","command":"if grep -q forbidden; then echo not here >&2; exit 2; fi"}]}]}}`
+		settings := `{"crossSessionInbound":"accept",` + refuses + `}`
 		if err := os.WriteFile(filepath.Join(p.home.Root, "settings.json"), []byte(settings), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -33,6 +36,34 @@ func TestRealPromptRefusedByAHook(t *testing.T) {
 		}
 		p.must("ask", name, "[after]")
 		if n := p.home.API.Count(standin.Main, "[forbidden]"); n != 0 {
+			t.Errorf("the model was given the message %d times", n)
+		}
+	})
+}
+
+// The same of a headless agent: its relay does not say that it has done such a message.
+func TestRealRowRefusedByAHook(t *testing.T) {
+	onSome(t, func(t *testing.T, v teams.Version) {
+		h := newHeadless(t, v, standin.Script)
+		if err := os.WriteFile(filepath.Join(h.home.Root, "settings.json"), []byte(`{`+refuses+`}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h.start()
+		h.up()
+		h.send("[forbidden]")
+		h.settled(1)
+		h.send("[after]")
+		h.settled(2)
+		h.finish()
+		list, err := h.l.Deliveries.List(t.Context(), ledger.DeliveryQuery{Team: h.team})
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused, after := list[1], list[0] // the newest is the first
+		if refused.State != ledger.Failed || !strings.Contains(refused.Reason, "hook refused it") || !strings.Contains(refused.Reason, "not here") || after.State != ledger.Done {
+			t.Errorf("the messages: %+v", list)
+		}
+		if n := h.home.API.Count(standin.Main, "[forbidden]"); n != 0 {
 			t.Errorf("the model was given the message %d times", n)
 		}
 	})

@@ -161,7 +161,7 @@ func (f *Fold) result(l *Line) {
 	case f.interrupted, strings.HasPrefix(l.Reason, "aborted"),
 		l.Reason == "" && l.Subtype == "error_during_execution" && f.stopped(ended):
 		end, status = agent.Cancelled, wire.TurnCancelled
-	case l.IsError, l.Subtype != "success":
+	case l.Outcome().Failure != "":
 		end, status = agent.Failed, wire.TurnFailed
 	}
 	f.turnEnds(ended, l.Outcome(), end)

@@ -151,6 +151,11 @@ func TestFrames(t *testing.T) {
 		{"and neither does a text", steps{initOne, sent("a"), says("s", "{'type':'text','text':'x'}"), success}, "", "s completed"},
 		{"who has echoed set_model acknowledges", steps{echo("c", "<local-command-stdout>Set model"), sent("a"), isInit, says("s", "{'type':'text','text':'x'}"), success}, "", "s completed"},
 
+		{"a hook refuses it", steps{sent("a"), lifecycle("a", "started"), initOne,
+			`{'type':'result','subtype':'success','num_turns':0,'result':'UserPromptSubmit operation blocked by hook:\n[x]: no\n\n\nOriginal prompt: x'}`, lifecycle("a", "completed")}, "a accepted, a failed", "a failed"},
+		{"an agent that says what a hook says", steps{sent("a"), lifecycle("a", "started"), initOne,
+			`{'type':'result','subtype':'success','num_turns':1,'result':'UserPromptSubmit operation blocked by hook:\n[x]: no\n\n\nOriginal prompt: x'}`, lifecycle("a", "completed")}, "a accepted, a done", "a completed"},
+
 		// Timestamps.
 		{"known after a resume: no init, no timestamp", steps{sent("a"), bare("a", "x"), lifecycle("a", "completed")}, "a known", ""},
 		{"known by the word completed alone", steps{sent("a"), lifecycle("a", "completed")}, "a known", ""},

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"teambridge/relay/agent"
+	"teambridge/teams/excerpt"
 	"teambridge/teams/transcript"
 )
 
@@ -37,6 +38,7 @@ type Output struct {
 	CommandUUID   string `json:"command_uuid"`
 	State         string
 	IsError       bool `json:"is_error"`
+	Turns         int  `json:"num_turns"`
 	Usage         json.RawMessage
 	ModelUsage    json.RawMessage
 	Result        string
@@ -100,6 +102,10 @@ func (l *Line) Outcome() *agent.Result {
 		o.Failure = l.Subtype
 	case l.IsError:
 		o.Failure = cmp.Or(l.Reason, "the model API failed")
+	case l.Turns == 0:
+		if why, _, refused := transcript.RefusedBy(l.Result, ""); refused {
+			o.Failure = "a UserPromptSubmit hook refused it: " + excerpt.Line(why, 200)
+		}
 	}
 	return o
 }
