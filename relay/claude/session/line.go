@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"teambridge/relay/agent"
-	"teambridge/teams/excerpt"
+	"teambridge/relay/toolcall"
 	"teambridge/teams/transcript"
 )
 
@@ -104,7 +104,7 @@ func (l *Line) Outcome() *agent.Result {
 		o.Failure = cmp.Or(l.Reason, "the model API failed")
 	case l.Turns == 0:
 		if why, _, refused := transcript.RefusedBy(l.Result, ""); refused {
-			o.Failure = "a UserPromptSubmit hook refused it: " + excerpt.Line(why, 200)
+			o.Failure = "a UserPromptSubmit hook refused it: " + toolcall.Line(why)
 		}
 	}
 	return o
