@@ -263,7 +263,7 @@ func (d *demonstration) exchange(ctx context.Context, to, text string) error {
 	if err != nil {
 		return err
 	}
-	d.say("→ %s  %q: verified in its inbox after %.1f ms", to, text, ms(sentAt))
+	d.say("→ %s  %q: sent after %.1f ms", to, text, ms(sentAt))
 	taken, err := agent.wait(ctx, before+1)
 	if err != nil {
 		return fmt.Errorf("the message to %s was not taken: %w", to, err)

@@ -71,7 +71,7 @@ func (d *demonstration) relayed(ctx context.Context, recorded <-chan struct{}, t
 	if !s.Reachable {
 		return fmt.Errorf("the lead counts as %s, and its relay runs", s.Reach)
 	}
-	d.say("→ team-lead  %q: verified in its inbox after %.1f ms", text, ms(sentAt))
+	d.say("→ team-lead  %q: sent after %.1f ms", text, ms(sentAt))
 	names := map[ledger.DeliveryState]string{
 		ledger.Claimed: "taken from the inbox", ledger.FrameWritten: "on its way to the agent", ledger.Accepted: "begun", ledger.Done: "its turn done",
 	}

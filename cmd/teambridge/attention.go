@@ -179,7 +179,7 @@ func waitText(w api.Attention) (who, what string) {
 // writeWait writes one item that needs the person, and below it the advice.
 func (c *console) writeWait(b *strings.Builder, w api.Attention) {
 	who, what := waitText(w)
-	do := w.Do
+	do := w.AtShell()
 	if short := shortID(w.ID); short != w.ID {
 		do = strings.ReplaceAll(do, w.ID, short)
 		b.WriteString(c.paint(dim, short) + "  ")

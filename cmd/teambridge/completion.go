@@ -167,9 +167,9 @@ func (c completer) messageIDs(ctx context.Context) []string {
 
 // deliveryIDs lists the deliveries that have not ended.
 func (c completer) deliveryIDs(ctx context.Context) (words []string) {
-	list, _ := c.local().Deliveries(ctx, "", api.DeliveryQuery{Team: c.teamName, State: api.Unfinished})
+	list, _ := c.local().Deliveries(ctx, api.DeliveryQuery{Team: c.teamName, State: api.Unfinished})
 	for _, d := range list {
-		words = append(words, described(shortID(d.Delivery), d.Member+"@"+d.Team+", "+d.State))
+		words = append(words, described(shortID(d.Delivery), d.Member+"@"+d.Team+", "+d.Word))
 	}
 	return words
 }

@@ -109,7 +109,7 @@ func TestDemoKeep(t *testing.T) {
 		t.Errorf("not among the commands: %v", want)
 	}
 	// The statements about inboxes on the first screen are also true for the simulated agents.
-	if out, err := command("teambridge").CombinedOutput(); err != nil || !strings.Contains(string(out), "known once it is taken") {
+	if out, err := command("teambridge").CombinedOutput(); err != nil || !strings.Contains(string(out), "known once it is received") {
 		t.Errorf("the first screen: %v\n%s", err, out)
 	}
 	if out, err := command("teambridge", "send", "worker", "hello", "--wait", "consumed").CombinedOutput(); err != nil {

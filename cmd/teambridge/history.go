@@ -174,6 +174,9 @@ func printRecorded(ctx context.Context, a *app, words []string, o historyOptions
 		slices.SortStableFunc(found, func(a, b api.Record) int { return a.FirstSeen.Compare(b.FirstSeen) })
 		defer a.hiddenNote(hidden)
 	}
+	for _, r := range found {
+		a.learnNames(ctx, r.Team)
+	}
 	done()
 	if a.json {
 		return a.printJSON(found)
@@ -238,11 +241,11 @@ func printHistory(a *app, found []api.Record, fold bool) error {
 			return err
 		}
 		fates := ""
-		if r := r.Receipt; r != nil && (r.State == api.Lost || r.State == api.Unknown) {
-			fates = "    " + a.paint(yellow, escape(r.State+": "+strings.TrimPrefix(r.Reason, r.State+": "), false)) + "\n"
-		}
-		if r.Relay != nil {
-			fates += "    " + a.paint(dim, escape(view.FateText(r.Team, r.Relay), false)) + "\n"
+		switch {
+		case r.Relay != nil:
+			fates = "    " + a.paint(dim, escape(view.FateText(r.Relay), false)) + "\n"
+		case r.Receipt != nil && (r.Receipt.State == api.Lost || r.Receipt.State == api.Unknown):
+			fates = "    " + a.paint(yellow, escape(r.Receipt.Word+": "+r.Receipt.Why, false)) + "\n"
 		}
 		if err := a.print([]byte(fates)); err != nil {
 			return err

@@ -55,6 +55,9 @@ func (a *app) showInbox(ctx context.Context, o inboxOptions) error {
 		return err
 	}
 	done()
+	for _, m := range in.Messages() {
+		a.learnNames(ctx, m.Team)
+	}
 	if a.json {
 		err = a.printJSON(in.Items)
 	} else {

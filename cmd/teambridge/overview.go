@@ -79,19 +79,11 @@ func overviewText(list []api.Agent, columns int) string {
 		fmt.Fprintf(&b, "and %d more: teambridge sessions, teambridge teams\n", more)
 	}
 	b.WriteString("\n")
-	var promises []string
-	ways := map[string][]string{} // by promise
+	var promised promises
 	for _, one := range list {
-		if !slices.Contains(promises, one.Promise) {
-			promises = append(promises, one.Promise)
-		}
-		if way := dash(one.Way); !slices.Contains(ways[one.Promise], way) {
-			ways[one.Promise] = append(ways[one.Promise], way)
-		}
+		promised.add(one.Overview, one.Kind)
 	}
-	for _, promise := range promises {
-		fmt.Fprintf(&b, "%s: %s\n", strings.Join(ways[promise], ", "), promise)
-	}
+	b.WriteString(plain.Table(promised.rows(), columns, 3))
 	b.WriteString("\n")
 	if i := slices.IndexFunc(list, canBeTyped); i >= 0 {
 		name := shell.Quote(list[i].Name)
@@ -99,6 +91,33 @@ func overviewText(list []api.Agent, columns int) string {
 	}
 	b.WriteString("    teambridge inbox     # what needs you\n    teambridge --help    # all commands\n")
 	return b.String()
+}
+
+// promises says what the ways to agents can promise, each once.
+type promises []struct{ promise, ways string }
+
+// add adds what can be promised of an agent of a kind, such as "codex session".
+func (p *promises) add(one api.Overview, kind string) {
+	way := dash(one.Way)
+	if way == api.WaySession && one.Promise != view.Promise(way, "") {
+		way = kind
+	}
+	i := slices.IndexFunc(*p, func(o struct{ promise, ways string }) bool { return o.promise == one.Promise })
+	switch {
+	case one.Promise == "":
+	case i < 0:
+		*p = append(*p, struct{ promise, ways string }{one.Promise, way})
+	case !slices.Contains(strings.Split((*p)[i].ways, ", "), way):
+		(*p)[i].ways += ", " + way
+	}
+}
+
+// rows returns a line for each promise, to be folded as a table is.
+func (p promises) rows() (rows [][]string) {
+	for _, one := range p {
+		rows = append(rows, []string{one.ways + ": " + one.promise})
+	}
+	return rows
 }
 
 // canBeTyped reports whether a person can use the displayed name of an agent as an address.

@@ -16,7 +16,7 @@ func TestOverviewIsShort(t *testing.T) {
 	t.Parallel()
 	var list []api.Agent
 	for i := range 50 {
-		list = append(list, api.Agent{Name: fmt.Sprint("app-", i), Kind: "session", Does: "idle", Way: "session", Overview: api.Overview{Cwd: "/" + strings.Repeat("deep/", 40)}})
+		list = append(list, api.Agent{Name: fmt.Sprint("app-", i), Kind: "session", Does: "idle", Overview: api.Overview{Way: "session", Promise: "each message once", Cwd: "/" + strings.Repeat("deep/", 40)}})
 	}
 	text := overviewText(list, 80)
 	if n := strings.Count(text, "\n"); n > 30 || !strings.Contains(text, "\nand 30 more: ") || strings.Contains(text, "app-20") {
@@ -35,11 +35,12 @@ func TestOverviewIsShort(t *testing.T) {
 // A name that looks like a flag, or cannot be shown unchanged, is in no command to paste.
 func TestOverviewExamples(t *testing.T) {
 	t.Parallel()
-	list := []api.Agent{{Name: "-rf", Way: "session"}, {Name: "a\u202eb", Way: "session"}, {Name: "unheard"}}
+	by := func(way string) api.Overview { return api.Overview{Way: way} }
+	list := []api.Agent{{Name: "-rf", Overview: by("session")}, {Name: "a\u202eb", Overview: by("session")}, {Name: "unheard"}}
 	if text := overviewText(list, 0); strings.Contains(text, "teambridge send") || !strings.Contains(text, `a\u202eb`) {
 		t.Errorf("it is\n%s", text)
 	}
-	if text := overviewText(append(list, api.Agent{Name: "two words", Way: "inbox"}), 0); !strings.Contains(text, "teambridge send 'two words' ") {
+	if text := overviewText(append(list, api.Agent{Name: "two words", Overview: by("inbox")}), 0); !strings.Contains(text, "teambridge send 'two words' ") {
 		t.Errorf("it is\n%s", text)
 	}
 }

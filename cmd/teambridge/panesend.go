@@ -49,7 +49,7 @@ func (a *access) noteHeld(ctx context.Context, id string) (stop func()) {
 				return
 			case <-tick.C:
 			}
-			all, _ := b.Deliveries(ctx, "", api.DeliveryQuery{State: string(ledger.Claimed)}) // the command's own wait reports the error
+			all, _ := b.Deliveries(ctx, api.DeliveryQuery{State: string(ledger.Claimed)}) // an error shows in the command's own wait
 			for _, d := range all {
 				if d.ID == id && d.Reason != said && d.Reason != "" {
 					a.note("the message to %s waits: %s", d.Member, d.Reason)

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox"
+	"teambridge/inbox/mail"
 	"teambridge/status/api"
 	"teambridge/status/view"
 )
@@ -91,6 +93,7 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	if err != nil {
 		return errors.Join(append(faults, err)...)
 	}
+	a.learnNames(ctx, to.Team)
 	if err := a.printRows(found.Messages); err != nil {
 		return err
 	}
@@ -137,6 +140,34 @@ func (c *console) printRows(list []api.Message) error {
 	return nil
 }
 
+// learnNames has the names of the person in teams printed as "you".
+func (a *access) learnNames(ctx context.Context, teams ...string) {
+	if _, err := os.Stat(a.state); err != nil && a.there == nil {
+		return // nobody has joined a team, and nothing is to be written for a look
+	}
+	for _, team := range teams {
+		if _, known := a.yours[team]; known || a.json {
+			continue
+		}
+		if a.yours == nil {
+			a.yours = ownNames{}
+		}
+		t, _ := a.bridge(ctx).Team(ctx, team) // of one that has ended, no names are known
+		a.yours[team] = t.Ours
+	}
+}
+
+// ownNames has the names of the person, by team.
+type ownNames map[string][]string
+
+// you returns "you" for a name of the person in a team, and any other name as it is.
+func (o ownNames) you(team, name string) string {
+	if name == mail.User || slices.Contains(o[team], name) {
+		return "you"
+	}
+	return name
+}
+
 // entry formats a message for a person: a heading, and its text indented.
 func (c *console) entry(m api.Message) string {
 	at := dash(m.Timestamp)
@@ -144,7 +175,7 @@ func (c *console) entry(m api.Message) string {
 		at = clock(t)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s → %s", c.paint(dim, escape(at, false)), c.paint(bold, dash(escape(m.From, false))), escape(m.Inbox, false))
+	fmt.Fprintf(&b, "%s  %s → %s", c.paint(dim, escape(at, false)), c.paint(bold, dash(escape(c.yours.you(m.Team, m.From), false))), escape(c.yours.you(m.Team, m.Inbox), false))
 	switch {
 	case m.Gone:
 		b.WriteString("  " + c.paint(dim, "gone"))

@@ -107,7 +107,7 @@ var readmeRecipes = map[string][]recipe{
    -H 'Content-Type: application/json' -d '{"text": "please review task 12"}'`, says: `"id":"review-12","state":"verified","deduplicated":false`},
 		{command: "tb 'localhost/v1/teams/myteam/members/worker/receipt?id=review-12'", says: `"id":"review-12","state":"(verified|consumed)"`},
 		{command: "tb 'localhost/v1/teams/myteam/messages?with=worker&limit=20'", says: `"text":"please review task 12"`},
-		{command: "tb 'localhost/v1/search?q=review'", says: `"hits":\[\{"team":`},
+		{command: "tb 'localhost/v1/history?q=review'", says: `"hits":\[\{"team":`},
 		{command: "tb localhost/v1/relays", says: `"team":"myteam","member":"worker"`},
 		{command: "tb -N localhost/v1/events", says: `event: snapshot\n`, status: streamEnded},
 		{command: "token=$(cat ~/.local/state/teambridge/api.token)"},

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"teambridge/inbox/mail"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -108,7 +110,7 @@ func listRelays(ctx context.Context, a *app, all, relaysOnly bool) error {
 	if !all {
 		q.State = api.Unfinished
 	}
-	infos, err := b.Deliveries(ctx, "", q)
+	infos, err := b.Deliveries(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -118,10 +120,10 @@ func listRelays(ctx context.Context, a *app, all, relaysOnly bool) error {
 	head := []string{"DELIVERY", "TO", "FROM", "KIND", "STATE", "SINCE", "REASON"}
 	return errors.Join(err, printList(&a.console, infos, "no deliveries are under way or failed", head, func(d api.Delivery) []string {
 		from := d.From
-		if d.Person && from == "" {
-			from = "you"
+		if d.Person {
+			from = cmp.Or(from, mail.User)
 		}
-		return []string{shortID(d.Delivery), d.Member + "@" + d.Team, from, d.Kind, d.State, clock(d.At), dash(d.Reason)}
+		return []string{shortID(d.Delivery), d.Member + "@" + d.Team, a.yours.you(d.Team, from), d.Kind, d.Word, clock(d.At), dash(d.Why)}
 	}), silent)
 }
 

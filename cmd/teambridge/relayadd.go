@@ -209,7 +209,7 @@ func hasRelays(ctx context.Context, l *ledger.Ledger, root *teams.Root, team str
 }
 
 func printRelays(a *app, list []api.RelayEntry) error {
-	rows := [][]string{{"RELAY", "MEMBER", "STATE", "PERMISSIONS", "QUEUE", "DEAD LETTERS", "LAST ANSWER", "COMMAND", "REASON"}}
+	rows := [][]string{{"RELAY", "MEMBER", "STATE", "PERMISSIONS", "UNDER WAY", "FAILED", "LAST ANSWER", "COMMAND", "REASON"}}
 	for _, r := range list {
 		last := "-"
 		if r.LastAck != nil {

@@ -111,6 +111,8 @@ type console struct {
 	json    bool
 	verbose bool
 	drain   func(context.Context) // waits for the reader of a queued stderr; see run
+
+	yours ownNames // of the teams that were asked for
 }
 
 func newApp(h host, out *stdio.Output) *app {

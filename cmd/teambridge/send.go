@@ -268,26 +268,19 @@ func (c *console) printSent(s api.Sent) error {
 
 // reachNote warns if the message will probably not be read.
 func (c *console) reachNote(s api.Sent) {
-	switch teams.Deliverability(s.Reach) {
-	case teams.NotMember:
-		c.note("%s is not a member of %s: the message may not be read", s.Member, s.Team)
-	case teams.LeadGone:
-		c.warn("the lead of %s is not running: the message is not read until its session is resumed", s.Team)
-	case teams.AgentGone:
-		c.warn("the process of %s has ended: the message will not be read", s.Member)
-	case teams.NoRelay:
-		c.note("%s is headless and has no running relay: it gets this when \"teambridge run\" runs it again", s.Member)
-	case teams.NoTeammate:
-		c.note("%s has no teammate from this session: it may not read its inbox until it spawns one", s.Member)
-	case teams.AtTerminal:
-		c.note("the session of %s is at a person's terminal: this waits in the inbox until it moves; see teambridge switch", s.Member)
-	case teams.Outdated:
-		if v, err := teams.ParseVersion(s.Unlisted); err == nil {
-			c.warn("%v; what becomes of this message is not proved", v.Check(s.Member))
-		}
-	case teams.Unread:
-		c.note("older messages to %s have not been read for minutes", s.Member)
+	if s.ReachWhy == "" {
+		return
 	}
+	say, why := c.note, s.ReachWhy
+	switch teams.Deliverability(s.Reach) {
+	case teams.LeadGone, teams.AgentGone, teams.Outdated:
+		say = c.warn
+	case teams.NoRelay:
+		why += "; see teambridge run"
+	case teams.AtTerminal:
+		why += "; see teambridge switch"
+	}
+	say("%s %s", s.Member, why)
 }
 
 // answerNote gives advice if one of the recipients cannot answer.

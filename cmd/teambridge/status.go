@@ -40,7 +40,8 @@ Panes ("teambridge pane add") and sessions in no team are shown after the team;
 process, its relay, its pane, an open question, or the team's config.json. STATE
 is judged by messages and turns alone: ACTIVE (the last one is less than 5
 minutes old), IDLE, or TERMINATED (shut down). RELAY is for headless agents:
-queue, dead letters (failed messages), and the last acknowledgment. Newer agents
+messages under way or failed, and the last answer. REACH is how a message
+reaches the agent; what that way promises is below the table. Newer agents
 remove the messages they read, so many details are known only while "teambridge
 watch" or the service is recording. With --watch, a line is printed for each
 change until the team ends.
@@ -89,7 +90,8 @@ func (c *console) printStatus(infos []api.Status, stream, wide bool) error {
 	if c.json && !stream {
 		return c.printJSON(infos)
 	}
-	rows := [][]string{{"MEMBER", "STATUS", "SINCE", "HEARD", "UNREAD", "PERMISSIONS", "STATE", "DETAIL", "RELAY", "BY"}}
+	rows := [][]string{{"MEMBER", "STATUS", "SINCE", "HEARD", "UNREAD", "PERMISSIONS", "STATE", "DETAIL", "RELAY", "BY", "REACH"}}
+	var promised promises
 	for _, i := range infos {
 		if c.json {
 			if err := c.printJSON(i); err != nil {
@@ -98,7 +100,8 @@ func (c *console) printStatus(infos []api.Status, stream, wide bool) error {
 			continue
 		}
 		rows = append(rows, []string{i.Member, statusText(i), clock(i.WordSince), heardAgo(i.Heard), strconv.Itoa(i.Unread),
-			permissionMode(i.Relay), i.State, i.Detail, relayText(i.Relay), basisText(i)})
+			permissionMode(i.Relay), i.State, i.Detail, relayText(i.Relay), basisText(i), dash(i.Way)})
+		promised.add(i.Overview, i.Program+" session")
 		if i.PassedOver > 0 {
 			c.warn("the inbox of %s has entries that no agent is given, since they are no messages (%d); which: teambridge doctor", i.Member, i.PassedOver)
 		}
@@ -116,9 +119,12 @@ func (c *console) printStatus(infos []api.Status, stream, wide bool) error {
 		rows[n] = r
 	}
 	if stream {
-		rows = rows[1:]
+		return c.table(rows[1:])
 	}
-	return c.table(rows)
+	if err := c.table(rows); err != nil || !wide {
+		return err
+	}
+	return c.table(promised.rows())
 }
 
 // statusText returns what an agent is doing and, if it is stuck or waits, why.

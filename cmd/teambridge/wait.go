@@ -88,6 +88,7 @@ func (a *app) waitFor(ctx context.Context, o api.Occasion) error {
 	case err != nil:
 		return err
 	case h.Message != nil:
+		a.learnNames(ctx, h.Message.Team)
 		return a.printRecord(*h.Message)
 	}
 	return a.printStatus(h.Status, false, false)

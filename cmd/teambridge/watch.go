@@ -207,6 +207,9 @@ func (a *app) follow(ctx context.Context, to api.Target, o watchOptions, p *prog
 		case e.Reset != nil:
 			a.warn("\"teambridge gc\" removed some messages before they were shown")
 		}
+		if e.Message != nil {
+			a.learnNames(ctx, e.Message.Message.Team)
+		}
 		if err := v.event(e.Event); err != nil {
 			return err
 		}
@@ -296,6 +299,7 @@ func (v *viewer) replay(ctx context.Context, last int64) error {
 		return o.noSuchSince(err)
 	}
 	for _, r := range found {
+		v.learnNames(ctx, r.Team)
 		if err := v.show(r); err != nil {
 			return err
 		}

@@ -24,8 +24,5 @@ type Agent struct {
 	Why  string `json:"why,omitempty"`                                                  // as of [Status]
 	Does string `json:"does"`                                                           // in words, with the reason if that concerns the person
 
-	Way     string `json:"way,omitempty" enum:"inbox,pane,session,hook,codex,machine"` // how a message reaches it; missing if none does
-	Promise string `json:"promise"`                                                    // what that way can promise, in words
-
 	Overview
 }

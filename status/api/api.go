@@ -186,6 +186,7 @@ type Sent struct {
 	// why nobody may read it: not-a-member, lead-gone, agent-gone, no-relay, no-teammate, at-terminal, unread; outdated:
 	// what becomes of it is not proved
 	Reach    string `json:"reach,omitempty" enum:"not-a-member,lead-gone,agent-gone,no-relay,no-teammate,at-terminal,unread,outdated"`
+	ReachWhy string `json:"reachWhy,omitempty"` // that in words, to follow the name of the member
 	NoAnswer bool   `json:"noAnswer,omitempty"` // the member cannot write to the name of the sender; to join the team gives one that it can
 	Unlisted string `json:"unlisted,omitempty"` // the member's version of Claude Code, if it is too old, or newer than all that teambridge was measured with
 	WaitedMs int64  `json:"waitedMs"`

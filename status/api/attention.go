@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -77,7 +78,10 @@ type Attention struct {
 	Member string     `json:"member"`          // the agent, or the inbox of the person; empty for a whole team
 	Since  *time.Time `json:"since,omitempty"` // missing if unknown
 	What   string     `json:"what"`            // what it is, with the name of the tool and of its MCP server; can have text of an agent, which is cut if it is long
-	Do     string     `json:"do"`              // what to do
+	Words  string     `json:"words"`           // the same without a word of an agent, to follow its name
+	Do     string     `json:"do"`              // what to do, with operations as method and path
+	// the same for a person at the command line, if that is another text
+	Command string `json:"command,omitempty"`
 
 	Answerable  bool `json:"answerable"`  // POST /v1/questions/{question} answers the question
 	Dismissable bool `json:"dismissable"` // POST /v1/attention/dismiss hides it
@@ -96,6 +100,9 @@ type Attention struct {
 
 	Messages []Message `json:"messages,omitempty"` // of GET /v1/inbox alone: the unread messages
 }
+
+// AtShell returns what a person at the command line does about it.
+func (a Attention) AtShell() string { return cmp.Or(a.Command, a.Do) }
 
 // Dismiss hides one [Attention] for as long as it waits.
 type Dismiss struct {

@@ -173,7 +173,7 @@ type Bridge interface {
 
 	// Deliveries returns the deliveries to the member of a relay or, if it is "", to all agents,
 	// the newest first.
-	Deliveries(ctx context.Context, relay string, q DeliveryQuery) ([]Delivery, error)
+	Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, error)
 	// RetryDelivery delivers a failed message again. The first attempt may already be in the
 	// conversation of the agent. The beginning of the id of one that has not ended is enough.
 	RetryDelivery(ctx context.Context, id string) (Delivery, error)

@@ -126,6 +126,37 @@ type Error struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"` // lower case, one line or more, without a full stop
 	Hint    string `json:"hint"`    // what to do about it; may be empty
+	// of the API, whose hints name operations as method and path: the hint for a person at the command line, if that is
+	// another one
+	Command string `json:"command,omitempty"`
+}
+
+// Errors returns the errors in an answer that is known to be partial.
+func Errors(answer any) (list []*Error) {
+	all := func(errors []Error) {
+		for i := range errors {
+			list = append(list, &errors[i])
+		}
+	}
+	switch v := answer.(type) {
+	case Sent:
+		if v.Error != nil {
+			list = append(list, v.Error)
+		}
+	case []Sent:
+		for _, s := range v {
+			list = append(list, Errors(s)...)
+		}
+	case Inbox:
+		all(v.Problems)
+	case Rows:
+		all(v.Problems)
+	case Tasks:
+		all(v.Problems)
+	case *LineError:
+		list = append(list, &v.Error)
+	}
+	return list
 }
 
 // Decided is an error whose code and hint were chosen where it was found. It is its code

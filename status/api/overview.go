@@ -14,7 +14,7 @@ const (
 // Sections lists the sections in their order.
 var Sections = []string{SectionNeedsYou, SectionStuck, SectionWorking, SectionIdle, SectionEnded}
 
-// Overview says where an overview lists an agent, and what the agent is at.
+// Overview says where an overview lists an agent, what the agent is at, and how a message reaches it.
 type Overview struct {
 	// [SectionNeedsYou] and its like: where an overview lists it: stuck cannot go on, or goes on in vain; of idle, nothing
 	// may be known. Missing in the result of a wait, as are those below
@@ -34,4 +34,7 @@ type Overview struct {
 	TaskList string `json:"taskList,omitempty"` // the list of Claude Code that has its tasks: the name of the team or, of a session, its id; missing if there is none
 	Task     string `json:"task,omitempty"`     // its task in progress, in the words for that time if it has any; cut if it is long
 	TaskID   string `json:"taskId,omitempty"`   // of that task, in its list
+
+	Way     string `json:"way,omitempty" enum:"inbox,pane,session,hook,codex,machine"` // how a message reaches it; missing if none does
+	Promise string `json:"promise,omitempty"`                                          // what that way can promise, in words; missing of an agent that has ended
 }

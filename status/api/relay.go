@@ -235,19 +235,26 @@ type Permit struct {
 	Reason  string            `json:"reason,omitempty"`  // told to the agent if the tool is not allowed
 }
 
-// The number of deliveries to the member of a relay in an answer.
-const DefaultDeliveries, MaxDeliveries = 100, 500
-
 // Unfinished is the [DeliveryQuery.State] of deliveries that are on their way or have failed.
 const Unfinished = "claimed,written,accepted,cut,failed"
 
 // DeliveryQuery selects deliveries. The zero value selects those in any state.
 type DeliveryQuery struct {
-	Team string `query:"team"` // only to this team
+	Team  string `query:"team"`  // only to this team
+	Relay string `query:"relay"` // only to the member of this relay: its id, or MEMBER@TEAM
 	// only in these states, separated by commas: claimed, written, accepted, cut (not finished), failed (dead letters), done,
 	// cancelled, dropped, taken_by_agent, skipped
 	State string `query:"state"`
-	Limit int    `query:"limit" min:"0" default:"0"` // the largest number of items; 0: all, but of a relay [DefaultDeliveries]
+	Limit int    `query:"limit" min:"0" default:"0"` // the largest number of items; 0: all
+}
+
+// Outcome is what became of a message, in words for people: the same ones for each way in which it travels.
+type Outcome struct {
+	// waiting, or held for a reason; sent: where its agent takes it from; received: taken by the agent; seen: given to its
+	// model; done: its task has ended; lost and not sent: it did not arrive; unknown: it may have arrived; failed: its agent
+	// failed while it worked on it; given up and cancelled: by a person; not relayed: it is not for the agent
+	Word string `json:"word,omitempty" enum:"waiting,sent,received,seen,done,lost,not sent,unknown,failed,given up,cancelled,not relayed"`
+	Why  string `json:"why,omitempty"` // why it waits or did not arrive
 }
 
 // Delivery is one message on its way to a headless agent.
@@ -263,6 +270,8 @@ type Delivery struct {
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`               // when it reached the state
 	Person bool      `json:"person,omitempty"` // it is a user prompt
+
+	Outcome
 }
 
 // RelayEvent is an event of a message on its way to a headless agent or, if Delivery
@@ -288,6 +297,8 @@ type RelayEvent struct {
 
 	AgentPID int    `json:"agentPid,omitempty"` // of the agent; missing if it does not run
 	Session  string `json:"session,omitempty"`  // of the agent
+
+	Outcome // of a message
 }
 
 // Fate is what happened to a relayed message, or to one that is typed into a pane.
@@ -302,4 +313,6 @@ type Fate struct {
 	Pane   bool      `json:"pane,omitempty"` // it is typed into a pane
 	// Machine is where it goes, if that is another machine.
 	Machine string `json:"machine,omitempty"`
+
+	Outcome
 }

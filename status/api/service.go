@@ -106,6 +106,8 @@ type Receipt struct {
 	// known. It can be before consumedAt
 	SeenAt *time.Time `json:"seenAt,omitempty"`
 	LostAt *time.Time `json:"lostAt,omitempty"` // when the state became lost or unknown
+
+	Outcome
 }
 
 // Page is one page of the messages of a team, in the order of their numbers (Seq), in which

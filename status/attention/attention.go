@@ -163,7 +163,7 @@ func (c *Cache) Dismiss(ctx context.Context, id string) (a api.Attention, err er
 	case e == nil:
 		return a, api.Decide(api.CodeNotFound, "nothing was changed; list what waits with: teambridge inbox", "nothing waits under the id %.200q", id)
 	case !a.Dismissable:
-		return a, api.Decide(api.CodeInvalid, "nothing was changed; "+a.Do, "it cannot be dismissed: %s", a.What)
+		return a, api.Decide(api.CodeInvalid, "nothing was changed; "+a.AtShell(), "it cannot be dismissed: %s", a.What)
 	}
 	if err := view.Dismiss(ctx, c.opts.Ledger, c.opts.Root.Path(), a); err != nil {
 		return a, err

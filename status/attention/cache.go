@@ -45,6 +45,7 @@ type cachedTeam struct {
 
 	// Details for an overview, by agent.
 	dirs   map[string]string // working directories
+	ways   map[string]string // ways to sessions: see [view.Way]
 	tasks  map[string]task   // last messages to each agent
 	tools  map[string]task   // last tool calls; empty if there was none
 	loops  map[pair]loop

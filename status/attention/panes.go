@@ -56,10 +56,11 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 	if err != nil {
 		return nil, false, err
 	}
-	e.dirs = map[string]string{}
+	e.dirs, e.ways = map[string]string{}, map[string]string{}
 	for _, v := range views {
 		e.states = append(e.states, view.PaneStatus(v))
 		e.dirs[v.Pane.Inbox] = cmp.Or(v.Pane.Cwd, v.Process.Cwd, v.Terminal.Path)
+		e.ways[v.Pane.Inbox] = view.Way(pane.ReachOf(c.opts.State, v.Process))
 	}
 	if name == pane.SessionTeam {
 		ids := map[string]string{}
@@ -243,7 +244,7 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 				kind, what = api.WaitsUnknown, "a message may not have been sent: "
 			}
 			add(kind, m.At, api.Attention{
-				What: what + reason, Do: "teambridge relay retry " + m.UUID + "; or give it up: teambridge relay drop " + m.UUID, From: m.From, Count: 1, Message: m.ID, Delivery: m.UUID,
+				What: what + reason, Do: retryOrDrop(m.UUID), From: m.From, Count: 1, Message: m.ID, Delivery: m.UUID,
 			}, m.UUID)
 		}
 	}
@@ -283,7 +284,8 @@ func (c *Cache) answerable(e *cachedTeam, p transcript.Process, since, now time.
 		return a, false
 	}
 	a = asksFor(api.Question(q.Question))
-	a.Relay, a.Do = api.Terminal, a.Do+"; or "+strings.TrimPrefix(there, "answer it ")
+	at := "; or " + strings.TrimPrefix(there, "answer it ")
+	a.Relay, a.Do, a.Command = api.Terminal, a.Do+at, a.Command+at
 	return a, true
 }
 
@@ -342,11 +344,14 @@ func (c *Cache) Seen(ctx context.Context, list []pane.Pane) ([]pane.View, error)
 	return views, nil
 }
 
-// describe adds the texts for the kind of each item.
+// describe adds the texts for the kind of each item, and the operations for the commands in what to do.
 func describe(list []api.Attention) {
 	for i, a := range list {
 		kind := api.WaitOf(a.Kind)
-		list[i].Title, list[i].Dismissable = kind.Title, kind.Dismiss
+		list[i].Title, list[i].Words, list[i].Dismissable = kind.Title, kind.Words, kind.Dismiss
+		if do := view.Operations(a.Do); do != a.Do && a.Command == "" {
+			list[i].Do, list[i].Command = cmp.Or(do, a.Do), a.Do
+		}
 	}
 }
 

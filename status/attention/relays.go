@@ -105,7 +105,7 @@ func (c *Cache) relayWaits(ctx context.Context, createdAt int64, relays []api.Re
 		for _, h := range e.Held {
 			add(api.Attention{
 				ID: attentionID(api.WaitsHeld, h.Since, e.Team, e.Member, h.Sender), Kind: api.WaitsHeld, Since: &h.Since, From: h.Sender,
-				What: "messages are held: " + h.Reason, Do: "teambridge relay release " + e.Member + "@" + e.Team + " " + h.Sender,
+				What: "messages are held: " + h.Reason, Do: "let them through: teambridge relay release " + e.Member + "@" + e.Team + " " + h.Sender,
 			})
 		}
 		if do := stoppedRelay(e); do != "" {
@@ -130,16 +130,24 @@ func (c *Cache) relayWaits(ctx context.Context, createdAt int64, relays []api.Re
 		for _, d := range failed {
 			add(api.Attention{
 				ID: attentionID(api.WaitsLost, d.At, d.UUID), Kind: api.WaitsLost, Since: &d.At, From: d.From, Count: 1, Message: d.ID, Delivery: d.UUID,
-				What: "a message failed: " + d.Reason, Do: "teambridge relay retry " + d.UUID + "; or give it up: teambridge relay drop " + d.UUID,
+				What: "a message failed: " + d.Reason, Do: retryOrDrop(d.UUID),
 			})
 		}
 	}
 	return list, nil
 }
 
+// retryOrDrop returns what to do about a failed delivery.
+func retryOrDrop(id string) string {
+	return "send it again: teambridge relay retry " + id + "; or give it up: teambridge relay drop " + id
+}
+
 // asksFor returns the item for an open question.
 func asksFor(q api.Question) api.Attention {
-	a := api.Attention{ID: q.ID, Kind: q.Kind, Since: &q.At, Question: &q, Answerable: true, Do: "answer it: teambridge permit " + q.ID + "; or: teambridge deny " + q.ID}
+	a := api.Attention{
+		ID: q.ID, Kind: q.Kind, Since: &q.At, Question: &q, Answerable: true,
+		Do: "answer it: POST /v1/questions/" + q.ID, Command: "answer it: teambridge permit " + q.ID + "; or: teambridge deny " + q.ID,
+	}
 	switch q.Kind {
 	case api.AsksPlan:
 		a.What = "asks to approve its plan"
@@ -179,7 +187,7 @@ func stoppedRelay(e api.RelayEntry) string {
 	state := relay.State(e.State)
 	switch {
 	case state == relay.Dead && e.Created != nil:
-		return "teambridge relay retry " + e.ID
+		return "start it again: teambridge relay retry " + e.ID
 	case state == relay.Dead, state == relay.Stopped && e.Created == nil && e.Queue > 0:
 		return `run the agent again with "teambridge run"`
 	case state == relay.Stopped && e.Created != nil && e.Reason == NoService:

@@ -13,7 +13,8 @@ import (
 	"teambridge/teams/excerpt"
 )
 
-// Place sets the section of each status of a team in an overview, and the agent's task and tool, as a snapshot does.
+// Place sets the section of each status of a team in an overview, the agent's task and tool, and the way to it, as a
+// snapshot does.
 func (c *Cache) Place(ctx context.Context, team string, list []api.Status) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,8 +39,10 @@ func (c *Cache) place(e *cachedTeam, list []api.Status) {
 		if name := api.WaitOf(elsewhere.SectionKind).Section; s.Basis == api.BasisMachine && name != "" {
 			s.Overview = elsewhere
 			s.Section = name
+			view.Reached(s, e.ways[s.Member])
 			continue
 		}
+		view.Reached(s, e.ways[s.Member])
 		section(s, open)
 		e.assign(s)
 		if s.Section == api.SectionEnded {

@@ -182,7 +182,7 @@ func unreadOf(team, name string, rows []inbox.Row, ours []string) (list []api.At
 			i = len(list)
 			list = append(list, api.Attention{
 				ID: attentionID(api.WaitsUnread, time.Time{}, team, name, r.From, r.ID()), Kind: api.WaitsUnread, Member: name, From: r.From,
-				Do: "teambridge read " + name + " --team " + team + " --mark-read",
+				Do: "mark them as read: POST /v1/teams/" + team + "/read", Command: "teambridge read " + name + " --team " + team + " --mark-read",
 			})
 			if at, ok := r.Time(); ok {
 				list[i].Since = new(at)

@@ -63,7 +63,7 @@ func (l *Local) Agents(ctx context.Context) (all api.Agents, err error) {
 	}
 	for _, s := range sessions {
 		one := api.Agent{
-			Name: s.Member + "@" + s.Team, Team: s.Team, Member: s.Member, Session: s.Session, Kind: "member", Way: s.Way,
+			Name: s.Member + "@" + s.Team, Team: s.Team, Member: s.Member, Session: s.Session, Kind: "member",
 		}
 		does := api.Status{Word: s.Word, Why: s.Why}
 		switch name := sessionName(s); {
@@ -84,7 +84,7 @@ func (l *Local) Agents(ctx context.Context) (all api.Agents, err error) {
 				one.Kind = s.Program + " session"
 			}
 		}
-		does.Cwd = s.Cwd
+		does.Cwd, does.Way, does.Promise = s.Cwd, s.Way, view.Promise(s.Way, s.Program)
 		all.Agents = append(all.Agents, described(one, does))
 	}
 	slices.SortStableFunc(all.Agents, func(x, y api.Agent) int {
@@ -95,15 +95,13 @@ func (l *Local) Agents(ctx context.Context) (all api.Agents, err error) {
 
 // agentOf returns a member of a team, or a pane, as an agent.
 func agentOf(ctx context.Context, t api.Team, m api.Status, sessions []api.Session) api.Agent {
-	one := api.Agent{Name: m.Member + "@" + t.Team, Team: t.Team, Member: m.Member, Kind: "member", Way: api.WayInbox}
+	one := api.Agent{Name: m.Member + "@" + t.Team, Team: t.Team, Member: m.Member, Kind: "member"}
 	m.Cwd = cmp.Or(m.Cwd, t.Cwd)
 	switch {
 	case t.Panes:
-		if one.Kind, one.Way = "pane", api.WayPane; Agent(ctx) { // text typed there counts as a person's
-			one.Way = ""
+		if one.Kind = "pane"; Agent(ctx) { // what is typed there counts as a person's words
+			m.Way, m.Promise = "", view.Promise("", "")
 		}
-	case t.Machine != "":
-		one.Way = api.WayMachine
 	case m.Relay != nil:
 		one.Kind = "headless member"
 	}
@@ -115,10 +113,9 @@ func agentOf(ctx context.Context, t api.Team, m api.Status, sessions []api.Sessi
 	return described(one, m)
 }
 
-// described adds an agent's present work, and the promises of its way.
+// described fills in what an agent does.
 func described(one api.Agent, does api.Status) api.Agent {
 	one.Word, one.Why, one.Does, one.Overview = does.Word, does.Why, view.Does(does), does.Overview
-	one.Promise = view.Promise(one.Way)
 	return one
 }
 

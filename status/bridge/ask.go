@@ -73,7 +73,7 @@ func whileAsked(ctx context.Context, w way, to *Target, err error, attention fun
 	waits, _ := attention(ctx, to.Name()) // without them, the status suffices
 	for _, a := range waits {
 		if a.Member == list[0].Member && (a.Kind == api.WaitsTerminal || a.Question != nil) {
-			what, hint = a.What, a.Do+"; "+hint
+			what, hint = a.What, a.AtShell()+"; "+hint
 		}
 	}
 	return api.Decide(f.Code, hint, "%w; %s %s", err, list[0].Member, what)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"teambridge/status/api"
+	"teambridge/status/view"
 )
 
 // Status returns the present state of each agent of a team; see [api.Bridge].
@@ -27,7 +28,12 @@ func (l *Local) Status(ctx context.Context, team string, members ...string) ([]a
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err != nil { // the states themselves are known
+	if err != nil { // what they do is known
+		for i := range list {
+			if list[i].Team != api.TeamSessions {
+				view.Reached(&list[i], "")
+			}
+		}
 		l.Opts.Warn(fmt.Errorf("%w; what agents were told, and what waits because of them, is not shown", err))
 	}
 	return list, nil

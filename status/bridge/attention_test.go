@@ -138,7 +138,8 @@ func TestAttention(t *testing.T) {
 	if a := all[api.WaitsLost]; a.Message != "m-1" || a.Member != "bass" || a.Since == nil {
 		t.Errorf("lost: %+v", a)
 	}
-	if a := all[api.WaitsHeld]; a.From != "bass" || a.Member != "drums" || a.Do != "teambridge relay release drums@"+band+" bass" {
+	if a := all[api.WaitsHeld]; a.From != "bass" || a.Member != "drums" || a.Do != "let them through: POST /v1/teams/{team}/members/{member}/release" ||
+		a.Command != "let them through: teambridge relay release drums@"+band+" bass" || a.Words != "messages to it are held back" {
 		t.Errorf("held: %+v", a)
 	}
 	_, err = w.s.Release(w.ctx, band, drums.Member, "")
@@ -206,7 +207,7 @@ func TestDeadAgentAndFailedMessage(t *testing.T) {
 	e := w.events(band, "")
 	added := w.add("drums")
 	first := e.waits(api.WaitsStopped)[api.WaitsStopped]
-	if first.Member != "drums" || first.Relay != added.ID || first.Do != "teambridge relay retry "+added.ID || !first.Dismissable {
+	if first.Member != "drums" || first.Relay != added.ID || first.Command != "start it again: teambridge relay retry "+added.ID || !first.Dismissable {
 		t.Errorf("died: %+v", first)
 	}
 	retry := func() {

@@ -141,7 +141,7 @@ func TestDeliveriesSayWhyAPaneWaits(t *testing.T) {
 		err = l.PaneMessages.Hold(t.Context(), "d", "draft", "somebody has typed at the prompt", time.Now())
 	}
 	must(t, err)
-	list, err := bridge.New(opts).Deliveries(t.Context(), "", api.DeliveryQuery{Team: api.TeamPanes})
+	list, err := bridge.New(opts).Deliveries(t.Context(), api.DeliveryQuery{Team: api.TeamPanes})
 	if err != nil || len(list) != 1 || list[0].Reason != "somebody has typed at the prompt" {
 		t.Errorf("%+v, %v", list, err)
 	}

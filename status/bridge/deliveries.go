@@ -9,12 +9,11 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
-	"teambridge/status/history"
 	"teambridge/status/view"
 )
 
-// Deliveries returns deliveries, newest first; see [api.Bridge].
-func (l *Control) Deliveries(ctx context.Context, relay string, q api.DeliveryQuery) ([]api.Delivery, error) {
+// Deliveries returns deliveries, the newest first; see [api.Bridge].
+func (l *Control) Deliveries(ctx context.Context, q api.DeliveryQuery) ([]api.Delivery, error) {
 	wanted := ledger.DeliveryQuery{Team: q.Team, Limit: q.Limit}
 	for name := range strings.SplitSeq(q.State, ",") {
 		state := ledger.DeliveryState(name)
@@ -33,15 +32,12 @@ func (l *Control) Deliveries(ctx context.Context, relay string, q api.DeliveryQu
 	if root != nil {
 		wanted.Root = root.Path()
 	}
-	if relay != "" {
-		e, err := l.Relay(ctx, "", relay)
+	if q.Relay != "" {
+		e, err := l.Relay(ctx, q.Team, q.Relay)
 		if err != nil {
 			return nil, err
 		}
 		wanted.Team, wanted.Inbox = e.Team, e.Member
-		if wanted.Limit, err = history.Limited(q.Limit, api.DefaultDeliveries, api.MaxDeliveries); err != nil {
-			return nil, err
-		}
 	}
 	return l.deliveries(ctx, wanted)
 }

@@ -104,7 +104,7 @@ func withMessages(list []api.Attention, all []api.Message) []api.Attention {
 			i = len(found)
 			found = append(found, api.Attention{
 				ID: strings.Join([]string{api.WaitsUnread, m.Team, m.Inbox, m.From, m.ID}, "/"), Kind: api.WaitsUnread, Title: api.WaitOf(api.WaitsUnread).Title, Team: m.Team, Member: m.Inbox, From: m.From,
-				Do: "teambridge inbox --mark-read",
+				Words: api.WaitOf(api.WaitsUnread).Words, Do: "mark them as read: POST /v1/teams/" + m.Team + "/read", Command: "teambridge inbox --mark-read",
 			})
 		}
 		w := &found[i]

@@ -22,6 +22,7 @@ import (
 	"teambridge/status/links"
 	"teambridge/status/local"
 	"teambridge/status/view"
+	"teambridge/teams"
 )
 
 // machineWay is the way to the members of a team on another machine, TEAM@MACHINE: a message goes into the
@@ -145,7 +146,8 @@ func (l machineWay) held(ctx context.Context, to *Target) string {
 
 // sentThere returns the result for a message to another machine.
 func sentThere(o ledger.Outgoing) api.Sent {
-	s := api.Sent{Team: o.Team, Member: o.Inbox, ID: o.ID, State: string(o.Stage), Recorded: true, Reachable: o.Reach == "", Reach: o.Reach, Delivery: o.UUID}
+	s := api.Sent{Team: o.Team, Member: o.Inbox, ID: o.ID, State: string(o.Stage), Recorded: true, Delivery: o.UUID}
+	view.SetReach(&s, cmp.Or(teams.Deliverability(o.Reach), teams.Reachable))
 	if o.State == ledger.Failed {
 		s.Reason = o.Reason
 	}

@@ -241,7 +241,7 @@ func TestPaneNeedsThePerson(t *testing.T) {
 	}
 	_, err := p.Run(p.ctx, nil, "kill-pane", "-t", p.id)
 	p.must(err)
-	if a := p.waits(api.WaitsStopped); a.Count != 1 || !a.Dismissable || !strings.Contains(a.Do, "build") {
+	if a := p.waits(api.WaitsStopped); a.Count != 1 || !a.Dismissable || !strings.Contains(a.Command, "build") {
 		t.Errorf("a pane that is gone: %+v", a)
 	}
 	p.word(api.WordEnded) // each looks at the pane by itself, and this one may have looked just before

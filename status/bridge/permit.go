@@ -73,7 +73,7 @@ func (l *Control) noneAsk(ctx context.Context, team string) error {
 	list, err := l.Attention(ctx, team)
 	for _, w := range list {
 		if err == nil && w.Kind == api.WaitsTerminal {
-			return api.Decide(api.CodeNotFound, w.Do+"; so that it can be answered here, too: teambridge setup questions", "no question can be answered here, since no service runs agents; %s %s", w.Member+"@"+w.Team, w.What)
+			return api.Decide(api.CodeNotFound, w.AtShell()+"; so that it can be answered here, too: teambridge setup questions", "no question can be answered here, since no service runs agents; %s %s", w.Member+"@"+w.Team, w.What)
 		}
 	}
 	return api.Decide(api.CodeNotFound, `start a service with: teambridge serve; agents of "teambridge run" ask at its own terminal`, "no agent waits for an answer, since no service runs agents")

@@ -108,9 +108,7 @@ func (r *row) prompted(member string) api.Sent {
 	if reach == teams.AtTerminal {
 		reach = teams.Reachable // a prompt moves the session
 	}
-	if sent.Reachable = reach == teams.Reachable; !sent.Reachable {
-		sent.Reach = string(reach)
-	}
+	view.SetReach(&sent, reach)
 	return sent
 }
 

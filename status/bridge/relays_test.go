@@ -182,7 +182,7 @@ func TestInterrupt(t *testing.T) {
 	_, err = w.s.Interrupt(w.ctx, lead.ID)
 	w.must(err)
 	w.delivery(lead.ID, sent.Delivery, "cancelled")
-	if list, err := w.s.Deliveries(w.ctx, lead.ID, api.DeliveryQuery{State: "dropped,cancelled"}); err != nil || len(list) != 2 {
+	if list, err := w.s.Deliveries(w.ctx, api.DeliveryQuery{Relay: lead.ID, State: "dropped,cancelled"}); err != nil || len(list) != 2 {
 		t.Errorf("ended otherwise: %+v, %v", list, err)
 	}
 	for id, want := range map[string]string{sent.ID: api.Consumed, waits.ID: api.Lost} {
@@ -328,7 +328,7 @@ func TestAskingAnAgentOfTheService(t *testing.T) {
 	w.relay(lead.ID, "asked", func(e api.RelayEntry) bool { return e.Queue == 2 })
 	dropped := ask("[q-2]")
 	w.relay(lead.ID, "asked twice", func(e api.RelayEntry) bool { return e.Queue == 3 })
-	list, err := w.s.Deliveries(w.ctx, lead.ID, api.DeliveryQuery{State: "claimed", Limit: 1})
+	list, err := w.s.Deliveries(w.ctx, api.DeliveryQuery{Relay: lead.ID, State: "claimed", Limit: 1})
 	w.must(err)
 	_, err = w.s.DropDelivery(w.ctx, list[0].Delivery)
 	w.must(err)

@@ -235,7 +235,7 @@ func (w *world) delivery(relay, delivery, state string) api.Delivery {
 	find := func(list []api.Delivery) int {
 		return slices.IndexFunc(list, func(d api.Delivery) bool { return d.Delivery == delivery && d.State == state })
 	}
-	list := until(w, state, func() ([]api.Delivery, error) { return w.s.Deliveries(w.ctx, relay, api.DeliveryQuery{}) }, func(l []api.Delivery) bool { return find(l) >= 0 })
+	list := until(w, state, func() ([]api.Delivery, error) { return w.s.Deliveries(w.ctx, api.DeliveryQuery{Relay: relay}) }, func(l []api.Delivery) bool { return find(l) >= 0 })
 	return list[find(list)]
 }
 

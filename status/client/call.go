@@ -24,7 +24,17 @@ import (
 // call sends the query of an operation to the service, and returns the answer.
 func call[Q, A any](ctx context.Context, c *conn, o *op.Op[Q, A], q Q) (a A, err error) {
 	_, err = c.call(ctx, &o.Route, q, &a)
+	forPeople(api.Errors(a)...)
 	return a, err
+}
+
+// forPeople restores the command-line hints of the errors in an answer.
+func forPeople(list ...*api.Error) {
+	for _, e := range list {
+		if e.Command != "" {
+			e.Hint, e.Command = e.Command, ""
+		}
+	}
 }
 
 // added is call for an operation that adds something. It also reports whether the result is new.
@@ -147,6 +157,7 @@ func (c *conn) lines(ctx context.Context, r *op.Route, q any) iter.Seq2[json.Raw
 				err = c.unreachable(ctx, true, err)
 			} else if last := (api.LineError{}); bytes.HasPrefix(line, []byte(`{"error":`)) {
 				if err = json.Unmarshal(line, &last); err == nil {
+					forPeople(&last.Error)
 					err = api.Decide(last.Error.Code, last.Error.Hint, "%s", last.Error.Message)
 				}
 			}

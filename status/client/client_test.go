@@ -182,6 +182,37 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// The API's hints name operations. The client returns the commands for errors in answers, too.
+func TestHintsOfErrorsInAnswers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.serve()
+	const command = "the file was not changed; see what to do with: teambridge doctor"
+	must(t, os.WriteFile(w.Inbox(older, "worker").Path(), []byte("garbage"), 0o600))
+	list, err := w.find().Broadcast(t.Context(), older, "b", api.NewBroadcast{Text: "x", IncludeLead: true})
+	must(t, err)
+	if e := list[len(list)-1].Error; e == nil || e.Code != api.CodeCorrupt || e.Hint != command || e.Command != "" {
+		t.Errorf("of a broadcast: %+v", e)
+	}
+
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", api.LinesType)
+		_, _ = io.WriteString(w, "{}\n")
+		_ = json.NewEncoder(w).Encode(api.LineError{Error: api.Error{Code: api.CodeCorrupt, Message: "it is corrupt", Hint: "GET /v1/doctor", Command: command}})
+	}))
+	defer h.Close()
+	c, err := client.New(client.Options{Address: h.Listener.Addr().String()})
+	must(t, err)
+	defer c.Close()
+	var last error
+	for _, err := range c.Transcript(t.Context(), "t", "m", api.TranscriptQuery{}) {
+		last = err
+	}
+	if e := view.Explain(last); e != (api.Error{Code: api.CodeCorrupt, Message: "it is corrupt", Hint: command}) {
+		t.Errorf("of a transcript: %+v", e)
+	}
+}
+
 // A service is found while it runs. A killed service is not found, even if another program listens there now.
 func TestFind(t *testing.T) {
 	t.Parallel()

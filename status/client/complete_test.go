@@ -27,8 +27,7 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 	var want []string
 	mux := http.NewServeMux()
 	var mu sync.Mutex
-	// Other paths of Release, AnswerQuestion and History.
-	asked := map[string]bool{"POST /v1/relays/{relay}/release": true, "POST /v1/relays/{relay}/permit": true, "GET /v1/search": true}
+	asked := map[string]bool{}
 	for path, operations := range doc["paths"].(map[string]any) {
 		for method := range operations.(map[string]any) {
 			pattern := strings.ToUpper(method) + " " + path

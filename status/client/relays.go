@@ -71,12 +71,9 @@ func (c relays) Move(ctx context.Context, team, member string, n api.NewPlace) (
 	return call(ctx, c.conn, &op.Move, op.MoveRequest{OfMember: op.Of(team, member), With: op.With[api.NewPlace]{Body: n}})
 }
 
-// Deliveries returns the deliveries to the member of a relay or all agents; see [api.Bridge].
-func (c relays) Deliveries(ctx context.Context, id string, q api.DeliveryQuery) ([]api.Delivery, error) {
-	if id == "" {
-		return call(ctx, c.conn, &op.Deliveries, q)
-	}
-	return call(ctx, c.conn, &op.RelayDeliveries, op.RelayDeliveriesQuery{OfRelay: op.OfRelay{Relay: id}, State: q.State, Limit: q.Limit})
+// Deliveries returns the deliveries to agents; see [api.Bridge].
+func (c relays) Deliveries(ctx context.Context, q api.DeliveryQuery) ([]api.Delivery, error) {
+	return call(ctx, c.conn, &op.Deliveries, q)
 }
 
 // Envelopes returns the events of a relay's agent, oldest first. It uses only the numbers in q: After, Before

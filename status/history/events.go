@@ -234,13 +234,14 @@ func (s *Stream) change(ctx context.Context, c journal.Change) error {
 		}
 	case journal.Relaying:
 		if s.wants(c.RelayEvent.Root, c.RelayEvent.Team, "") {
-			e.Name, e.Relay = api.EventRelay, new(view.RelayEvent(c.RelayEvent))
-			if l := s.rec.Ledger(ctx); e.Relay.Person && l != nil {
+			var pane bool
+			if l := s.rec.Ledger(ctx); c.RelayEvent.Person && l != nil {
 				var err error
-				if _, e.Relay.Pane, err = l.PaneMessages.Message(ctx, e.Relay.Delivery); err != nil {
+				if _, pane, err = l.PaneMessages.Message(ctx, c.RelayEvent.Delivery); err != nil {
 					return err
 				}
 			}
+			e.Name, e.Relay = api.EventRelay, new(view.RelayEvent(c.RelayEvent, pane))
 		}
 	case journal.Said:
 		if s.wants(c.Envelope.Root, c.Envelope.Team, c.Envelope.Inbox) {

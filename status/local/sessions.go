@@ -47,7 +47,6 @@ func (l *Files) Sessions(ctx context.Context) ([]api.Session, error) {
 	}
 	shown := make([]api.Session, 0, len(all))
 	for _, s := range all {
-		by := pane.ReachOf(l.Opts.State, s.Process)
 		one := view.Session(s)
 		if k, ok := pane.Known(known, s.Process); ok {
 			one.As = k.Inbox
@@ -55,15 +54,8 @@ func (l *Files) Sessions(ctx context.Context) ([]api.Session, error) {
 		if r, ok := pane.RelayOf(relayed, s.Process); ok {
 			one.Relayed, one.Team, one.Member = true, r.Team, r.Inbox
 		}
-		switch {
-		case one.Member != "":
+		if one.Way = view.Way(pane.ReachOf(l.Opts.State, s.Process)); one.Member != "" {
 			one.Way = api.WayInbox
-		case by == pane.ByHook:
-			one.Way = api.WayHook
-		case by == pane.BySocket:
-			one.Way = api.WaySession
-		case by == pane.ByCodex:
-			one.Way = api.WayCodex
 		}
 		if program := pane.ProgramOf(s.Process); program != pane.Session {
 			one.Program, one.Headless = string(program), !s.Interactive

@@ -213,8 +213,8 @@ func (l Listed) String() string {
 	}
 	said := map[string]bool{}
 	for _, a := range l.Agents {
-		if !said[a.Way] {
-			said[a.Way] = true
+		if !said[a.Promise] {
+			said[a.Promise] = true
 			fmt.Fprintf(&b, "By %s: %s.\n", a.Way, a.Promise)
 		}
 	}
@@ -411,8 +411,8 @@ func (t *tools) deliver(ctx context.Context, c *call, b Bridge, s *Sent, in wait
 		s.Meaning = "it is in the inbox of the person, who reads it when they look"
 	case sent.Reason != "":
 		s.Meaning += ": " + sent.Reason
-	case !sent.Reachable && sent.Reach != "":
-		s.Meaning += "; perhaps nobody reads it (" + sent.Reach + ")"
+	case sent.ReachWhy != "":
+		s.Meaning += "; " + sent.Member + " " + sent.ReachWhy
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ func write(w http.ResponseWriter, status int, v any) error {
 func writeAs(w http.ResponseWriter, media string, status int, v any) error {
 	body, ready := v.(encoded)
 	if !ready {
+		forPrograms(v)
 		var err error
 		if body, err = json.Marshal(v); err != nil {
 			return err
@@ -39,6 +40,15 @@ func writeAs(w http.ResponseWriter, media string, status int, v any) error {
 	return nil
 }
 
+// forPrograms has the errors in an answer name operations in place of commands.
+func forPrograms(answer any) {
+	for _, e := range api.Errors(answer) {
+		if hint := view.Operations(e.Hint); hint != e.Hint {
+			e.Hint, e.Command = hint, e.Hint
+		}
+	}
+}
+
 // fail answers with err as a problem.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	problem := view.Problem(err)
@@ -49,7 +59,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if problem.Status >= http.StatusInternalServerError {
 		s.log.Warn("a request failed", "method", r.Method, "path", r.URL.Path, "code", problem.Code, "err", err)
 	}
-	if hint := operations(problem.Hint); hint != problem.Hint {
+	if hint := view.Operations(problem.Hint); hint != problem.Hint {
 		problem.Hint, problem.Command = hint, problem.Hint
 	}
 	if err := writeAs(w, api.ProblemType, problem.Status, problem); err != nil {

@@ -1,8 +1,13 @@
 package server
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"iter"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -59,6 +64,46 @@ func TestSend(t *testing.T) {
 	problem(t, r.ask(t, "POST", to, `{"text":"all","except":["worker"]}`), api.CodeNotFound)
 }
 
+// The errors in an answer that is partial name operations, as the error of a whole answer does, and have the command
+// beside them: the error of a member in a 207, and the last line of lines that could not be read to their end.
+func TestErrorsInAnswersNameOperations(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.start(t)
+	check := func(what string, e *api.Error) {
+		t.Helper()
+		const want = "the file was not changed; see what to do with: "
+		if e == nil || e.Code != api.CodeCorrupt || e.Hint != want+"GET /v1/doctor" || e.Command != want+"teambridge doctor" {
+			t.Errorf("%s: the error is %+v", what, e)
+		}
+	}
+	must(t, os.WriteFile(w.Inbox(older, "worker").Path(), []byte("garbage"), 0o600))
+	body := `{"text":"more","includeLead":true}`
+	list := of[[]api.Sent](t, r.ask(t, "POST", "/v1/teams/"+older+"/broadcast", body, "Idempotency-Key", "b"), http.StatusMultiStatus)
+	check("a 207", list[len(list)-1].Error)
+
+	_, corrupt := w.Inbox(older, "worker").Read(t.Context())
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		_, _ = r.lines(w, req, false, func(context.Context) iter.Seq2[json.RawMessage, error] {
+			return func(yield func(json.RawMessage, error) bool) {
+				_ = yield(json.RawMessage(`{}`), nil) && yield(nil, corrupt)
+			}
+		})
+	}))
+	defer h.Close()
+	res, err := http.Get(h.URL)
+	must(t, err)
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	must(t, err)
+	var last api.LineError
+	line, found := strings.CutPrefix(string(data), "{}\n")
+	if err := json.Unmarshal([]byte(line), &last); err != nil || !found {
+		t.Fatalf("the lines are %s (%v)", data, err)
+	}
+	check("lines", &last.Error)
+}
+
 // HTTP alone has these details of questions: invalid queries, unknown paths, and near misses.
 func TestQueries(t *testing.T) {
 	t.Parallel()
@@ -67,11 +112,11 @@ func TestQueries(t *testing.T) {
 	for code, paths := range map[api.Code][]string{
 		api.CodeUsage: {
 			messages + "?limit=0", messages + "?limit=501", messages + "?limit=x", messages + "?after=-1", messages + "?nonsense=1", messages + "?inbox=a&inbox=b",
-			messages + "?with=a&from=b", messages + "?protocol=yes", messages + "?work=no", "/v1/search?q=x&since=yesterday", "/v1/search?q=+", "/v1/search", "/v1/search?q=x&limit=101",
-			"/v1/relays/x/events?limit=0", "/v1/relays/x/events?after=x", "/v1/relays/x/deliveries?state=eaten", "/v1/teams/" + older + "/wait?for=message&timeout=soon",
+			messages + "?with=a&from=b", messages + "?protocol=yes", messages + "?work=no", "/v1/history?q=x&since=yesterday",
+			"/v1/relays/x/events?limit=0", "/v1/relays/x/events?after=x", "/v1/deliveries?relay=x&state=eaten", "/v1/teams/" + older + "/wait?for=message&timeout=soon",
 			"/v1/teams/" + older + "/wait?for=message&timeout=-1s",
 		},
-		api.CodeNotFound: {"/v1/teams/myteem", "/v1/teams/myteem/members", "/v1/teams/myteem/status", "/v1/teams/myteem/messages", "/v1/relays/x/events", "/v1/relays/x/deliveries", messages + "?createdAt=1", doctor + "?team=nobody"},
+		api.CodeNotFound: {"/v1/teams/myteem", "/v1/teams/myteem/members", "/v1/teams/myteem/status", "/v1/teams/myteem/messages", "/v1/relays/x/events", "/v1/deliveries?relay=x", messages + "?createdAt=1", doctor + "?team=nobody"},
 		api.CodeInvalid:  {"/v1/teams/..%2f.."},
 	} {
 		for _, path := range paths {

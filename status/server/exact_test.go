@@ -62,7 +62,7 @@ func TestNothingIsChangedInARequest(t *testing.T) {
 	problem(t, r.ask(t, "POST", path, `{"text":"x","mode":{"model":"\ud83d"}}`), api.CodeInvalid)
 	problem(t, r.ask(t, "POST", path, `{"text":"x"}`, "Idempotency-Key", "caf\xe9"), api.CodeInvalid)
 	problem(t, r.ask(t, "POST", "/v1/teams/"+older+"/members/caf%E9/messages", `{"text":"x","force":true}`), api.CodeInvalid)
-	problem(t, r.ask(t, "GET", "/v1/search?q=caf%E9", ""), api.CodeUsage)
+	problem(t, r.ask(t, "GET", "/v1/history?q=caf%E9", ""), api.CodeUsage)
 	problem(t, r.ask(t, "GET", path[:len(path)-len("messages")]+"receipt?id=caf%E9", ""), api.CodeUsage)
 	problem(t, r.ask(t, "POST", path, "{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"caf\xe9\"}}\n", "Content-Type", api.PayloadsType), api.CodeInvalid)
 	if now, err := os.ReadFile(inboxes); err != nil || !bytes.Equal(now, before) {

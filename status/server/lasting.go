@@ -142,7 +142,9 @@ func (s *Server) lines(w http.ResponseWriter, r *http.Request, follow bool, line
 		case !begun:
 			begin()
 		case err != nil:
-			if line, err = json.Marshal(api.LineError{Error: view.Explain(err)}); err != nil {
+			last := &api.LineError{Error: view.Explain(err)}
+			forPrograms(last)
+			if line, err = json.Marshal(last); err != nil {
 				return nil, nil // the answer has begun
 			}
 		}

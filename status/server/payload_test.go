@@ -74,7 +74,7 @@ func TestPayloads(t *testing.T) {
 			if diff := cmp.Diff(map[int]string{1: "new", 2: dropped, 4: "new", 5: "again"}, results(t, sent)); diff != "" || sent.Dropped != 1 {
 				t.Errorf("%d dropped, %s", sent.Dropped, diff)
 			}
-			list := get[[]api.Delivery](t, r, "/v1/relays/"+lead+"/deliveries")
+			list := get[[]api.Delivery](t, r, "/v1/deliveries?relay="+lead)
 			if len(list) != 2 || list[0].ID != "p-3" || list[1].ID != "p-1" || list[0].From != "user" || !list[0].Person {
 				t.Errorf("deliveries %+v", list)
 			}
@@ -149,7 +149,7 @@ func TestPayloadsAreAllOrNone(t *testing.T) {
 	problem(t, r.payloads(t, "bass", good, legacy("row", "[row]", "")), api.CodeConflict)
 
 	// None was sent.
-	list := get[[]api.Delivery](t, r, "/v1/relays/"+lead+"/deliveries")
+	list := get[[]api.Delivery](t, r, "/v1/deliveries?relay="+lead)
 	if len(list) != 1 || list[0].ID != "used" {
 		t.Errorf("deliveries %+v", list)
 	}

@@ -137,6 +137,7 @@ func (s *Server) make(route route, w http.ResponseWriter, r *http.Request) (any,
 	if err != nil || answer == nil {
 		return nil, err
 	}
+	forPrograms(answer)
 	body, err := json.Marshal(answer)
 	return encoded(body), err
 }

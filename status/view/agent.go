@@ -4,19 +4,56 @@ import (
 	"slices"
 	"strings"
 
+	"teambridge/relay/pane"
 	"teambridge/status/api"
 )
 
-// Promise describes the guarantee of a way to an agent, such as [api.WayInbox], or "" for none.
-func Promise(way string) string {
-	switch way {
-	case api.WaySession, api.WayHook, api.WayCodex:
-		return "each message once, proven by the session's transcript"
-	case api.WayInbox:
-		return "each message verified in the inbox, and known once it is taken"
-	case api.WayPane:
+// Way returns how a message reaches a session, such as [api.WaySession], or "" if nothing can be written to it.
+func Way(by pane.Reach) string {
+	switch by {
+	case pane.BySocket:
+		return api.WaySession
+	case pane.ByHook:
+		return api.WayHook
+	case pane.ByCodex:
+		return api.WayCodex
+	}
+	return ""
+}
+
+// Reached adds to a status how a message reaches the agent, if it has not ended. session is the way to a session in no team.
+func Reached(s *api.Status, session string) {
+	switch {
+	case s.Word == api.WordEnded:
+		return
+	case s.Team == api.TeamSessions:
+		s.Way = session
+	case s.Team == api.TeamPanes:
+		s.Way = api.WayPane
+	case s.Basis == api.BasisMachine:
+		s.Way = api.WayMachine
+	default:
+		s.Way = api.WayInbox
+	}
+	s.Promise = Promise(s.Way, s.Program)
+}
+
+// Promise describes the guarantee of a way to an agent, such as [api.WayInbox], or "" for none. program is whose session
+// it is, as [api.Session] has it.
+func Promise(way, program string) string {
+	const proven = "proven by the session's transcript"
+	switch {
+	case way == api.WaySession && program == api.ProgramQwen:
+		return "each message once, " + proven + "; Qwen Code may ask its person first"
+	case way == api.WaySession, way == api.WayHook:
+		return "each message once, " + proven
+	case way == api.WayCodex:
+		return "each message once, as a tool's output, " + proven
+	case way == api.WayInbox:
+		return "each message read back from the inbox, and known once it is received"
+	case way == api.WayPane:
 		return "each message typed once or not at all, or reported as unknown"
-	case api.WayMachine:
+	case way == api.WayMachine:
 		return "each message kept here until the other machine has it, and delivered there once"
 	}
 	return "cannot be written to; teambridge doctor says why"

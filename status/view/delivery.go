@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"strings"
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
@@ -10,18 +11,24 @@ import (
 
 // Delivery converts a delivery of the ledger.
 func Delivery(d ledger.Delivery) api.Delivery {
+	elsewhere := strings.Contains(d.Team, "@")
 	return api.Delivery{
 		Delivery: d.UUID, Team: d.Team, Member: d.Inbox, ID: d.ID, From: d.From, Kind: d.Kind,
 		State: string(d.State), Reason: d.Reason, At: d.At, Person: d.Person,
+		Outcome: outcome(string(d.State), d.Reason, !elsewhere),
 	}
 }
 
-// RelayEvent converts an event of a relay.
-func RelayEvent(r journal.RelayEvent) api.RelayEvent {
-	return api.RelayEvent{
+// RelayEvent converts an event of a relay, or of a message to a pane or session.
+func RelayEvent(r journal.RelayEvent, pane bool) api.RelayEvent {
+	e := api.RelayEvent{
 		Seq: r.Seq, Team: r.Team, CreatedAt: r.CreatedAt, Member: r.Inbox, At: r.At, State: r.State, Reason: r.Reason,
-		Delivery: r.Delivery, ID: r.ID, From: r.From, Person: r.Person, AgentPID: r.PID, Session: r.Session,
+		Delivery: r.Delivery, ID: r.ID, From: r.From, Person: r.Person, Pane: pane, AgentPID: r.PID, Session: r.Session,
 	}
+	if e.Delivery != "" {
+		e.Outcome = outcome(e.State, e.Reason, !pane && !strings.Contains(e.Team, "@"))
+	}
+	return e
 }
 
 // Fates returns what became of each message, whether a row of an inbox or a prompt. It is nil for messages that were
@@ -38,7 +45,10 @@ func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Record) ([]*ap
 			if out, found, err := l.Outbox.Outgoing(ctx, m.Prompt); err != nil {
 				return nil, err
 			} else if found {
-				list[i] = &api.Fate{Delivery: out.UUID, State: string(out.Stage), Reason: out.Reason, At: out.StageAt, Machine: out.Machine}
+				list[i] = &api.Fate{
+					Delivery: out.UUID, State: string(out.Stage), Reason: out.Reason, At: out.StageAt, Machine: out.Machine,
+					Outcome: outcome(string(out.Stage), out.Reason, false),
+				}
 				continue
 			}
 			typed, found, err := l.PaneMessages.Message(ctx, m.Prompt)
@@ -63,7 +73,7 @@ func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Record) ([]*ap
 			return nil, err
 		}
 		if d.UUID != "" {
-			list[i] = &api.Fate{Delivery: d.UUID, State: string(d.State), Reason: d.Reason, At: d.At}
+			list[i] = &api.Fate{Delivery: d.UUID, State: string(d.State), Reason: d.Reason, At: d.At, Outcome: outcome(string(d.State), d.Reason, true)}
 		}
 	}
 	return list, nil

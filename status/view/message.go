@@ -1,12 +1,15 @@
 package view
 
 import (
+	"strings"
 	"time"
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/status/api"
+	"teambridge/teams"
 )
 
 // Message converts a row of an inbox of team.
@@ -42,10 +45,19 @@ func Record(m journal.Record, r *journal.Receipt) api.Record {
 
 // Receipt converts a receipt.
 func Receipt(r journal.Receipt) api.Receipt {
-	return api.Receipt{
+	shown := api.Receipt{
 		Seq: r.Seq, Team: r.Team, CreatedAt: r.CreatedAt, Member: r.Inbox, ID: r.ID, State: string(r.State), Reason: r.Reason,
 		VerifiedAt: timeOrNil(r.VerifiedAt), ConsumedAt: timeOrNil(r.ConsumedAt), LostAt: timeOrNil(r.LostAt), SeenAt: timeOrNil(r.SeenAt),
 	}
+	switch cause, why := ledger.SplitReason(r.Reason); {
+	case shown.SeenAt != nil:
+		shown.Word = State(api.Seen)
+	case cause == ledger.CauseNotSent:
+		shown.Outcome = api.Outcome{Word: State(api.NotSent), Why: why}
+	default:
+		shown.Outcome = api.Outcome{Word: State(shown.State), Why: why}
+	}
+	return shown
 }
 
 // timeOrNil returns nil for the zero time, which stands for an event that has not happened.
@@ -78,13 +90,40 @@ func Hit(h journal.Excerpt, found api.Record) api.Hit {
 func Sent(d mail.Delivered) api.Sent {
 	s := api.Sent{
 		Team: d.Team, Member: d.Member, ID: d.ID, State: d.State, Deduplicated: d.Deduplicated, Recorded: d.Recorded,
-		Reachable: d.Reachable(), WaitedMs: d.Waited.Milliseconds(),
-	}
-	if !s.Reachable {
-		s.Reach = string(d.Reach)
+		WaitedMs: d.Waited.Milliseconds(),
 	}
 	if d.Version.Outdated() || d.Version.Newer() {
 		s.Unlisted = d.Version.String()
 	}
+	SetReach(&s, d.Reach)
 	return s
+}
+
+// SetReach says of a sent message whether somebody will read it, in words too.
+func SetReach(s *api.Sent, reach teams.Deliverability) {
+	if s.Reachable = reach == teams.Reachable; s.Reachable {
+		return
+	}
+	s.Reach = string(reach)
+	switch reach {
+	case teams.NotMember:
+		s.ReachWhy = "is not a member of " + s.Team + ": the message may not be read"
+	case teams.LeadGone:
+		s.ReachWhy = "has no running lead: the message is not read until the lead's session is resumed"
+	case teams.AgentGone:
+		s.ReachWhy = "has ended: the message will not be read"
+	case teams.NoRelay:
+		s.ReachWhy = "is headless and has no running relay: it gets this when a relay runs it again"
+	case teams.NoTeammate:
+		s.ReachWhy = "has no teammate from this session: it may not read its inbox until it spawns one"
+	case teams.AtTerminal:
+		s.ReachWhy = "has its session at a person's terminal: this waits in the inbox until the session moves"
+	case teams.Unread:
+		s.ReachWhy = "has not read older messages for minutes"
+	case teams.Outdated:
+		s.ReachWhy = "is a Claude Code that is too old: what becomes of this message is not proved"
+		if v, err := teams.ParseVersion(s.Unlisted); err == nil && v.Outdated() {
+			s.ReachWhy = strings.TrimPrefix(v.Check("it").Error(), "it ") + "; what becomes of this message is not proved"
+		}
+	}
 }

@@ -187,5 +187,6 @@ func paneFate(m ledger.PaneMessage) *api.Fate {
 	case m.State == ledger.Done && m.Task == ledger.TaskEnded && m.Lost == "":
 		f.State, f.At = string(ledger.EventFinished), m.TaskAt
 	}
+	f.Outcome = outcome(f.State, f.Reason, false)
 	return f
 }

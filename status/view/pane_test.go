@@ -23,25 +23,25 @@ func TestPaneMessage(t *testing.T) {
 		state, reason string
 		fate          api.Fate
 	}{
-		{"waiting", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Claimed, At: at}}, api.Waiting, "", api.Fate{State: "claimed"}},
+		{"waiting", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Claimed, At: at}}, api.Waiting, "", api.Fate{State: "claimed", Outcome: api.Outcome{Word: "waiting"}}},
 		{
 			"held", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Claimed}, Held: "draft", Detail: "somebody types", HeldSince: at},
-			api.Waiting, "somebody types", api.Fate{State: "held", Reason: "somebody types"},
+			api.Waiting, "somebody types", api.Fate{State: "held", Reason: "somebody types", Outcome: api.Outcome{Word: "waiting", Why: "somebody types"}},
 		},
-		{"typed", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Accepted, At: at}}, api.Waiting, "it is being delivered", api.Fate{State: "accepted"}},
-		{"confirmed", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Done, At: at}, Task: ledger.TaskSent}, api.Confirmed, "", api.Fate{State: "done"}},
-		{"given", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Done}, Task: ledger.TaskGiven, TaskAt: at}, api.Confirmed, "", api.Fate{State: "given"}},
-		{"finished", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Done}, Task: ledger.TaskEnded, TaskAt: at}, api.Confirmed, "", api.Fate{State: "finished"}},
-		{"its end was not seen", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Done, At: at}, Task: ledger.TaskEnded, Lost: "gone"}, api.Confirmed, "", api.Fate{State: "done"}},
+		{"typed", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Accepted, At: at}}, api.Waiting, "it is being delivered", api.Fate{State: "accepted", Outcome: api.Outcome{Word: "waiting", Why: "it is being delivered"}}},
+		{"confirmed", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Done, At: at}, Task: ledger.TaskSent}, api.Confirmed, "", api.Fate{State: "done", Outcome: api.Outcome{Word: "received"}}},
+		{"given", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Done}, Task: ledger.TaskGiven, TaskAt: at}, api.Confirmed, "", api.Fate{State: "given", Outcome: api.Outcome{Word: "seen"}}},
+		{"finished", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Done}, Task: ledger.TaskEnded, TaskAt: at}, api.Confirmed, "", api.Fate{State: "finished", Outcome: api.Outcome{Word: "done"}}},
+		{"its end was not seen", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Done, At: at}, Task: ledger.TaskEnded, Lost: "gone"}, api.Confirmed, "", api.Fate{State: "done", Outcome: api.Outcome{Word: "received"}}},
 		{
 			"unconfirmed", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Failed, Reason: "unknown: no trace", At: at}},
-			api.Unconfirmed, "no trace", api.Fate{State: "failed", Reason: "unknown: no trace"},
+			api.Unconfirmed, "no trace", api.Fate{State: "failed", Reason: "unknown: no trace", Outcome: api.Outcome{Word: "unknown", Why: "no trace"}},
 		},
 		{
 			"not sent", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Failed, Reason: "not sent: a draft", At: at}},
-			api.NotSent, "a draft", api.Fate{State: "failed", Reason: "not sent: a draft"},
+			api.NotSent, "a draft", api.Fate{State: "failed", Reason: "not sent: a draft", Outcome: api.Outcome{Word: "not sent", Why: "a draft"}},
 		},
-		{"given up", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Dropped, At: at}}, api.NotSent, "dropped", api.Fate{State: "dropped"}},
+		{"given up", ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Dropped, At: at}}, api.NotSent, "dropped", api.Fate{State: "dropped", Outcome: api.Outcome{Word: "given up"}}},
 	} {
 		if state, reason := PaneMessage(c.m); state != c.state || reason != c.reason {
 			t.Errorf("%s: %q %q, want %q %q", c.name, state, reason, c.state, c.reason)
@@ -96,11 +96,11 @@ func TestPaneStatus(t *testing.T) {
 func TestFateOfWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	held := paneFate(ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Failed, Reason: ledger.CauseUnknown.Reason("held until its person allows it")}})
-	if got, want := FateText(pane.SessionTeam, held), "session: unconfirmed (held until its person allows it), "; !strings.HasPrefix(got, want) {
+	if got, want := FateText(held), "unknown (held until its person allows it), "; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	refused := paneFate(ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Failed, Reason: ledger.CauseNotSent.Reason("its person did not allow it")}})
-	if got, want := FateText(pane.Team, refused), "pane: failed (not sent: its person did not allow it), "; !strings.HasPrefix(got, want) {
+	if got, want := FateText(refused), "not sent (its person did not allow it), "; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

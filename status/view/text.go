@@ -5,11 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"teambridge/inbox/ledger"
-	"teambridge/relay/pane"
 	"teambridge/relay/shell"
 	"teambridge/status/api"
-	"teambridge/status/plain"
 )
 
 // Clock formats a local time for a person, without the date if it is today.
@@ -40,10 +37,10 @@ func RelayText(i *api.Relay) string {
 	}
 	parts := []string{state}
 	if i.Queue > 0 {
-		parts = append(parts, fmt.Sprintf("%d in the queue", i.Queue))
+		parts = append(parts, fmt.Sprintf("%d under way", i.Queue))
 	}
 	if i.DeadLetters > 0 {
-		parts = append(parts, plain.Plural(i.DeadLetters, "dead letter"))
+		parts = append(parts, fmt.Sprintf("%d failed", i.DeadLetters))
 	}
 	if i.LastAck != nil {
 		parts = append(parts, "last answer "+Clock(*i.LastAck))
@@ -63,41 +60,13 @@ func RelayState(state string, p *api.Place) string {
 }
 
 // FateText describes what became of a relayed message.
-func FateText(team string, f *api.Fate) string {
-	state, reason := f.State, f.Reason
-	if cause, why := ledger.SplitReason(reason); f.Pane && state == string(ledger.Failed) && cause == ledger.CauseUnknown {
-		state, reason = api.Unconfirmed, why
+func FateText(f *api.Fate) string {
+	text := f.Word
+	if f.Machine != "" {
+		text = f.Machine + ": " + text
 	}
-	text := "relayed: " + state
-	switch {
-	case f.Machine != "":
-		text = f.Machine + ": " + state
-	case f.Pane && team == pane.SessionTeam:
-		text = "session: " + paneWord(state)
-	case state == string(ledger.Skipped):
-		text = "not relayed"
-	case f.Pane:
-		text = "pane: " + paneWord(state)
-	}
-	if reason != "" {
-		text += " (" + reason + ")"
+	if f.Why != "" {
+		text += " (" + f.Why + ")"
 	}
 	return text + ", " + Clock(f.At)
-}
-
-// paneWord returns the word for the state of a message to a pane.
-func paneWord(state string) string {
-	switch state {
-	case "claimed":
-		return "waits"
-	case "written", "accepted":
-		return "is being typed"
-	case "done":
-		return "confirmed"
-	case "given":
-		return "given to its model"
-	case "finished":
-		return "its task has ended"
-	}
-	return state
 }

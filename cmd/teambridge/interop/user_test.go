@@ -106,7 +106,7 @@ func TestRealTeammate(t *testing.T) {
 		if _, err := u.team.WaitText(ctx, api.Guest, "[r-1]"); err != nil {
 			t.Fatalf("%v\n%s", err, u.team.Lead.Screen())
 		}
-		if out := u.must("read", api.Guest); !strings.Contains(out, "worker → operator") || !strings.Contains(out, "here it is [r-1]") {
+		if out := u.must("read", api.Guest); !strings.Contains(out, "worker → you") || !strings.Contains(out, "here it is [r-1]") {
 			t.Errorf("read printed:\n%s", out)
 		}
 

@@ -4,10 +4,10 @@ package op
 func All() []Operation {
 	return []Operation{
 		&Health, &Document, &Version, &Target, &Teams, &EndedTeams, &Team, &Members, &Status, &Join, &Leave, &Sessions, &Rename,
-		&AllAgents, &Send, &SendPayloads, &Broadcast, &Await, &Receipt, &Ask, &Reply, &Wait, &Read, &MarkRead, &Messages, &Search, &History,
+		&AllAgents, &Send, &SendPayloads, &Broadcast, &Await, &Receipt, &Ask, &Reply, &Wait, &Read, &MarkRead, &Messages, &History,
 		&Transcript, &SessionTranscript, &Changes, &SessionChanges, &Tasks, &TaskHistory, &Usage, &Events, &Attention,
 		&Inbox, &Dismiss, &Doctor, &Fix, &Relays, &AddRelay, &Relay, &RemoveRelay, &Interrupt, &RetryRelay, &Hold,
-		&Release, &ReleaseRelay, &Questions, &Question, &AnswerQuestion, &Permit, &Deliveries, &RelayDeliveries, &RetryDelivery,
+		&Release, &Questions, &Question, &AnswerQuestion, &Deliveries, &RetryDelivery,
 		&DropDelivery, &Envelopes, &EnvelopeEvents, &Move, &Panes, &AddPane, &Pane, &TestPane, &RemovePane, &Links, &SetLink, &AddMachine,
 		&RemoveMachine, &ShareTeam, &SignIn,
 	}

@@ -2,7 +2,6 @@ package op
 
 import (
 	"context"
-	"strings"
 
 	"teambridge/status/api"
 )
@@ -18,19 +17,8 @@ var Messages = Op[MessagesQuery, api.Page]{
 	},
 }
 
-// Search the messages of all teams, and what their agents said and did, for words in their sender, summary or text, the
-// newest first. All words must occur. "Words in quotes" are a phrase, and word* is a prefix.
-var Search = Op[SearchQuery, api.Found]{
-	Route: Route{Method: "GET", Path: "/v1/search", Who: Agents, Large: true, Answers: []Answer{{200, "hits"}}},
-	Do: func(ctx context.Context, b api.Bridge, q SearchQuery) (api.Found, error) {
-		if strings.TrimSpace(q.Words) == "" {
-			return api.Found{}, api.Decide(api.CodeUsage, "", "there are no words to search for")
-		}
-		return b.History(ctx, q.SearchQuery)
-	},
-}
-
-// Get what was recorded of all teams, those that have ended included, the newest first; with q, only what /v1/search finds.
+// Get what was recorded of all teams, those that have ended included, the newest first. With q, it is searched for words in
+// sender, summary or text: all must occur, "words in quotes" are a phrase, and word* is a prefix.
 var History = Op[api.SearchQuery, api.Found]{
 	Route: Route{Method: "GET", Path: "/v1/history", Who: Agents, Large: true, Answers: []Answer{{200, "what was recorded"}}},
 	Do:    query(api.Bridge.History),
@@ -103,11 +91,6 @@ type (
 	MessagesQuery struct {
 		OfTeam
 		api.MessageQuery
-	}
-	SearchQuery struct {
-		api.SearchQuery
-		Words string `query:"q,required"`                           // words that must all occur; "in quotes" as a phrase, and word* as a prefix
-		Limit int    `query:"limit" min:"1" max:"100" default:"20"` // the largest number of items
 	}
 	TranscriptQuery struct {
 		OfMember

@@ -79,18 +79,6 @@ var Release = Op[ReleaseRequest, []api.Hold]{
 	},
 }
 
-// Release messages that are held back from the agent of a relay, as POST /v1/teams/{team}/members/{member}/release does.
-var ReleaseRelay = Op[ReleaseRelayRequest, []api.Hold]{
-	Route: Route{Method: "POST", Path: "/v1/relays/{relay}/release", Changes: true, Answers: []Answer{{200, "the holds that were released"}}, Errors: []int{404}},
-	Do: func(ctx context.Context, b api.Bridge, q ReleaseRelayRequest) ([]api.Hold, error) {
-		e, err := b.Relay(ctx, "", q.Relay)
-		if err != nil {
-			return nil, err
-		}
-		return b.Release(ctx, e.Team, e.Member, q.Sender)
-	},
-}
-
 // List what agents ask and nobody has answered, the oldest first: agents that were added with permissions ask, and sessions that let
 // what they ask at their terminals be answered elsewhere. 404 not_found if this service runs no agents, and no session asks.
 var Questions = Op[InTeam, []api.Asked]{
@@ -116,30 +104,11 @@ var AnswerQuestion = Op[AnswerRequest, api.Asked]{
 	},
 }
 
-// Answer a question of the agent of a relay, as POST /v1/questions/{question} does.
-var Permit = Op[PermitRequest, api.RelayEntry]{
-	Route: Route{Method: "POST", Path: "/v1/relays/{relay}/permit", Changes: true, Answers: []Answer{{200, "the relay"}}, Errors: []int{404}},
-	Do: func(ctx context.Context, b api.Bridge, q PermitRequest) (api.RelayEntry, error) {
-		if _, err := b.Answer(ctx, q.Body.Question, q.Body); err != nil || q.Relay == api.Terminal {
-			return api.RelayEntry{ID: q.Relay}, err
-		}
-		return b.Relay(ctx, "", q.Relay)
-	},
-}
-
 // List the deliveries to all agents, the newest first.
 var Deliveries = Op[api.DeliveryQuery, []api.Delivery]{
 	Route: Route{Method: "GET", Path: "/v1/deliveries", Large: true, Answers: []Answer{{200, "deliveries"}}},
 	Do: func(ctx context.Context, b api.Bridge, q api.DeliveryQuery) ([]api.Delivery, error) {
-		return b.Deliveries(ctx, "", q)
-	},
-}
-
-// List the deliveries to the member of a relay, the newest first, including those of earlier teams with the same name.
-var RelayDeliveries = Op[RelayDeliveriesQuery, []api.Delivery]{
-	Route: Route{Method: "GET", Path: "/v1/relays/{relay}/deliveries", Answers: []Answer{{200, "deliveries"}}, Errors: []int{404}},
-	Do: func(ctx context.Context, b api.Bridge, q RelayDeliveriesQuery) ([]api.Delivery, error) {
-		return b.Deliveries(ctx, q.Relay, api.DeliveryQuery{State: q.State, Limit: q.Limit})
+		return b.Deliveries(ctx, q)
 	},
 }
 
@@ -204,24 +173,9 @@ type (
 		InTeam
 		Question string `path:"question"` // its id, or the beginning of it, 4 characters or more
 	}
-	ReleaseRelayRequest struct {
-		OfRelay
-		FromSender
-	}
 	AnswerRequest struct {
 		Question string `path:"question"` // its id, or the beginning of it, 4 characters or more
 		With[api.Permit]
-	}
-	PermitRequest struct {
-		OfRelay
-		With[api.Permit]
-	}
-	RelayDeliveriesQuery struct {
-		OfRelay
-		// only in these states, separated by commas: claimed, written, accepted, cut (not finished), failed (dead letters), done,
-		// cancelled, dropped, taken_by_agent, skipped
-		State string `query:"state"`
-		Limit int    `query:"limit" min:"1" max:"500" default:"100"` // the largest number of items
 	}
 	EnvelopeEventsQuery struct {
 		OfRelay

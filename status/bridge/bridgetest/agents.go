@@ -36,8 +36,11 @@ func agents(w *world) {
 		return found
 	}
 	member := find("worker@" + newer)
-	if member.Team != newer || member.Member != "worker" || member.Kind != "member" || member.Way != api.WayInbox || member.Does == "" || !strings.Contains(member.Promise, "verified") {
+	if member.Team != newer || member.Member != "worker" || member.Kind != "member" || member.Way != api.WayInbox || member.Does == "" || !strings.Contains(member.Promise, "read back") {
 		w.Errorf("the member is %+v, of %+v", member, all.Agents)
+	}
+	if list, err := w.b.Status(w.Context(), newer, "worker"); err != nil || len(list) != 1 || list[0].Way != member.Way || list[0].Promise != member.Promise {
+		w.Errorf("its status is %+v, %v", list, err)
 	}
 	for name, want := range map[string]api.Agent{
 		"s-0": {Team: api.TeamSessions, Member: "worker", Session: "s-0"}, // a member has its name

@@ -94,7 +94,7 @@ func control(w *world) {
 	w.fails(err, api.CodeNotFound)
 	_, err = w.b.Answer(ctx, "none", api.Permit{})
 	w.fails(err, api.CodeNotFound)
-	if list, err := w.b.Deliveries(ctx, e.ID, api.DeliveryQuery{}); err != nil || list == nil || len(list) > 0 {
+	if list, err := w.b.Deliveries(ctx, api.DeliveryQuery{Relay: e.ID}); err != nil || list == nil || len(list) > 0 {
 		w.Errorf("the deliveries are %+v, %v", list, err)
 	}
 
@@ -140,23 +140,20 @@ func deliveries(w *world) {
 	}
 	w.must(l.Sessions.SetSession(ctx, ledger.Session{InboxKey: key, ID: "s-1", Command: "agent", State: ledger.RelayRunning, Relay: 4711}))
 	for _, tc := range []struct {
-		relay string
-		q     api.DeliveryQuery
-		want  int
+		q    api.DeliveryQuery
+		want int
 	}{
-		{"", api.DeliveryQuery{}, 2}, {"", api.DeliveryQuery{Limit: 1}, 1}, {"", api.DeliveryQuery{Team: newer, State: api.Unfinished}, 2},
-		{"", api.DeliveryQuery{Team: older}, 0}, {"", api.DeliveryQuery{State: "done"}, 0}, {"worker@" + newer, api.DeliveryQuery{}, 2},
+		{api.DeliveryQuery{}, 2}, {api.DeliveryQuery{Limit: 1}, 1}, {api.DeliveryQuery{Team: newer, State: api.Unfinished}, 2},
+		{api.DeliveryQuery{Team: older}, 0}, {api.DeliveryQuery{State: "done"}, 0}, {api.DeliveryQuery{Relay: "worker@" + newer}, 2},
 	} {
-		list, err := w.b.Deliveries(ctx, tc.relay, tc.q)
+		list, err := w.b.Deliveries(ctx, tc.q)
 		if err != nil || len(list) != tc.want || list == nil || tc.want == 2 && list[1].Delivery != sent[0].Delivery {
-			w.Errorf("%q %+v: %+v, %v; want %d", tc.relay, tc.q, list, err, tc.want)
+			w.Errorf("%+v: %+v, %v; want %d", tc.q, list, err, tc.want)
 		}
 	}
-	_, err := w.b.Deliveries(ctx, "", api.DeliveryQuery{State: "eaten"})
+	_, err := w.b.Deliveries(ctx, api.DeliveryQuery{State: "eaten"})
 	w.fails(err, api.CodeUsage)
-	_, err = w.b.Deliveries(ctx, "worker@"+newer, api.DeliveryQuery{Limit: api.MaxDeliveries + 1})
-	w.fails(err, api.CodeUsage)
-	_, err = w.b.Deliveries(ctx, "nobody", api.DeliveryQuery{})
+	_, err = w.b.Deliveries(ctx, api.DeliveryQuery{Relay: "nobody"})
 	w.fails(err, api.CodeNotFound)
 	run, err := w.b.Relay(ctx, newer, "worker")
 	if err != nil || run.ID == "" || run.Created != nil {

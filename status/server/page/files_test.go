@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -49,29 +47,6 @@ func TestFiles(t *testing.T) {
 	for _, at := range []string{"/ui/", "/ui/nothing.js", "/ui/../page.go", "/ui//style.css", "/ui/files/style.css", "/ui/%2e%2e/page.go", "/ui/."} {
 		if w := serve(t, at); w.Code != http.StatusNotFound {
 			t.Errorf("%s: %d", at, w.Code)
-		}
-	}
-}
-
-// The page has words for each reason why nobody may read a message.
-func TestWordsForReach(t *testing.T) {
-	t.Parallel()
-	document, err := os.ReadFile("../openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	app, err := files.ReadFile("files/app.js")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := regexp.MustCompile(`"reach": *\{"type": *"string", *"enum": *(\[.*?\])`).FindSubmatch(document)
-	var reasons []string
-	if m == nil || json.Unmarshal(m[1], &reasons) != nil || len(reasons) < 7 {
-		t.Fatalf("the reasons in openapi.json: %q", reasons)
-	}
-	for _, reason := range reasons {
-		if !bytes.Contains(app, []byte("\""+reason+"\": \"")) {
-			t.Errorf("app.js has no words for %q", reason)
 		}
 	}
 }

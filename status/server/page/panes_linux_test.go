@@ -36,7 +36,7 @@ func TestPanes(t *testing.T) {
 	p.until(`document.querySelector(".head .doing").textContent.includes("typed")`)
 	p.run(do(`document.querySelector("#notify").click()`))
 	p.write("Run the tests, please.")
-	p.until(own("Run the tests") + `?.textContent.startsWith("… waiting: ") && ` + own("Run the tests") + `.dataset.state === "sending"`)
+	p.until(own("Run the tests") + `?.textContent.startsWith("… waiting: ") && ` + own("Run the tests") + `.dataset.state === "waiting"`)
 	p.picture("pane-waiting")
 	tmux.Keys(t, id, "C-u")
 	p.until(own("Run the tests") + `?.textContent === "✓✓ received"`)
@@ -94,7 +94,7 @@ func TestPanes(t *testing.T) {
 	tmux.Keys(t, id, "WAIT:never", "Enter") // so that nothing is typed meanwhile
 	p.until(`document.querySelector(".head .doing").textContent.startsWith("Working")`)
 	first, second := sent("message-first", ledger.CauseUnknown.Reason("Enter was pressed, and nothing shows what became of it")), sent("message-second", ledger.CauseNotSent.Reason("the pane was in copy mode"))
-	p.until(own(first) + `?.textContent.includes("may not have been sent: Enter was pressed") && ` + own(second) + `?.textContent.includes("not sent: the pane was in copy mode")`)
+	p.until(own(first) + `?.textContent.includes("unknown: Enter was pressed") && ` + own(second) + `?.textContent.includes("not sent: the pane was in copy mode")`)
 	p.picture("pane-failed")
 	p.size(390, 844)
 	if over := value[int](p, `document.scrollingElement.scrollWidth - innerWidth`); over > 0 {

@@ -78,7 +78,7 @@ func testPlaces(t *testing.T, browser context.Context) {
 	if h.Wanted != ledger.AtRelay || h.Force {
 		t.Errorf("asked for %+v", h)
 	}
-	p.until(doing + `.endsWith("switch asked for") && document.querySelector(".control-note").textContent === "Asked for."`)
+	p.until(doing + `.includes(" · switch asked for · by inbox: ") && document.querySelector(".control-note").textContent === "Asked for."`)
 
 	// A switch that is held says why, and can be forced.
 	h.To, h.Reason = ledger.AtRelay, "a draft is <b>at</b> the prompt"
@@ -92,7 +92,7 @@ func testPlaces(t *testing.T, browser context.Context) {
 	}
 	h.To, h.Reason, h.Wanted, h.Refused = "", "", "", "a teammate is alive"
 	set(ledger.RelayLocal, h)
-	p.until(doing + `.endsWith("switch refused: a teammate is alive")`)
+	p.until(doing + `.includes(" · switch refused: a teammate is alive · by inbox: ")`)
 
 	set(ledger.RelayRunning, ledger.Handoff{At: ledger.AtRelay})
 	p.until(`document.querySelector(".head .place").textContent === "at its relay" && document.querySelector('a.member[href$="/team-lead"] .role') === null`)

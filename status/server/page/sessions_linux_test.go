@@ -26,7 +26,7 @@ func TestSessions(t *testing.T) {
 	p.choose(simsession.Name)
 	p.until(`document.querySelector("nav .team-name").textContent === %s && document.querySelector("#talk-title .in").textContent === %s`, filepath.Base(s.Dir()), " in project "+filepath.Base(s.Dir()))
 	p.until(`document.querySelector(".head .doing").textContent.startsWith("Idle")`)
-	p.until(`document.querySelector(".head .way").textContent === " · Claude Code: each message once, as its transcript proves"`)
+	p.until(`document.querySelector(".head .way").textContent === " · by session: each message once, proven by the session's transcript"`)
 	p.until(`!document.querySelector("#policy").hidden && document.querySelector('#policy [value="urgent"]').disabled && document.querySelector("#lead") === null`)
 
 	p.write("Run the tests, please.")

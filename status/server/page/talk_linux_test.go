@@ -146,6 +146,6 @@ func testLeadGone(t *testing.T, browser context.Context) {
 	p.run(do(`location.hash = "#/team/` + sim.Name() + `/worker"`))
 	p.until(`document.querySelector(".foot > .hint").textContent.includes("The team's lead is not running")`)
 	p.write("is anybody there")
-	p.until(own("is anybody there") + `?.textContent.includes("⚠ the team's lead is not running: nobody may read it") && document.querySelectorAll(".outbox li").length === 0`)
+	p.until(own("is anybody there") + `?.textContent.includes("⚠ it has no running lead: the message is not read until") && document.querySelectorAll(".outbox li").length === 0`)
 	p.picture("lead-gone")
 }

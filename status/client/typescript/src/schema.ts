@@ -1114,72 +1114,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/search": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Search the messages of all teams, and what their agents said and did, for words in their sender, summary or text, the newest first. All words must occur. "Words in quotes" are a phrase, and word* is a prefix. */
-        get: {
-            parameters: {
-                query: {
-                    /** @description words that must all occur; "in quotes" as a phrase, and word* as a prefix */
-                    q: string;
-                    /** @description only of teams with this name */
-                    team?: string;
-                    /** @description only of teams created at this time, in milliseconds */
-                    createdAt?: number;
-                    /** @description only to this inbox */
-                    inbox?: string;
-                    /** @description only from this sender */
-                    from?: string;
-                    /** @description only from this sender or to this inbox; of NAME@TEAM, without team, also what it wrote to other teams; not with from or inbox */
-                    with?: string;
-                    /** @description only recorded at this time or later */
-                    since?: string;
-                    /** @description only recorded before this time */
-                    until?: string;
-                    /** @description only after the message with this id, or with the only one that begins so */
-                    after?: string;
-                    /** @description only with a lower seq */
-                    before?: number;
-                    /** @description the largest number of items */
-                    limit?: number;
-                    /** @description also confirmations that nobody needs to read */
-                    protocol?: boolean;
-                    /** @description also what agents said and did in the middle of their turns: records with work; unless it is false */
-                    work?: boolean;
-                    /** @description also the reasoning of agents, as work of kind thinking */
-                    thinking?: boolean;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description hits */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Found"];
-                    };
-                };
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/history": {
         parameters: {
             query?: never;
@@ -1187,7 +1121,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get what was recorded of all teams, those that have ended included, the newest first; with q, only what /v1/search finds. */
+        /** Get what was recorded of all teams, those that have ended included, the newest first. With q, it is searched for words in sender, summary or text: all must occur, "words in quotes" are a phrase, and word* is a prefix. */
         get: {
             parameters: {
                 query?: {
@@ -2161,50 +2095,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/relays/{relay}/release": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Release messages that are held back from the agent of a relay, as POST /v1/teams/{team}/members/{member}/release does. */
-        post: {
-            parameters: {
-                query?: {
-                    /** @description only messages of this sender */
-                    sender?: string;
-                };
-                header?: never;
-                path: {
-                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
-                    relay: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description the holds that were released */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Hold"][];
-                    };
-                };
-                404: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/questions": {
         parameters: {
             query?: never;
@@ -2321,51 +2211,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/relays/{relay}/permit": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Answer a question of the agent of a relay, as POST /v1/questions/{question} does. */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
-                    relay: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["Permit"];
-                };
-            };
-            responses: {
-                /** @description the relay */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["RelayEntry"];
-                    };
-                };
-                404: components["responses"]["Problem"];
-                default: components["responses"]["Problem"];
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/deliveries": {
         parameters: {
             query?: never;
@@ -2379,9 +2224,11 @@ export interface paths {
                 query?: {
                     /** @description only to this team */
                     team?: string;
+                    /** @description only to the member of this relay: its id, or MEMBER@TEAM */
+                    relay?: string;
                     /** @description only in these states, separated by commas: claimed, written, accepted, cut (not finished), failed (dead letters), done, cancelled, dropped, taken_by_agent, skipped */
                     state?: string;
-                    /** @description the largest number of items; 0: all, but of a relay 100 */
+                    /** @description the largest number of items; 0: all */
                     limit?: number;
                 };
                 header?: never;
@@ -2399,52 +2246,6 @@ export interface paths {
                         "application/json": components["schemas"]["Delivery"][];
                     };
                 };
-                default: components["responses"]["Problem"];
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/relays/{relay}/deliveries": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List the deliveries to the member of a relay, the newest first, including those of earlier teams with the same name. */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description only in these states, separated by commas: claimed, written, accepted, cut (not finished), failed (dead letters), done, cancelled, dropped, taken_by_agent, skipped */
-                    state?: string;
-                    /** @description the largest number of items */
-                    limit?: number;
-                };
-                header?: never;
-                path: {
-                    /** @description the id of a relay; or its member, as MEMBER@TEAM, or the beginning of its id, 4 characters or more, if no other relay is meant */
-                    relay: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description deliveries */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Delivery"][];
-                    };
-                };
-                404: components["responses"]["Problem"];
                 default: components["responses"]["Problem"];
             };
         };
@@ -3087,13 +2888,6 @@ export interface components {
             /** @description in words, with the reason if that concerns the person */
             does: string;
             /**
-             * @description how a message reaches it; missing if none does
-             * @enum {string}
-             */
-            way?: "inbox" | "pane" | "session" | "hook" | "codex" | "machine";
-            /** @description what that way can promise, in words */
-            promise: string;
-            /**
              * @description where an overview lists it: stuck cannot go on, or goes on in vain; of idle, nothing may be known. Missing in the result of a wait, as are those below
              * @enum {string}
              */
@@ -3125,6 +2919,13 @@ export interface components {
             task?: string;
             /** @description of that task, in its list */
             taskId?: string;
+            /**
+             * @description how a message reaches it; missing if none does
+             * @enum {string}
+             */
+            way?: "inbox" | "pane" | "session" | "hook" | "codex" | "machine";
+            /** @description what that way can promise, in words; missing of an agent that has ended */
+            promise?: string;
         };
         /** @description Agents are all agents that live, on this machine and, as far as they are shared, on others. */
         Agents: {
@@ -3216,8 +3017,12 @@ export interface components {
             since?: string;
             /** @description what it is, with the name of the tool and of its MCP server; can have text of an agent, which is cut if it is long */
             what: string;
-            /** @description what to do */
+            /** @description the same without a word of an agent, to follow its name */
+            words: string;
+            /** @description what to do, with operations as method and path */
             do: string;
+            /** @description the same for a person at the command line, if that is another text */
+            command?: string;
             /** @description POST /v1/questions/{question} answers the question */
             answerable: boolean;
             /** @description POST /v1/attention/dismiss hides it */
@@ -3263,6 +3068,13 @@ export interface components {
             at: string;
             /** @description it is a user prompt */
             person?: boolean;
+            /**
+             * @description waiting, or held for a reason; sent: where its agent takes it from; received: taken by the agent; seen: given to its model; done: its task has ended; lost and not sent: it did not arrive; unknown: it may have arrived; failed: its agent failed while it worked on it; given up and cancelled: by a person; not relayed: it is not for the agent
+             * @enum {string}
+             */
+            word?: "waiting" | "sent" | "received" | "seen" | "done" | "lost" | "not sent" | "unknown" | "failed" | "given up" | "cancelled" | "not relayed";
+            /** @description why it waits or did not arrive */
+            why?: string;
         };
         /** @description Dismiss hides one Attention for as long as it waits. */
         Dismiss: {
@@ -3315,6 +3127,8 @@ export interface components {
             message: string;
             /** @description what to do about it; may be empty */
             hint: string;
+            /** @description of the API, whose hints name operations as method and path: the hint for a person at the command line, if that is another one */
+            command?: string;
         };
         /** @description Evidence names the message that a status rests on. */
         Evidence: {
@@ -3338,6 +3152,13 @@ export interface components {
             pane?: boolean;
             /** @description Machine is where it goes, if that is another machine. */
             machine?: string;
+            /**
+             * @description waiting, or held for a reason; sent: where its agent takes it from; received: taken by the agent; seen: given to its model; done: its task has ended; lost and not sent: it did not arrive; unknown: it may have arrived; failed: its agent failed while it worked on it; given up and cancelled: by a person; not relayed: it is not for the agent
+             * @enum {string}
+             */
+            word?: "waiting" | "sent" | "received" | "seen" | "done" | "lost" | "not sent" | "unknown" | "failed" | "given up" | "cancelled" | "not relayed";
+            /** @description why it waits or did not arrive */
+            why?: string;
         };
         /** @description FileChanges says what an agent has changed in a file with its tools, as its transcript says. What its shell commands have changed is not known. */
         FileChanges: {
@@ -4172,6 +3993,13 @@ export interface components {
              * @description when the state became lost or unknown
              */
             lostAt?: string;
+            /**
+             * @description waiting, or held for a reason; sent: where its agent takes it from; received: taken by the agent; seen: given to its model; done: its task has ended; lost and not sent: it did not arrive; unknown: it may have arrived; failed: its agent failed while it worked on it; given up and cancelled: by a person; not relayed: it is not for the agent
+             * @enum {string}
+             */
+            word?: "waiting" | "sent" | "received" | "seen" | "done" | "lost" | "not sent" | "unknown" | "failed" | "given up" | "cancelled" | "not relayed";
+            /** @description why it waits or did not arrive */
+            why?: string;
         };
         /** @description Record is a message in the journal. */
         Record: {
@@ -4351,6 +4179,13 @@ export interface components {
             agentPid?: number;
             /** @description of the agent */
             session?: string;
+            /**
+             * @description waiting, or held for a reason; sent: where its agent takes it from; received: taken by the agent; seen: given to its model; done: its task has ended; lost and not sent: it did not arrive; unknown: it may have arrived; failed: its agent failed while it worked on it; given up and cancelled: by a person; not relayed: it is not for the agent
+             * @enum {string}
+             */
+            word?: "waiting" | "sent" | "received" | "seen" | "done" | "lost" | "not sent" | "unknown" | "failed" | "given up" | "cancelled" | "not relayed";
+            /** @description why it waits or did not arrive */
+            why?: string;
         };
         /** @description Renamed is a session with its new name. */
         Renamed: {
@@ -4425,6 +4260,8 @@ export interface components {
              * @enum {string}
              */
             reach?: "not-a-member" | "lead-gone" | "agent-gone" | "no-relay" | "no-teammate" | "at-terminal" | "unread" | "outdated";
+            /** @description that in words, to follow the name of the member */
+            reachWhy?: string;
             /** @description the member cannot write to the name of the sender; to join the team gives one that it can */
             noAnswer?: boolean;
             /** @description the member's version of Claude Code, if it is too old, or newer than all that teambridge was measured with */
@@ -4601,6 +4438,13 @@ export interface components {
             task?: string;
             /** @description of that task, in its list */
             taskId?: string;
+            /**
+             * @description how a message reaches it; missing if none does
+             * @enum {string}
+             */
+            way?: "inbox" | "pane" | "session" | "hook" | "codex" | "machine";
+            /** @description what that way can promise, in words; missing of an agent that has ended */
+            promise?: string;
         };
         /** @description Target is what a Scope and names mean. */
         Target: {

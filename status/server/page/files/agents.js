@@ -9,7 +9,7 @@ import { changesPath, pathTo, tasksPath } from "./route.js";
 import { groupBy, keyOf, projects } from "./teams.js";
 import { capital, cut, flat, short, since, wholeTime } from "./text.js";
 
-const sections = { "needs-you": "Needs you", stuck: "Stuck", working: "Working", idle: "Idle", ended: "Ended" };
+const sections = ["needs-you", "stuck", "working", "idle", "ended"]; // of the API, in their order
 const stored = "teambridge:group"; // in localStorage: by what agents are grouped
 
 const few = 3; // as many agents that wait for one reason have no group of their own
@@ -46,7 +46,8 @@ export class Agents {
     this.#page = page;
     this.#items = items;
     this.#dismiss = dismiss;
-    for (const [name, title] of Object.entries(sections)) {
+    for (const name of sections) {
+      const title = capital(name.replace("-", " "));
       const count = h("span", { class: "agents-count" });
       const list = h("div", { class: "agents-groups" });
       const head = name !== "ended" ? [title, " ", count] : h("button", { type: "button", "aria-expanded": "false", onclick: () => {

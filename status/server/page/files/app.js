@@ -72,7 +72,7 @@ const page = {
   // sent takes the answers of the service to a posted message.
   sent(answers) {
     for (const a of answers ?? []) {
-      if (!a.error && !a.reachable) reaches.set(a.member + "\0" + a.id, reachWords[a.reach] ?? flat(a.reach));
+      if (!a.error && !a.reachable) reaches.set(a.member + "\0" + a.id, flat(a.reachWhy ?? ""));
     }
     const place = conversation.place;
     if (place && page.outbox.of(place.team, place.createdAt, place.member).some((e) => e.code === "read_only")) becomeReadOnly();
@@ -87,15 +87,6 @@ function becomeReadOnly() {
   page.readOnly = true;
   refresh();
 }
-
-const reachWords = {
-  "not-a-member": "not a member: nobody may read it", "lead-gone": "the team's lead is not running: nobody may read it",
-  "agent-gone": "its process has ended: nobody reads it",
-  "no-relay": "no relay is running for this headless agent",
-  "at-terminal": "its session is at a terminal: it waits until the session moves",
-  "no-teammate": "it reads its inbox only after it has started a teammate", "unread": "its inbox has not been read for minutes",
-  "outdated": "its Claude Code is too old: what becomes of this is not proved; claude update brings a newer one",
-};
 
 page.cards = new Cards(page);
 page.controls = new Controls(page);
@@ -193,9 +184,8 @@ const handlers = {
     if (r.state === "unknown") announce(`A message to ${flat(r.member)} may not have been delivered`);
   },
   relay(r) {
-    const fate = { state: r.state ?? "", reason: r.reason, at: r.at ?? new Date().toISOString(), delivery: r.delivery, pane: r.pane };
     if (r.state === "written") page.relays.load(); // perhaps with other settings
-    if (r.id) conversation.relayed(r.team, r.createdAt, r.member ?? r.inbox, r.id, fate);
+    if (r.id) conversation.relayed(r.team, r.createdAt, r.member, r.id, r);
   },
   reset() {
     reader.clear();

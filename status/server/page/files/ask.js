@@ -98,7 +98,7 @@ class Card {
     const id = "ask-" + q.id;
     this.element = h("article", { class: "ask", "data-key": q.id, "data-kind": q.kind, "data-state": "open", tabindex: "-1", "aria-labelledby": id },
       h("header", { class: "ask-head" },
-        h("h2", { id }, h("a", { href: pathTo(a.team, a.member) }, escaped(a.member)), " ", h("span", null, title(q))),
+        h("h2", { id }, h("a", { href: pathTo(a.team, a.member) }, escaped(a.member)), " ", h("span", null, title(a))),
         h("span", { class: "in", title: flat(a.team) }, escaped(page.label(a.team))), this.#time),
       this.#body, this.#note, this.#foot);
     this.#reason.addEventListener("keydown", (e) => {

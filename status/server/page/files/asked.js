@@ -8,11 +8,7 @@ import { started } from "./markdown.js";
 import { cut, json } from "./text.js";
 
 // title says what an agent asks for.
-export function title(q) {
-  if (q.kind === "plan") return ["asks you to approve its plan"];
-  if (q.kind === "question") return ["asks you"];
-  return ["wants to use ", ...toolWords(q)];
-}
+export const title = ({ kind, words, question }) => (kind === "permission" ? ["wants to use ", ...toolWords(question)] : [words]);
 
 // toolWords names a tool as the runtime calls it, and the MCP server that it is of: such a
 // server names its tools itself, so that one can be called as the runtime's own. What it is

@@ -13,9 +13,9 @@ export function head({ team, member }, t, { status: s, label }) {
     h("h1", { id: "talk-title", tabindex: "-1" }, member === null ? "Everyone" : escaped(member),
       h("span", { class: "in" }, h("span", { class: "unseen" }, t?.sessions ? " in project " : " in team "), h("span", { title: flat(t?.sessions ? s?.cwd ?? "" : team) }, escaped(t?.sessions && s?.cwd ? projects([s]).get(s.cwd) : label)))));
   if (!t) e.append(h("p", { class: "doing" }, "The team has ended. Its history is kept."));
-  else if (s) e.append(h("p", { class: "doing" }, dot(s), at(s), state(s), relay(s), t.sessions ? way(s) : null));
+  else if (s) e.append(h("p", { class: "doing" }, dot(s), at(s), state(s), relay(s), way(s)));
   else if (member !== null) e.append(h("p", { class: "doing" }, "Not an agent of this team"));
-  else if (t.sessions) e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "session" : "sessions"} in no team · each message once, as their transcripts prove`));
+  else if (t.sessions) e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "session" : "sessions"} in no team`));
   else if (t.panes) e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "terminal pane" : "terminal panes"}`));
   else e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "member" : "members"} · created ${dayOf(new Date(t.createdAt))} ${timeOf(new Date(t.createdAt))}`));
   return e;
@@ -37,18 +37,14 @@ export const hasFiles = (t) => !t.panes && !t.machine;
 // at says where a session is that can move.
 const at = ({ relay: r }) => r?.place ? [h("span", { class: "place" }, r.place.at === "local" ? "at a terminal" : "at its relay"), " "] : null;
 
-// way says how messages reach a session, and what that can promise.
-const ways = {
-  codex: " · Codex, as the output of a tool: each message once, as its transcript proves",
-  qwen: " · Qwen Code, which may ask its person first: each message once, as its transcript proves",
-};
-const way = ({ program }) => h("span", { class: "way" }, ways[program] ?? " · Claude Code: each message once, as its transcript proves");
+// way says how messages reach an agent, and what that can promise.
+const way = ({ way, promise }) => (promise ? h("span", { class: "way" }, ` · ${way ? `by ${way}: ` : ""}${flat(promise)}`) : null);
 
 function relay({ relay: r, why }) {
   if (!r) return null;
   const parts = [`relay ${flat(r.state)}`];
-  if (r.queue > 0) parts.push(`${r.queue} in progress`);
-  if (r.deadLetters > 0) parts.push(`⚠ ${r.deadLetters} not delivered`);
+  if (r.queue > 0) parts.push(`${r.queue} under way`);
+  if (r.deadLetters > 0) parts.push(`⚠ ${r.deadLetters} failed`);
   if (r.reason) parts.push(flat(r.reason));
   const text = h("span", { class: r.state === "dead" || r.deadLetters > 0 ? "warn" : null }, " · " + parts.join(", "));
   if (!r.place) return text;

@@ -4,7 +4,7 @@ import { copy } from "./actions.js";
 import { Agents, said } from "./agents.js";
 import { drawn, escaped, h, morph, pageHead } from "./dom.js";
 import { later, missing } from "./later.js";
-import { content } from "./message.js";
+import { again, content } from "./message.js";
 import { changeDelivery, controlRelay, dismiss, hold, Problem, release } from "./request.js";
 import { Post } from "./post.js";
 import { pathTo } from "./route.js";
@@ -18,23 +18,23 @@ const bare = (key, href, from, text) => h("li", { class: "need", "data-key": key
   h("span", { class: "need-head" }, h("b", null, short(from, 100)), h("span", { class: "in" }, "⚠ cannot be shown as it should")),
   h("span", { class: "need-what" }, short(text, 200))));
 
-// acts are what the buttons of a row do, by name: [label, when it is there, what it does].
+// acts are what the buttons of a row do, by name: [label, what becomes of messages, when it is there, what it does].
 const acts = {
-  retry: ["Send again", (a) => a.delivery, (a) => changeDelivery(a.delivery, "retry")],
-  drop: ["Give up", (a) => a.delivery, (a) => changeDelivery(a.delivery, "drop")],
-  start: ["Start again", (a, page) => a.kind === "stopped" && page.relays.get(a.relay)?.state === "dead", (a) => controlRelay(a.relay, "retry")],
-  hold: ["Hold", (a) => a.holdable, (a) => hold(a.team, a.member, a.from)],
-  release: ["Release", (a) => a.kind === "held", (a) => release(a.team, a.member, a.from)],
-  dismiss: ["Dismiss", (a) => a.dismissable && !a.delivery, (a) => dismiss(a.id)],
+  retry: ["Send again", again.retry, (a) => a.delivery, (a) => changeDelivery(a.delivery, "retry")],
+  drop: ["Give up", again.drop, (a) => a.delivery, (a) => changeDelivery(a.delivery, "drop")],
+  start: ["Start again", "Messages to it wait, and are sent once it runs", (a, page) => a.kind === "stopped" && page.relays.get(a.relay)?.state === "dead", (a) => controlRelay(a.relay, "retry")],
+  hold: ["Hold", "What they write each other waits until you release it", (a) => a.holdable, (a) => hold(a.team, a.member, a.from)],
+  release: ["Release", "The messages that wait are sent, and later ones are not held back", (a) => a.kind === "held", (a) => release(a.team, a.member, a.from)],
+  dismiss: ["Dismiss", "It is not shown any more; nothing is sent", (a) => a.dismissable && !a.delivery, (a) => dismiss(a.id)],
 };
 
 // goTo is what the reader does in the conversation with an agent, because of something that waits.
 const goTo = ({ kind }) => ({ unread: "Answer", done: "Answer", silent: "Ask", loop: "Ask" })[kind] ?? "Open";
 
 // toDo splits what the reader can do into words and a command to copy. What teambridge does is not said: there are buttons.
-export function toDo({ kind, do: text }) {
+export function toDo({ kind, command: typed, do: text }) {
   if (goTo({ kind }) !== "Open") return ["", ""];
-  const [, words, command = ""] = /^(.*?)(?:(?:^|: )((?:teambridge|claude) .*))?$/s.exec(text);
+  const [, words, command = ""] = /^(.*?)(?:(?:^|: )((?:teambridge|claude) .*))?$/s.exec(typed ?? text);
   return command.startsWith("teambridge ") && !command.startsWith("teambridge pane ") ? ["", ""] : [words, command];
 }
 
@@ -147,7 +147,7 @@ export class Home {
     const at = a.since && new Date(a.since);
     const note = this.#notes.get(a.id);
     const { label, readOnly } = this.#page;
-    const offered = readOnly ? [] : Object.entries(acts).filter(([, [, there]]) => there(a, this.#page));
+    const offered = readOnly ? [] : Object.entries(acts).filter(([, [, , there]]) => there(a, this.#page));
     const [words, command] = toDo(a);
     const does = readOnly ? "Open" : goTo(a);
     return h("li", { class: "need", "data-key": a.id, "data-kind": waits },
@@ -160,8 +160,8 @@ export class Home {
       h("p", { class: "need-acts" },
         command ? h("button", { type: "button", class: "small", title: flat(command), "data-act": "copy", "data-key": "copy" }, "Copy command") : null,
         h("a", { class: "small", "data-key": "go", href: pathTo(a.team, member, { write: does === "Open" ? "" : 1 }) }, does, h("span", { class: "unseen" }, ` ${flat(cut(member ?? label(a.team), 100))}`)),
-        offered.map(([name, [label]]) =>
-          h("button", { type: "button", class: "small", "data-act": name, "data-key": name, "aria-disabled": this.#busy.has(a.id) ? "true" : null }, label))),
+        offered.map(([name, [label, title]]) =>
+          h("button", { type: "button", class: "small", title, "data-act": name, "data-key": name, "aria-disabled": this.#busy.has(a.id) ? "true" : null }, label))),
       note ? h("p", { class: "need-note", role: "alert" }, escaped(note)) : null);
   }
 
@@ -185,7 +185,7 @@ export class Home {
     let done = 0;
     for (const a of list) {
       try {
-        await acts[name][2](a);
+        await acts[name][3](a);
         done++;
       } catch (problem) {
         if (!(problem instanceof Problem)) throw problem;
@@ -193,7 +193,7 @@ export class Home {
       }
       this.#busy.delete(a.id);
     }
-    if (done > 0) this.#page.announce(`${acts[name][0]}: done`);
+    if (done > 0) this.#page.announce(`${acts[name][0]}: ${acts[name][1]}`);
     this.refresh();
   }
 }

@@ -90,41 +90,27 @@ function describe(r, o) {
   }
 }
 
-// fate returns what happened to a message that the reader sent.
+// tick returns the mark of a word for what became of a message.
+export const tick = (word) => ({ sending: "…", waiting: "…", sent: "✓", received: "✓✓", seen: "✓✓✓", done: "✓✓✓" })[word] ?? "⚠";
+
+// fate returns what became of a message that the reader sent, in the words of the service, why, and when.
 export function fate(r) {
-  const { state, reason, lostAt, seenAt, consumedAt, verifiedAt } = r.receipt ?? {};
-  const time = (t) => (t ? wholeTime(new Date(t)) : "");
-  if (seenAt) return { state: "seen", tick: "✓✓✓", words: "seen", title: `seen by the model at ${time(seenAt)}` };
-  if (state === "lost" || state === "unknown") {
-    return { state, tick: "⚠", words: state === "lost" ? "lost" : "unknown: it may not have been delivered", reason, title: time(lostAt) };
-  }
-  if (state === "consumed" || r.read) return { state: "consumed", tick: "✓✓", words: "received", title: time(consumedAt ?? r.readAt) };
+  const at = (t) => (t ? wholeTime(new Date(t)) : "");
+  if (r.relay?.pane) return { word: r.relay.word, why: r.relay.why, title: at(r.relay.at) };
+  const { word, why, lostAt, seenAt, consumedAt, verifiedAt } = r.receipt ?? {};
+  if (word === "seen") return { word, title: `seen by the model at ${at(seenAt)}` };
+  if (word && word !== "sent") return { word, why, title: at(lostAt ?? consumedAt) };
+  if (r.read) return { word: "received", title: at(r.readAt) };
   // The agent has probably taken it, but another program may have overwritten it.
-  if (r.gone) return { state: "verified", tick: "✓", words: "sent (not tracked)", title: time(r.goneAt) };
-  return { state: "verified", tick: "✓", words: "sent", title: `in the inbox at ${time(verifiedAt)}` };
+  if (r.gone) return { word: "sent", more: " (not tracked)", title: at(r.goneAt) };
+  return { word: "sent", title: verifiedAt ? `in the inbox at ${at(verifiedAt)}` : "" };
 }
 
-const deliveryStates = {
-  claimed: "waiting in the relay", written: "sent to the agent", accepted: "in progress", done: "done", cut: "⚠ cut off",
-  cancelled: "cancelled", failed: "⚠ not delivered", dropped: "dropped", taken_by_agent: "read by the agent itself", skipped: "not relayed",
+// again says what becomes of a message that was not sent, or may not have been, if the reader sends it again or gives it up.
+export const again = {
+  retry: "It waits, and is sent once more: if the agent has it after all, it comes twice",
+  drop: "It is never sent to the agent",
 };
 
-// The states of a message to a terminal pane or a session: [state for its color, tick, words].
-const paneStates = {
-  claimed: ["sending", "…", "waiting"], held: ["sending", "…", "waiting"], written: ["sending", "…", "being delivered"],
-  accepted: ["sending", "…", "typed, not received yet"], done: ["consumed", "✓✓", "received"],
-  given: ["seen", "✓✓✓", "seen"], finished: ["seen", "✓✓✓", "done"], dropped: ["lost", "⚠", "given up"],
-};
-
-// paneFate returns what happened to a message to a pane or a session, as fate does.
-export function paneFate({ state, reason = "", at }) {
-  const unknown = reason.startsWith("unknown: ");
-  const [color, tick, words] = state === "failed" ? ["lost", "⚠", unknown ? "unknown: it may not have been sent" : "not sent"] : paneStates[state] ?? ["sending", "…", flat(state)];
-  const why = state === "failed" || state === "held" ? flat(reason.replace(/^(unknown|not sent): /, "")) : "";
-  return { state: color, tick, words: words + (why ? `: ${why}` : ""), title: wholeTime(new Date(at)) };
-}
-
-// delivery describes the state of a relayed message.
-export function delivery(f) {
-  return (deliveryStates[f.state] ?? flat(f.state)) + (f.reason ? `: ${flat(f.reason)}` : "");
-}
+// outcome says what became of a message, and why.
+export const outcome = ({ word, why }) => flat(word) + (why ? `: ${flat(why)}` : "");

@@ -67,8 +67,8 @@ export class Notifier {
     const known = this.#known ?? ids;
     for (const a of list) {
       if (known.has(a.id)) continue;
-      // The agent's own text is not told: a card shows all of it.
-      const what = { plan: "asks you to approve its plan", question: "asks you a question", done: "has finished the task of your message" }[a.kind] ?? `wants to use ${flat(a.question?.tool ?? "a tool")}`;
+      // The agent's own text is not told: a card shows all of it. Of a permission, what it is about is the name of the tool.
+      const what = flat(a.kind === "permission" ? a.what : a.words);
       this.#announce(`${flat(a.member)} in ${flat(this.#label(a.team))} ${what}`);
       this.#notify(a.id, `${flat(a.member)} ${what}`, flat(this.#label(a.team)), pathTo(a.team, a.member), this.#open);
     }

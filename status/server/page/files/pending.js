@@ -33,7 +33,7 @@ export class Pending {
     const { page, edit, sent } = this.#view;
     const tick = (mark) => h("span", { class: "tick", "aria-hidden": "true" }, mark);
     if (e.state === "sending") return h("p", { class: "fate", "data-state": "sending" }, tick("…"), " sending");
-    if (e.state === "sent") return h("p", { class: "fate", "data-state": "verified" }, tick("✓"), " sent");
+    if (e.state === "sent") return h("p", { class: "fate", "data-state": "sent" }, tick("✓"), " sent");
     const uncertain = e.state === "uncertain";
     const button = (words, act) => h("button", { type: "button", class: "small", onclick: act }, words);
     const retry = async (force) => sent(await page.outbox.retry(e, force));

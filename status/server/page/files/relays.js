@@ -26,7 +26,7 @@ export class Relays {
 
   // refresh requests the relays again, if a snapshot says that they have changed.
   async refresh(snapshot) {
-    const about = JSON.stringify([snapshot.status.map((s) => s.relay && [s.team, s.member, s.relay.state, s.relay.agentPid, s.relay.place]), snapshot.attention.map((a) => a.relay && a.id)]);
+    const about = JSON.stringify([snapshot.status.map((s) => s.relay && [s.team, s.member, s.relay.state, s.relay.agentPid, s.relay.place]), snapshot.attention.map((a) => a.relay && !a.answerable && a.id)]);
     if (about === this.#about) return;
     this.#about = about;
     if (snapshot.status.some((s) => s.relay) || snapshot.attention.some((a) => a.relay) || this.#list.length > 0) await this.load();

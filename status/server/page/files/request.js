@@ -48,7 +48,7 @@ function query(fields) {
 export const version = () => request("/v1/version");
 export const team = (name) => request(`/v1/teams/${segment(name)}`);
 export const messages = (name, fields) => request(`/v1/teams/${segment(name)}/messages${query(fields)}`);
-export const search = (fields) => request(`/v1/search${query(fields)}`);
+export const search = (fields) => request(`/v1/history${query(fields)}`);
 export const send = (name, member, body, key) =>
   request(`/v1/teams/${segment(name)}/members/${segment(member)}/messages`, { method: "POST", body, key });
 export const broadcast = (name, body, key) => request(`/v1/teams/${segment(name)}/broadcast`, { method: "POST", body, key });

@@ -3,7 +3,7 @@
 import { colorOf, face } from "./colors.js";
 import { drawn, escaped, h, long, morph } from "./dom.js";
 import { rendered } from "./markdown.js";
-import { beginning, content, delivery, fate, mayBeLong, paneFate, when } from "./message.js";
+import { again, beginning, content, fate, mayBeLong, outcome, tick, when } from "./message.js";
 import { changeDelivery, Problem } from "./request.js";
 import { size, timeOf, wholeTime } from "./text.js";
 import { isStep } from "./work.js";
@@ -77,7 +77,7 @@ export class Rows {
         h("time", { datetime: r.firstSeen, title: wholeTime(when(r)) }, timeOf(when(r))),
         summary ? h("span", { class: "summary", dir: "auto" }, long(summary, false)) : null),
       body,
-      mine ? this.#fates(item) : r.relay ? h("div", { class: "fates" }, h("p", { class: "fate", "data-state": "relay" }, delivery(r.relay))) : null));
+      mine ? this.#fates(item) : r.relay ? h("div", { class: "fates" }, h("p", { class: "fate", "data-state": "relay" }, outcome(r.relay))) : null));
   }
 
   color(r) {
@@ -117,16 +117,15 @@ export class Rows {
     const names = this.#view.names();
     return h("div", { class: "fates" }, item.records.map((r) => {
       const typed = r.relay?.pane;
-      const f = typed ? paneFate(r.relay) : fate(r);
-      const parts = [h("span", { class: "tick", "aria-hidden": "true" }, f.tick), " "];
+      const f = fate(r);
+      const parts = [h("span", { class: "tick", "aria-hidden": "true" }, tick(f.word)), " "];
       if (several) parts.push(h("b", null, escaped(names.name(r.inbox))), " ");
-      parts.push(f.words);
-      if (r.relay && !typed) parts.push(" · ", delivery(r.relay));
+      parts.push(outcome(f), f.more ?? "");
+      if (r.relay && !typed && r.relay.word !== f.word) parts.push(" · ", outcome(r.relay));
       const reach = this.#view.page.reach(r.inbox, r.id);
-      if (reach && f.state === "verified") parts.push(h("span", { class: "warn" }, " · ⚠ " + reach));
-      if (f.reason) parts.push(h("span", { class: "reason" }, ". ", escaped(f.reason), "."));
+      if (reach && f.word === "sent") parts.push(h("span", { class: "warn" }, " · ⚠ it " + reach));
       if (typed && r.relay.state === "failed") parts.push(" ", this.#again(r.relay));
-      else if (!typed && (f.state === "lost" || f.state === "unknown") && (this.#resent.has(r.seq) || this.#view.canWrite())) {
+      else if (!typed && r.receipt && (r.receipt.state === "lost" || r.receipt.state === "unknown") && (this.#resent.has(r.seq) || this.#view.canWrite())) {
         parts.push(" ", this.#resent.has(r.seq) ? h("span", { class: "done" }, "Sent again.")
           : h("button", { type: "button", class: "small", onclick: () => {
             this.#resent.add(r.seq);
@@ -134,14 +133,14 @@ export class Rows {
             this.#view.post({ member: r.inbox, text: r.text });
           } }, "Send again"));
       }
-      return h("p", { class: "fate", "data-state": f.state, title: f.title || null }, parts);
+      return h("p", { class: "fate", "data-state": f.word, title: f.title || null }, parts);
     }));
   }
 
   // again lets a message to a pane that was not sent, or may not have been, wait once more, or
   // gives it up.
   #again(relay) {
-    const button = (words, what) => h("button", { type: "button", class: "small", onclick: async ({ target }) => {
+    const button = (words, what) => h("button", { type: "button", class: "small", title: again[what], onclick: async ({ target }) => {
       const both = target.parentElement;
       try {
         await changeDelivery(relay.delivery, what);

@@ -199,7 +199,7 @@ test("every question is shown, or its beginning, in a bounded number of steps", 
   for (const [n, shape] of shapes.entries()) {
     const q = { id: "q", kind: "permission", reason: one(texts).text, blockedPath: "/x", subagent: one(texts).text, description: one(texts).text, ...shape };
     bounded(`question ${n}: ${short(json(shape), 200)}`, 10 * json(q).length, () => {
-      assert.ok(title(q).length > 0);
+      assert.ok(title({ kind: q.kind, words: "asks you a question", question: q }).length > 0);
       content(q);
       if (q.kind === "question") new Fields(q);
     });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { beginning, content, fate, when } from "./message.js";
+import { beginning, content, fate, outcome, tick, when } from "./message.js";
 import { dayOf, flat, gist, pieces, short, since, size, wholeTime } from "./text.js";
 
 test("control characters and marks that reorder text are escaped", () => {
@@ -52,16 +52,18 @@ test("structured texts are described, and others shown as they are", () => {
 });
 
 test("what happened to a message: its receipt, or else its row", () => {
-  const state = (r) => { const f = fate(r); return `${f.state} ${f.words}`; };
-  assert.equal(state({}), "verified sent");
-  assert.equal(state({ read: true }), "consumed received");
-  assert.equal(state({ gone: true }), "verified sent (not tracked)");
-  assert.equal(state({ gone: true, receipt: { state: "consumed" } }), "consumed received");
-  assert.equal(state({ read: true, receipt: { state: "lost" } }), "lost lost");
-  const seen = { receipt: { state: "seen", consumedAt: "2026-01-01T00:00:01Z", seenAt: "2026-01-01T00:00:02Z" } };
-  assert.equal(state(seen), "seen seen");
-  assert.deepEqual([fate(seen).tick, fate(seen).title], ["✓✓✓", "seen by the model at " + wholeTime(new Date("2026-01-01T00:00:02Z"))]);
-  assert.equal(state({ receipt: { state: "unknown" } }), "unknown unknown: it may not have been delivered");
+  const said = (r) => { const f = fate(r); return `${tick(f.word)} ${outcome(f)}${f.more ?? ""}`; };
+  assert.equal(said({}), "✓ sent");
+  assert.equal(said({ read: true }), "✓✓ received");
+  assert.equal(said({ read: true, receipt: { state: "verified", word: "sent" } }), "✓✓ received");
+  assert.equal(said({ gone: true }), "✓ sent (not tracked)");
+  assert.equal(said({ gone: true, receipt: { state: "consumed", word: "received" } }), "✓✓ received");
+  assert.equal(said({ read: true, receipt: { state: "lost", word: "lost", why: "it was overwritten" } }), "⚠ lost: it was overwritten");
+  const seen = { receipt: { state: "consumed", word: "seen", consumedAt: "2026-01-01T00:00:01Z", seenAt: "2026-01-01T00:00:02Z" } };
+  assert.equal(said(seen), "✓✓✓ seen");
+  assert.equal(fate(seen).title, "seen by the model at " + wholeTime(new Date("2026-01-01T00:00:02Z")));
+  assert.equal(said({ receipt: { state: "unknown", word: "unknown", why: "nobody knows" } }), "⚠ unknown: nobody knows");
+  assert.equal(said({ relay: { pane: true, state: "held", word: "waiting", why: "a draft" } }), "… waiting: a draft");
 });
 
 test("a long text is cut at so many lines or characters, but not for a little", () => {

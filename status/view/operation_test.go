@@ -1,4 +1,4 @@
-package server
+package view
 
 import (
 	"slices"
@@ -22,7 +22,7 @@ func TestOperations(t *testing.T) {
 		"nothing was sent; see teambridge send --help":                                                                "nothing was sent",
 		"start one with: teambridge serve":                                                                            "",
 	} {
-		if got := operations(hint); got != want {
+		if got := Operations(hint); got != want {
 			t.Errorf("%q: %q, want %q", hint, got, want)
 		}
 	}
