@@ -11,6 +11,7 @@ import (
 	"teambridge/relay/dialog"
 	"teambridge/relay/pane"
 	"teambridge/relay/relaytest/simsession"
+	"teambridge/status/api"
 	"teambridge/status/server"
 	"teambridge/teams/transcript"
 )
@@ -93,7 +94,10 @@ func TestSessions(t *testing.T) {
 	}
 
 	s.Kill()
-	p.write("Are you there?")
+	// Not typed: by then the page may know that nobody is there.
+	if _, err := w.client().Send(t.Context(), pane.SessionTeam, simsession.Name, "", api.NewMessage{Text: "Are you there?"}); err != nil {
+		t.Fatal(err)
+	}
 	p.until(own("Are you there?") + `?.textContent.includes("the session has ended")`)
 	p.run(do(`location.hash = "#/"`))
 	p.until(`document.querySelector("main .needs")?.textContent.includes("1 message waits, but the session has ended")`)
