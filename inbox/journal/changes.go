@@ -7,13 +7,13 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Last returns the highest number that was assigned, 0 if none was.
+// Last returns the highest number that was assigned, or 0.
 func (j *Journal) Last(ctx context.Context) (seq int64, err error) {
 	return j.db.Number(ctx, "last", "SELECT seq FROM counter")
 }
 
-// Writable waits until nobody else writes, or ctx ends: a process that is stopped in between keeps all others from it, and the error
-// is then [ErrBusy].
+// Writable waits until no other process writes, or ctx ends. A process that is suspended while it writes blocks all
+// others; the error is then [ErrBusy].
 func (j *Journal) Writable(ctx context.Context) error {
 	return j.db.Transaction(ctx, "look whether it can be written", "IMMEDIATE", func(*sqlite.Conn) error { return nil })
 }
@@ -21,9 +21,8 @@ func (j *Journal) Writable(ctx context.Context) error {
 // Poll returns a function that tells a loop whether anything was committed: see [sqlite.DB.Poll].
 func (j *Journal) Poll() func(context.Context) (version string, err error) { return j.db.Poll() }
 
-// Changes returns at most limit changes with numbers higher than after, in their order and
-// with the epoch of each. It has a receipt once, with its last number. It fails with
-// [ErrPruned] if some of the changes were pruned.
+// Changes returns at most limit changes with numbers higher than after, in order, each with its epoch. A receipt
+// appears once, with its last number. Changes fails with [ErrPruned] if some of the changes were pruned.
 func (j Messages) Changes(ctx context.Context, after int64, limit int) (list []Change, err error) {
 	if limit <= 0 {
 		return nil, invalid("limit", "is not positive")

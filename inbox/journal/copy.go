@@ -16,8 +16,8 @@ import (
 // copyPage is the largest number of events that one commit copies.
 const copyPage = 200
 
-// Copy copies the events of a ledger that the journal does not have yet, and returns how many changed it. Then it reads the inboxes
-// that something was sent to: see [Journal.Look]. Errors come from the ledger and the journal.
+// Copy copies the events of a ledger that the journal does not have yet, and returns how many changed it. Then it
+// looks at the inboxes of sent messages ([Journal.Look]). Errors come from the ledger and the journal.
 func (j *Journal) Copy(ctx context.Context, l *ledger.Ledger) (copied int, err error) {
 	return j.copyAll(ctx, l, new(string))
 }
@@ -29,7 +29,7 @@ func (j *Journal) copyAll(ctx context.Context, l *ledger.Ledger, version *string
 	if err := l.Sends.Announce(ctx); err != nil {
 		return copied, err
 	}
-	var boxes []inbox.InboxKey // that something was sent to
+	var boxes []inbox.InboxKey // to which a message was sent
 	for {
 		at, err := j.RelayEvents.Copied(ctx)
 		if err != nil {
@@ -54,8 +54,8 @@ func (j *Journal) copyAll(ctx context.Context, l *ledger.Ledger, version *string
 	}
 }
 
-// follow returns the next events of a ledger: those after a position or, if the ledger has another event there or has never
-// come so far, all from the start. It then is another one, an older copy, or has lost its end.
+// follow returns the next events of a ledger: those after a position. If the ledger has another event there, or ends
+// earlier, it was replaced or has lost its end; then all its events follow.
 func follow(ctx context.Context, l *ledger.Ledger, at Copied) ([]ledger.Event, error) {
 	events, err := l.Events.After(ctx, at.N-1, copyPage)
 	switch {
@@ -65,7 +65,7 @@ func follow(ctx context.Context, l *ledger.Ledger, at Copied) ([]ledger.Event, e
 		if last, err := l.Events.Last(ctx); err != nil || last >= at.N {
 			return nil, err
 		}
-	case events[0].N > at.N: // it was pruned
+	case events[0].N > at.N: // the event at the position was pruned
 		return events, nil
 	case events[0].At.Equal(at.At):
 		return events[1:], nil
@@ -73,7 +73,7 @@ func follow(ctx context.Context, l *ledger.Ledger, at Copied) ([]ledger.Event, e
 	return l.Events.After(ctx, 0, copyPage)
 }
 
-// copySaid observes the inboxes of the person that are no files, unless version is what it was when that was done last.
+// copySaid observes the person's inboxes in the ledger, unless their version is the one that was observed last.
 func (j *Journal) copySaid(ctx context.Context, l *ledger.Ledger, version *string) (changes int, err error) {
 	now, err := l.Person.SaidVersion(ctx)
 	if err != nil || now == *version {
@@ -106,7 +106,7 @@ func (j *Journal) copySaid(ctx context.Context, l *ledger.Ledger, version *strin
 		again = again || len(o.Again) > 0
 		list = list[n:]
 	}
-	if !again { // else another process has done so at the same time, perhaps with less
+	if !again { // else another process observed them at the same time, perhaps with fewer messages
 		*version = now
 	}
 	return changes, nil
@@ -133,15 +133,15 @@ func copied(c *sqlite.Conn) (at Copied, err error) {
 	return at, err
 }
 
-// CopyEvents copies events of a ledger, in the order of their numbers, that follow after or, if that is nil, whatever comes first. An
-// event that is there stays as it is. If another process has copied since after, nothing is done.
+// CopyEvents copies events of a ledger, in the order of their numbers. They follow the event after; nil allows any.
+// An event that the journal has already stays unchanged. If another process has copied events since after, CopyEvents
+// does nothing.
 //
-// The same commit makes a message and a receipt of what was sent and of user prompts. A
-// prompt is verified when it is claimed, consumed when the agent starts a turn with it,
-// and lost when it ends before that. Every message of ours is seen when the agent starts a
-// turn with it. A message to a pane is consumed when it is done, and seen when it is given. One to
-// another machine is verified when it is done there. CopyEvents returns how many changed something; with an error,
-// an *[Error], nothing was recorded.
+// The same commit makes a message and a receipt of each sent message and user prompt. A prompt is verified when it is
+// claimed, consumed when the agent starts a turn with it, and lost when it ends before that. Every sent message is
+// seen when the agent starts a turn with it. A message to a pane is consumed when its delivery is done, and seen when
+// the agent is given it. A message to another machine is verified when its delivery is done. CopyEvents returns how
+// many events changed the journal. With an error, an *[Error], nothing was recorded.
 func (j RelayEvents) CopyEvents(ctx context.Context, after *Copied, events ...ledger.Event) (changed int, err error) {
 	err = j.db.Do(ctx, "copy events", func(c *sqlite.Conn) error {
 		return j.number(c, func(n *numbers) error {
@@ -224,7 +224,8 @@ func copyEvent(c *sqlite.Conn, n *numbers, e *ledger.Event) error {
 	return nil
 }
 
-// progress returns what becomes of the receipt of a message at an event. That of a row changes only when the agent's model was given it.
+// progress returns an event's states for the receipt of its message. A row's receipt changes only when a model was
+// given it.
 func progress(e *ledger.Event) (states []State) {
 	elsewhere := e.Machine != ""
 	if e.Person {
@@ -233,7 +234,7 @@ func progress(e *ledger.Event) (states []State) {
 		case e.State == ledger.Claimed && !elsewhere, e.State == ledger.Done && elsewhere:
 			states = append(states, Verified)
 		case elsewhere && e.State == "consumed", e.State == ledger.Done,
-			e.State == ledger.Accepted && !e.Pane && !elsewhere: // to a pane, Enter was pressed, which proves nothing
+			e.State == ledger.Accepted && !e.Pane && !elsewhere: // in a pane, Enter was pressed, which proves nothing
 			states = append(states, Consumed)
 		case e.State == ledger.Failed && (e.Pane || elsewhere) && cause == ledger.CauseUnknown:
 			states = append(states, Unknown)
@@ -253,10 +254,9 @@ func progress(e *ledger.Event) (states []State) {
 	return states
 }
 
-// stood records the row of e, unless the inbox had an equal one: whoever saw that in the
-// file saw this row. Only rows without an id can be equal and not the same; those are left
-// to the tap. A row that was certainly in the file, and that the newest look did not find
-// later, is gone. About any other the next look decides.
+// stood records the row of e, unless the journal has an equal row of this inbox: an equal row in the file is this
+// row. Different rows are equal only if they have no id; the tap records those. If the row was certainly in the file,
+// and the newest look began later, the row is gone. Otherwise the next look decides.
 func stood(c *sqlite.Conn, n *numbers, e *ledger.Event, certain bool) (m Record, err error) {
 	m.set(e.Row)
 	box, began, ended, err := boxOf(c, e.InboxKey, e.At)
@@ -279,13 +279,13 @@ func stood(c *sqlite.Conn, n *numbers, e *ledger.Event, certain bool) (m Record,
 			return m, err
 		}
 	}
-	// The number tells those who hold a view of the inbox that it is not up to date.
+	// The new seq shows that the views of the inbox in memory are out of date.
 	_, err = c.Exec("UPDATE inboxes SET ended=?, seq=? WHERE id=?", max(ended, at), n.last, box)
 	return m, err
 }
 
-// prompted records a user prompt to a headless agent as a message to its inbox, once: a
-// failed delivery can be claimed again.
+// prompted records a user prompt to a headless agent as a message to its inbox. It does so once, since a failed
+// delivery can be claimed again.
 func prompted(c *sqlite.Conn, n *numbers, e *ledger.Event, r *RelayEvent) error {
 	if e.Text == "" {
 		return nil
@@ -305,10 +305,10 @@ func prompted(c *sqlite.Conn, n *numbers, e *ledger.Event, r *RelayEvent) error 
 	return unfiled(c, n, e, row, "prompt", e.Delivery)
 }
 
-// unfiled records a message that was never in a file, a prompt or an answer, once for each id. The
-// view of the file does not change, and the message counts as gone from the start: otherwise the next look at the file would miss it.
+// unfiled records a message that was never in a file: a prompt or an answer, once for each id. It leaves the view of
+// the file unchanged. The message counts as gone from the start, since the next look at the file will not find it.
 func unfiled(c *sqlite.Conn, n *numbers, e *ledger.Event, row []byte, kind, id string) error {
-	known, err := c.Number("SELECT count(*) FROM messages WHERE "+kind+"=? AND "+kind+"<>''", id) // which the index is for
+	known, err := c.Number("SELECT count(*) FROM messages WHERE "+kind+"=? AND "+kind+"<>''", id) // as in the index
 	if err != nil || known > 0 {
 		return err
 	}
@@ -330,8 +330,8 @@ func unfiled(c *sqlite.Conn, n *numbers, e *ledger.Event, row []byte, kind, id s
 	return insert(c, box, sum, &m, &m.Row)
 }
 
-// boxOf returns the number of an inbox, which is made if there is none, and when the newest
-// look at its file began and ended: 0 if nobody looked at it, so that the next look is newer.
+// boxOf returns the number of an inbox, which it adds if it is new, and when the newest look at its file began and
+// ended. Before the first look, these times are 0, so that any look is newer.
 func boxOf(c *sqlite.Conn, k inbox.InboxKey, at time.Time) (box, began, ended int64, err error) {
 	if _, err := c.Exec(`INSERT INTO inboxes (root, team, created_at, inbox, first_seen, began, ended, seq)
 		VALUES (?, ?, ?, ?, ?, 0, 0, 0) ON CONFLICT DO NOTHING`, append(inboxArgs(k), at.UnixMicro())...); err != nil {

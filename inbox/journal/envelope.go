@@ -10,34 +10,33 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Envelopes are what agents say and do. The tables are envelopes and pruned_sessions.
+// Envelopes are the texts, tool calls and other events of agents. The tables are envelopes and pruned_sessions.
 type Envelopes struct{ *database }
 
-// An Envelope is one thing that an agent said or did, or that was said to it in its
-// session: an envelope of the session protocol. Package teambridge/relay/wire describes its
-// JSON; the other fields are what the journal looks for.
+// An Envelope is an envelope of the session protocol: one event of an agent, or a message to it in its session.
+// Package teambridge/relay/wire describes its JSON. The journal searches by the other fields.
 type Envelope struct {
 	inbox.InboxKey        // the agent's own inbox
 	Seq            int64  // its number in the journal
 	ID             string // recorded once for each inbox
 
 	Session  string
-	Turn     string // "": in none
+	Turn     string // "" outside a turn
 	Call     string // the tool call that it starts or ends
-	Subagent string // which subagent it comes from
+	Subagent string // the subagent that it comes from
 	Kind     string // of its event, such as text or tool-call-start
-	Role     string // whose event it is: agent or user
+	Role     string // the author of the event: agent or user
 
 	At  time.Time // in UTC, to the microsecond
 	Raw []byte    // the envelope as JSON
 }
 
-// Text returns what [Envelopes.Search] looks in: what an agent said, the title of a tool call, or the name of a file; else "".
+// Text returns the searchable text: an agent's text, the title of a tool call, or the name of a file; else "".
 func (e *Envelope) Text() string {
 	var event struct {
 		Ev struct{ T, Text, Title, Name string }
 	}
-	if e.Role == "user" || json.Unmarshal(e.Raw, &event) != nil { // only what agents say is searchable
+	if e.Role == "user" || json.Unmarshal(e.Raw, &event) != nil { // only texts of agents are searchable
 		return ""
 	}
 	switch event.Ev.T {
@@ -64,11 +63,9 @@ func (e *Envelope) check() error {
 	return nil
 }
 
-// Record records what agents said and did, in this order, and reports which of the
-// envelopes are new. An envelope whose id is there already has no effect, and neither has
-// one that is as old as what [Journal.Prune] has deleted of its session. So a transcript can
-// be read again after a crash. All are recorded or, if there is an error (*[Error],
-// *[ValueError]), none.
+// Record records envelopes in the given order, and reports which of them are new. It skips an envelope whose id is in
+// the journal, and one that is no newer than an envelope of its session that [Journal.Prune] has deleted. So a
+// transcript can be read again after a crash. If there is an error (*[Error], *[ValueError]), none is recorded.
 func (j Envelopes) Record(ctx context.Context, list ...Envelope) (recorded []bool, err error) {
 	for i := range list {
 		if err := list[i].check(); err != nil {
@@ -135,14 +132,14 @@ type EnvelopeQuery struct {
 	Kinds                     []string // any of these; nil for all
 }
 
-// envelopes is the condition on envelopes e. What an agent says is from itself.
+// envelopes is the condition on envelopes e. The sender of an envelope is its agent.
 func (q *EnvelopeQuery) envelopes() (c conditions) {
 	in := q.inboxes()
 	in.add(q.From != "", "inbox=?", q.From)
 	if len(in.terms) > 0 {
 		column := "e.inbox"
 		if q.Turn != "" || q.Call != "" {
-			column = "+e.inbox" // their indexes are the ones to use
+			column = "+e.inbox" // so that SQLite uses their indexes
 		}
 		c = conditions{[]string{column + " IN (SELECT id FROM inboxes WHERE " + in.String() + ")"}, in.args}
 	}
@@ -170,8 +167,7 @@ func (j Envelopes) All(ctx context.Context, q EnvelopeQuery) iter.Seq2[Envelope,
 	})
 }
 
-// Last returns the time of the newest envelope of a session that was recorded, even
-// if it was pruned since. It is zero if there was none.
+// Last returns the time of the newest envelope ever recorded of a session, including pruned ones, or zero.
 func (j Envelopes) Last(ctx context.Context, key inbox.InboxKey, session string) (at time.Time, err error) {
 	err = j.db.Do(ctx, "last envelope", func(c *sqlite.Conn) error {
 		return c.Query(func(v sqlite.Row) { at = v.Time(0) }, "WITH box AS (SELECT id FROM inboxes WHERE "+thisInbox+`)

@@ -8,22 +8,20 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A Position says how far a reader has come in the changes of a journal.
+// A Position is the place that a reader has reached in the changes of a journal.
 //
-// The sequence number alone does not say that. Another journal has the same numbers, and
-// this one uses again what a power cut took back, or a restored copy lacks. So each opened
-// [Journal] begins an epoch with the first number that it assigns.
+// The sequence number alone does not identify it. Another journal has the same numbers, and a journal reuses numbers
+// that a power cut took back, or that a restored copy lacks. So each opened [Journal] begins an epoch with the first
+// number that it assigns.
 type Position struct {
 	Epoch string // random name of the epoch of Seq
 	Seq   int64
 }
 
-// String returns the form that [ParsePosition] reads. No part of it has to be escaped
-// in a URL or a header.
+// String returns the form that [ParsePosition] reads. It needs no escapes in a URL or a header.
 func (p Position) String() string { return p.Epoch + "-" + strconv.FormatInt(p.Seq, 10) }
 
-// ParsePosition parses a position. ok is false for everything else, including a
-// number without an epoch.
+// ParsePosition parses a position. ok is false if s is none, for example a number without an epoch.
 func ParsePosition(s string) (p Position, ok bool) {
 	epoch, seq, ok := strings.Cut(s, "-")
 	n, err := strconv.ParseUint(seq, 10, 63)
@@ -39,8 +37,8 @@ func (j *Journal) PositionAt(ctx context.Context, seq int64) (p Position, err er
 	return p, err
 }
 
-// Knows reports whether p is a position in the history of this journal, so that a
-// reader that stopped there goes on with the changes after p.Seq.
+// Knows reports whether p is a position in the history of this journal. If so, a reader that stopped there continues
+// with the changes after p.Seq.
 func (j *Journal) Knows(ctx context.Context, p Position) (known bool, err error) {
 	err = j.db.Transaction(ctx, "position", "DEFERRED", func(c *sqlite.Conn) error {
 		last, err := c.Number("SELECT seq FROM counter")
@@ -64,7 +62,7 @@ func positionAt(c *sqlite.Conn, seq int64) (Position, error) {
 // numbers assigns the numbers of one transaction.
 type numbers struct {
 	conn        *sqlite.Conn
-	first, last int64 // assigned before the transaction, and up to now
+	first, last int64 // the last numbers assigned before the transaction, and so far
 }
 
 func (n *numbers) next() int64 {

@@ -6,11 +6,11 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// ErrPruned: changes after the number asked for were pruned, so that what is
-// left would have gaps. Start again with what is there now.
+// ErrPruned: changes after the given number were pruned, so the rest would have gaps. Start again with the present
+// records.
 var ErrPruned = errors.New("pruned from the journal")
 
-// What a caller decides by if the file itself fails.
+// Errors of the file that callers distinguish.
 var (
 	ErrClosed = sqlite.ErrClosed
 	ErrBusy   = sqlite.ErrBusy
@@ -20,7 +20,7 @@ var (
 type (
 	// Error is a failure of the journal file.
 	Error = sqlite.Error
-	// ValueError is a part of a record or a question that cannot be used. Nothing was done.
+	// ValueError is a part of a record or a query that cannot be used. Nothing was changed.
 	ValueError = sqlite.ValueError
 )
 

@@ -40,7 +40,7 @@ type line struct {
 	Envelope json.RawMessage `json:"envelope,omitempty"`
 }
 
-// relayLine is what a relay event has besides.
+// relayLine has the further fields of a relay event.
 type relayLine struct {
 	State    string    `json:"state"`
 	Reason   string    `json:"reason,omitempty"`
@@ -52,16 +52,15 @@ type relayLine struct {
 	Session  string    `json:"session,omitempty"`
 }
 
-// Export writes the messages that q selects, one JSON object a line: seq, root, team,
-// createdAt (milliseconds), inbox, id, kind, occurrence, firstSeen, readAt and goneAt (if
-// it was), said (the delivery of a user prompt), answer (the frame that an agent answered)
-// and the row as it was in the file, without the white space between its parts. A row that
-// is not valid UTF-8 is in rowBase64, to the byte.
+// Export writes the messages that q selects, one JSON object a line: seq, root, team, createdAt (milliseconds),
+// inbox, id, kind, occurrence, firstSeen, readAt and goneAt (if it was read or is gone), said (the delivery of a user
+// prompt), answer (the frame that an agent answered) and the row of the file, without the white space between its
+// parts. A row that is not valid UTF-8 is in rowBase64, with its exact bytes.
 //
-// Relay events and envelopes that q selects are among them, in the order of the numbers,
-// with seq, root, team, createdAt and inbox. An event has the id of the message, and relay,
-// an object with state, reason, at, and delivery, from and person or pid and session. An
-// envelope has its id, the session and the envelope itself. A Limit is for each of the three.
+// Relay events and envelopes that q selects are among them, in the order of the numbers, with seq, root, team,
+// createdAt and inbox. An event has the id of the message, and an object relay with state, reason, at, and either
+// delivery, from and person, or pid and session. An envelope has its id, the session and the envelope itself. A Limit
+// applies to messages, events and envelopes separately.
 func (j *Journal) Export(ctx context.Context, w io.Writer, q Query) error {
 	lines := Merge(q.Newest, func(l line) int64 { return l.Seq },
 		Map(j.Messages.All(ctx, q), messageLine), Map(j.RelayEvents.All(ctx, q), eventLine), Map(j.Envelopes.All(ctx, EnvelopeQuery{Query: q}), envelopeLine))
@@ -69,7 +68,7 @@ func (j *Journal) Export(ctx context.Context, w io.Writer, q Query) error {
 		if err != nil {
 			return err
 		}
-		text, err := rawjson.Encode(l) // escapes would change rows, too
+		text, err := rawjson.Encode(l) // without escapes, which would change rows
 		if err == nil {
 			_, err = w.Write(append(text, '\n'))
 		}

@@ -20,14 +20,14 @@ func scanKey(v sqlite.Row, i int) inbox.InboxKey {
 	return inbox.InboxKey{Root: v.Text(i), Team: v.Text(i + 1), CreatedAt: v.Int(i + 2), Inbox: v.Text(i + 3)}
 }
 
-// Inboxes lists the inboxes in the journal, of those that q asks for by root, team and
-// inbox, sorted by root, name of the team, its creation time and inbox.
+// Inboxes lists the inboxes in the journal that q selects by root, team and inbox, sorted by root, team, creation
+// time of the team and inbox.
 func (j Messages) Inboxes(ctx context.Context, q Query) ([]inbox.InboxKey, error) {
 	return j.inboxes(ctx, q, "TRUE ORDER BY root, team, created_at, inbox")
 }
 
-// Occupied lists the inboxes in which messages are as far as the journal knows, of those
-// that q asks for by root, team and inbox.
+// Occupied lists the inboxes that q selects by root, team and inbox, and that have messages as far as the journal
+// knows.
 func (j Messages) Occupied(ctx context.Context, q Query) ([]inbox.InboxKey, error) {
 	return j.inboxes(ctx, q, `EXISTS (
 		SELECT 1 FROM messages m INDEXED BY messages_present WHERE m.inbox=inboxes.id AND gone_at IS NULL) ORDER BY id`)
@@ -39,9 +39,8 @@ func (j Messages) inboxes(ctx context.Context, q Query, rest string) ([]inbox.In
 		"SELECT root, team, created_at, inbox FROM inboxes WHERE "+where.String()+" AND "+rest, where.args...)
 }
 
-// Adopt makes what was recorded of a team without a creation time that of team,
-// whose creation time was read since. An inbox of which team has a record of its own
-// stays what it is, and what is in it is recorded as gone.
+// Adopt gives the records of a team without a creation time to team, whose creation time has since been read. If team
+// already has a record of an inbox, the inbox is not moved, and its messages are recorded as gone.
 func (j Messages) Adopt(ctx context.Context, root string, team teams.Instance) error {
 	if err := names("root", root, "team", team.Team); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// maxHeld limits how many rows are held in memory in views, at about 200 bytes each. The
-// rest is looked up again.
+// maxHeld limits the rows that views hold in memory, at about 200 bytes each. Other views are read from the database
+// again.
 const maxHeld = 100_000
 
 // digest identifies a row, except for its inbox and occurrence: 128 bits of a SHA-256.
@@ -20,7 +20,7 @@ type digest [16]byte
 func digestOf(r *inbox.Row) digest {
 	var buf []byte
 	for _, part := range []string{r.From, r.Text, r.Timestamp, r.Summary, r.Color, r.MsgID, r.MessageID} {
-		// Its length first, so that no part can run over into the next.
+		// Each part follows its length, so that different parts never give the same bytes.
 		buf = binary.AppendUvarint(buf, uint64(len(part)))
 		buf = append(buf, part...)
 	}
@@ -38,22 +38,20 @@ type ref struct {
 type group struct {
 	digest digest
 	refs   []ref // oldest first
-	n      int   // of the rows in the snapshot that is being compared
+	n      int   // rows of the group in the snapshot that is being compared
 	taken  int
 }
 
-// view is what the journal has of one inbox, in memory. It is up to date as long as the
-// inbox has the same seq.
+// view holds the journal's rows of one inbox in memory. It is up to date as long as the inbox has the same seq.
 type view struct {
-	id           int64 // 0: the inbox is not in the journal yet
+	id           int64 // 0 if the inbox is not in the journal yet
 	seq          int64
 	began, ended int64
 	held         int // refs
-	counted      int // of them in Journal.held
+	counted      int // the part of held that is counted in database.held
 	groups       map[digest]*group
 
-	// The group of each row of the last snapshots, by a hash of its bytes: 15 times as fast
-	// as a digest.
+	// The group of each row of the last snapshots, by a hash of its bytes, which is 15 times as fast as a digest.
 	known map[uint64]*group
 }
 
@@ -61,7 +59,7 @@ func newView() *view {
 	return &view{groups: map[digest]*group{}, known: map[uint64]*group{}}
 }
 
-// view returns what the journal has of an inbox at this moment.
+// view returns an up-to-date view of an inbox.
 func (j *database) view(c *sqlite.Conn, k inbox.InboxKey) (*view, error) {
 	now := newView()
 	err := c.Query(func(v sqlite.Row) {
@@ -125,14 +123,14 @@ func (v *view) group(d digest) *group {
 // fresh is a row that was not known to be in the file.
 type fresh struct {
 	row int
-	k   int // how many of its equals stand before it
+	k   int // how many equal rows are before it
 }
 
 // difference is how a snapshot differs from the view.
 type difference struct {
 	rows  []*group // of each row of the snapshot
-	fresh []fresh  // rows that are one more than the refs
-	reads []*ref   // refs that are read now
+	fresh []fresh  // rows beyond the refs of their group
+	reads []*ref   // refs whose rows are now read
 	ends  []*group // with more refs than rows
 }
 
@@ -155,7 +153,7 @@ func (v *view) compare(seed maphash.Seed, rows []inbox.Row) difference {
 		d.rows[i] = g
 	}
 	for i, g := range d.rows {
-		// The oldest refs are those that are gone.
+		// If refs are gone, they are the oldest.
 		nth := g.taken
 		k := nth + max(0, len(g.refs)-g.n)
 		g.taken++
@@ -175,7 +173,7 @@ func (v *view) compare(seed maphash.Seed, rows []inbox.Row) difference {
 	return d
 }
 
-// tidy removes what earlier snapshots left, if it is more than is in use.
+// tidy removes groups and hashes of earlier snapshots, if they are more than those in use.
 func (v *view) tidy(rows int) {
 	most := 2*max(rows, v.held) + 64
 	if len(v.known) <= most && len(v.groups) <= most {

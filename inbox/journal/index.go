@@ -15,16 +15,16 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// An index is the full-text index of a journal. It is in a file of its own, next to the journal: what is recorded
-// does not wait for it, and a search that brings it up to date keeps nobody from recording.
+// An index is the full-text index of a journal. It is in a file of its own, next to the journal, so recording never
+// waits for the index, nor for a search that brings the index up to date.
 //
-// It has nothing that the journal does not have. One that is missing is made, and one that is damaged, or that another
-// journal is in, is deleted and made again.
+// The index has no data of its own: it is made from the journal. A missing index is made, and an index that is
+// damaged, or of another journal, is deleted and made again.
 type index struct {
 	journal string // path of the journal
 
 	mu     sync.Mutex
-	db     *sqlite.DB  // nil if it is not open
+	db     *sqlite.DB  // nil if not open
 	file   fs.FileInfo // of db
 	closed bool
 }
@@ -32,7 +32,7 @@ type index struct {
 //go:embed index.sql
 var indexSchema string
 
-// errOutdated: the index has what the journal does not have: another journal is in its place, or an older copy.
+// errOutdated: the index has records that the journal lacks, since another one or an older copy replaced it.
 var errOutdated = errors.New("journal: the search index is of another journal")
 
 func (x *index) path() string { return filepath.Join(filepath.Dir(x.journal), "index.db") }
@@ -48,7 +48,7 @@ func (x *index) format() sqlite.Format {
 	}
 }
 
-// open returns the index, and makes it if there is none that can be used.
+// open returns the index. It makes one if none can be used.
 func (x *index) open(ctx context.Context) (_ *sqlite.DB, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -89,13 +89,13 @@ func (x *index) again(db *sqlite.DB, err error) bool {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.db != db { // another goroutine has been here
+	if x.db != db { // another goroutine has closed or replaced it
 		return true
 	}
 	x.db = nil
-	_ = db.Close() // it is not used any more
+	_ = db.Close() // db is no longer used
 	if now, err := os.Stat(x.path()); !unusable || err != nil || !os.SameFile(x.file, now) {
-		return true // another process has been here
+		return true // another process has replaced it
 	}
 	return x.remove() == nil
 }
@@ -111,7 +111,7 @@ func (x *index) close() error {
 	return x.db.Close()
 }
 
-// size returns the size of the file, and whether there is one.
+// size returns the size of the file, and whether it exists.
 func (x *index) size() (bytes int64, exists bool) {
 	info, err := os.Stat(x.path())
 	if err != nil || !info.Mode().IsRegular() {
@@ -120,17 +120,17 @@ func (x *index) size() (bytes int64, exists bool) {
 	return info.Size(), true
 }
 
-// Index brings the search index up to date. A search does so, too; a service does it before.
+// Index brings the search index up to date. A search does so, too; a service does it beforehand.
 func (j *Journal) Index(ctx context.Context) error {
 	return j.withIndex(ctx, func(*sqlite.DB) error { return nil })
 }
 
-// withIndex brings the index up to date, and runs f on it, which is run again if the index has to be made again.
-// Queries can read the journal there, too.
+// withIndex brings the index up to date, and runs f on it. If the index has to be made again, f runs again. Queries
+// on the index can also read the journal.
 func (j *database) withIndex(ctx context.Context, f func(*sqlite.DB) error) error {
 	var err error
 	for range 3 {
-		// The journal that is open, and no other one.
+		// Fails if another file is now in the journal's place.
 		if err := j.db.Do(ctx, "search", func(*sqlite.Conn) error { return nil }); err != nil {
 			return err
 		}
@@ -151,11 +151,11 @@ func (j *database) withIndex(ctx context.Context, f func(*sqlite.DB) error) erro
 // indexPage is how many records one transaction of the index takes.
 const indexPage = 200
 
-// update adds to an index what the journal has and it has not, and takes out what the journal has no more.
+// update adds the records that an index lacks, and removes those that the journal has deleted.
 func (j *database) update(ctx context.Context, db *sqlite.DB) error {
-	var done int64 // number of the last row of table stale that was heeded
+	var done int64 // number of the last row of table stale that was processed
 	for more := true; more; {
-		// Mostly there is nothing to do. To see that, nobody has to wait for anybody.
+		// Mostly there is nothing to do. This query sees that without a lock that others wait for.
 		n, err := db.Number(ctx, "search", "SELECT seq=(SELECT seq FROM counter) AND epoch IS ("+epochOf+") AND NOT EXISTS (SELECT 1 FROM stale WHERE n>?) FROM indexed", done)
 		if err != nil {
 			return err
@@ -178,7 +178,7 @@ func (j *database) update(ctx context.Context, db *sqlite.DB) error {
 	if done == 0 {
 		return nil
 	}
-	// The journal forgets what has changed only once that is certainly in the file of the index, even after a power cut.
+	// Rows of stale are deleted only once the file of the index certainly has their changes, even after a power cut.
 	if _, err := db.GiveBack(ctx, "index"); err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (s *indexing) step() error {
 	return err
 }
 
-// renew takes out of the index, which has come as far as at, some of what was deleted or has changed since.
+// renew updates one page of records that were deleted or changed. at is the last number in the index.
 func (s *indexing) renew(at int64) error {
 	var stale []int64
 	first := s.done
@@ -253,11 +253,11 @@ func (s *indexing) renew(at int64) error {
 	return s.insert(records)
 }
 
-// entry is what the index has of a message or an envelope.
+// entry is a message or an envelope in the index.
 type entry struct {
 	seq                   int64
 	sender, summary, body string
-	silent                bool // an envelope without a text: it is not found
+	silent                bool // an envelope without a text, which is not found
 }
 
 // records reads at most a page of messages and envelopes, in the order of their numbers.
@@ -292,7 +292,7 @@ func (s *indexing) insert(entries []entry) error {
 	return nil
 }
 
-// signs returns a word for each of the characters in texts that are not in words of the index: see sign.
+// signs returns a word for each character of texts that is indexed by itself: see sign.
 func signs(texts ...string) string {
 	var b strings.Builder
 	known := map[rune]bool{}
@@ -310,7 +310,7 @@ func signs(texts ...string) string {
 // spaceless are the scripts of languages that put no spaces between words.
 var spaceless = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar}
 
-// sign reports whether the index has a character by itself: it is no space, and no part of a word with spaces around it.
+// sign reports whether a character is indexed by itself: it is neither a space nor part of a word between spaces.
 func sign(r rune) bool {
 	return !unicode.IsSpace(r) && (unicode.In(r, spaceless...) || !unicode.IsLetter(r) && !unicode.IsNumber(r))
 }

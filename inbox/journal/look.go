@@ -9,12 +9,12 @@ import (
 	"teambridge/teams"
 )
 
-// Look reads inboxes and records their rows. Until then the journal assumes that a sent
-// message is still in its inbox. Look skips an inbox that cannot be read at the moment, and one that is no file, which
-// [Journal.Copy] observes.
+// Look reads inboxes and records their rows. Until then the journal assumes that a sent message is still in its
+// inbox. Look skips inboxes that cannot be read at the moment, and those without files, which [Journal.Copy]
+// observes.
 func (j *Journal) Look(ctx context.Context, boxes ...inbox.InboxKey) error {
 	for _, b := range boxes {
-		if b.Instance().Fileless() { // as a file it would be gone, and each Copy would find its rows again
+		if b.Instance().Fileless() { // a missing file would end its rows, and each Copy would record them again
 			continue
 		}
 		// If another process reads it at the same time, Observe asks to read it again.
@@ -75,7 +75,7 @@ func readInbox(ctx context.Context, b inbox.InboxKey) (s Snapshot, err error) {
 	return readOnce(ctx, box)
 }
 
-// readOnce reads an inbox once, where [inbox.Inbox.Read] waits until it can be read: the error is then [context.Canceled].
+// readOnce reads an inbox once. If [inbox.Inbox.Read] would have to wait, the error is [context.Canceled].
 func readOnce(ctx context.Context, box *inbox.Inbox) (s Snapshot, err error) {
 	once, cancel := context.WithCancel(ctx)
 	cancel() // Read looks once before it waits

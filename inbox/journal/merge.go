@@ -2,9 +2,9 @@ package journal
 
 import "iter"
 
-// Merge yields the items of several sequences, each in the order of its numbers, in one such
-// order: the highest number first with newest, as in [Query]. An item that several sequences
-// have is yielded once. It ends with the first error.
+// Merge yields the items of several sequences in the order of their numbers, in which each sequence must be: the
+// highest number first with newest, as in [Query]. An item of several sequences is yielded once. Merge ends with the
+// first error.
 func Merge[T any](newest bool, number func(T) int64, sequences ...iter.Seq2[T, error]) iter.Seq2[T, error] {
 	type source struct {
 		next func() (T, error, bool)
@@ -49,8 +49,7 @@ func Merge[T any](newest bool, number func(T) int64, sequences ...iter.Seq2[T, e
 	}
 }
 
-// Map yields what f makes of each item, without the items of which it makes nil. It ends with
-// the first error.
+// Map yields f's result for each item, except nil. It ends with the first error.
 func Map[T, U any](items iter.Seq2[T, error], f func(T) (*U, error)) iter.Seq2[U, error] {
 	return func(yield func(U, error) bool) {
 		for item, err := range items {
@@ -70,8 +69,8 @@ func Map[T, U any](items iter.Seq2[T, error], f func(T) (*U, error)) iter.Seq2[U
 	}
 }
 
-// Take returns the first items, up to a limit, and until their weights are more than total; and
-// whether there are more. It returns at least one, if there is one.
+// Take returns the first items, at most limit and with at most total as the sum of their weights, and whether there
+// are more. It returns at least one if items has any.
 func Take[T any](items iter.Seq2[T, error], limit, total int, weight func(*T) int) (list []T, more bool, err error) {
 	for item, err := range items {
 		if err != nil {

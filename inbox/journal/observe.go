@@ -14,21 +14,19 @@ import (
 // A Snapshot is the content of one inbox file at one time.
 type Snapshot struct {
 	inbox.InboxKey             // Inbox may be empty with Gone: all inboxes of the team
-	Rows           []inbox.Row // all of the file, in its order; what [inbox.Inbox.Read] gave without error
+	Rows           []inbox.Row // all rows of the file, in order, from an [inbox.Inbox.Read] without error
 
-	// Gone says that the file or the team does not exist any more. Rows are not
-	// looked at.
+	// Gone means that the file or the team no longer exists. Rows is ignored.
 	Gone bool
 
-	// At is when reading began, just before the file was opened, and Done when it had ended,
-	// both by the clock of the machine. A zero Done means At, which is only right if nobody
-	// else observes this inbox.
+	// At is when reading began, just before the file was opened, and Done when it had ended, both by the clock of the
+	// machine. A zero Done means At, which is right only if no other process observes this inbox.
 	At, Done time.Time
 }
 
-// SnapshotOf returns what was seen of the inbox of key as a snapshot. A sender passes on the
-// inbox as it was read back under the lock and, before it reports that the message is gone,
-// the snapshot that shows this. That makes one record of the message, with its end.
+// SnapshotOf returns a reading of the inbox of key as a snapshot. A sender observes the inbox as it was read back
+// under the lock and, before it reports that the message is gone, the snapshot that shows this. So the journal has
+// one record of the message, with its end.
 func SnapshotOf(key inbox.SendKey, seen *inbox.Seen) Snapshot {
 	return Snapshot{InboxKey: key.InboxKey, Rows: seen.Rows, At: seen.At, Done: seen.Done}
 }
@@ -40,20 +38,20 @@ const (
 	Appeared Kind = "appeared" // a row was seen for the first time
 	Read     Kind = "read"     // a row was seen to be read
 	Gone     Kind = "gone"     // a row was seen to be gone from the file
-	// Receipted: it became known what became of a message of ours.
+	// Receipted: the receipt of a sent message changed.
 	Receipted Kind = "receipt"
-	// Relaying: something happened to a relay, or to what it brings to its agent.
+	// Relaying: a relay or one of its deliveries changed its state.
 	Relaying Kind = "relay"
-	// Said: an agent said or did something.
+	// Said: an envelope of an agent was recorded.
 	Said Kind = "envelope"
 )
 
 // A Change is one change, with a number of its own.
 type Change struct {
 	Seq        int64
-	Epoch      string // of Seq, see [Position]; only from [Messages.Changes]
+	Epoch      string // of Seq, see [Position]; set only by [Messages.Changes]
 	Kind       Kind
-	Message    Record     // as it is known now, with Appeared, Read and Gone; else zero
+	Message    Record     // its present record, with Appeared, Read and Gone; else zero
 	Receipt    Receipt    // with Receipted, else zero
 	RelayEvent RelayEvent // with Relaying, else zero
 	Envelope   Envelope   // with Said, else zero
@@ -63,15 +61,14 @@ type Change struct {
 type Observation struct {
 	Changes []Change // in the order of their numbers
 
-	// Again has the index of each snapshot that may be older than what another process
-	// recorded meanwhile. Only new rows in it are recorded: read and observe the file again.
+	// Again has the index of each snapshot that may be older than one that another process has recorded meanwhile.
+	// Only the new rows of such a snapshot are recorded: read and observe the file again.
 	Again []int
 }
 
-// Observe records how snapshots differ from what was known: all of them or, if there is an
-// error (*[Error], *[ValueError]), nothing. A snapshot without a difference costs one query.
-// Snapshots of one inbox must be in the order of their times. The changes share no memory
-// with them.
+// Observe records how snapshots differ from the journal. If there is an error (*[Error], *[ValueError]), it records
+// nothing. A snapshot without a difference costs one query. Snapshots of one inbox must be in the order of their
+// times. The returned changes share no memory with the snapshots.
 func (j Messages) Observe(ctx context.Context, snapshots ...Snapshot) (Observation, error) {
 	for i := range snapshots {
 		if err := snapshots[i].check(); err != nil {
@@ -85,7 +82,7 @@ func (j Messages) Observe(ctx context.Context, snapshots ...Snapshot) (Observati
 		if err != nil {
 			return err
 		}
-		// Most that is observed has not changed. Without BEGIN IMMEDIATE nobody waits.
+		// Most inboxes have not changed. Without BEGIN IMMEDIATE, no other process waits.
 		first := len(todo)
 		for i := range todo {
 			v, err := j.view(c, todo[i].InboxKey)
@@ -103,7 +100,7 @@ func (j Messages) Observe(ctx context.Context, snapshots ...Snapshot) (Observati
 		}
 		err = j.number(c, func(n *numbers) error { return j.record(n, todo, &o) })
 		if err != nil {
-			// Some of them know what was rolled back.
+			// Some views have changes that were rolled back.
 			for i := range todo {
 				j.forget(todo[i].InboxKey)
 			}
@@ -267,7 +264,7 @@ func (r *recorder) record(d *difference) error {
 	case newer:
 		v.began, v.ended = s.began, s.ended
 	case overlaps:
-		// What comes next has to be newer than both.
+		// The next snapshot has to be newer than both.
 		v.ended = max(v.ended, s.ended)
 	}
 	if r.numbers.last > before {
@@ -287,12 +284,12 @@ func (r *recorder) appear(row *inbox.Row, g *group, k int) error {
 		return err
 	}
 	if r.order != newer && k < ever {
-		return nil // it may be one that was seen before
+		return nil // it may be a row that was seen before
 	}
 	seen := time.UnixMicro(s.ended).UTC()
 	m := Record{InboxKey: s.InboxKey, Seq: r.numbers.next(), Occurrence: ever + 1, FirstSeen: seen}
 	m.set(row.Raw)
-	// Its own time is right if it lies between the last look and this one.
+	// The row's own time is right if it lies between the last look and this one.
 	if at, ok := row.Time(); ok && r.order == newer && at.UnixMicro() > v.ended && at.Before(seen) {
 		m.FirstSeen = at.UTC().Truncate(time.Microsecond)
 	}
@@ -303,7 +300,7 @@ func (r *recorder) appear(row *inbox.Row, g *group, k int) error {
 		return err
 	}
 	if r.order == older {
-		// Whoever saw the newest snapshot did not see it.
+		// The newest snapshot does not have it.
 		m.GoneAt = time.UnixMicro(v.ended).UTC()
 		r.changes = append(r.changes, Change{Seq: m.Seq, Kind: Appeared, Message: m})
 		return r.end(m.Seq, v.ended)
@@ -314,7 +311,7 @@ func (r *recorder) appear(row *inbox.Row, g *group, k int) error {
 	return nil
 }
 
-// occurrences returns how many rows of that digest the journal has of an inbox.
+// occurrences returns the highest occurrence of a digest in an inbox, or 0.
 func occurrences(c *sqlite.Conn, box int64, d digest) (int, error) {
 	n, err := c.Number("SELECT occurrence FROM messages WHERE inbox=? AND digest=? ORDER BY occurrence DESC LIMIT 1", box, d[:])
 	return int(n), err
@@ -360,21 +357,21 @@ func changed(c *sqlite.Conn, n *numbers, kind Kind, seq int64, update string, at
 	return change, err
 }
 
-// body returns the searchable words of a text: of a structured one its strings, without
-// the names and without escapes, which would merge with the words.
+// body returns the searchable words of a text. Of JSON, these are the strings, without the names of fields, and
+// without escapes, which would merge with the words.
 func body(row *inbox.Row) string {
 	if row.Kind() == "message" {
 		return row.Text
 	}
 	var words []string
 	dec := json.NewDecoder(strings.NewReader(row.Text))
-	// In an object names and values take turns; arrays have values alone.
+	// In an object, names and values take turns; an array has only values.
 	type level struct{ object, value bool }
 	var levels []level
 	for {
 		token, err := dec.Token()
 		if err != nil {
-			break // the end: that it is JSON, Kind has seen
+			break // the end: Kind has checked that it is JSON
 		}
 		var in *level
 		if len(levels) > 0 {

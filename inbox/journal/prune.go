@@ -18,40 +18,40 @@ type Pruned struct {
 	Bytes       int64 // size of the journal afterwards
 }
 
-// pruneStep limits the records deleted in one transaction, so that others wait for tens of milliseconds.
+// pruneStep limits the records deleted in one transaction, so that other processes wait only tens of milliseconds.
 const pruneStep = 500
 
-// A pruning deletes one kind of records. In its queries, @ stands for those from before a time, the oldest first, up to a limit.
+// A pruning deletes records of one kind. In its queries, @ selects the oldest, before a time and up to a limit.
 type pruning struct {
 	count   func(*Pruned) *int64
-	which   string   // their numbers, in that order
-	last    []string // which of the numbers of their changes are the highest
-	deletes []string // the last one counts
+	which   string   // the records from before a time, the oldest first
+	last    []string // queries for the highest numbers of their changes
+	deletes []string // statements, of which the last counts the records
 }
 
 var (
 	pruneReceipts    = byTime("receipts", func(p *Pruned) *int64 { return &p.Receipts })
-	pruneRelayEvents = byTime("relay_events", func(p *Pruned) *int64 { return &p.RelayEvents }) // how far events were copied stays
+	pruneRelayEvents = byTime("relay_events", func(p *Pruned) *int64 { return &p.RelayEvents }) // but not [Copied]
 	pruneTaskChanges = pruning{                                                                 // which have numbers of their own
 		func(p *Pruned) *int64 { return &p.TaskChanges }, "task_changes WHERE at<? ORDER BY at, seq", nil, []string{"DELETE FROM task_changes WHERE seq @"},
 	}
 	pruneEnvelopes = byTime("envelopes", func(p *Pruned) *int64 { return &p.Envelopes },
 		"INSERT INTO pruned_sessions SELECT inbox, session, max(at) FROM envelopes WHERE seq @ GROUP BY inbox, session ON CONFLICT DO UPDATE SET at=max(at, excluded.at)",
 		"INSERT INTO stale (seq) SELECT seq FROM envelopes WHERE seq @")
-	pruneMessages = pruning{ // those that have been gone for longest first
+	pruneMessages = pruning{ // the longest gone first
 		func(p *Pruned) *int64 { return &p.Messages }, "messages WHERE gone_at IS NOT NULL AND gone_at<? ORDER BY gone_at, seq",
-		// A message's last change is that it is gone. A prompt or an answer only appeared.
+		// The last change of a message is Gone. A prompt or an answer has only Appeared.
 		[]string{"changes WHERE message @", "messages WHERE length(prompt||answer)>0 AND seq @"},
 		[]string{"DELETE FROM changes WHERE message @", "INSERT INTO stale (seq) SELECT seq FROM messages WHERE seq @", "DELETE FROM messages WHERE seq @"},
 	}
 )
 
-// byTime deletes records that have a time, after what first deletes.
+// byTime returns the pruning of a table with the column at. The statements of first run before the table's own.
 func byTime(table string, count func(*Pruned) *int64, first ...string) pruning {
 	return pruning{count, table + " WHERE at<? ORDER BY at, seq", []string{table + " WHERE seq @"}, append(first, "DELETE FROM "+table+" WHERE seq @")}
 }
 
-// drop deletes at most limit of the records from before a time.
+// drop deletes records from before a time, at most limit.
 func (j *Journal) drop(ctx context.Context, p *Pruned, of pruning, before, limit int64) (n int64, err error) {
 	err = j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) (err error) {
 		which := "IN (SELECT seq FROM " + of.which + " LIMIT ?)"
@@ -71,7 +71,7 @@ func (j *Journal) drop(ctx context.Context, p *Pruned, of pruning, before, limit
 	return n, err
 }
 
-// dropAll deletes all records from before a time, and gives their space back.
+// dropAll deletes all records of some kinds from before a time, and gives their space back.
 func (j *Journal) dropAll(ctx context.Context, p *Pruned, before time.Time, kinds ...pruning) error {
 	any := false
 	for _, of := range kinds {
@@ -88,14 +88,13 @@ func (j *Journal) dropAll(ctx context.Context, p *Pruned, before time.Time, kind
 	return j.shrink(ctx)
 }
 
-// Prune deletes the messages that were gone from their inboxes before the given time, and
-// the receipts and relay events before it. Then, while the journal is larger than maxBytes,
-// if that is not 0, it deletes the oldest envelopes, then changes of tasks, and then the messages that have been gone
-// for longest and the oldest events. It keeps messages that are in an inbox: the next look
-// would record them again.
+// Prune deletes the messages that were gone from their inboxes before the given time, and the receipts and relay
+// events from before that time. Then, while the journal is larger than maxBytes (0: no limit), it deletes the oldest
+// envelopes, then the oldest changes of tasks, and then the messages that have been gone for longest and the oldest
+// events. It keeps messages that are in an inbox: the next look would record them again.
 //
-// It works in steps, between which others get their turn, and gives the space back to the
-// disk. With an error, what was done until then stays done and is reported.
+// It works in steps, between which other calls get their turn, and gives the space back to the disk. With an error, p
+// has the records that were deleted before it.
 func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (p Pruned, err error) {
 	defer j.measure(ctx, &p)
 	err = j.dropAll(ctx, &p, before, pruneReceipts, pruneRelayEvents, pruneMessages)
@@ -107,7 +106,7 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 		if bytes, records, err = j.size(ctx); err != nil || bytes <= maxBytes || records == 0 {
 			return p, err
 		}
-		// As many as have the excess size, if all are alike; at least 5% of them.
+		// As many records as have the excess size, if all have the same size; at least 5%.
 		many := max(records/20+1, records*(bytes-maxBytes)/bytes)
 		for n := int64(1); n > 0 && dropped < many; dropped += n {
 			if n, err = j.dropOldest(ctx, &p, min(pruneStep, many-dropped)); err != nil {
@@ -128,14 +127,15 @@ func (j *Journal) PruneEnvelopes(ctx context.Context, before time.Time) (p Prune
 	return p, err
 }
 
-// measure says in p how large the journal is.
+// measure sets p.Bytes to the size of the journal.
 func (j *Journal) measure(ctx context.Context, p *Pruned) {
 	if now, _, err := j.size(context.WithoutCancel(ctx)); err == nil {
 		p.Bytes = now
 	}
 }
 
-// dropOldest deletes at most limit envelopes or, if there are none, changes of tasks, or then messages and relay events.
+// dropOldest deletes at most limit envelopes or else, without any, changes of tasks, or else messages and relay
+// events.
 func (j *Journal) dropOldest(ctx context.Context, p *Pruned, limit int64) (dropped int64, err error) {
 	const ever = 1 << 62
 	for _, kinds := range [][]pruning{{pruneEnvelopes}, {pruneTaskChanges}, {pruneMessages, pruneRelayEvents}} {
@@ -152,7 +152,7 @@ func (j *Journal) dropOldest(ctx context.Context, p *Pruned, limit int64) (dropp
 	return dropped, j.dropInboxes(ctx, time.UnixMicro(ever))
 }
 
-// dropInboxes forgets inboxes that nobody has looked at since a time, and of which nothing is recorded.
+// dropInboxes deletes inboxes that have no records, and that no process has looked at since a time.
 func (j *Journal) dropInboxes(ctx context.Context, before time.Time) error {
 	return j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) error {
 		_, err := c.Exec(`DELETE FROM inboxes WHERE began<? AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.inbox=inboxes.id)
@@ -165,11 +165,11 @@ func (j *Journal) dropInboxes(ctx context.Context, before time.Time) error {
 	})
 }
 
-// transcriptAge is how long a transcript may be read again after its envelopes were deleted.
-// Claude Code deletes transcripts after 30 days, if it is not told otherwise.
+// transcriptAge is how long a transcript may be read again after its envelopes were deleted. By default, Claude Code
+// deletes transcripts after 30 days.
 const transcriptAge = 90 * 24 * time.Hour
 
-// size returns the size of the journal, with its index, and how many records that can be deleted it has.
+// size returns the size of the journal, with its index, and how many records it has of the kinds that can be deleted.
 func (j *Journal) size(ctx context.Context) (bytes, records int64, err error) {
 	if bytes, err = j.Size(ctx); err == nil {
 		records, err = j.db.Number(ctx, "prune",
@@ -178,7 +178,7 @@ func (j *Journal) size(ctx context.Context) (bytes, records int64, err error) {
 	return bytes, records, err
 }
 
-// watermark records that what query finds is about to be deleted.
+// watermark records the number that query returns as the highest of those about to be deleted.
 func watermark(c *sqlite.Conn, query string, args ...sqlite.Value) error {
 	seq, err := c.Number(query, args...)
 	if err != nil {
@@ -191,7 +191,7 @@ func watermark(c *sqlite.Conn, query string, args ...sqlite.Value) error {
 	return err
 }
 
-// shrink takes deleted records out of the index, if there is one, and gives the space of both back to the disk.
+// shrink removes deleted records from the index, if one exists, and gives free space of both files back to the disk.
 func (j *Journal) shrink(ctx context.Context) error {
 	var err error
 	if _, exists := j.index.size(); exists {
@@ -214,9 +214,9 @@ func (j *Journal) shrink(ctx context.Context) error {
 	return err
 }
 
-// mergeWords deletes what was taken out of an index, which only notes that until its parts are merged.
+// mergeWords erases deleted words: an index only marks them as deleted until its parts are merged.
 func mergeWords(ctx context.Context, db *sqlite.DB) error {
-	// A negative number begins that, positive ones go on (https://sqlite.org/fts5.html#the_merge_command).
+	// A negative number begins a merge, positive ones continue it (https://sqlite.org/fts5.html#the_merge_command).
 	const pages = 500
 	for size, more := -pages, true; more; size = pages {
 		err := db.Do(ctx, "prune", func(c *sqlite.Conn) error {

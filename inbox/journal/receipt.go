@@ -11,10 +11,10 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Receipts are how far each sent message is known to have come. The table is receipts.
+// Receipts are the known states of sent messages. The table is receipts.
 type Receipts struct{ *database }
 
-// A State is the known progress of one of our messages.
+// A State is the known progress of a sent message.
 type State string
 
 const (
@@ -22,35 +22,34 @@ const (
 	Verified State = "verified"
 	// Consumed: the agent took it. This state is final.
 	Consumed State = "consumed"
-	// Lost: it vanished without having been taken. It becomes Verified if the message is sent
-	// again, and Consumed if the loss turns out to be wrong.
+	// Lost: it vanished without having been taken. The state becomes Verified if the message is sent again, and
+	// Consumed if it turns out that the agent took it.
 	Lost State = "lost"
-	// Unknown: it vanished, and nothing shows whether it was taken. It may change as Lost does.
+	// Unknown: it vanished, and nothing shows whether it was taken. The state may change as Lost does.
 	Unknown State = "unknown"
 
-	// shown is no state: what a model was given can be marked as taken later.
+	// shown is not a State of a receipt: a message may be marked as taken after the model was given it.
 	shown State = "seen"
 )
 
-// A Receipt is the known fate of one of our messages.
+// A Receipt is the known fate of a sent message.
 type Receipt struct {
 	inbox.SendKey
 	Seq    int64 // of its last change
 	State  State
 	Reason string // why it is lost or unknown
 
-	// When it first came to be so, in UTC, to the microsecond; zero if that is not recorded.
-	// LostAt is when it was found lost or unknown; VerifiedAt is that of the last sending.
+	// When the message first reached each state, in UTC, to the microsecond; zero if that is not recorded. LostAt is
+	// when it was found lost or unknown; VerifiedAt is that of the last sending.
 	VerifiedAt, ConsumedAt, LostAt time.Time
 
-	// SeenAt is when the agent's model was given it; zero if that is not known. An agent can
-	// show a message to its model before it marks it as taken, so the State may be Verified.
+	// SeenAt is when the agent's model was given the message; zero if unknown. An agent can show a message to its
+	// model before it marks it as taken, so the State may be Verified.
 	SeenAt time.Time
 }
 
-// Verified records that a message was read back from its inbox, even if a lost or unknown
-// one was sent again. ahead are the keys of the unread rows in front of it, which can prove
-// a loss: see [Receipts.Ahead].
+// Verified records that a message was read back from its inbox. The message may be a lost or unknown one that was
+// sent again. ahead are the keys of the unread rows in front of it, which can prove a loss: see [Receipts.Ahead].
 //
 // Verified, Consumed, Lost and Unknown create the receipt if there is none, and return it.
 // A second call has no effect. They fail with *[Error] or *[ValueError].
@@ -63,25 +62,24 @@ func (j Receipts) Consumed(ctx context.Context, key inbox.SendKey, at time.Time)
 	return j.update(ctx, key, Consumed, at, "", nil)
 }
 
-// Lost records that a message is lost, and why. It does not change one that was consumed
-// or seen.
+// Lost records that a message is lost, and why. It does not change a receipt that is consumed, unknown or seen.
 func (j Receipts) Lost(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
 	return j.update(ctx, key, Lost, at, reason, nil)
 }
 
-// Unknown records that a message is gone, that nothing shows whether it was taken, and
-// why. It does not change a message that was consumed, seen or lost.
+// Unknown records that a message is gone, that nothing shows whether it was taken, and why. It does not change a
+// receipt that is consumed, seen or lost.
 func (j Receipts) Unknown(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
 	return j.update(ctx, key, Unknown, at, reason, nil)
 }
 
-// Seen records that the agent's model was given a message: so it was not lost. It returns
-// the zero Receipt if there is none.
+// Seen records that the agent's model was given a message, so the message is not lost. Without a receipt, it returns
+// the zero Receipt.
 func (j Receipts) Seen(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
 	return j.update(ctx, key, shown, at, "", nil)
 }
 
-// become brings a receipt to a state, and reports whether that changed it.
+// become brings a receipt to a state, and reports whether the receipt changed.
 func (r *Receipt) become(state State, at time.Time, reason string) bool {
 	gone := r.State == Lost || r.State == Unknown
 	switch {
@@ -96,7 +94,7 @@ func (r *Receipt) become(state State, at time.Time, reason string) bool {
 		r.State, r.VerifiedAt, r.Reason, r.LostAt = Verified, at, "", time.Time{}
 	case state == Verified && !gone && r.VerifiedAt.IsZero():
 		r.VerifiedAt = at
-	case (state == Lost || state == Unknown) && r.State == Verified && r.SeenAt.IsZero() && !at.Before(r.VerifiedAt): // not an event that is copied again
+	case (state == Lost || state == Unknown) && r.State == Verified && r.SeenAt.IsZero() && !at.Before(r.VerifiedAt): // earlier: copied again
 		r.State, r.LostAt, r.Reason = state, at, reason
 	default:
 		return false
@@ -123,7 +121,7 @@ func (j Receipts) update(ctx context.Context, key inbox.SendKey, state State, at
 	return r, err
 }
 
-// updateReceipt is the part that is in a transaction.
+// updateReceipt is update within a transaction.
 func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, state State, at time.Time, reason string, ahead []string) (Receipt, error) {
 	was, found, err := lookup(c, key)
 	if err != nil {
@@ -138,7 +136,7 @@ func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, state State, a
 	}
 	if !r.become(state, at, reason) {
 		if r.State == Verified && len(ahead) > 0 {
-			// It was copied from the ledger, which does not know them.
+			// The receipt was copied from the ledger, which does not have these keys.
 			_, err := c.Exec("UPDATE receipts SET ahead=? WHERE seq=? AND ahead IS NULL", strings.Join(ahead, " "), r.Seq)
 			return r, err
 		}
@@ -156,7 +154,7 @@ func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, state State, a
 	if _, err := c.Exec("DELETE FROM receipts WHERE seq=?", was.Seq); err != nil {
 		return Receipt{}, err
 	}
-	var front sqlite.Value // of what is not followed any more it is of no use
+	var front sqlite.Value // NULL for other states, which no longer need these keys
 	if r.State == Verified && len(ahead) > 0 {
 		front = strings.Join(ahead, " ")
 	}
@@ -170,9 +168,9 @@ func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, state State, a
 	return r, err
 }
 
-// Ahead returns the keys ([inbox.Row.Key]) of the rows that were unread in front of a
-// message of ours when it was written, and have certainly stayed there. If the message is
-// gone and one of them is there, it was lost: see [inbox.Tracked.Look].
+// Ahead returns the keys ([inbox.Row.Key]) of the rows that were unread in front of a sent message when it was
+// written, and have certainly stayed there. If the message is gone and one of these rows is there, the message was
+// lost: see [inbox.Tracked.Look].
 func (j Receipts) Ahead(ctx context.Context, key inbox.SendKey) (keys []string, err error) {
 	err = j.db.Transaction(ctx, "ahead", "DEFERRED", func(c *sqlite.Conn) error {
 		keys = nil // this function runs again if the file was busy
@@ -217,7 +215,7 @@ func lookup(c *sqlite.Conn, key inbox.SendKey) (Receipt, bool, error) {
 	return sqlite.One(c, scanReceipt, "SELECT "+receiptColumns+" WHERE "+thisInbox+" AND id=?", key.Root, key.Team, key.CreatedAt, key.Inbox, key.ID)
 }
 
-// Receipt returns what is known of one message of ours, and whether anything is.
+// Receipt returns the receipt of a sent message, and whether there is one.
 func (j Receipts) Receipt(ctx context.Context, key inbox.SendKey) (r Receipt, found bool, err error) {
 	err = j.db.Do(ctx, "receipt", func(c *sqlite.Conn) (err error) {
 		r, found, err = lookup(c, key)
@@ -226,14 +224,13 @@ func (j Receipts) Receipt(ctx context.Context, key inbox.SendKey) (r Receipt, fo
 	return r, found, err
 }
 
-// All yields the receipts that q selects, in the order of their last changes, to which
-// Since and Until refer. A receipt has no sender: with From it fails with *[ValueError].
+// All yields the receipts that q selects, in the order of their last changes. Since and Until refer to these changes.
+// With From it fails with *[ValueError], since a receipt has no sender.
 func (j Receipts) All(ctx context.Context, q Query) iter.Seq2[Receipt, error] {
 	return j.list(ctx, q, false)
 }
 
-// AllLost yields those of [Receipts.All] that are lost or unknown. It does not read
-// the others.
+// AllLost yields the receipts of [Receipts.All] that are lost or unknown, without reading the others.
 func (j Receipts) AllLost(ctx context.Context, q Query) iter.Seq2[Receipt, error] {
 	return j.list(ctx, q, true)
 }

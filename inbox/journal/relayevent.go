@@ -9,7 +9,7 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// RelayEvents are what happened to relays and deliveries. The table is relay_events.
+// RelayEvents are the changes of relays and deliveries. The table is relay_events.
 type RelayEvents struct{ *database }
 
 // A RelayEvent is a change of a message on its way to a headless agent, or of the relay
@@ -19,11 +19,11 @@ type RelayEvent struct {
 	Seq int64     // its number in the journal
 	At  time.Time // when it happened, in UTC, to the microsecond
 
-	// Of a message; empty if it is about the relay.
+	// Of a message; empty in an event of the relay.
 	Delivery string // uuid
-	ID       string // of the message; "" for what a person typed
+	ID       string // of the message, or the delivery of a user prompt without an id
 	From     string
-	Person   bool // it was typed, with a person's authority
+	Person   bool // a user prompt, with a person's authority
 
 	// Of a message: claimed, written, accepted, cut, done, cancelled, failed,
 	// dropped, taken_by_agent, skipped; to a pane also held, given, finished; to another machine also consumed, seen. Of a relay: waiting, running, asleep, backing off,
@@ -35,7 +35,7 @@ type RelayEvent struct {
 	PID     int
 	Session string
 
-	N int64 // its number where it was copied from: growing
+	N int64 // its number in the ledger
 }
 
 const relayedColumns = `seq, root, team, created_at, inbox, at, delivery, id, sender, person, state, reason, pid, session, n FROM relay_events`
@@ -47,8 +47,8 @@ func scanRelayed(v sqlite.Row) RelayEvent {
 	}
 }
 
-// All yields the events that q selects, in the order of their numbers. Since and
-// Until refer to At, ID and From to the message.
+// All yields the events that q selects, in the order of their numbers. Since and Until refer to At, and ID and From
+// to the message.
 func (j RelayEvents) All(ctx context.Context, q Query) iter.Seq2[RelayEvent, error] {
 	return pages(q, func(e *RelayEvent) int64 { return e.Seq }, nil, func(q Query, limit int) ([]RelayEvent, error) {
 		where := q.inboxes()

@@ -7,8 +7,8 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Rename gives an inbox another name, which who wrote from it has in the other inboxes of its team, too. What somebody has written
-// stays as it is, in [Record.Raw]. What is in an inbox that has the name already is joined with it.
+// Rename gives an inbox another name, and its owner the same name as the sender of messages in the inboxes of the
+// team. [Record.Raw] does not change. If an inbox has the name already, the messages of both are joined.
 func (j Messages) Rename(ctx context.Context, k inbox.InboxKey, name string) error {
 	return j.db.Transaction(ctx, "rename", "IMMEDIATE", func(c *sqlite.Conn) error {
 		clear(j.views)

@@ -16,8 +16,8 @@ type ReplicatorOptions struct {
 	// Every is the interval at which the ledger is read without [Replicator.Poke],
 	// for events of other processes. 0 means 2 s.
 	Every time.Duration
-	// Told says that Poke is called after each change of the ledger. It is then read without
-	// that only after a failure.
+	// Told promises that Poke is called after each change of the ledger. The ledger is then read at intervals only
+	// after a failure.
 	Told bool
 
 	// Copied, if not nil, is called after events were copied.
@@ -31,7 +31,7 @@ type ReplicatorOptions struct {
 type Replicator struct {
 	opts ReplicatorOptions
 	wake chan struct{}
-	said string // the version of what was said when it was observed last
+	said string // version of the person's inboxes when they were last observed
 }
 
 // NewReplicator returns a Replicator. It starts nothing.
@@ -48,19 +48,19 @@ func NewReplicator(opts ReplicatorOptions) *Replicator {
 	return &Replicator{opts: opts, wake: make(chan struct{}, 1)}
 }
 
-// Poke tells r that there may be new events. It never blocks.
+// Poke makes Run look for new events. It never blocks.
 func (r *Replicator) Poke() {
 	select {
 	case r.wake <- struct{}{}:
-	default: // already told
+	default: // one is pending
 	}
 }
 
 // lastCopy limits how long Run may copy after its context has ended.
 var lastCopy = 2 * time.Second // a variable for tests
 
-// Run copies events until ctx ends, and then those that are left. It always returns
-// nil: events that could not be copied stay in the ledger.
+// Run copies events until ctx ends, and then the remaining ones. It always returns nil: events that could not be
+// copied stay in the ledger.
 func (r *Replicator) Run(ctx context.Context) error {
 	ticker := time.NewTicker(r.opts.Every)
 	defer ticker.Stop()

@@ -24,38 +24,37 @@ type EnvelopeHit struct {
 	Excerpt
 }
 
-// An Excerpt shows what was found.
+// An Excerpt is a part of a text with the words that were found.
 type Excerpt struct {
-	// Snippet is the part of the sender, the summary or the text in which most was found, with
-	// … where it was cut and control characters left in. Matches are the bytes of it that were
-	// looked for: from the first of each pair to before the second.
+	// Snippet is the part of the sender, the summary or the text with the most matches. It has … where the text was
+	// cut, and may have control characters. Matches are ranges of bytes of Snippet: from the first of each pair to
+	// before the second.
 	Snippet string
 	Matches [][2]int
 }
 
-// Limits of what is looked for.
+// Limits of a search.
 const (
 	maxWords     = 4 << 10 // bytes
 	maxTerms     = 64
 	snippetWords = 24
 )
 
-// The marks around what was found, while it comes out of the database:
-// characters that Unicode keeps for the inside of programs.
+// The marks that the database puts around matches: characters that Unicode reserves for internal use by programs.
 const (
 	markOpen  = "\ufdd0"
 	markClose = "\ufdd1"
 )
 
-// Search yields the messages that hold all of words in their sender, summary or
-// text, of those that q asks for: the newest first, whatever q says.
+// Search yields the messages that q selects and that have all of words in their sender, summary or text, the newest
+// first. It ignores q.Newest.
 //
-// Case and accents do not matter. "Words in quotes" stand in this order next to each other,
-// and word* is the beginning of a word. Everything else is looked for as it is. Words that
-// are blank, over 4 KiB or more than 64 are a *[ValueError].
+// Case and accents do not matter. "Words in quotes" match a phrase, and word* matches the beginning of a word. No
+// other character has a special meaning. If words is blank, over 4 KiB, or more than 64 words, the error is a
+// *[ValueError].
 //
-// What has no letter or digit, like an emoji, and words of languages without spaces are
-// looked for anywhere in the text. The search index is brought up to date first: see [Journal.Index].
+// Terms without a letter or digit, such as an emoji, and words of languages without spaces match anywhere in the
+// text. The search index is brought up to date first: see [Journal.Index].
 func (j Messages) Search(ctx context.Context, words string, q Query) iter.Seq2[Hit, error] {
 	return hits(words, q, func(h *Hit) int64 { return h.Seq }, func(h *Hit) int { return len(h.Raw) },
 		func(find *question, q Query, limit int) (list []Hit, err error) {
@@ -69,8 +68,8 @@ func (j Messages) Search(ctx context.Context, words string, q Query) iter.Seq2[H
 		func(h *Hit) (*Excerpt, []string) { return &h.Excerpt, []string{body(&h.Row), h.Summary, h.From} })
 }
 
-// Search yields the envelopes that hold all of words in their Text or the agent's
-// name, of those that q asks for, as Search yields messages.
+// Search yields the envelopes that q selects and that have all of words in their Text or the agent's name, as
+// [Messages.Search] yields messages.
 func (j Envelopes) Search(ctx context.Context, words string, q EnvelopeQuery) iter.Seq2[EnvelopeHit, error] {
 	return hits(words, q.Query, func(h *EnvelopeHit) int64 { return h.Seq }, func(h *EnvelopeHit) int { return len(h.Raw) },
 		func(find *question, part Query, limit int) (list []EnvelopeHit, err error) {
@@ -85,14 +84,14 @@ func (j Envelopes) Search(ctx context.Context, words string, q EnvelopeQuery) it
 		func(h *EnvelopeHit) (*Excerpt, []string) { return &h.Excerpt, []string{h.Text(), h.Inbox} })
 }
 
-// hits yields what holds all of words, the newest first. page reads what the index finds, and
-// parts returns the texts of one.
+// hits yields the records that have all of words, the newest first. page reads a page of the records that the index
+// finds, and parts returns the excerpt and the texts of a record.
 func hits[T any](words string, q Query, seq func(*T) int64, bytes func(*T) int, page func(find *question, q Query, limit int) ([]T, error), parts func(*T) (*Excerpt, []string)) iter.Seq2[T, error] {
 	q.Newest = true
 	find, err := parse(words)
 	every := q
 	if len(find.literals) > 0 {
-		every.Limit = 0 // not all that is found will be a hit
+		every.Limit = 0 // the index finds more than the hits
 	}
 	found := pages(every, seq, bytes, func(q Query, limit int) ([]T, error) {
 		if err != nil {
@@ -117,13 +116,13 @@ func hits[T any](words string, q Query, seq func(*T) int64, bytes func(*T) int, 
 	}
 }
 
-// A question is what is looked for.
+// A question is a parsed search.
 type question struct {
-	words    string   // what the index is asked for in its texts; "" for nothing
-	literals []string // what the texts hold besides, of which the index knows only the signs
+	words    string   // the query of the indexed texts; "" for none
+	literals []string // terms that the index cannot find, only their signs
 }
 
-// match returns the question for the index.
+// match returns the query of the index.
 func (q *question) match() string {
 	var both []string
 	if q.words != "" {
@@ -135,7 +134,7 @@ func (q *question) match() string {
 	return strings.Join(both, " AND ")
 }
 
-// columns are those that snippets are made of: all of them together or, beside signs, each.
+// columns are the columns for snippets: -1 means all together; a search with signs takes each column except signs.
 func (q *question) columns() []string {
 	switch {
 	case q.words == "":
@@ -146,18 +145,17 @@ func (q *question) columns() []string {
 	return []string{"0", "1", "2"}
 }
 
-// inIndex is the question for what matches in the index, the newest
-// first; seq is the number of what is joined to it.
+// inIndex returns the query of the matches in the index, the newest first. seq is the number of a joined record.
 func (q *question) inIndex(columns, joined, seq string, where conditions, limit int) (query string, args []sqlite.Value) {
 	for _, column := range q.columns() {
 		columns += ", snippet(words, " + column + ", '" + markOpen + "', '" + markClose + "', '…', " + strconv.Itoa(snippetWords) + ")"
 	}
-	// The index first, in the order of its numbers.
+	// CROSS JOIN makes SQLite read the index first, in the order of its numbers.
 	query = "SELECT " + columns + " FROM words CROSS JOIN " + joined + " WHERE words MATCH ? AND " + where.String() + " ORDER BY words.rowid DESC LIMIT ?"
 	return strings.Replace(query, seq+"<?", "words.rowid<?", 1), append([]sqlite.Value{q.match()}, where.limited(limit)...)
 }
 
-// excerpt returns the snippet with most of what was looked for, of those from column i on.
+// excerpt returns the snippet with the most matches. The snippets begin at column i.
 func (q *question) excerpt(v sqlite.Row, i int) (best Excerpt) {
 	for n := range q.columns() {
 		if e := unmark(v.Text(i + n)); n == 0 || len(e.Matches) > len(best.Matches) {
@@ -167,7 +165,7 @@ func (q *question) excerpt(v sqlite.Row, i int) (best Excerpt) {
 	return best
 }
 
-// unmark takes the marks out of a snippet.
+// unmark turns the marks in a snippet into matches.
 func unmark(s string) Excerpt {
 	var b strings.Builder
 	var matches [][2]int
@@ -180,8 +178,7 @@ func unmark(s string) Excerpt {
 			}
 			s = s[len(markOpen):]
 		case strings.HasPrefix(s, markClose):
-			// One that is in the text itself has none before it, or shortens
-			// a match.
+			// A mark that is in the text itself has no opening one before it, or shortens a match.
 			if open >= 0 && b.Len() > open {
 				matches = append(matches, [2]int{open, b.Len()})
 			}
@@ -195,8 +192,8 @@ func unmark(s string) Excerpt {
 	return Excerpt{b.String(), matches}
 }
 
-// holds reports whether all of literals are in parts, and makes a snippet of the place if it
-// is asked for.
+// holds reports whether all literals are in parts. With snippet, it sets the excerpt to the place of the first
+// literal.
 func (e *Excerpt) holds(parts, literals []string, snippet bool) bool {
 	for _, l := range literals {
 		if !slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(part, l) }) {
@@ -214,7 +211,7 @@ func (e *Excerpt) holds(parts, literals []string, snippet bool) bool {
 	return true
 }
 
-// around cuts out of text what stands about n bytes at i.
+// around returns the part of text around the n bytes at i.
 func around(text string, i, n int) Excerpt {
 	const runes = 60
 	from, to := i, i+n
@@ -234,12 +231,12 @@ func around(text string, i, n int) Excerpt {
 	return Excerpt{before + text[from:to] + after, [][2]int{{start, start + n}}}
 }
 
-// parse makes a question of words.
+// parse parses a search for words.
 func parse(words string) (q question, err error) {
 	if len(words) > maxWords {
 		return q, invalid("search", "is longer than 4 KiB")
 	}
-	// The index reads its question as a C string.
+	// The index reads its query as a C string.
 	words = strings.ReplaceAll(strings.ToValidUTF8(words, " "), "\x00", " ")
 	var list []string
 	for rest := words; ; {
@@ -270,7 +267,7 @@ func parse(words string) (q question, err error) {
 		case !plain(term):
 			q.literals = append(q.literals, term)
 		default:
-			term = `"` + term + `"` // there is none inside: it would have ended it
+			term = `"` + term + `"` // term has no quote in it: a quote ends a term
 			if prefix {
 				term += "*"
 			}
@@ -287,8 +284,8 @@ func parse(words string) (q question, err error) {
 	return q, nil
 }
 
-// plain reports whether the words of the index have a term: it has letters or digits, and spaces around it in the
-// languages that it is from.
+// plain reports whether the index has a term as words: it has a letter or digit, and no character of a language
+// without spaces.
 func plain(term string) bool {
 	word := false
 	for _, r := range term {

@@ -21,38 +21,37 @@ type TapOptions struct {
 	Root    *teams.Root
 	Journal *Journal
 
-	// Only, if not nil, reports whether a team of that name is recorded.
+	// Only, if not nil, reports whether teams of a name are recorded.
 	Only func(team string) bool
 
-	// Report, if not nil, is called after each look, when [Messages.Changes] may have more, if
-	// only by another process. The tap waits for it.
+	// Report, if not nil, is called after each look, since [Messages.Changes] may have more, perhaps recorded by
+	// another process. The tap waits for it.
 	Report func()
 
-	// Warn, if not nil, is called with what could not be read or recorded; the tap goes on.
+	// Warn, if not nil, is called with each error of reading or recording; the tap continues.
 	Warn func(error)
 }
 
-// Tap records what passes through the inboxes of a Claude directory while it runs, from the
-// files as they change.
+// Tap records the rows that pass through the inboxes of a Claude directory while it runs. It reads the files as they
+// change.
 //
-// Package watch reports the changes, and keeps the content of a file before the next one
-// replaces it. At the start the tap records what is in the inboxes, and as gone what the
-// journal has there and the inbox does not. It records nothing of a team that it cannot
-// read. A team without a config.json has a creation time of 0 until its own is known. If an
-// inbox stays no array for as long as [inbox.Inbox.Read] waits, the tap warns of it, once.
+// Package watch reports the changes, and keeps the content of a file before the next one replaces it. At the start
+// the tap records the rows of the inboxes, and as gone the rows of the journal that the inboxes lack. It records
+// nothing of a team that it cannot read. A team without a config.json has a creation time of 0 until its own is
+// known. If a file is still not a JSON array after [inbox.Inbox.Read] has waited, the tap warns of it, once.
 //
-// A tap can miss rows that come and go between two looks: within microseconds with the
-// events of the kernel, within a quarter of a second without, as on network file systems.
+// A tap can miss rows that come and go between two looks. Looks are microseconds apart with events of the kernel, and
+// a quarter of a second without them, as on network file systems.
 type Tap struct {
 	opts    TapOptions
 	watcher *watch.Watcher
 	ready   chan struct{}
 	lives   map[string]*life          // of teams, by name
 	last    map[string]teams.Instance // of teams that are gone, by name
-	warned  map[string]string         // what was said last of a path
+	warned  map[string]string         // the last warning of each path
 
 	waited  chan waited
-	waiting map[string]bool // inbox files that are waited for, by path
+	waiting map[string]bool // inbox files for which wait runs, by path
 	readers sync.WaitGroup
 }
 
@@ -63,7 +62,7 @@ type life struct {
 	known    bool // config.json was read
 }
 
-// waited is an inbox that was waited for.
+// waited is the result of wait.
 type waited struct {
 	team, inbox, path string
 	err               error // of [inbox.Inbox.Read]
@@ -90,14 +89,13 @@ func NewTap(opts TapOptions) *Tap {
 	}
 }
 
-// Ready returns a channel that is closed once what was there at the start is recorded.
+// Ready returns a channel that is closed once the inboxes of the start are recorded.
 func (t *Tap) Ready() <-chan struct{} { return t.ready }
 
-// farewell limits how long a tap records after it was told to end.
+// farewell limits how long a tap records after its context has ended.
 var farewell = time.Second // a variable for tests
 
-// Run records until ctx ends, and then the teams that have ended by then; it returns nil.
-// It can be called once.
+// Run records until ctx ends, and then records the teams that have ended; it returns nil. It can be called once.
 func (t *Tap) Run(ctx context.Context) error {
 	running, stop := context.WithCancel(ctx)
 	watching := make(chan error, 1)
@@ -106,7 +104,7 @@ func (t *Tap) Run(ctx context.Context) error {
 	stop()
 	werr := <-watching
 	t.readers.Wait()
-	// A caller that stops because a team ended is faster than the event of that.
+	// If the caller stops because a team ended, the event of its end has not come yet.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
 	for name, l := range t.lives {
@@ -122,8 +120,7 @@ func (t *Tap) Run(ctx context.Context) error {
 }
 
 func (t *Tap) run(ctx context.Context) error {
-	// The watcher runs already, so what comes during the first look is seen
-	// again as an event.
+	// The watcher runs already, so changes during the first look come again as events.
 	if err := t.begin(ctx); err != nil {
 		return err
 	}
@@ -158,14 +155,14 @@ func (t *Tap) run(ctx context.Context) error {
 	}
 }
 
-// begin records what is there at the start, and what is gone since the last tap.
+// begin records the inboxes of the start, and the rows that are gone since the last tap.
 func (t *Tap) begin(ctx context.Context) error {
 	all, err := t.opts.Root.Teams()
 	if err != nil {
 		return err
 	}
-	now := map[teams.Instance][]string{} // the inboxes that are there
-	hidden := map[string]bool{}          // teams of which that is not known
+	now := map[teams.Instance][]string{} // the inboxes of each team
+	hidden := map[string]bool{}          // teams whose inboxes or creation times are unknown
 	for _, l := range all {
 		if t.opts.Only != nil && !t.opts.Only(l.Name) {
 			continue
@@ -192,7 +189,7 @@ func (t *Tap) begin(ctx context.Context) error {
 		t.opts.Warn(err)
 		return ctx.Err()
 	}
-	var ended teams.Instance // the last one that was recorded as gone
+	var ended teams.Instance // the last team recorded as gone
 	for _, k := range known {
 		if t.opts.Only != nil && !t.opts.Only(k.Team) {
 			continue
@@ -214,16 +211,16 @@ func (t *Tap) begin(ctx context.Context) error {
 // event records an event.
 func (t *Tap) event(ctx context.Context, e *watch.Event) {
 	switch e.Kind {
-	// What is of a team that is gone comes before TeamGone, what is of the next one
-	// behind TeamAppeared. One that was made again can be reported gone once more.
+	// The events of a team that is gone come before TeamGone, those of the next team of the name after TeamAppeared.
+	// A team that was made again can be reported gone a second time.
 	case watch.TeamGone, watch.TeamAppeared:
 		if l := t.lives[e.Team]; l != nil && !l.there() {
 			if e.Kind == watch.TeamAppeared && l.in(e) {
-				return // it is gone by now: what is of it comes before TeamGone
+				return // it is gone again: its events come before TeamGone
 			}
 			t.gone(ctx, l.instance, "")
 			if ctx.Err() != nil {
-				return // it may not have been recorded: Run does it as its last word
+				return // perhaps not recorded: Run records it at its end
 			}
 			t.last[e.Team] = l.instance
 			t.forget(e.Team)
@@ -241,7 +238,7 @@ func (t *Tap) event(ctx context.Context, e *watch.Event) {
 	case watch.Removed:
 		t.versions(ctx, e)
 		delete(t.warned, e.Path)
-		// Another process may have recorded already that it was made again.
+		// The file may exist again, and another process may have recorded that already.
 		if info, err := os.Lstat(e.Path); err == nil && info.Mode().IsRegular() {
 			t.look(ctx, e.Team, e.Inbox)
 		} else if l := t.lives[e.Team]; l != nil && l.in(e) {
@@ -260,14 +257,13 @@ func (l *life) there() bool {
 	return err == nil && os.SameFile(dir, now)
 }
 
-// in reports whether an event is about this team, and not about an earlier or later one of
-// its name.
+// in reports whether an event is about this team, not an earlier or later one of the same name.
 func (l *life) in(e *watch.Event) bool {
 	dir, err := l.team.Stat()
 	return err != nil || e.In(dir)
 }
 
-// configured reads which one of its name a team is now, and records what that changes.
+// configured reads the present instance of a team, and records the changes that follow.
 func (t *Tap) configured(ctx context.Context, name string) {
 	l := t.lives[name]
 	if l == nil {
@@ -294,26 +290,26 @@ func (t *Tap) configured(ctx context.Context, name string) {
 	}
 }
 
-// versions records the contents that an inbox had.
+// versions records the contents of an inbox that package watch kept.
 func (t *Tap) versions(ctx context.Context, e *watch.Event) {
 	gone := true
 	instance, ended := t.last[e.Team]
 	if l := t.life(ctx, e.Team); l != nil && l.in(e) {
 		instance, ended, gone = l.instance, false, !l.there()
 	} else if !ended {
-		instance, ended = teams.Instance{Team: e.Team}, true // it came and went before it was seen
+		instance, ended = teams.Instance{Team: e.Team}, true // the team ended before it was seen
 	}
-	look := false // at what is there now
+	look := false // at the present file
 	for _, v := range e.Versions {
 		s, stands, ok, err := t.version(e.Path, v.File)
 		if stands && gone {
-			continue // it is of the next team of this name, and told of again as such
+			continue // it is of the next team of this name, and comes again as its event
 		}
 		if err != nil {
 			t.warn(ctx, e.Path, fmt.Errorf("journal: read %s: %w", e.Path, err))
 		}
 		if !ok {
-			look = true // it is being written in place, or is no array
+			look = true // it is being written in place, or is not an array
 			continue
 		}
 		look = t.observe(ctx, instance, e.Inbox, s)
@@ -326,8 +322,8 @@ func (t *Tap) versions(ctx context.Context, e *watch.Event) {
 	}
 }
 
-// version reads a file that was at path. One that is still there after reading had this
-// content then, any other at some time since it was written.
+// version reads a file that was at path. If it is still there after reading (stands), the time of the snapshot is
+// that of reading. If not, the inbox had this content at some time since the file was written.
 func (t *Tap) version(path string, f *os.File) (s Snapshot, stands, ok bool, err error) {
 	s.At = time.Now()
 	before, err := f.Stat()
@@ -348,21 +344,20 @@ func (t *Tap) version(path string, f *os.File) (s Snapshot, stands, ok bool, err
 		s.At = after.ModTime()
 	}
 	s.Done = time.Now()
-	if s.Done.Before(s.At) { // a clock that is not ours, or was set back
+	if s.Done.Before(s.At) { // a time of another clock, or the clock was set back
 		s.At = s.Done
 	}
 	switch s.Rows, err = inbox.ParseFile(path, data); {
 	case len(data) > inbox.MaxSize:
 		return s, stands, false, fmt.Errorf("over %d MiB", inbox.MaxSize>>20)
 	case err != nil, !before.ModTime().Equal(after.ModTime()), before.Size() != after.Size():
-		return s, stands, false, nil // written meanwhile, its parts need not fit together
+		return s, stands, false, nil // not an array, or written meanwhile, so its parts may not fit together
 	}
 	delete(t.warned, path)
 	return s, stands, true, nil
 }
 
-// look records what is in an inbox file now. A file that is being written is waited for in
-// the background.
+// look records the present rows of an inbox file. If the file is being written, it waits in the background.
 func (t *Tap) look(ctx context.Context, name, inboxName string) {
 	l := t.life(ctx, name)
 	if l == nil {
@@ -420,15 +415,14 @@ func (t *Tap) afterWait(ctx context.Context, s waited) {
 	}
 }
 
-// fault warns of an inbox that cannot be read, except if its team is gone: the event of
-// that is on its way.
+// fault warns of an inbox that cannot be read, unless its team is gone: the event of its end will follow.
 func (t *Tap) fault(ctx context.Context, path string, err error) {
 	if !errors.Is(err, teams.ErrTeamGone) && !errors.Is(err, fs.ErrClosed) {
 		t.warn(ctx, path, err)
 	}
 }
 
-// gone records that an inbox is gone; "" is that the team is.
+// gone records that an inbox is gone or, if name is "", all inboxes of the team.
 func (t *Tap) gone(ctx context.Context, of teams.Instance, name string) {
 	t.observe(ctx, of, name, Snapshot{Gone: true, At: time.Now()})
 }
@@ -464,7 +458,7 @@ func (t *Tap) life(ctx context.Context, name string) *life {
 	return l
 }
 
-// config reads which one of its name a team is.
+// config reads the instance of a team.
 func (t *Tap) config(ctx context.Context, l *life) {
 	c, err := l.team.Config(ctx)
 	switch {
@@ -478,7 +472,7 @@ func (t *Tap) config(ctx context.Context, l *life) {
 
 func (t *Tap) forget(name string) {
 	if l := t.lives[name]; l != nil {
-		_ = l.team.Close() // nothing was written through it
+		_ = l.team.Close() // it was only read
 	}
 	delete(t.lives, name)
 }

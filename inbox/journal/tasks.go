@@ -11,19 +11,19 @@ import (
 	"teambridge/teams/excerpt"
 )
 
-// Tasks are those of Claude Code. The tables are task_recordings, tasks and task_changes.
+// Tasks are the tasks of Claude Code. The tables are task_recordings, tasks and task_changes.
 type Tasks struct{ *database }
 
-// What can change about a task: [TaskChange.What].
+// The kinds of changes of a task: [TaskChange.What].
 const (
-	TaskCreated   = "created" // to its status then
-	TaskDeleted   = "deleted" // from its status
+	TaskCreated   = "created" // Now is its first status
+	TaskDeleted   = "deleted" // Was is its last status
 	TaskStatus    = "status"
 	TaskOwner     = "owner"
-	TaskBlockedBy = "blockedBy" // ids, with ", " between them
+	TaskBlockedBy = "blockedBy" // ids, separated by ", "
 )
 
-// A Task is a task as a look at its list found it. What is longer than a few words is cut.
+// A Task is a task as a look at its list found it. Long texts are cut.
 type Task struct {
 	ID        string
 	Subject   string
@@ -33,17 +33,17 @@ type Task struct {
 	Changed   time.Time // when its file was last written
 }
 
-// A TaskLook is what a look at a list of tasks found.
+// A TaskLook is the result of a look at a list of tasks.
 type TaskLook struct {
 	List   string
 	Tasks  []Task
-	Unread []string // ids of tasks that are there and could not be read
-	// Partial says that there may be more: of those that are missing, nothing is known.
+	Unread []string // ids of tasks that exist but could not be read
+	// Partial means that the list may have more tasks, so a missing one may still exist.
 	Partial bool
-	// Missed says that the looks before were partial: what is missing may have been deleted since it was seen last.
+	// Missed means that the looks before were partial: a missing task may have been deleted since it was last seen.
 	Missed bool
 	At     time.Time
-	// Gap says that changes from before the look may have been missed, since nobody was looking.
+	// Gap means that changes from before the look may have been missed, since no process looked.
 	Gap bool
 }
 
@@ -53,11 +53,11 @@ type TaskChange struct {
 	Root    string
 	List    string
 	ID      string // of the task
-	Subject string // as of then
-	What    string // [TaskCreated] and its like
+	Subject string // at the time of the change
+	What    string // [TaskCreated] or another kind
 	Was     string
 	Now     string
-	// After, if it is not zero, says that the change was made between After and At, while nobody looked.
+	// After, if not zero, means that the change was made between After and At, while no process looked.
 	After time.Time
 	At    time.Time
 }
@@ -66,14 +66,14 @@ type TaskChange struct {
 type TaskQuery struct {
 	Root  string
 	Lists []string
-	// Who is the id of a task, or whoever has it, had it, or was given it.
+	// Who is the id of a task, or the name of a present, former or new owner.
 	Who    string
-	Before int64 // only those with a lower number
+	Before int64 // only changes with lower numbers
 	Limit  int
 }
 
-// Observe records how lists of a Claude root, which is its real path, differ from what was seen of them last,
-// and returns how many changes that are. The first time, when what is there is not new, it takes all lists.
+// Observe records how lists of a Claude root, by its real path, differ from the last looks at them, and returns the
+// number of changes. The first call takes all lists: their tasks are not new, so it records no changes.
 func (j Tasks) Observe(ctx context.Context, root string, looks ...TaskLook) (changes int, err error) {
 	for _, look := range looks {
 		if err := names("root", root, "list", look.List); err != nil {
@@ -111,7 +111,7 @@ func knownUntil(c *sqlite.Conn, root string, at time.Time) error {
 	return err
 }
 
-// Lists returns the lists of a root that had tasks when they were seen last.
+// Lists returns the lists of a root that had tasks at their last look.
 func (j Tasks) Lists(ctx context.Context, root string) (lists []string, err error) {
 	err = j.db.Do(ctx, "list tasks", func(c *sqlite.Conn) error {
 		lists = nil
@@ -120,7 +120,7 @@ func (j Tasks) Lists(ctx context.Context, root string) (lists []string, err erro
 	return lists, err
 }
 
-// ChangedLists returns the lists of a root of which changes are recorded.
+// ChangedLists returns the lists of a root that have recorded changes.
 func (j Tasks) ChangedLists(ctx context.Context, root string) (lists []string, err error) {
 	err = j.db.Do(ctx, "list tasks", func(c *sqlite.Conn) error {
 		lists = nil
@@ -129,7 +129,7 @@ func (j Tasks) ChangedLists(ctx context.Context, root string) (lists []string, e
 	return lists, err
 }
 
-// RecordedSince returns since when changes of tasks are recorded; zero if they never were.
+// RecordedSince returns the time since which changes of tasks are recorded; zero if they never were.
 func (j Tasks) RecordedSince(ctx context.Context, root string) (began time.Time, err error) {
 	err = j.db.Do(ctx, "list tasks", func(c *sqlite.Conn) error {
 		return c.Query(func(v sqlite.Row) { began = v.Time(0) }, "SELECT began FROM task_recordings WHERE root=?", root)
@@ -183,18 +183,18 @@ func (j Tasks) Changes(ctx context.Context, q TaskQuery) (list []TaskChange, mor
 	return list, more, err
 }
 
-// taskObservation is one or more looks that are being recorded.
+// taskObservation records one or more looks.
 type taskObservation struct {
 	TaskLook
 	root    string
 	c       *sqlite.Conn
-	first   bool // the root was never looked at
+	first   bool // the first look at the root
 	until   int64
-	known   map[string]seenTask // by id; those that were not found again are left
+	known   map[string]seenTask // by id; tasks that are found again are removed
 	changes int
 }
 
-// seenTask is a task as it was seen last.
+// seenTask is a task as it was last seen.
 type seenTask struct {
 	id                                int64
 	subject, status, owner, blockedBy string
@@ -218,7 +218,7 @@ func (o *taskObservation) look(look TaskLook) error {
 	return o.rest()
 }
 
-// The longest texts that are kept, in bytes. They are for people: a text that differs later than that is no change.
+// The longest recorded texts, in bytes. They are for people: a difference beyond this length is no change.
 const (
 	mostTaskText  = 200
 	mostBlockedBy = 1000
@@ -227,7 +227,7 @@ const (
 // task records one task that was found.
 func (o *taskObservation) task(t Task) error {
 	if teams.CheckName("task", t.ID) != nil {
-		return nil // it is no name of a file
+		return nil // not the name of a file
 	}
 	now := seenTask{
 		subject: excerpt.Bytes(t.Subject, mostTaskText), status: excerpt.Bytes(t.Status, mostTaskText), owner: excerpt.Bytes(t.Owner, mostTaskText),
@@ -240,7 +240,7 @@ func (o *taskObservation) task(t Task) error {
 	}
 	at := t.Changed
 	if at.After(o.At) || !o.Gap && at.UnixMicro() < max(was.changed, o.until) {
-		at = o.At // a clock that is not ours, or was set
+		at = o.At // a time of another clock, or the clock was set
 	}
 	type change struct{ what, was, now string }
 	changes := []change{{TaskStatus, was.status, now.status}, {TaskOwner, was.owner, now.owner}, {TaskBlockedBy, was.blockedBy, now.blockedBy}}
@@ -261,12 +261,12 @@ func (o *taskObservation) task(t Task) error {
 	return err
 }
 
-// rest records that what was not found again is gone.
+// rest records that the tasks that were not found again are deleted.
 func (o *taskObservation) rest() error {
 	if o.Partial {
 		return nil
 	}
-	if o.Missed { // then until is of others
+	if o.Missed { // until is then the time of looks that did not find all tasks
 		defer func(until int64) { o.until = until }(o.until)
 		o.Gap, o.until = true, 0
 	}
@@ -284,12 +284,12 @@ func (o *taskObservation) rest() error {
 	return nil
 }
 
-// record records a change that was made at a time or, after a gap, between what was known last and then.
+// record records a change at a time. After a gap, the change was made between the last known state and this time.
 func (o *taskObservation) record(id, subject, what, was, now string, at time.Time, changed int64) error {
 	var after sqlite.Value
 	if o.Gap {
 		from := max(o.until, changed)
-		if at.UnixMicro() <= from { // the file says that it is older than that
+		if at.UnixMicro() <= from { // the file's time is from before the last known state
 			at = o.At
 		}
 		after = min(from, at.UnixMicro())

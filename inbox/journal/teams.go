@@ -8,19 +8,18 @@ import (
 	"teambridge/teams"
 )
 
-// A TeamRecord is a team that the journal has something of.
+// A TeamRecord is a team that has records in the journal.
 type TeamRecord struct {
 	Root      string
 	Team      teams.Instance
-	LastHeard time.Time // when the last message was first seen, or the last envelope made
+	LastHeard time.Time // FirstSeen of the newest message, or At of the newest envelope
 }
 
-// Teams lists the teams in the journal, of those that q asks for by root, team, creation
-// time and inbox, sorted by root, name and creation time.
+// Teams lists the teams in the journal that q selects by root, team, creation time and inbox, sorted by root, name
+// and creation time.
 func (j Messages) Teams(ctx context.Context, q Query) ([]TeamRecord, error) {
 	where := q.inboxes()
-	// The last one of each inbox is found in an index; the greatest time would be looked for
-	// in all rows.
+	// The last record of each inbox is found in an index; max(time) would read all rows.
 	return sqlite.Select(ctx, j.db, "teams", func(v sqlite.Row) TeamRecord {
 		return TeamRecord{Root: v.Text(0), Team: teams.Instance{Team: v.Text(1), CreatedAt: v.Int(2)}, LastHeard: v.Time(3)}
 	}, `SELECT root, team, created_at, max(max(
