@@ -7,15 +7,14 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// The commit of the intent keeps the row for the history, as pending: nothing else is sure
-// to see a row that its agent takes at once.
+// The commit of an intent keeps the row for the history, as pending: an agent may take a row before any reader sees
+// it.
 
-// unknownAfter is when the fate of a message that was neither written nor withdrawn is
-// unknown: its sender was killed, since one that is alive gives up after seconds.
+// unknownAfter is the age at which a message that was neither written nor withdrawn becomes unknown. Its sender was
+// killed: a sender that is alive gives up after seconds.
 const unknownAfter = time.Minute
 
-// addSent keeps the row of a message that is about to be written, and returns its
-// number, 0 if there is none.
+// addSent keeps the row of a message that is about to be written, and returns its number, or 0 without a row.
 func addSent(c *sqlite.Conn, s Send) (int64, error) {
 	if len(s.Row) == 0 {
 		return 0, nil
@@ -33,11 +32,10 @@ func addSent(c *sqlite.Conn, s Send) (int64, error) {
 	return n, err
 }
 
-// messageOf is the number of the message that a send is about.
+// messageOf is the number of the message of a send.
 const messageOf = "(SELECT message FROM sends WHERE message<>0 AND " + thisSend + ")"
 
-// dropSent forgets the message of an intent, which was certainly not written. One
-// that there is an event of stays.
+// dropSent forgets the message of an intent that was certainly not written. A message that has an event stays.
 func dropSent(c *sqlite.Conn, key SendKey) error {
 	for _, query := range []string{
 		"DELETE FROM messages WHERE message=" + messageOf + " AND message IN (SELECT message FROM pending)",
@@ -50,7 +48,7 @@ func dropSent(c *sqlite.Conn, key SendKey) error {
 	return nil
 }
 
-// sentWritten makes the event that the message of a send was read back.
+// sentWritten records the event that the message of a send was read back.
 func sentWritten(c *sqlite.Conn, key SendKey, at time.Time) error {
 	if _, err := c.Exec("INSERT INTO events (inbox_id, delivery, state, reason, pid, session, at, message) "+
 		"SELECT inbox_id, 0, 'written', '', 0, '', ?, message FROM messages WHERE message="+messageOf, keyArgs(key, at.UnixMicro())...); err != nil {
@@ -60,10 +58,10 @@ func sentWritten(c *sqlite.Conn, key SendKey, at time.Time) error {
 	return err
 }
 
-// Announce makes events of sent messages that have none after a minute: their fate is unknown.
+// Announce records an event for each sent message that has none after a minute: its fate is unknown.
 func (l Sends) Announce(ctx context.Context) error {
 	old := time.Now().Add(-unknownAfter).UnixMicro()
-	// Mostly there are none. To see that, nobody has to wait for anybody.
+	// Mostly there are none. This query sees that without a lock that others wait for.
 	n, err := l.db.Number(ctx, "announce", "SELECT count(*) FROM (SELECT 1 FROM pending WHERE at<? LIMIT 1)", old)
 	if err != nil || n == 0 {
 		return err

@@ -8,10 +8,10 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// maxAnswer limits how much of an answer is kept, in bytes.
+// maxAnswer limits the recorded part of an answer, in bytes.
 const maxAnswer = 1 << 20
 
-// answer is the last thing an agent said in a turn, in the format of an inbox row.
+// answer is the last text of an agent in a turn, in the format of an inbox row.
 type answer struct {
 	From      string   `json:"from"`
 	Text      string   `json:"text"`
@@ -31,10 +31,10 @@ func newAnswer(from, id, said string, at int64) answer {
 	return a
 }
 
-// row is the answer as it is recorded.
+// row returns the answer in its recorded form.
 func (a answer) row() ([]byte, error) { return rawjson.Encode(a) }
 
-// addAnswer records the agent's answer to a frame, once, and makes an event of it.
+// addAnswer records the agent's answer to a frame, once, with an event.
 func addAnswer(c *sqlite.Conn, f Frame, said string, at int64) error {
 	about := f.UUID
 	if f.Kind == FrameNudge {

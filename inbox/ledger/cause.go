@@ -2,7 +2,7 @@ package ledger
 
 import "strings"
 
-// A Cause says what is certain of a delivery that failed. The stored reason begins with it: "unknown: the pane was removed".
+// A Cause is the certain part of why a delivery failed. The stored reason begins with it: "unknown: …".
 type Cause string
 
 // The causes.
@@ -13,10 +13,10 @@ const (
 	CauseLost    Cause = "lost"     // another machine had it, and no longer has it
 )
 
-// Reason returns the reason of a delivery that failed of that cause, as it is stored.
+// Reason returns the stored reason of a delivery that failed with this cause.
 func (c Cause) Reason(detail string) string { return string(c) + ": " + detail }
 
-// SplitReason divides a stored reason into its cause, "" if it names none, and the rest.
+// SplitReason splits a stored reason into its cause, or "" without one, and the rest.
 func SplitReason(reason string) (Cause, string) {
 	if before, detail, ok := strings.Cut(reason, ": "); ok {
 		switch c := Cause(before); c {

@@ -17,29 +17,29 @@ type Deliveries struct{ *file }
 
 // A Delivery is one row of an inbox, or one user prompt, on its way to the agent.
 type Delivery struct {
-	UUID string // of the delivery; what relayedBy says in the row
+	UUID string // of the delivery; the row has it in relayedBy
 	inbox.InboxKey
-	Seq        int64  // order of claiming, given by the ledger: unique, growing, never used again
+	Seq        int64  // order of claiming, set by the ledger: unique, growing, never reused
 	Key        string // [inbox.Row.Key]; empty for a user prompt
-	Occurrence int    // which of the rows with that key ever, from 1; 0 for a user prompt
+	Occurrence int    // counts all rows that ever had that key, from 1; 0 for a user prompt
 	ID         string // of the message
 	From       string
 	Kind       string
 	Summary    string // of a user prompt, shown to people; the agent does not get it
-	Color      string // the same
-	Raw        []byte // the row as it stood, or the person's text; at most 32 MiB
+	Color      string // like Summary
+	Raw        []byte // the row before it was marked, or the person's text; at most 32 MiB
 	Person     bool   // a user prompt, with a person's authority
 	Isolated   bool   // in a frame of its own
 	Mode       []byte // JSON of a mode, empty for none; at most 32 MiB
 	Hops       int    // of a row: [Exchanges.Hops]
 	Marked     bool   // the row was read back from the file as ours; always true for a person's
-	Frame      string // uuid of the frame it went into, "" for none yet
+	Frame      string // uuid of its frame, "" for none yet
 	State      DeliveryState
-	Reason     string    // why it is in that state, if there is more to say
-	At         time.Time // when it came to that state; kept to the microsecond, given in UTC
+	Reason     string    // why it is in that state; may be empty
+	At         time.Time // when it reached that state; kept to the microsecond, returned in UTC
 }
 
-// maxContent is the size of the largest inbox that is read: each row of it must fit.
+// maxContent is the size of the largest inbox that is read, so that each of its rows fits.
 const maxContent = 32 << 20
 
 func (d *Delivery) check() error {
@@ -63,14 +63,13 @@ func content(name string, b []byte) error {
 	return nil
 }
 
-// Claim records deliveries, in that order, all or none, and sets their Seq. When it
-// returns nil they are on the disk. It ignores State, Reason, Frame, Seq and Marked: a
-// delivery begins as [Claimed], in no frame, and a row as not yet marked. A zero At is now.
+// Claim records deliveries, in the given order, all or none, and sets their Seq. When it returns nil they are on the
+// disk. It ignores State, Reason, Frame, Seq and Marked: a delivery begins as [Claimed], in no frame, and a row as
+// not yet marked. A zero At is now.
 //
-// A delivery that is already there is not changed and only gets its Seq. Claim fails with
-// [ErrConflict] if the uuid belongs to another row or to a prompt with another text or
-// mode, or if the row was claimed under another uuid, with [ErrHeld] for a row that is new
-// and whose sender is held, and with *[ValueError].
+// A delivery that is recorded already is not changed; Claim only sets its Seq in ds. Claim fails with [ErrConflict]
+// if the uuid belongs to another row or to a prompt with another text or mode, or if the row was claimed under
+// another uuid. It fails with [ErrHeld] for a new row whose sender is held, and with *[ValueError].
 func (l Deliveries) Claim(ctx context.Context, ds ...Delivery) error {
 	for i := range ds {
 		if err := ds[i].check(); err != nil {
@@ -114,7 +113,7 @@ func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
 		return 0, err
 	case n > 0:
 		if !d.Person {
-			// Here, so that a row is either claimed before its sender is held or not at all.
+			// Checked in this transaction, so that no row is claimed once its sender is held.
 			if held, err := c.Number("SELECT count(*) FROM holds WHERE inbox_id=? AND sender=? AND held<>0", inboxID, d.From); err != nil {
 				return 0, err
 			} else if held > 0 {
@@ -138,8 +137,8 @@ func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
 	return was.Seq, nil
 }
 
-// Mark records that rows were read back from the file as ours, all or none. It fails with
-// [ErrUnknown]. It does not wait for the disk: after a power cut the relay reads again.
+// Mark records that rows were read back from the file as marked by us, all or none. It fails with [ErrUnknown]. It
+// does not wait for the disk: after a power cut the relay reads the file again.
 func (l Deliveries) Mark(ctx context.Context, uuids ...string) error {
 	return l.write(ctx, "mark", quick, func(c *sqlite.Conn) error {
 		for _, uuid := range uuids {
@@ -182,7 +181,7 @@ func (l Deliveries) Waiting(ctx context.Context, k inbox.InboxKey) ([]Delivery, 
 			AND d.`+unended+` AND d.kind='`+shutdownRequest+`' AND d.person=0), seq+1) ORDER BY person DESC, seq`)
 }
 
-// ofInbox returns the deliveries of one inbox for which the rest of a query holds.
+// ofInbox returns the deliveries of one inbox that match rest, the rest of a query.
 func (l Deliveries) ofInbox(ctx context.Context, op string, k inbox.InboxKey, rest string, args ...sqlite.Value) ([]Delivery, error) {
 	if err := checkInbox(k); err != nil {
 		return nil, err
@@ -190,9 +189,9 @@ func (l Deliveries) ofInbox(ctx context.Context, op string, k inbox.InboxKey, re
 	return l.list(ctx, op, thisInbox+" AND "+rest, append(inboxArgs(k), args...)...)
 }
 
-// DroppedUnmarked lists the uuids of the deliveries of rows with that key which were
-// dropped before their claim was finished, in the order of claiming. A row that still
-// waits in the inbox belongs to one of them and must not be claimed again.
+// DroppedUnmarked lists the uuids of deliveries, in the order of claiming, whose rows have that key and that were
+// dropped before their claim was finished. A row with the key that still waits in the inbox belongs to one of them
+// and must not be claimed again.
 func (l Deliveries) DroppedUnmarked(ctx context.Context, k inbox.InboxKey, key string) ([]string, error) {
 	return l.uuids(ctx, "dropped", k, "key=? AND key<>'' AND state='dropped' AND marked=0 ORDER BY occurrence", key)
 }
@@ -202,7 +201,7 @@ func (l Deliveries) Open(ctx context.Context, k inbox.InboxKey) ([]string, error
 	return l.uuids(ctx, "open deliveries", k, unended)
 }
 
-// uuids returns those of the deliveries of one inbox for which the rest of a query holds.
+// uuids returns the uuids of the deliveries of one inbox that match rest, the rest of a query.
 func (l Deliveries) uuids(ctx context.Context, op string, k inbox.InboxKey, rest string, args ...sqlite.Value) ([]string, error) {
 	if err := checkInbox(k); err != nil {
 		return nil, err
@@ -211,8 +210,8 @@ func (l Deliveries) uuids(ctx context.Context, op string, k inbox.InboxKey, rest
 		"SELECT uuid FROM inboxes JOIN deliveries USING (inbox_id) WHERE "+thisInbox+" AND "+rest, append(inboxArgs(k), args...)...)
 }
 
-// Missing returns those of the uuids that are no deliveries of the inbox, in their order.
-// Pruned deliveries are missing too, but still count in [Deliveries.Occurrences].
+// Missing returns the uuids that are not deliveries of the inbox, in the given order. Pruned deliveries are missing
+// too, but still count in [Deliveries.Occurrences].
 func (l Deliveries) Missing(ctx context.Context, k inbox.InboxKey, uuids ...string) (missing []string, err error) {
 	if err := checkInbox(k); err != nil || len(uuids) == 0 {
 		return nil, err
@@ -253,8 +252,8 @@ func (l Deliveries) count(ctx context.Context, op string, k inbox.InboxKey, quer
 	return int(n), err
 }
 
-// Of returns the delivery that a row of an inbox became, and whether it did:
-// the occurrence-th row with that key, from 1. Raw and Mode are left out.
+// Of returns the delivery of a row of an inbox, and whether it has one. The row is the occurrence-th with that key,
+// from 1. Raw and Mode are left out.
 func (l Deliveries) Of(ctx context.Context, k inbox.InboxKey, key string, occurrence int) (d Delivery, found bool, err error) {
 	if err := checkInbox(k); err != nil {
 		return Delivery{}, false, err
@@ -263,13 +262,13 @@ func (l Deliveries) Of(ctx context.Context, k inbox.InboxKey, key string, occurr
 		" FROM inboxes JOIN deliveries USING (inbox_id) WHERE "+thisInbox+" AND key=? AND occurrence=? AND key<>''", append(inboxArgs(k), key, occurrence)...))
 }
 
-// DeliveryQuery selects deliveries. A field that is empty does not restrict.
+// DeliveryQuery selects deliveries. An empty field selects all.
 type DeliveryQuery struct {
 	Root, Team string
 	CreatedAt  int64
 	Inbox      string
 	States     []DeliveryState
-	Limit      int // at most so many; 0 for all
+	Limit      int // the largest number of deliveries; 0 for all
 	UUID       string
 }
 
@@ -312,7 +311,7 @@ func scanDelivery(v sqlite.Row) Delivery {
 	}
 }
 
-// list returns those for which the rest of a query, from its condition on, holds.
+// list returns the deliveries that match rest: the condition of a query and all that follows.
 func (l Deliveries) list(ctx context.Context, op, rest string, args ...sqlite.Value) ([]Delivery, error) {
 	return sqlite.Select(ctx, l.db, op, func(v sqlite.Row) Delivery {
 		d := scanDelivery(v)
@@ -321,7 +320,7 @@ func (l Deliveries) list(ctx context.Context, op, rest string, args ...sqlite.Va
 	}, "SELECT "+deliveryColumns+", mode, raw FROM inboxes JOIN deliveries USING (inbox_id) JOIN contents USING (seq) WHERE "+rest, args...)
 }
 
-// delivery returns one, without Mode and Raw.
+// delivery returns a delivery, without Mode and Raw.
 func delivery(c *sqlite.Conn, uuid string) (Delivery, bool, error) {
 	return sqlite.One(c, scanDelivery, "SELECT "+deliveryColumns+" FROM deliveries JOIN inboxes USING (inbox_id) WHERE uuid=?", uuid)
 }

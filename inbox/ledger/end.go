@@ -7,9 +7,9 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// End ends deliveries that are in no frame, durably, all or none. state must be
-// an end ([DeliveryState.Ended]). A second call has no effect. It fails with *[StateError]
-// if one is in a frame or has ended otherwise, with [ErrUnknown] and with *[ValueError].
+// End ends deliveries that are in no frame, durably, all or none. state must be final ([DeliveryState.Ended]). A
+// second call has no effect. End fails with *[StateError] if a delivery is in a frame or has ended in another state,
+// with [ErrUnknown] and with *[ValueError].
 func (l Deliveries) End(ctx context.Context, state DeliveryState, reason string, uuids ...string) error {
 	if !state.Ended() {
 		return invalid("state", "is "+string(state)+", which is no end")
@@ -35,10 +35,10 @@ func (l Deliveries) End(ctx context.Context, state DeliveryState, reason string,
 	})
 }
 
-// Retry makes a failed delivery [Claimed] again, in no frame, durably. It keeps its Seq, so
-// it goes before younger ones. Its next frame must have a new uuid. A delivery whose row was
-// never marked is delivered too, although the agent may have read the row itself. Retry
-// fails with *[StateError] for a delivery in any other state, and with [ErrUnknown].
+// Retry makes a failed delivery [Claimed] again, in no frame, durably. The delivery keeps its Seq, so it precedes
+// younger ones. Its next frame must have a new uuid. A delivery whose row was never marked is delivered too, although
+// the agent may have read the row itself. Retry fails with *[StateError] for a delivery in any other state, and with
+// [ErrUnknown].
 func (l Deliveries) Retry(ctx context.Context, uuid string) error {
 	return l.write(ctx, "retry", durable, func(c *sqlite.Conn) error {
 		err := move(c, "retry", uuid, Claimed, "", func(d Delivery) (bool, string) {
@@ -57,9 +57,9 @@ func (l Deliveries) Retry(ctx context.Context, uuid string) error {
 	})
 }
 
-// Drop ends a delivery that is claimed and in no frame, or has failed: it is [Dropped],
-// durably, and will not be delivered. It fails with *[StateError] for a delivery in flight
-// or ended otherwise, and with [ErrUnknown].
+// Drop ends a delivery that is claimed and in no frame, or has failed. The delivery is then [Dropped], durably, and
+// is never delivered. Drop fails with *[StateError] for a delivery that is in flight or has ended in another state,
+// and with [ErrUnknown].
 func (l Deliveries) Drop(ctx context.Context, uuid string) error {
 	return l.write(ctx, "drop", durable, func(c *sqlite.Conn) error {
 		return move(c, "drop", uuid, Dropped, "", func(d Delivery) (bool, string) {
@@ -74,8 +74,8 @@ func (l Deliveries) Drop(ctx context.Context, uuid string) error {
 	})
 }
 
-// move brings a delivery to another state, unless may returns that it stays as it is, or
-// what would be needed.
+// move brings a delivery to another state. It does nothing if may returns stays, and refuses if may returns the state
+// that the step would need (want).
 func move(c *sqlite.Conn, op, uuid string, state DeliveryState, reason string, may func(Delivery) (stays bool, want string)) error {
 	d, found, err := delivery(c, uuid)
 	if err != nil {

@@ -6,35 +6,35 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// What a caller decides by.
+// Errors that callers distinguish.
 var (
 	// ErrConflict: the id was used before, with another digest.
 	ErrConflict = errors.New("id already used for another message")
 	// ErrWritten: the message with this id and digest was written before.
 	ErrWritten = errors.New("message already written")
-	// ErrNoIntent: a message was reported written that was never intended.
+	// ErrNoIntent: a message was reported as written without an intent.
 	ErrNoIntent = errors.New("no such message intended")
-	// ErrHeld: a row was claimed whose sender is held.
+	// ErrHeld: the sender of a row to claim is held.
 	ErrHeld = errors.New("the messages of the sender are held")
 	// ErrUnknown: no delivery, or no frame, has the uuid.
 	ErrUnknown = errors.New("not in the ledger")
 )
 
-// What a caller decides by if the file itself fails.
+// Errors of the file that callers distinguish.
 var (
 	ErrClosed = sqlite.ErrClosed
 	ErrBusy   = sqlite.ErrBusy
 	ErrMoved  = sqlite.ErrMoved
 	ErrFull   = sqlite.ErrFull
 
-	// ErrCorrupt: the file is not a database, or a damaged one.
+	// ErrCorrupt: the file is damaged, or not a database.
 	ErrCorrupt = sqlite.ErrCorrupt
 )
 
 type (
 	// Error is a failure of the ledger file.
 	Error = sqlite.Error
-	// ValueError is a part of a record that cannot be kept. Nothing was done.
+	// ValueError is a part of a record that cannot be kept. Nothing was recorded.
 	ValueError = sqlite.ValueError
 )
 

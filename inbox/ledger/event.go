@@ -8,41 +8,41 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Events are what happened, in order. The table is events, most of which triggers write.
+// Events are the changes of messages and relays, in order. The table is events; triggers write most of its rows.
 type Events struct{ *file }
 
-// An Event is a change of a sent message, a delivery or a relay, or an agent's answer. It
-// is recorded by the commit that makes the change, or by [Sends.Announce] if nobody knows it.
+// An Event is a change of a sent message, a delivery or a relay, or an agent's answer. The commit that makes the
+// change records it, or [Sends.Announce] if the fate of a message is unknown.
 type Event struct {
 	// N increases. A number alone does not identify an event: numbers of events that a power cut took back, or that a
 	// restored copy lacks, are used again. Number and time together identify it.
 	N int64
 	inbox.InboxKey
-	At time.Time // when; kept to the microsecond, given in UTC
+	At time.Time // kept to the microsecond, returned in UTC
 
-	// Of a delivery: itself, and the state it came to.
+	// Of a delivery: its fields, and its new state.
 	Delivery string // uuid; "" if the event is about the relay
 	ID       string // of the message; "" for a user prompt
 	From     string
 	Person   bool
-	Pane     bool          // it is a message to a pane
-	Machine  string        // the machine that it is a message to; "" for this one
-	State    DeliveryState // of a message to a pane also one of [EventHeld], [EventGiven] and [EventFinished]; to a machine also "consumed" and "seen"
+	Pane     bool          // a message to a pane
+	Machine  string        // the machine of the recipient; "" for this one
+	State    DeliveryState // in a pane also [EventHeld] and the like; on a machine also "consumed", "seen"
 
-	// Of a user prompt that is claimed: its text, and how it is shown. Text is empty if the
-	// delivery was pruned.
+	// Of a user prompt that is claimed: its text, and the summary and color for people. Text is empty if the delivery
+	// was pruned.
 	Text, Summary, Color string
 
-	// The row that was sent, or was claimed in an inbox; nil if the delivery was pruned.
+	// The row that was sent, or claimed in an inbox; nil if the delivery was pruned.
 	Row []byte
 
-	// Of a sent message: whether it was written. At is when it was read back or, if that is
-	// unknown, when it was about to be written.
+	// Of a sent message: whether it was written. At is when the message was read back or, with SentUnknown, when it
+	// was about to be written.
 	Sent SendOutcome
 
-	// Of an answer: the uuid of the frame whose turn it ended. Row is the answer as a row of
-	// an inbox, with "inReplyTo", the ids of the messages in the frame (the delivery of a
-	// prompt without an id), and "truncated" if a part is left out.
+	// Of an answer: the uuid of the frame whose turn ended with it. Row is the answer as an inbox row. It has
+	// "inReplyTo", the ids of the messages in the frame (the delivery of a prompt without an id), and "truncated" if
+	// a part is left out.
 	Answer string
 
 	// Of the relay: its new state, or the one in which it got another process or session.
@@ -53,14 +53,14 @@ type Event struct {
 	Reason string
 }
 
-// What happens to messages to panes, besides the states of their deliveries.
+// The events of messages to panes, besides the states of their deliveries.
 const (
 	EventHeld     DeliveryState = "held"     // it waits, for the Reason
 	EventGiven    DeliveryState = "given"    // the agent was given it: [TaskGiven]
 	EventFinished DeliveryState = "finished" // the end of its task was seen
 )
 
-// SendOutcome is what is known of a message that was sent.
+// SendOutcome is the known result of sending a message.
 type SendOutcome string
 
 const (
@@ -83,7 +83,7 @@ func (l Events) After(ctx context.Context, after int64, limit int) ([]Event, err
 		WHERE n>? AND (e.delivery=0 OR d.uuid IS NOT NULL) AND (e.message=0 OR m.message IS NOT NULL) ORDER BY n LIMIT ?`, after, limit)
 }
 
-// Last returns the last number that an event was given, 0 if none was.
+// Last returns the number of the last event, or 0 if there was none.
 func (l Events) Last(ctx context.Context) (int64, error) {
 	return l.db.Number(ctx, "last event", "SELECT seq FROM sqlite_sequence WHERE name='events'")
 }

@@ -11,7 +11,7 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Frames are what is given to agents. The tables are frames and lines.
+// Frames are the lines that agents get. The tables are frames and lines.
 type Frames struct{ *file }
 
 // FrameKind is the purpose of a frame.
@@ -20,30 +20,30 @@ type FrameKind string
 // The kinds of frames.
 const (
 	FrameMessage FrameKind = "message" // rows, or user prompts
-	FrameNudge   FrameKind = "nudge"   // asks to go on after a turn that was cut
+	FrameNudge   FrameKind = "nudge"   // asks the agent to continue a turn that was cut
 	FrameCommand FrameKind = "command" // one isolated user prompt
 )
 
-// A Frame is one line to the agent, which the agent acknowledges as a unit.
+// A Frame is one line to the agent, which acknowledges it as a unit.
 //
-// An inbox has at most one frame in flight, that is, not ended, and one nudge about it if
-// its turn was cut. Until they end no other frame is committed.
+// An inbox has at most one frame in flight (not ended), and one nudge for that frame if its turn was cut. Until both
+// have ended, no other frame is committed.
 type Frame struct {
 	UUID string
 	inbox.InboxKey
 	Kind    FrameKind
-	Parent  string // of a nudge: the frame it is about, which is no nudge
+	Parent  string // of a nudge: the frame that was cut, never a nudge itself
 	Bytes   []byte // the exact line, without a newline: a second try writes the same bytes
-	Session string // it was last written to
+	Session string // to which it was last written
 	State   DeliveryState
 	Reason  string
 	Tries   int       // how often it was written to a process
 	Deaths  int       // how often the process died while it was in flight
-	Nudges  int       // nudges made for it so far, unless it is one itself
-	At      time.Time // when it came to its state; kept to the microsecond, given in UTC
+	Nudges  int       // nudges made for this frame; 0 for a nudge
+	At      time.Time // when it reached its state; kept to the microsecond, returned in UTC
 
-	// Mode is, for [Frames.Commit] alone, how the agent works when the frame is
-	// written, as JSON: it becomes that of the [Session]. Empty leaves that as it is.
+	// Mode is used only by [Frames.Commit]. It is the agent's mode when the frame is written, as JSON, and becomes
+	// the Mode of the [Session]. If empty, the session keeps its own.
 	Mode []byte
 }
 
@@ -78,22 +78,21 @@ func (f *Frame) check(deliveries int) error {
 	return cmp.Or(content("bytes", f.Bytes), content("mode", f.Mode))
 }
 
-// Commit records a frame before its first byte is written, and puts deliveries into it.
-// Frame and deliveries are then [FrameWritten]. When Commit returns nil this is on the
-// disk, with the Mode of the session if f has one. It ignores State, Reason, Tries and
-// Nudges; Deaths are those its deliveries had before, see [Frames.Split]. A zero At is now.
+// Commit records a frame before its first byte is written, and puts deliveries into it. Frame and deliveries are then
+// [FrameWritten]. When Commit returns nil this is on the disk, with the Mode of the session if f has one. It ignores
+// State, Reason, Tries and Nudges. The frame's Deaths are those of its deliveries in earlier frames, see
+// [Frames.Split]. A zero At is now.
 //
-// A nudge has no deliveries. It sets the frame it is about, and that frame's deliveries,
-// to [Cut], and counts in its Nudges. An earlier nudge whose turn was cut fails.
+// A nudge has no deliveries. Its parent and the parent's deliveries become [Cut], and the parent's Nudges grow by
+// one. An earlier nudge whose turn was cut becomes [Failed].
 //
-// A frame that is already there with the same bytes and deliveries is not changed.
-// Commit fails, and changes nothing, with
+// A frame that is recorded already, with the same bytes and deliveries, is not changed. Commit fails, and changes
+// nothing, with
 //
-//   - *[StateError] if another frame is in flight, if a delivery is not claimed, not
-//     marked or in a frame, if the frame of a nudge has ended or its last nudge was not
-//     cut, and if the frame is there and has ended;
+//   - *[StateError] if another frame is in flight, if a delivery is not claimed, not marked or in a frame, if the
+//     parent of a nudge has ended or its last nudge was not cut, and if the frame is recorded and has ended;
 //   - [ErrConflict] if the uuid belongs to another frame;
-//   - [ErrUnknown] if a delivery, or the frame of a nudge, is not there;
+//   - [ErrUnknown] if a delivery, or the parent of a nudge, is not recorded;
 //   - *[ValueError], also for deliveries of another inbox.
 func (l Frames) Commit(ctx context.Context, f Frame, deliveries ...string) error {
 	if err := f.check(len(deliveries)); err != nil {
@@ -136,7 +135,7 @@ func commitFrame(c *sqlite.Conn, f Frame, deliveries []string) error {
 	return err
 }
 
-// same refuses a frame that differs from the one with its uuid.
+// same refuses a frame that differs from the recorded frame with its uuid.
 func same(c *sqlite.Conn, was, f Frame, deliveries []string) error {
 	if was.InboxKey != f.InboxKey || was.Kind != f.Kind || was.Parent != f.Parent || !bytes.Equal(was.Bytes, f.Bytes) {
 		return fmt.Errorf("ledger: commit %s: another frame has this uuid: %w", f.UUID, ErrConflict)
@@ -160,7 +159,7 @@ func same(c *sqlite.Conn, was, f Frame, deliveries []string) error {
 	return err
 }
 
-// cutParent brings the frame that a nudge is about, and what is in it, to Cut.
+// cutParent brings the parent of a nudge, and the parent's deliveries, to Cut.
 func cutParent(c *sqlite.Conn, nudge Frame, at int64) error {
 	parent, found, err := frame(c, nudge.Parent)
 	switch {
@@ -224,8 +223,8 @@ func board(c *sqlite.Conn, f Frame, uuid string, at int64) error {
 	return err
 }
 
-// Tried records, right before a frame is written to a process, that it is, and to which
-// session. It fails with *[StateError] for a frame that has ended, and with [ErrUnknown].
+// Tried records that a frame is about to be written to a process, and the session. It fails with *[StateError] for a
+// frame that has ended, and with [ErrUnknown].
 //
 // It does not wait for the disk: a power cut can take back the count and the session.
 func (l Frames) Tried(ctx context.Context, uuid, session string) error {
@@ -238,8 +237,8 @@ func (l Frames) Tried(ctx context.Context, uuid, session string) error {
 	})
 }
 
-// Died records that the process died while the frame was in flight, and returns the frame
-// with that death counted. It fails as [Frames.Tried] does, and does not wait for the disk.
+// Died records that the process died while the frame was in flight, and returns the frame with this death counted. It
+// fails as [Frames.Tried] does, and does not wait for the disk.
 func (l Frames) Died(ctx context.Context, uuid string) (f Frame, err error) {
 	err = l.write(ctx, "died", quick, func(c *sqlite.Conn) (err error) {
 		if f, err = unendedFrame(c, "died", uuid); err != nil {
@@ -258,14 +257,12 @@ func (l Frames) Died(ctx context.Context, uuid string) (f Frame, err error) {
 // Advance brings a frame that has not ended, and its deliveries, to [Accepted], [Cut],
 // [Done], [Cancelled] or [Failed]. A second call has no effect.
 //
-// A nudge that is done has its frame done with it; a nudge that ends otherwise leaves its
-// frame cut. A frame that ends while a nudge about it is open ends the nudge in the same
-// way. So the caller names the frame to end the work.
+// If a nudge is done, its parent is done as well; if it ends in another state, its parent stays cut. If a frame ends
+// while it has an open nudge, the nudge ends in the same state. So a caller that ends the work names the frame.
 //
-// Cancelled and failed are on the disk when Advance returns nil: what a person stopped
-// must not start again. If a power cut takes another state back, the frame is written again
-// with a uuid that the agent knows. Advance fails with *[StateError] for a frame that has
-// ended otherwise, with [ErrUnknown] and with *[ValueError].
+// Cancelled and failed are on the disk when Advance returns nil: a frame that a person stopped must not start again.
+// If a power cut takes another state back, the frame is written again with a uuid that the agent knows. Advance fails
+// with *[StateError] for a frame that has ended in another state, with [ErrUnknown] and with *[ValueError].
 func (l Frames) Advance(ctx context.Context, uuid string, state DeliveryState, reason string) error {
 	return l.Finish(ctx, uuid, state, reason, "")
 }
@@ -325,12 +322,12 @@ func (l Frames) Finish(ctx context.Context, uuid string, state DeliveryState, re
 	})
 }
 
-// advance brings one frame and what is in it to a state.
+// advance brings one frame and its deliveries to a state.
 func advance(c *sqlite.Conn, f Frame, state DeliveryState, reason string, at int64) error {
 	if err := setFrame(c, f.UUID, state, reason, at); err != nil {
 		return err
 	}
-	// The inbox is there for the index: what has ended is not looked through.
+	// With inbox_id, SQLite uses the index of open deliveries, and reads no ended ones.
 	_, err := c.Exec("UPDATE deliveries SET state=?, reason=?, at=? WHERE frame=? AND inbox_id="+thisInboxID+" AND "+unended,
 		inboxArgs(f.InboxKey, string(state), reason, at, f.UUID)...)
 	return err
@@ -341,11 +338,10 @@ func setFrame(c *sqlite.Conn, uuid string, state DeliveryState, reason string, a
 	return err
 }
 
-// Split takes back a frame of several deliveries; the caller must know that the agent has
-// not taken it. The frame is [Cancelled], and the deliveries are [Claimed] again, durably,
-// each to be alone in its next frame. They keep their Seq. A frame of one is not changed,
-// and split is false. Split fails with *[StateError] for a frame that is not written, or has
-// ended, with [ErrUnknown], and with *[ValueError] for a nudge.
+// Split takes back a frame of several deliveries; the caller must know that the agent has not taken it. The frame is
+// [Cancelled], and the deliveries are [Claimed] again, durably, each to be alone in its next frame. They keep their
+// Seq. A frame with one delivery is not changed, and split is false. Split fails with *[StateError] for a frame that
+// is not written, or has ended, with [ErrUnknown], and with *[ValueError] for a nudge.
 func (l Frames) Split(ctx context.Context, uuid, reason string) (split bool, err error) {
 	err = l.write(ctx, "split", durable, func(c *sqlite.Conn) error {
 		split = false // this function runs again if the file was busy
@@ -374,7 +370,7 @@ func (l Frames) Split(ctx context.Context, uuid, reason string) (split bool, err
 	return split && err == nil, err
 }
 
-// InFlight returns the unended frame of an inbox: a nudge before the frame it is about.
+// InFlight returns the frame of an inbox that has not ended, or that frame's open nudge.
 func (l Frames) InFlight(ctx context.Context, k inbox.InboxKey) (f Frame, found bool, err error) {
 	if err := checkInbox(k); err != nil {
 		return Frame{}, false, err
@@ -387,7 +383,7 @@ func (l Frames) Frame(ctx context.Context, uuid string) (f Frame, found bool, er
 	return l.read(ctx, "frame", func(c *sqlite.Conn) (Frame, bool, error) { return frame(c, uuid) })
 }
 
-// read adds the bytes to what find finds.
+// read adds its bytes to the frame that find returns.
 func (l Frames) read(ctx context.Context, op string, find func(*sqlite.Conn) (Frame, bool, error)) (f Frame, found bool, err error) {
 	err = l.db.Transaction(ctx, op, "DEFERRED", func(c *sqlite.Conn) (err error) {
 		if f, found, err = find(c); err != nil || !found {
@@ -412,8 +408,7 @@ func unendedFrame(c *sqlite.Conn, op, uuid string) (Frame, error) {
 	return f, nil
 }
 
-// frame returns a frame without its bytes: most steps do without them, and 128 KiB took
-// 0.3 ms to read.
+// frame returns a frame without its bytes: most steps do not need them, and 128 KiB took 0.3 ms to read.
 func frame(c *sqlite.Conn, uuid string) (Frame, bool, error) {
 	return oneFrame(c, "uuid=?", uuid)
 }

@@ -1,5 +1,5 @@
 package ledger
 
-// On macOS fsync leaves the data in the drive's cache unless F_FULLFSYNC is
-// asked for. Go's os.File.Sync asks for it, SQLite only when told.
+// On macOS fsync leaves data in the drive's cache unless the caller sets F_FULLFSYNC. Go's os.File.Sync sets it;
+// SQLite sets it only with this PRAGMA.
 const andDriveCache = "; PRAGMA fullfsync=1"

@@ -10,7 +10,7 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Place is where a session runs that can move.
+// Place is where a movable session runs.
 type Place string
 
 // The places.
@@ -28,28 +28,26 @@ func (p Place) check(field string) error {
 
 // A Handoff is a session that moves between a person's terminal and a relay.
 //
-// Its launcher alone calls [Sessions.SetHandoff]. Any process may wish for a place with
-// [Sessions.AskPlace]. Wishes are numbered, and the launcher answers the one that it has
-// read, so that one that is made in between is not lost.
+// Only its launcher calls [Sessions.SetHandoff]. Any process may wish for a place with [Sessions.AskPlace]. Wishes
+// have numbers. The launcher answers the wish that it has read, so a wish made in between is not lost.
 type Handoff struct {
 	inbox.InboxKey
 	At     Place
-	To     Place     // where it is going; "": it stays
-	Reason string    // why it has not gone yet, or cannot
-	Since  time.Time // since when this is so; kept to the microsecond, given in UTC
+	To     Place     // where it moves to; "" if it stays
+	Reason string    // why it has not moved yet, or cannot
+	Since  time.Time // when this state began; kept to the microsecond, returned in UTC
 
-	Draft    string    // what was at the prompt, to be put there again
-	Typed    time.Time // what was entered at the terminal after this may not be in the transcript; zero if unknown
+	Draft    string    // the text at the prompt, to be restored there
+	Typed    time.Time // the transcript may lack input that was entered after this time; zero if unknown
 	Returned int64     // Seq of the newest prompt when the session last returned to the terminal
 
-	// The last wish. SetHandoff does not set these, except that it answers wish number Wish
-	// if Wanted is empty.
-	Wanted   Place // "": nothing, or it was answered
-	Force    bool  // whatever holds the session
-	Wish     int64 // number of the last wish; 0: there was none
+	// The last wish. SetHandoff does not set these fields, but answers wish number Wish if Wanted is empty.
+	Wanted   Place // "" if there is no wish, or it was answered
+	Force    bool  // move even if something holds the session
+	Wish     int64 // number of the last wish; 0 for none
 	Answered int64 // number of the last wish that was answered
 
-	Refused string // why wish number Answered was refused; "": it was granted
+	Refused string // why wish number Answered was refused; "" if granted
 }
 
 func (h *Handoff) check() error {
@@ -60,10 +58,9 @@ func (h *Handoff) check() error {
 	return err
 }
 
-// SetHandoff records where a session is and where it is going, durably, and replaces what
-// was recorded before. A zero Since is now. If h.Wanted is empty, the wish number h.Wish,
-// and each before it, is answered: refused, if h.Refused says why, or else granted. A later
-// wish stays. SetHandoff fails with *[ValueError].
+// SetHandoff records where a session is and where it moves to, durably, and replaces the earlier record. A zero Since
+// is now. If h.Wanted is empty, the wish number h.Wish, and each before it, is answered: refused, if h.Refused has a
+// reason, and else granted. A later wish stays. SetHandoff fails with *[ValueError].
 func (l Sessions) SetHandoff(ctx context.Context, h Handoff) error {
 	if err := h.check(); err != nil {
 		return err
@@ -126,10 +123,9 @@ func scanHandoff(v sqlite.Row, i int) Handoff {
 	return h
 }
 
-// AskPlace records, durably, the wish that a session is at a place, with force whatever
-// holds it, and returns the number of the wish. It takes the place of one that was not
-// answered yet. It fails with [ErrUnknown] if no session of that inbox can move, and with
-// *[ValueError].
+// AskPlace records, durably, the wish that a session moves to a place, with force even if something holds it, and
+// returns the number of the wish. The wish replaces one that was not answered yet. AskPlace fails with [ErrUnknown]
+// if no session of that inbox can move, and with *[ValueError].
 func (l Sessions) AskPlace(ctx context.Context, k inbox.InboxKey, at Place, force bool) (wish int64, err error) {
 	if err := cmp.Or(checkInbox(k), at.check("place")); err != nil {
 		return 0, err
@@ -145,8 +141,8 @@ func (l Sessions) AskPlace(ctx context.Context, k inbox.InboxKey, at Place, forc
 	return wish, err
 }
 
-// WithdrawPlace takes a wish back, durably, and reports whether it could: it may have been
-// answered, or another one may have taken its place.
+// WithdrawPlace takes a wish back, durably, and reports whether it could: the wish may have been answered or
+// replaced.
 func (l Sessions) WithdrawPlace(ctx context.Context, k inbox.InboxKey, wish int64) (withdrawn bool, err error) {
 	if err := checkInbox(k); err != nil {
 		return false, err
@@ -159,7 +155,7 @@ func (l Sessions) WithdrawPlace(ctx context.Context, k inbox.InboxKey, wish int6
 	return withdrawn, err
 }
 
-// RemoveHandoff forgets a handoff, durably. It is no error if there is none.
+// RemoveHandoff forgets a handoff, durably. Without a handoff it does nothing.
 func (l Sessions) RemoveHandoff(ctx context.Context, k inbox.InboxKey) error {
 	if err := checkInbox(k); err != nil {
 		return err
@@ -167,9 +163,8 @@ func (l Sessions) RemoveHandoff(ctx context.Context, k inbox.InboxKey) error {
 	return l.exec(ctx, "remove handoff", durable, "DELETE FROM handoffs WHERE inbox_id="+thisInboxID, inboxArgs(k)...)
 }
 
-// OpenPrompts returns how many user prompts of an inbox have not ended that were claimed
-// after the delivery with the number after, and the Seq of the newest of them, or else
-// after. It takes no transaction that a writer waits for.
+// OpenPrompts returns the number of open user prompts of an inbox that were claimed after the delivery with Seq
+// after, and the Seq of the newest of them, or after if there are none. No writer waits for it.
 func (l Deliveries) OpenPrompts(ctx context.Context, k inbox.InboxKey, after int64) (n int, newest int64, err error) {
 	if err := checkInbox(k); err != nil {
 		return 0, after, err

@@ -8,32 +8,31 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Holds are the senders whose messages wait. The tables are holds and replies.
+// Holds are the holds of senders. The tables are holds and replies.
 type Holds struct{ *file }
 
-// A Hold keeps the messages of one sender from being claimed for an inbox, because
-// the two agents answered each other too often, or a person wants it. It lasts until [Holds.Release].
+// A Hold makes the messages of one sender to an inbox wait unclaimed, because the two agents answered each other too
+// often, or a person decided it. It lasts until [Holds.Release].
 type Hold struct {
 	inbox.InboxKey
 	Sender string
 	Reason string
-	Since  time.Time // kept to the microsecond, given in UTC
+	Since  time.Time // kept to the microsecond, returned in UTC
 }
 
 // Exchanges is how often two agents have answered each other.
 type Exchanges struct {
-	Hops  int       // how often in a row the sender has answered an answer; 0 for a message that is no such answer
-	Since time.Time // when the message with the hop count asked for was claimed; zero if there is none
+	Hops  int       // how often in a row the sender has answered an answer
+	Since time.Time // when the message back hops earlier was claimed; zero if there is none
 }
 
-// Exchanges counts the hops of a message from sender that is about to be claimed for an
-// inbox: one more than the sender's last message if a claim for the sender, or
-// [Holds.Answered], shows that the member has written in between, else as many.
+// Exchanges counts the hops of a message from sender that is about to be claimed for an inbox. They are those of the
+// sender's last message, and one more if the member has written in between, as a claim for the sender or
+// [Holds.Answered] shows.
 //
-// The count starts again at 0 if nothing came for the duration quiet, if a person wrote to
-// either of them, as one of people or in a user prompt, and after [Holds.Release]. What was
-// [Skipped] does not count. Since is
-// the time of the message that was back hops before this one.
+// The count starts again at 0 if the sender wrote nothing for the duration quiet, if a person wrote to either agent,
+// as one of people or in a user prompt, and after [Holds.Release]. [Skipped] messages do not count. Since is the time
+// of the message that was back hops before this one.
 func (l Holds) Exchanges(ctx context.Context, k inbox.InboxKey, sender string, people []string, now time.Time, quiet time.Duration, back int) (Exchanges, error) {
 	if err := checkInbox(k); err != nil {
 		return Exchanges{}, err
@@ -47,7 +46,7 @@ func (l Holds) Exchanges(ctx context.Context, k inbox.InboxKey, sender string, p
 		if err != nil || inboxID == 0 {
 			return err
 		}
-		other, err := inboxNumber(c, peer) // 0 if that inbox is not relayed
+		other, err := inboxNumber(c, peer) // 0 if the sender has no relay
 		if err != nil {
 			return err
 		}
@@ -85,8 +84,8 @@ func (l Holds) Exchanges(ctx context.Context, k inbox.InboxKey, sender string, p
 	return x, err
 }
 
-// Answered records that the agent of an inbox has now written to the recipients; "*"
-// means all members. It does not wait for the disk.
+// Answered records that the agent of an inbox has just written to the recipients; "*" means all members. It does not
+// wait for the disk.
 func (l Holds) Answered(ctx context.Context, k inbox.InboxKey, recipients ...string) error {
 	if err := checkInbox(k); err != nil {
 		return err
@@ -107,9 +106,9 @@ func (l Holds) Answered(ctx context.Context, k inbox.InboxKey, recipients ...str
 	})
 }
 
-// Hold records, durably, that the messages of senders are held, all or none. It does not
-// change a hold that exists. A zero Since is now. From then on [Deliveries.Claim] refuses what
-// they write; what was claimed before is delivered.
+// Hold records, durably, that the messages of senders are held, all or none. It does not change a hold that exists. A
+// zero Since is now. From then on [Deliveries.Claim] refuses new rows of these senders. Rows that were claimed before
+// are delivered.
 func (l Holds) Hold(ctx context.Context, holds ...Hold) error {
 	for _, h := range holds {
 		if err := checkInbox(h.InboxKey); err != nil {
@@ -152,9 +151,8 @@ func (l Holds) list(ctx context.Context, rest string, args ...sqlite.Value) ([]H
 	}, "SELECT root, team, created_at, inbox, sender, reason, at FROM inboxes JOIN holds USING (inbox_id) WHERE "+rest, args...)
 }
 
-// Release ends a hold, durably, and counts the exchanges of the two agents from 0 again,
-// in both directions: it also ends the hold of the other on this one. It returns the holds
-// that ended, none if there was none.
+// Release ends a hold, durably, together with the hold in the opposite direction, and counts the exchanges of the two
+// agents from 0 again. It returns the holds that ended. Without a hold, it does nothing.
 func (l Holds) Release(ctx context.Context, k inbox.InboxKey, sender string) (released []Hold, err error) {
 	if err := checkInbox(k); err != nil {
 		return nil, err

@@ -13,34 +13,33 @@ type Arrivals struct{ *file }
 
 // An Incoming is a message that came from another machine.
 type Incoming struct {
-	N       int64 // order of arrival, given by the ledger
+	N       int64 // order of arrival, set by the ledger
 	Machine string
 	Team    string // as the machine named it
 	Member  string
-	ID      string // of the delivery that it is there
+	ID      string // of its delivery on the other machine
 	Digest  [32]byte
-	From    string // as the machine says, which nobody can check
-	Raw     []byte // the message; empty once it was delivered, and answered if it asks, or refused
+	From    string // as the machine claims; cannot be checked
+	Raw     []byte // the message; empty once it was put into its inbox, and answered if it asks, or refused
 	Asks    bool   // it waits for an answer
 	Sent    time.Time
 	At      time.Time
 
 	Stage  Stage // from [StageReceived] on
 	Reason string
-	Reach  string // why nobody will read it; ""
+	Reach  string // why nobody will read it; may be empty
 
-	// Where it was put, once it was.
+	// Where it was put; empty before.
 	Root      string
 	Recipient string // the member
-	Delivery  string // if it is one: see [Delivery]
+	Delivery  string // its uuid, if it became a [Delivery]
 }
 
-// Receive records messages that came from a machine, all in one commit, durably. Whether they are new
-// or were recorded before, [Arrivals.Untold] then returns how far they have come.
+// Receive records messages that came from a machine, all in one commit, durably. [Arrivals.Untold] then returns their
+// stages, even for messages that were recorded before.
 //
-// It refuses a message whose id belongs to another message. It also refuses one that the machine dated
-// no later than something that has been forgotten, because it may be that message again. It returns
-// receipts for what it refused.
+// It refuses a message whose id belongs to another message. It also refuses a message whose date is no later than
+// that of a forgotten one, because it may be that message again. It returns receipts for the refused messages.
 //
 // It fails with [ErrNoMachine], and with *[ValueError].
 func (l Arrivals) Receive(ctx context.Context, machine string, messages ...Incoming) (refused []Receipt, err error) {
@@ -108,18 +107,18 @@ func scanIncoming(v sqlite.Row) Incoming {
 	return m
 }
 
-// After returns messages that came and were put nowhere yet, in the order of arrival: at most limit, after that with a number.
+// After returns messages that were not yet put anywhere, in the order of arrival: at most limit, with N above after.
 func (l Arrivals) After(ctx context.Context, after int64, limit int) ([]Incoming, error) {
 	return l.list(ctx, "arrived", "stage='received' AND n>? ORDER BY n LIMIT ?", after, limit)
 }
 
-// Open returns messages that were put where they belong, and of which nothing final is
-// known, that came to their stage after a time, the newest first: at most limit.
+// Open returns at most limit messages, the newest first, that were put into their inboxes, have no final stage, and
+// reached their stage after a time.
 func (l Arrivals) Open(ctx context.Context, since time.Time, limit int) ([]Incoming, error) {
 	return l.list(ctx, "open incoming", "stage IN ('verified', 'consumed') AND at>? ORDER BY n DESC LIMIT ?", since.UnixMicro(), limit)
 }
 
-// Tell has a machine told again how far messages have come that came from it, by their ids.
+// Tell makes [Arrivals.Untold] return messages again, by their ids, so that the machine gets new receipts.
 func (l Arrivals) Tell(ctx context.Context, machine string, ids ...string) error {
 	return l.write(ctx, "tell", quick, func(c *sqlite.Conn) error {
 		for _, id := range ids {
@@ -136,7 +135,7 @@ func untold(c *sqlite.Conn, machine, id string) error {
 	return err
 }
 
-// Untold returns what a machine was not told yet of the messages that came from it: at most limit.
+// Untold returns at most limit messages of a machine whose present stages it has not been told.
 func (l Arrivals) Untold(ctx context.Context, machine string, limit int) ([]Incoming, error) {
 	return l.list(ctx, "untold", "machine=? AND told<>stage ORDER BY n LIMIT ?", machine, limit)
 }
@@ -145,15 +144,14 @@ func (l Arrivals) list(ctx context.Context, op, rest string, args ...sqlite.Valu
 	return sqlite.Select(ctx, l.db, op, scanIncoming, "SELECT "+incomingColumns+" FROM incoming WHERE "+rest, args...)
 }
 
-// Receipt returns how far a message has come.
+// Receipt returns the receipt of a message in its present stage.
 func (m Incoming) Receipt() Receipt {
 	return Receipt{ID: m.ID, Stage: m.Stage, Reason: m.Reason, Reach: m.Reach}
 }
 
-// Set records how far messages that came have come, and where they were put. Their texts are
-// forgotten, unless they wait for answers: they are where they were put, or nobody wants them. A
-// message that was put somewhere may come back by a power cut, and is then put there again, under its
-// id: so only what else became of one is recorded durably.
+// Set records the stages of messages, and where they were put. It deletes their texts, which are now in an inbox or
+// refused, except for messages that wait for answers. If a power cut takes back that a message was put somewhere, it
+// is put there again under its id; so only other stages are recorded durably.
 func (l Arrivals) Set(ctx context.Context, messages ...Incoming) error {
 	level := quick
 	for _, m := range messages {
@@ -175,17 +173,17 @@ func (l Arrivals) Set(ctx context.Context, messages ...Incoming) error {
 	})
 }
 
-// Asking returns the messages that wait for answers, and came after a time.
+// Asking returns the messages that wait for answers, and reached their stage after a time.
 func (l Arrivals) Asking(ctx context.Context, since time.Time) ([]Incoming, error) {
 	return l.list(ctx, "asking", "asks<>0 AND stage NOT IN ('received', 'refused') AND at>? ORDER BY n", since.UnixMicro())
 }
 
-// GotAnswer records, durably, that a message waits for no answer any more.
+// GotAnswer records, durably, that a message no longer waits for an answer.
 func (l Arrivals) GotAnswer(ctx context.Context, m Incoming) error {
 	return l.exec(ctx, "answered", durable, "UPDATE incoming SET asks=0, raw=x'' WHERE n=?", m.N)
 }
 
-// Told records that a machine was told how far messages have come. It does not wait for the disk.
+// Told records that a machine was told the stages of messages. It does not wait for the disk.
 func (l Arrivals) Told(ctx context.Context, messages ...Incoming) error {
 	return l.write(ctx, "told", quick, func(c *sqlite.Conn) error {
 		for _, m := range messages {
@@ -197,7 +195,7 @@ func (l Arrivals) Told(ctx context.Context, messages ...Incoming) error {
 	})
 }
 
-// Prune forgets what came and has ended before a time.
+// Prune forgets messages that were put somewhere, or refused, and reached their stage before a time.
 func (l Arrivals) Prune(ctx context.Context, before time.Time) (err error) {
 	for gone := int64(pruneRows); gone == pruneRows && err == nil; {
 		err = l.write(ctx, "prune incoming", durable, func(c *sqlite.Conn) (err error) {
@@ -208,8 +206,8 @@ func (l Arrivals) Prune(ctx context.Context, before time.Time) (err error) {
 	return err
 }
 
-// pruneIncoming forgets what came and has ended. What the machine dated no later than that is
-// refused from then on: a time that was in the future when it came counts as the time when it came.
+// pruneIncoming is a step of Prune. Later messages with dates no later than those of the forgotten ones are refused.
+// A date after the message's stage counts as the time of that stage.
 func pruneIncoming(c *sqlite.Conn, at int64) (int64, error) {
 	const old = "SELECT n FROM incoming WHERE at<?1 AND stage<>'received' ORDER BY n LIMIT ?2"
 	if _, err := c.Exec(`UPDATE machines SET horizon=max(horizon, coalesce((SELECT max(min(sent, at)) FROM incoming i WHERE i.machine=machines.machine AND n IN (`+old+`)), 0))`, at, pruneRows); err != nil {

@@ -7,18 +7,17 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Teams are those that we made, their members that we made, and those that we joined. The tables are owned_teams, owned_members and joins.
+// Teams are the teams and members that we made, and our joins. The tables are owned_teams, owned_members and joins.
 type Teams struct{ *file }
 
-// A Join is a name under which we joined a team instance. It is no agent, and the only
-// kind of member that we may remove.
+// A Join is a name under which we joined a team instance. It is a member without an agent, which we may remove.
 type Join struct {
 	Root      string // real path of the Claude root
 	Team      string
 	CreatedAt int64 // of the team, in milliseconds
 	Member    string
 	AgentID   string    // of the entry in config.json
-	At        time.Time // joinedAt of the entry; kept to the microsecond, given in UTC
+	At        time.Time // joinedAt of the entry; kept to the microsecond, returned in UTC
 }
 
 func (j Join) check() error {
@@ -35,8 +34,7 @@ func (l Teams) Joined(ctx context.Context, j Join) error {
 		j.Root, j.Team, j.CreatedAt, j.Member, j.AgentID, j.At.UnixMicro())
 }
 
-// Left removes the record of a join, durably. It ignores j.AgentID and j.At. It is no
-// error if there is none.
+// Left removes the record of a join, durably. It ignores j.AgentID and j.At. Without a record it does nothing.
 func (l Teams) Left(ctx context.Context, j Join) error {
 	if err := j.check(); err != nil {
 		return err
@@ -45,7 +43,7 @@ func (l Teams) Left(ctx context.Context, j Join) error {
 		j.Root, j.Team, j.CreatedAt, j.Member)
 }
 
-// Joins lists the names under which we are in a team instance, sorted.
+// Joins lists the names under which we joined a team instance, sorted.
 func (l Teams) Joins(ctx context.Context, root, team string, createdAt int64) ([]Join, error) {
 	return l.joins(ctx, "root=? AND team=? AND created_at=? ORDER BY member", root, team, createdAt)
 }

@@ -10,32 +10,32 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Links are those with other machines: what is shared with them, and who stands for their members here. The tables are link, machines, shares
-// and standins.
+// Links are the links with other machines, the teams that they share, and the stand-ins for their members. The tables
+// are link, machines, shares and standins.
 type Links struct{ *file }
 
 // MachineTeamCreated stands for the creation time of teams on other machines, in milliseconds.
 // Such a team is called TEAM@MACHINE.
 const MachineTeamCreated = 1
 
-// A Link is what this machine is for others.
+// A Link has the name and the hub of this machine.
 type Link struct {
 	Name        string // of the machine
-	Hub         string // the address of the hub; "": none yet
-	Trust       string // how the hub's certificate is checked; "": as the system does
-	Incarnation string // random; a ledger that replaces a lost one has a different one
-	Queue       string // what the hub's queue for this machine was called last; "": never seen
+	Hub         string // the address of the hub; "" for none yet
+	Trust       string // how the hub's certificate is checked; "" for the system's way
+	Incarnation string // random; each ledger has its own, so a replaced one is noticed
+	Queue       string // the last name of the hub's queue for this machine; "" if never seen
 }
 
-// Link returns what this machine is for others, and whether it is anything.
+// Link returns the Link of this machine, and whether one was set.
 func (l Links) Link(ctx context.Context) (Link, bool, error) {
 	return first(sqlite.Select(ctx, l.db, "link", func(v sqlite.Row) Link {
 		return Link{v.Text(0), v.Text(1), v.Text(2), v.Text(3), v.Text(4)}
 	}, "SELECT name, hub, trust, incarnation, queue FROM link"))
 }
 
-// SetLink records, durably, name, hub and trust of this machine. The first one gives the ledger
-// its incarnation. With another hub, its queue is not known.
+// SetLink records, durably, name, hub and trust of this machine. The first call gives the ledger its incarnation. If
+// the hub changes, Queue becomes "".
 func (l Links) SetLink(ctx context.Context, k Link) error {
 	if err := names("name", k.Name); err != nil {
 		return err
@@ -44,9 +44,9 @@ func (l Links) SetLink(ctx context.Context, k Link) error {
 		ON CONFLICT DO UPDATE SET name=excluded.name, trust=excluded.trust, queue=iif(hub=excluded.hub, queue, ''), hub=excluded.hub`, k.Name, k.Hub, k.Trust)
 }
 
-// SetQueue records, durably, what the hub's queue for this machine is called. If it was called
-// otherwise, what the hub had stored is lost: all that it had stored of this machine is queued
-// again, and SetQueue returns how many messages.
+// SetQueue records, durably, the name of the hub's queue for this machine. If the name has changed, the hub has lost
+// the messages that it had stored. SetQueue then queues all stored messages of this machine again, and returns their
+// number.
 func (l Links) SetQueue(ctx context.Context, queue string) (again int, err error) {
 	err = l.write(ctx, "set queue", durable, func(c *sqlite.Conn) error {
 		again = 0
@@ -68,19 +68,19 @@ func (l Links) SetQueue(ctx context.Context, queue string) (again int, err error
 type Machine struct {
 	Name        string
 	Card        string // its keys, pinned
-	Incarnation string // of its ledger, as it said last; "": it never did
-	Presence    []byte // what it said of itself last; empty: nothing
+	Incarnation string // of its ledger, last reported by it; "" if never
+	Presence    []byte // last reported by it; empty if never
 	Heard       time.Time
-	Horizon     time.Time // what it dated earlier is refused; zero: nothing
+	Horizon     time.Time // messages with no later date are refused; zero for none
 	Added       time.Time
-	Teams       []string // that it may write to, of a Claude root; sorted
+	Teams       []string // the teams of a Claude root that it may write to, sorted
 
-	Queued, Stored int       // messages that are not at the hub yet, and that its ledger has not confirmed
-	Oldest         time.Time // of them; zero if there are none
+	Queued, Stored int       // messages not yet at the hub, and at the hub but not confirmed
+	Oldest         time.Time // of these messages; zero if there are none
 }
 
-// AddMachine records, durably, a link with a machine. One that is known gets another card only
-// with replace; else the error is [ErrConflict].
+// AddMachine records, durably, a link with a machine. A known machine gets another card only with replace; else the
+// error is [ErrConflict].
 func (l Links) AddMachine(ctx context.Context, name, card string, replace bool) error {
 	if err := names("machine", name, "card", card); err != nil {
 		return err
@@ -95,8 +95,8 @@ func (l Links) AddMachine(ctx context.Context, name, card string, replace bool) 
 	})
 }
 
-// RemoveMachine removes a link, durably, and what it may write to. Messages to it that its ledger
-// has not confirmed have failed, with the reason; it returns how many. The error is [ErrUnknown].
+// RemoveMachine removes, durably, the link with a machine and its shares. Messages that its ledger has not confirmed
+// fail with the reason; RemoveMachine returns their number. The error is [ErrUnknown].
 func (l Links) RemoveMachine(ctx context.Context, name, reason string) (failed int, err error) {
 	err = l.write(ctx, "remove machine", durable, func(c *sqlite.Conn) error {
 		n, err := c.Exec("DELETE FROM machines WHERE machine=?", name)
@@ -115,10 +115,10 @@ func (l Links) RemoveMachine(ctx context.Context, name, reason string) (failed i
 	return failed, err
 }
 
-// unconfirmed is the condition that no ledger of another machine has said that it has a message.
+// unconfirmed is the condition that the other machine's ledger has not confirmed a message.
 const unconfirmed = "stage IN ('queued', 'stored')"
 
-// failOutgoing ends messages to other machines. Of what the hub was given, it is not known whether it arrives.
+// failOutgoing ends messages to other machines. A message that was given to the hub becomes unknown: it may arrive.
 func failOutgoing(c *sqlite.Conn, where, reason string, args ...sqlite.Value) (failed int, err error) {
 	at := micros(time.Time{})
 	list, err := sqlite.All(c, func(v sqlite.Row) int64 { return v.Int(0) }, "SELECT seq FROM outgoing WHERE "+where, args...)
@@ -133,8 +133,8 @@ func failOutgoing(c *sqlite.Conn, where, reason string, args ...sqlite.Value) (f
 	return len(list), err
 }
 
-// Share lets a machine write to a team of a Claude root, durably, or lets it no longer. The
-// error is [ErrUnknown] if there is no link with it.
+// Share allows a machine to write to a team of a Claude root, durably, or no longer. The error is [ErrUnknown] if
+// there is no link with it.
 func (l Links) Share(ctx context.Context, machine, root, team string, share bool) error {
 	if err := names("machine", machine, "root", root, "team", team); err != nil {
 		return err
@@ -152,8 +152,8 @@ func (l Links) Share(ctx context.Context, machine, root, team string, share bool
 	})
 }
 
-// Machines returns the machines that this one has links with, sorted by name, with what they may
-// write to of a Claude root.
+// Machines returns the machines that this one has links with, sorted by name, with the teams of a Claude root that
+// they may write to.
 func (l Links) Machines(ctx context.Context, root string) ([]Machine, error) {
 	return sqlite.Select(ctx, l.db, "machines", func(v sqlite.Row) Machine {
 		m := Machine{Name: v.Text(0), Card: v.Text(1), Incarnation: v.Text(2), Presence: v.Blob(3), Added: v.Time(6), Queued: int(v.Int(8)), Stored: int(v.Int(9))}
@@ -175,8 +175,8 @@ func (l Links) Machines(ctx context.Context, root string) ([]Machine, error) {
 		FROM machines m ORDER BY machine`, root)
 }
 
-// Incarnation returns that of a machine's ledger, as the machine said last; "" if it never did.
-// The error is [ErrNoMachine].
+// Incarnation returns the last incarnation that a machine reported of its ledger; "" if it never did. The error is
+// [ErrNoMachine].
 func (l Links) Incarnation(ctx context.Context, machine string) (string, error) {
 	incarnation, found, err := first(sqlite.Select(ctx, l.db, "incarnation", func(v sqlite.Row) string { return v.Text(0) }, "SELECT incarnation FROM machines WHERE machine=?", machine))
 	if err == nil && !found {
@@ -185,11 +185,10 @@ func (l Links) Incarnation(ctx context.Context, machine string) (string, error) 
 	return incarnation, err
 }
 
-// HeardFrom records what a machine said of itself, its presence, and the incarnation of its ledger,
-// if they are given. If the ledger is another one than before, what the old one may have had is
-// lost: of messages that the hub was given for it, it is not known whether they arrived, and
-// HeardFrom returns how many there are. Only with a presence, which is never old, does another
-// incarnation take the place of one that is known.
+// HeardFrom records a machine's presence and the incarnation of its ledger, if they are given. If the incarnation has
+// changed, the machine has lost its ledger, and with it perhaps messages. Unconfirmed messages that were given to the
+// hub become unknown, and HeardFrom returns their number. A known incarnation changes only together with a presence,
+// since a presence is never old.
 func (l Links) HeardFrom(ctx context.Context, machine, incarnation string, presence []byte) (lost int, err error) {
 	at := micros(time.Time{})
 	err = l.write(ctx, "heard from", quick, func(c *sqlite.Conn) error {

@@ -13,7 +13,7 @@ import (
 // An Outbox has the messages to other machines. The table is outgoing.
 type Outbox struct{ *file }
 
-// MaxOutgoing is how many messages can wait for one machine.
+// MaxOutgoing is the largest number of messages that can wait for one machine.
 const MaxOutgoing = 10_000
 
 // ErrOutboxFull means that [MaxOutgoing] messages wait for a machine.
@@ -25,25 +25,25 @@ var ErrNoMachine = errors.New("there is no link with this machine")
 // Stage is how far a message has come on its way to another machine.
 type Stage string
 
-// The stages. Up to stored, only this ledger answers for the message.
+// The stages. Until received, only this ledger is certain to have the message.
 const (
 	StageQueued   Stage = "queued"   // in the outbox
 	StageStored   Stage = "stored"   // the hub has it
 	StageReceived Stage = "received" // the ledger of the other machine has it
-	StageVerified Stage = "verified" // it was put where it belongs there, as a local message is
+	StageVerified Stage = "verified" // it is in its inbox there, as a local message would be
 	StageConsumed Stage = "consumed" // its agent took it
-	StageSeen     Stage = "seen"     // its agent's model was given it
+	StageSeen     Stage = "seen"     // its agent's model has received it
 	StageRefused  Stage = "refused"  // the other machine does not take it
 	StageLost     Stage = "lost"     // another program overwrote it there
-	StageUnknown  Stage = "unknown"  // nobody knows what became of it
+	StageUnknown  Stage = "unknown"  // it may have arrived
 	StageFailed   Stage = "failed"   // it never reached the hub
 
-	// StageReset is only of receipts: the ledger was not given the message, since it was meant for
-	// one that this one has replaced.
+	// StageReset is used only in receipts: the ledger did not get the message, because it was meant for an earlier
+	// ledger of that machine.
 	StageReset Stage = "reset"
 )
 
-// Final reports whether nothing more is to be learned.
+// Final reports whether no further receipt is expected.
 func (s Stage) Final() bool {
 	switch s {
 	case StageQueued, StageStored, StageReceived, StageVerified, StageConsumed:
@@ -52,7 +52,7 @@ func (s Stage) Final() bool {
 	return true
 }
 
-// rank orders the stages: a receipt never takes one back.
+// rank orders the stages. A receipt never lowers the rank.
 func (s Stage) rank() int {
 	switch s {
 	case StageQueued:
@@ -71,23 +71,23 @@ func (s Stage) rank() int {
 	return 5
 }
 
-// An Outgoing is a message to another machine. Its delivery is claimed while it is queued,
-// written when it is stored, accepted when it is received and done from verified on. It has
-// failed if it was refused or lost, or if nobody knows what became of it.
+// An Outgoing is a message to another machine. Its delivery is claimed while the message is queued, written when it
+// is stored, accepted when it is received and done from verified on. The delivery has failed if the message was
+// refused, is lost, or is unknown.
 type Outgoing struct {
 	Delivery
 	Machine string
 	There   string // the member's name on the machine
 	At      string // the team's name on the machine
 	Stage   Stage
-	StageAt time.Time // when it came to it
+	StageAt time.Time // when it reached its stage
 	Since   time.Time // when it was put into the outbox
-	Reach   string    // why nobody will read it there, as the machine says; ""
+	Reach   string    // why nobody will read it there, as the machine reports; may be empty
 }
 
-// Add records a message to a member elsewhere as [Deliveries.AddPrompts] does. It returns the
-// message as it is recorded, and whether it was there before. It fails as AddPrompts does, and
-// with [ErrNoMachine] and [ErrOutboxFull].
+// Add records a message to a member on another machine, as [Deliveries.AddPrompts] does. It returns the recorded
+// message, and whether it was recorded before. It fails as AddPrompts does, and with [ErrNoMachine] and
+// [ErrOutboxFull].
 func (l Outbox) Add(ctx context.Context, m Outgoing, digest [32]byte) (_ Outgoing, again bool, err error) {
 	p := Prompt{m.Delivery, digest}
 	if err := cmp.Or(checkKey(p.key()), p.check(), names("machine", m.Machine, "member", m.There, "team", m.At)); err != nil {
@@ -114,7 +114,7 @@ func addOutgoing(c *sqlite.Conn, seq int64, m *Outgoing) error {
 	if n, err := c.Number("SELECT count(*) FROM machines WHERE machine=?", m.Machine); err != nil || n == 0 {
 		return cmp.Or(err, fmt.Errorf("ledger: message to %s: %w", m.Machine, ErrNoMachine))
 	}
-	// They are counted only if there can be so many: seq is that of all deliveries.
+	// The messages are counted only if seq, the number of all deliveries, has grown enough for the limit.
 	n, err := c.Number(`SELECT seq - min(
 		coalesce((SELECT seq FROM outgoing WHERE machine=?1 AND stage='queued' ORDER BY seq LIMIT 1), seq),
 		coalesce((SELECT seq FROM outgoing WHERE machine=?1 AND stage='stored' ORDER BY seq LIMIT 1), seq)) FROM (SELECT ?2 AS seq)`, m.Machine, seq)
@@ -157,16 +157,15 @@ func (l Outbox) Outgoing(ctx context.Context, uuid string) (Outgoing, bool, erro
 	return first(l.list(ctx, "outgoing", "seq=(SELECT seq FROM deliveries WHERE uuid=?)", uuid))
 }
 
-// Asked reports whether the person has written to a machine, as far as the ledger remembers. What agents
-// write has the team of its sender.
+// Asked reports whether the ledger has a message of the person to a machine. In messages of agents, the sender has
+// its team in its name.
 func (l Outbox) Asked(ctx context.Context, machine string) (bool, error) {
 	n, err := l.db.Number(ctx, "asked", "SELECT EXISTS (SELECT 1 FROM outgoing JOIN deliveries USING (seq) WHERE machine=? AND person=1 AND instr(sender, '@')=0)", machine)
 	return n > 0, err
 }
 
-// Next returns the next messages that the hub is to store for a machine, in order. It leaves
-// out rows that are not marked yet. It returns at most limit messages whose contents have at most so
-// many bytes in all, but always the first one.
+// Next returns the next messages for the hub to store for a machine, in order. It leaves out rows that are not marked
+// yet. It returns at most limit messages, with at most bytes of content in all, but always the first one.
 func (l Outbox) Next(ctx context.Context, machine string, limit, bytes int) ([]Outgoing, error) {
 	list, err := l.list(ctx, "next outgoing", "outgoing.machine=? AND outgoing.stage='queued' AND marked=1 ORDER BY seq LIMIT ?", machine, limit)
 	for i, m := range list {
@@ -177,15 +176,15 @@ func (l Outbox) Next(ctx context.Context, machine string, limit, bytes int) ([]O
 	return list, err
 }
 
-// Open returns messages to a machine that the hub has, and of which nothing final is
-// known, in order: at most limit, after that with a Seq.
+// Open returns, in order, at most limit messages to a machine with a Seq higher than after that the hub has stored
+// and whose stage is not final.
 func (l Outbox) Open(ctx context.Context, machine string, after int64, limit int) ([]Outgoing, error) {
 	return l.list(ctx, "open outgoing", `seq IN (SELECT seq FROM (SELECT seq FROM outgoing WHERE machine=?1 AND stage='stored' AND seq>?2
 		UNION ALL SELECT seq FROM outgoing WHERE machine=?1 AND stage IN ('received', 'verified', 'consumed') AND seq>?2) ORDER BY seq LIMIT ?3) ORDER BY seq`, machine, after, limit)
 }
 
-// list returns those for which a condition holds. The name of a column of deliveries is
-// ambiguous there if the table outgoing has it, too.
+// list returns the messages that match a condition. In it, columns of deliveries that outgoing also has need the name
+// of their table.
 func (l Outbox) list(ctx context.Context, op, rest string, args ...sqlite.Value) ([]Outgoing, error) {
 	return sqlite.Select(ctx, l.db, op, func(v sqlite.Row) Outgoing {
 		o := Outgoing{
@@ -198,7 +197,7 @@ func (l Outbox) list(ctx context.Context, op, rest string, args ...sqlite.Value)
 		FROM outgoing CROSS JOIN deliveries USING (seq) CROSS JOIN inboxes USING (inbox_id) JOIN contents USING (seq) WHERE `+rest, args...)
 }
 
-// Sending records that the hub is about to be given messages. It does not wait for the disk.
+// Sending records that messages are about to be given to the hub. It does not wait for the disk.
 func (l Outbox) Sending(ctx context.Context, uuids ...string) error {
 	return l.write(ctx, "sending", quick, func(c *sqlite.Conn) error {
 		for _, uuid := range uuids {
@@ -210,8 +209,8 @@ func (l Outbox) Sending(ctx context.Context, uuids ...string) error {
 	})
 }
 
-// Unsent takes back what [Outbox.Sending] recorded last: the hub has refused it. A message that was given
-// up in between, because it might have arrived, is queued again. It does not wait for the disk.
+// Unsent takes back the last [Outbox.Sending] of messages that the hub has refused. A message that became unknown in
+// between is queued again. Unsent does not wait for the disk.
 func (l Outbox) Unsent(ctx context.Context, uuids ...string) error {
 	return l.write(ctx, "unsent", quick, func(c *sqlite.Conn) error {
 		at := micros(time.Time{})
@@ -228,8 +227,8 @@ func (l Outbox) Unsent(ctx context.Context, uuids ...string) error {
 	})
 }
 
-// Stored records that the hub has messages. It does not wait for the disk: after a power cut they
-// are sent again.
+// Stored records that the hub has stored messages. It does not wait for the disk: after a power cut they are sent
+// again.
 func (l Outbox) Stored(ctx context.Context, uuids ...string) error {
 	return l.write(ctx, "stored", quick, func(c *sqlite.Conn) error {
 		at := micros(time.Time{})
@@ -242,8 +241,7 @@ func (l Outbox) Stored(ctx context.Context, uuids ...string) error {
 	})
 }
 
-// Again queues again what has been stored for a machine since before a time. It returns how many
-// messages that are.
+// Again queues the messages for a machine again that were stored before a time. It returns their number.
 func (l Outbox) Again(ctx context.Context, machine string, before time.Time) (n int, err error) {
 	err = l.write(ctx, "again", quick, func(c *sqlite.Conn) error {
 		changed, err := c.Exec("UPDATE outgoing SET stage='queued', at=? WHERE machine=? AND stage='stored' AND at<?", micros(time.Time{}), machine, before.UnixMicro())
@@ -253,8 +251,8 @@ func (l Outbox) Again(ctx context.Context, machine string, before time.Time) (n 
 	return n, err
 }
 
-// Expire ends what has waited for a machine, any machine, since before a time: it has
-// failed if the hub never had it, and else nobody knows what became of it. It returns how many.
+// Expire ends unconfirmed messages to all machines that were put into the outbox before a time. A message that was
+// never given to the hub fails, any other becomes unknown. Expire returns their number.
 func (l Outbox) Expire(ctx context.Context, before time.Time, reason string) (n int, err error) {
 	if n, err := l.db.Number(ctx, "expire outgoing", "SELECT count(*) FROM outgoing WHERE "+unconfirmed+" AND since<?", before.UnixMicro()); err != nil || n == 0 {
 		return 0, err
@@ -266,16 +264,16 @@ func (l Outbox) Expire(ctx context.Context, before time.Time, reason string) (n 
 	return n, err
 }
 
-// A Receipt says how far a message has come on the machine that it was sent to.
+// A Receipt is the stage of a message on the machine to which it was sent.
 type Receipt struct {
-	ID     string `json:"id"` // of the delivery that it is at its sender
+	ID     string `json:"id"` // of its delivery in the sender's ledger
 	Stage  Stage  `json:"stage"`
 	Reason string `json:"reason,omitempty"`
-	Reach  string `json:"reach,omitempty"` // why nobody will read it
+	Reach  string `json:"reach,omitempty"` // why nobody will read it; may be empty
 }
 
-// Confirm records receipts of a machine. What is no message to it, or has come further, is left as
-// it is. It does not wait for the disk: after a power cut the machine is asked again.
+// Confirm records receipts of a machine. It ignores a receipt of an unknown message, and of one in a later stage. It
+// does not wait for the disk: after a power cut the machine is asked again.
 func (l Outbox) Confirm(ctx context.Context, machine string, receipts ...Receipt) error {
 	return l.write(ctx, "confirm", quick, func(c *sqlite.Conn) error {
 		at := micros(time.Time{})
@@ -288,8 +286,8 @@ func (l Outbox) Confirm(ctx context.Context, machine string, receipts ...Receipt
 	})
 }
 
-// advanceOutgoing brings a message to a stage, if it has not come further. machine is whose
-// receipt it is, or "".
+// advanceOutgoing brings a message to a stage, unless it is in a later one. machine is the sender of the receipt, or
+// "".
 func advanceOutgoing(c *sqlite.Conn, machine string, r Receipt, at int64) error {
 	type progress struct {
 		seq     int64
@@ -301,7 +299,7 @@ func advanceOutgoing(c *sqlite.Conn, machine string, r Receipt, at int64) error 
 		return progress{v.Int(0), v.Text(1), Stage(v.Text(2)), DeliveryState(v.Text(3))}
 	}, "SELECT seq, machine, stage, state FROM deliveries JOIN outgoing USING (seq) WHERE uuid=?", r.ID)
 	was := now.stage.rank()
-	if now.stage == StageUnknown && r.Stage.rank() < StageUnknown.rank() { // what was given up may still turn out to have arrived
+	if now.stage == StageUnknown && r.Stage.rank() < StageUnknown.rank() { // it may turn out to have arrived
 		was = StageStored.rank()
 	}
 	if err != nil || !found || machine != "" && now.machine != machine || r.Stage.rank() <= was || now.state == Dropped {
@@ -328,7 +326,7 @@ func advanceOutgoing(c *sqlite.Conn, machine string, r Receipt, at int64) error 
 	case StageUnknown:
 		state, reason = Failed, CauseUnknown.Reason(r.Reason)
 	default:
-		return nil // of a version that has more stages
+		return nil // a stage of a newer version
 	}
 	if state != now.state {
 		if _, err := c.Exec("UPDATE deliveries SET state=?, reason=?, at=? WHERE seq=?", string(state), reason, at, now.seq); err != nil {

@@ -15,8 +15,8 @@ type OwnedMember struct {
 	CreatedAt int64 // of the team, in milliseconds
 	Member    string
 	AgentID   string    // of the entry in config.json
-	JoinedAt  time.Time // of the entry; kept to the microsecond, given in UTC
-	// PendingDelete: remove it as soon as its agent has ended, see [Relays.Remove].
+	JoinedAt  time.Time // of the entry; kept to the microsecond, returned in UTC
+	// PendingDelete: the member is to be removed once its agent has ended, see [Relays.Remove].
 	PendingDelete bool
 }
 
@@ -24,8 +24,8 @@ func (m OwnedMember) check() error {
 	return names("root", m.Root, "team", m.Team, "member", m.Member)
 }
 
-// AddMember records an agent that is made a member, durably. It replaces what was recorded
-// of that name in that instance of the team. It fails with *[ValueError].
+// AddMember records an agent that we make a member, durably. It replaces the record of the same name in the same team
+// instance. It fails with *[ValueError].
 func (l Teams) AddMember(ctx context.Context, m OwnedMember) error {
 	if err := m.check(); err != nil {
 		return err
@@ -36,8 +36,8 @@ func (l Teams) AddMember(ctx context.Context, m OwnedMember) error {
 		m.Root, m.Team, m.CreatedAt, m.Member, m.AgentID, m.JoinedAt.UnixMicro(), m.PendingDelete)
 }
 
-// RemoveMember forgets an agent that we made a member, durably, unless it is recorded with
-// another PendingDelete by now. It is no error if there is none.
+// RemoveMember forgets an agent that we made a member, durably, unless it is now recorded with another PendingDelete.
+// Without a record it does nothing.
 func (l Teams) RemoveMember(ctx context.Context, m OwnedMember) error {
 	if err := m.check(); err != nil {
 		return err

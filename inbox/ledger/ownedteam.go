@@ -18,19 +18,19 @@ type OwnedTeam struct {
 	Team      string
 	CreatedAt int64  // of the team, in milliseconds
 	Lead      string // the name of its lead
-	Session   string // the lead's, as it is in the team
+	Session   string // of the lead, as in config.json
 	Leaders   []string
-	// PendingDelete: remove it as soon as no agent works in it, see [Relays.Remove].
+	// PendingDelete: the team is to be removed once no agent works in it, see [Relays.Remove].
 	PendingDelete bool
-	At            time.Time // of the last change; kept to the microsecond, given in UTC
+	At            time.Time // of the last change; kept to the microsecond, returned in UTC
 }
 
 func (t OwnedTeam) check() error {
 	return names("root", t.Root, "team", t.Team, "lead", t.Lead)
 }
 
-// Add records a team that is made, or taken back, durably. It replaces what was
-// recorded of that instance. It ignores At. It fails with *[ValueError].
+// Add records, durably, a team that we make or keep after all. It replaces the record of the same instance. It
+// ignores At. It fails with *[ValueError].
 func (l Teams) Add(ctx context.Context, t OwnedTeam) error {
 	if err := t.check(); err != nil {
 		return err
@@ -45,9 +45,8 @@ func (l Teams) Add(ctx context.Context, t OwnedTeam) error {
 		t.Root, t.Team, t.CreatedAt, t.Lead, t.Session, string(leaders), t.PendingDelete, micros(time.Time{}))
 }
 
-// Remove forgets a team that we made, durably, because it is removed or no longer
-// ours. If it is given with PendingDelete, and is recorded without, it has been taken back
-// and stays. It is no error if there is none.
+// Remove forgets a team that we made, durably, because it is removed or no longer ours. If t has PendingDelete, and
+// the record has not, the team is kept after all, and its record stays. Without a record Remove does nothing.
 func (l Teams) Remove(ctx context.Context, t OwnedTeam) error {
 	if err := t.check(); err != nil {
 		return err

@@ -12,37 +12,37 @@ import (
 	"teambridge/teams"
 )
 
-// Panes are those that are registered, and the sessions that something was sent to. The table is panes.
+// Panes are the known panes, and the sessions that were sent messages. The table is panes.
 type Panes struct{ *file }
 
-// PaneMessages are the messages to panes and sessions, which are deliveries too, and the tasks that became of them. The table is pane_messages.
+// PaneMessages are the messages to panes and sessions, which are deliveries too, and their tasks. The table is
+// pane_messages.
 type PaneMessages struct{ *file }
 
-// PaneTeam is the name of the team that registered terminal panes form. It has no
-// directory. All panes of a Claude root that are registered at the same time are in one
-// instance of it, which is as old as its first pane.
+// PaneTeam is the name of the team of registered terminal panes. It has no directory. All panes of a Claude root that
+// are registered at the same time are in one instance of it, which was created with its first pane.
 const PaneTeam = "tmux"
 
-// SessionTeam is the name of the team that the sessions of Claude Code form that something was sent
-// to through their own sockets. Like [PaneTeam], it has no directory.
+// SessionTeam is the name of the team of the recorded sessions, which are in no team of Claude Code. Like [PaneTeam],
+// it has no directory.
 const SessionTeam = teams.SessionTeam
 
 // SessionTeamCreated stands for the creation time of that team, which has none, in milliseconds.
 const SessionTeamCreated = teams.SessionTeamCreated
 
-// A Pane is a terminal pane. If its Team is [PaneTeam], it was registered under the name
-// Inbox; otherwise it is the pane of that member of a team. If its Team is [SessionTeam], it is
-// no pane but a session, under the name Inbox.
+// A Pane is a terminal pane or a session. If its Team is [PaneTeam], it is a pane registered under the name Inbox. If
+// its Team is [SessionTeam], it is a session with the name Inbox. Otherwise it is the pane of member Inbox of the
+// team.
 type Pane struct {
 	inbox.InboxKey
-	Socket  string    // of the tmux server, or of the session, which need not have one
+	Socket  string    // of the tmux server, or of the session, which may have none
 	Server  int       // pid of the tmux server; 0 for a session
 	ID      string    // such as "%12", or the id of the session
 	PID     int       // of the first process in the pane, or of the session
-	Start   string    // when the process of a session started, as it says itself; else ""
+	Start   string    // start time of a session's process, as it reports; else ""
 	Cwd     string    // of a session; else ""
-	Profile string    // how its program's screen is read
-	At      time.Time // when it was recorded; kept to the microsecond, given in UTC
+	Profile string    // how the screen of its program is read
+	At      time.Time // when it was recorded; kept to the microsecond, returned in UTC
 }
 
 // same reports whether both are the same pane of the same tmux server.
@@ -61,7 +61,7 @@ func (p *Pane) check() error {
 	return err
 }
 
-// PaneExistsError says that a name or a pane is registered already. It is [ErrConflict].
+// PaneExistsError means that a name or a pane is registered already. It wraps [ErrConflict].
 type PaneExistsError struct{ Pane Pane }
 
 func (e *PaneExistsError) Error() string {
@@ -70,10 +70,9 @@ func (e *PaneExistsError) Error() string {
 
 func (e *PaneExistsError) Unwrap() error { return ErrConflict }
 
-// Add registers a pane, durably, under the name p.Inbox, and returns it with its key:
-// Team and CreatedAt are set here, and a zero At is now. With replace, a name that is
-// registered gets the pane in place of its own; the messages that wait go there. Add
-// fails with *[PaneExistsError] and *[ValueError].
+// Add registers a pane, durably, under the name p.Inbox, and returns it with its key: Team and CreatedAt are set
+// here, and a zero At is now. With replace, a registered name gets this pane in place of its own, and its waiting
+// messages go to this pane. Add fails with *[PaneExistsError] and *[ValueError].
 func (l Panes) Add(ctx context.Context, p Pane, replace bool) (Pane, error) {
 	p.Team = PaneTeam
 	if err := p.check(); err != nil {
@@ -100,10 +99,10 @@ func (l Panes) Add(ctx context.Context, p Pane, replace bool) (Pane, error) {
 	return p, nil
 }
 
-// AddSession records a session, durably, and returns it with its key: Team and CreatedAt are set here,
-// and a zero At is now. A session that is recorded already, by its id or by its process, keeps its
-// name, and what else is known of it is replaced. A new one gets the name p.Inbox, or, if another
-// session has it, that with the beginning of its id. was are ids that the session had before. AddSession fails with *[ValueError].
+// AddSession records a session, durably, and returns it with its key: Team and CreatedAt are set here, and a zero At
+// is now. A session that is recorded already, by its id or by its process, keeps its name; its other fields are
+// replaced. A new session gets the name p.Inbox or, if another session has it, this name with the beginning of its
+// id. was are earlier ids of the session. AddSession fails with *[ValueError].
 func (l Panes) AddSession(ctx context.Context, p Pane, was ...string) (Pane, error) {
 	p.Team, p.CreatedAt, p.Server = SessionTeam, SessionTeamCreated, 0
 	if err := p.check(); err != nil {
@@ -132,7 +131,7 @@ func (l Panes) AddSession(ctx context.Context, p Pane, was ...string) (Pane, err
 		for n := 4; taken[p.Inbox] && n <= len(p.ID); n++ {
 			p.Inbox = name + "-" + p.ID[:n]
 		}
-		for n := 2; taken[p.Inbox]; n++ { // no id of Claude Code's
+		for n := 2; taken[p.Inbox]; n++ { // not with ids of Claude Code
 			p.Inbox = fmt.Sprintf("%s-%d", name, n)
 		}
 		return setPane(c, p)
@@ -143,7 +142,7 @@ func (l Panes) AddSession(ctx context.Context, p Pane, was ...string) (Pane, err
 	return p, nil
 }
 
-// Set records, durably, in which pane the member of a team is.
+// Set records, durably, the pane of a member of a team.
 func (l Panes) Set(ctx context.Context, p Pane) error {
 	if err := p.check(); err != nil {
 		return err
@@ -162,9 +161,9 @@ func setPane(c *sqlite.Conn, p Pane) error {
 	return err
 }
 
-// Remove removes a registered pane, durably. What waits for it is [Dropped], what is
-// being delivered has [Failed], and the tasks of its messages end as lost, all with the
-// reason. It returns how many messages were dropped. It fails with [ErrUnknown].
+// Remove removes a registered pane, durably. Its waiting messages are [Dropped], messages that are being delivered
+// have [Failed], and the tasks of its messages end as lost, all with the reason. It returns the number of dropped
+// messages. It fails with [ErrUnknown].
 func (l Panes) Remove(ctx context.Context, k inbox.InboxKey, reason string) (dropped int, err error) {
 	if err := checkInbox(k); err != nil {
 		return 0, err
@@ -195,8 +194,8 @@ func (l Panes) Remove(ctx context.Context, k inbox.InboxKey, reason string) (dro
 	return dropped, err
 }
 
-// List returns the panes of a Claude root, of registered names and of members, or of every
-// root if root is "", sorted by root, team and name.
+// List returns the panes of a Claude root, both registered ones and those of members, or of every root if root is "".
+// They are sorted by root, team and name.
 func (l Panes) List(ctx context.Context, root string) ([]Pane, error) {
 	return l.list(ctx, inRoot, root)
 }
@@ -226,63 +225,61 @@ func panes(c *sqlite.Conn, rest string, args ...sqlite.Value) ([]Pane, error) {
 	}, "SELECT root, team, created_at, inbox, socket, server, pane, pid, profile, at, start, cwd FROM inboxes JOIN panes USING (inbox_id) WHERE "+rest, args...)
 }
 
-// Task is how far the agent is with the task that a message to a pane began.
+// Task is the state of the task that a message to a pane began.
 type Task string
 
-// The states of a task. With a transcript it is sent, then given, then ended. Without one
-// it is staged or armed when it is sent, staged becomes armed, and armed becomes ended.
+// The states of a task. With a transcript the states are sent, given and ended. Without one a task begins as staged
+// or armed; staged becomes armed, and armed becomes ended.
 const (
 	TaskNone   Task = ""       // the message is not confirmed
-	TaskSent   Task = "sent"   // the transcript is to tell when the agent is given the message
-	TaskGiven  Task = "given"  // the transcript says that the agent was given it
-	TaskStaged Task = "staged" // the second next end of a turn ends it
+	TaskSent   Task = "sent"   // the transcript will show when the agent is given the message
+	TaskGiven  Task = "given"  // the transcript shows that the agent was given it
+	TaskStaged Task = "staged" // the second end of a turn from now ends it
 	TaskArmed  Task = "armed"  // the next end of a turn ends it
 	TaskEnded  Task = "ended"
 )
 
-// Open reports whether the task has begun and not ended.
+// Open reports whether the task has begun but not ended.
 func (t Task) Open() bool { return t != TaskNone && t != TaskEnded }
 
-// openTask is Open in SQL, worded as in the index.
+// openTask is Open in SQL, spelled as in the index.
 const openTask = "task IN ('sent', 'given', 'staged', 'armed')"
 
-// A PaneMessage is a message to a pane. Its delivery is claimed while it waits, written
-// when it is about to be pasted, accepted when Enter was pressed and done when the program
-// has taken it. It has failed if it was not sent in time, or if it is not known whether it
-// was.
+// A PaneMessage is a message to a pane. Its delivery is claimed while the message waits, written when it is about to
+// be pasted, accepted when Enter was pressed and done when the program has taken it. The delivery has failed if the
+// message was not sent in time, or if it is unknown whether it was sent.
 type PaneMessage struct {
 	Delivery
 	Policy    string // such as "queued"
-	SaveDraft bool   // a person's draft may be cut, and is put back
+	SaveDraft bool   // a person's draft may be cut for it, and is put back
 
-	// Notify asks for a notification at the end of the task, of an agent's inbox, or of
-	// the person if NotifyTo is zero.
+	// Notify asks for a notification at the end of the task. It goes to the inbox NotifyTo or, if that is zero, to
+	// the person.
 	Notify   bool
 	NotifyTo inbox.InboxKey
 
 	Since     time.Time // when it began to wait
-	Tries     int       // that sent nothing
+	Tries     int       // tries that sent nothing
 	NextTry   time.Time // zero: now
-	Held      string    // why the last try sent nothing, or why it has failed, in one word; "" if there was none
+	Held      string    // why the last try sent nothing, or why it has failed, in one word; may be empty
 	Detail    string    // the same for people
-	HeldSince time.Time // since when it is held for that reason; zero if it is not
+	HeldSince time.Time // since when Held is this reason; zero if it is not held
 	SentAt    time.Time // when it was pasted; zero if it was not
 
-	Transcript string // path of the file that the agent's program keeps of the conversation, with this message; "" if unknown
+	Transcript string // path of the transcript with this message; "" if unknown
 	Task       Task
-	TaskAt     time.Time // when the task came to its state; zero for TaskNone
-	Lost       string    // why nobody saw the end of the task; "" if somebody did
+	TaskAt     time.Time // when the task reached its state; zero for TaskNone
+	Lost       string    // why the end of the task was not seen; "" if it was
 	Notified   bool
 	Answer     []byte // row of the answer, as in [Event.Row]; nil if there is none
 }
 
-// queueOrder is the order of delivery: after what was sent, important messages go first.
+// queueOrder is the order of delivery: messages that were sent, then important ones, then all others.
 const queueOrder = "state='claimed', policy IN ('important', 'urgent') DESC, seq"
 
-// Add records a message to a pane as [Deliveries.AddPrompts] does. Of m it takes the
-// delivery, the policy, SaveDraft, Notify and NotifyTo; digest must cover them. It returns
-// the message as it is recorded, and whether it was there before. It fails as AddPrompts
-// does, with [ErrUnknown] if the inbox has no pane, and with [ErrConflict] if it has a relay.
+// Add records a message to a pane as [Deliveries.AddPrompts] does. Of m it takes the delivery, the policy, SaveDraft,
+// Notify and NotifyTo; digest must cover them. It returns the recorded message, and whether it was recorded before.
+// It fails as AddPrompts does, with [ErrUnknown] if the inbox has no pane, and with [ErrConflict] if it has a relay.
 func (l PaneMessages) Add(ctx context.Context, m PaneMessage, digest [32]byte) (_ PaneMessage, again bool, err error) {
 	p := Prompt{m.Delivery, digest}
 	if err := cmp.Or(checkKey(p.key()), p.check(), names("policy", m.Policy)); err != nil {
@@ -330,9 +327,8 @@ func (l PaneMessages) Add(ctx context.Context, m PaneMessage, digest [32]byte) (
 	return m, again, err
 }
 
-// openPaneMessage is the condition that a message or its task has not ended. The indexes
-// are named, and the tables are joined in one order, or SQLite would look through all
-// messages: with 50,000 of them that took 60 ms.
+// openPaneMessage is the condition that a message or its task has not ended. It names the indexes, and list fixes the
+// order of the joins. Otherwise SQLite would read all messages, which took 60 ms with 50,000 of them.
 const openPaneMessage = `seq IN (SELECT seq FROM deliveries INDEXED BY deliveries_open WHERE ` + unended + `
 	UNION ALL SELECT seq FROM pane_messages INDEXED BY pane_messages_task WHERE ` + openTask + `)`
 
@@ -355,15 +351,15 @@ func (l PaneMessages) Open(ctx context.Context, root string) ([]PaneMessage, err
 	return l.list(ctx, "root=? AND "+openPaneMessage, root)
 }
 
-// EndedTasks lists the messages of a Claude root whose tasks have ended and whose senders
-// asked for a notification and have not got it. The person's stay in the list
-// until they are dismissed, by the uuid of the delivery: see [Person.Dismiss].
+// EndedTasks lists the messages of a Claude root whose tasks have ended, and whose senders still wait for the
+// notification that they asked for. Notifications of the person stay in the list until they are dismissed, by the
+// uuid of the delivery: see [Person.Dismiss].
 func (l PaneMessages) EndedTasks(ctx context.Context, root string) ([]PaneMessage, error) {
 	return l.list(ctx, `root=?1 AND seq IN (SELECT seq FROM pane_messages INDEXED BY pane_messages_notify
 		WHERE notify<>0 AND notified=0 AND task='ended') AND NOT (notify_to=0 AND uuid IN (SELECT id FROM dismissed WHERE root=?1))`, root)
 }
 
-// list returns those for which a condition holds, in the order of delivery.
+// list returns the messages that match a condition, in the order of delivery.
 func (l PaneMessages) list(ctx context.Context, rest string, args ...sqlite.Value) ([]PaneMessage, error) {
 	return sqlite.Select(ctx, l.db, "pane messages", scanPaneMessage, `SELECT `+deliveryColumns+`, mode, contents.raw,
 		policy, save_draft, notify, since, tries, next_try, held, detail, held_since, sent_at, transcript, task, task_at, lost, notified,
@@ -402,8 +398,8 @@ func (l PaneMessages) Hold(ctx context.Context, uuid, held, detail string, next 
 		micros(next), held, now, held, detail, uuid)
 }
 
-// PasteFrame records, durably, the frame of messages to a pane, before it is pasted: see
-// [Frames.Commit]. It fails with *[StateError] if one of them does not wait any more.
+// PasteFrame records, durably, the frame of messages to a pane, before it is pasted: see [Frames.Commit]. It fails
+// with *[StateError] if one of them no longer waits.
 func (l PaneMessages) PasteFrame(ctx context.Context, f Frame, uuids ...string) error {
 	if err := f.check(len(uuids)); err != nil {
 		return err
@@ -420,8 +416,8 @@ func (l PaneMessages) PasteFrame(ctx context.Context, f Frame, uuids ...string) 
 	})
 }
 
-// ReturnFrame takes back a frame of messages to a pane, durably: it was certainly not pasted. The
-// frame is [Cancelled], and the messages wait again.
+// ReturnFrame takes back a frame of messages to a pane that was certainly not pasted, durably. The frame is
+// [Cancelled], and the messages wait again.
 func (l PaneMessages) ReturnFrame(ctx context.Context, frame, reason string) error {
 	return l.write(ctx, "return", durable, func(c *sqlite.Conn) error {
 		f, err := unendedFrame(c, "return", frame)
@@ -443,15 +439,15 @@ func (l PaneMessages) ReturnFrame(ctx context.Context, frame, reason string) err
 	})
 }
 
-// ConfirmFrame ends the frame of a message that its program has taken: it is [Done], and
-// its task begins, in one commit. transcript is the file that has the message, or "".
-// A task that is to be armed is staged while another of the pane is staged or armed.
+// ConfirmFrame ends the frame of a message that its program has taken: it is [Done], and its task begins, in one
+// commit. transcript is the file that has the message, or "". A task is staged instead of armed while another task of
+// the pane is staged or armed.
 func (l PaneMessages) ConfirmFrame(ctx context.Context, frame, reason string, task Task, transcript string) error {
 	return l.endFrame(ctx, "confirm", frame, Done, reason, "", task, transcript)
 }
 
-// FailFrame ends the frame of a message of which it is not known whether its program has
-// taken it, or that it refused: it has [Failed]. held, if it is not "", becomes its Held. Its task begins anyway, unless it is TaskNone.
+// FailFrame ends the frame of a message that its program has refused, or perhaps not taken: it has [Failed]. held, if
+// not "", becomes the message's Held. The task begins anyway, unless it is TaskNone.
 func (l PaneMessages) FailFrame(ctx context.Context, frame, reason, held string, task Task) error {
 	return l.endFrame(ctx, "fail", frame, Failed, reason, held, task, "")
 }
@@ -486,9 +482,9 @@ func (l PaneMessages) endFrame(ctx context.Context, op, frame string, state Deli
 	})
 }
 
-// SendAgain makes messages of one session wait again that its program had taken and its model was not
-// given, durably: the process has ended, and what it had in its memory with it. They keep their
-// places in the queue. It fails with *[StateError] for one of another state.
+// SendAgain makes messages of one session wait again, durably. Its program had taken them, but its model was not
+// given them: the process has ended, and had them only in its memory. They keep their places in the queue. SendAgain
+// fails with *[StateError] for a message in another state.
 func (l PaneMessages) SendAgain(ctx context.Context, k inbox.InboxKey, uuids ...string) error {
 	if err := checkInbox(k); err != nil {
 		return err
@@ -500,7 +496,7 @@ func (l PaneMessages) SendAgain(ctx context.Context, k inbox.InboxKey, uuids ...
 				return err
 			}
 			if n == 0 {
-				continue // another process has done it
+				continue // another process has already done this
 			}
 			if err := move(c, "send again", uuid, Claimed, "", func(d Delivery) (bool, string) {
 				if d.State != Done || d.InboxKey != k {
@@ -515,8 +511,8 @@ func (l PaneMessages) SendAgain(ctx context.Context, k inbox.InboxKey, uuids ...
 	})
 }
 
-// SentSince returns when messages were sent to a session or pane since a time, sorted: what is
-// on its way, or was taken.
+// SentSince returns the sorted times at which messages that are on their way, or were taken, were sent to a session
+// or pane since a time.
 func (l PaneMessages) SentSince(ctx context.Context, k inbox.InboxKey, since time.Time) (list []time.Time, err error) {
 	if err := checkInbox(k); err != nil {
 		return nil, err
@@ -526,15 +522,15 @@ func (l PaneMessages) SentSince(ctx context.Context, k inbox.InboxKey, since tim
 		inboxArgs(k, micros(since))...)
 }
 
-// A TaskEnd says how a task ended. A time that is zero, or to come, is now.
+// A TaskEnd is the end of a task. A time that is zero, or in the future, means now.
 type TaskEnd struct {
 	At     time.Time // when its turn ended
-	Answer string    // what the agent said last in it; "": nothing
-	Said   time.Time // when it said that
-	Lost   string    // why it is over without an end; "": its end was seen
+	Answer string    // the agent's last text in the turn, or ""
+	Said   time.Time // the time of the answer
+	Lost   string    // why no end was seen; "" if one was
 }
 
-// past is when something happened, as far as that is known.
+// past returns a time in its recorded form: now for a time that is zero or in the future.
 func past(at time.Time) int64 { return min(micros(at), micros(time.Time{})) }
 
 // TaskGiven records that the transcript shows that the agent was given a message whose task
@@ -544,16 +540,16 @@ func (l PaneMessages) TaskGiven(ctx context.Context, uuid string, at time.Time, 
 		past(at), transcript, uuid)
 }
 
-// TaskRecorded records that a transcript has a message whose task is staged or armed: it
-// will show when the agent is given it.
+// TaskRecorded records that a transcript has a message whose task is staged or armed. The transcript will show when
+// the agent is given the message.
 func (l PaneMessages) TaskRecorded(ctx context.Context, uuid, transcript string) error {
 	return l.exec(ctx, "task recorded", quick, "UPDATE pane_messages SET task='sent', task_at=?, transcript=?"+ofPane+" AND task IN ('staged', 'armed')",
 		micros(time.Time{}), transcript, uuid)
 }
 
-// EndTasks ends those of the tasks of one pane that are open, durably, and records the
-// agent's answer to them, if any: one message, in reply to all of them. It returns the
-// uuids of those that it has ended, so that one caller alone does what follows.
+// EndTasks ends those of the given tasks of one pane that are open, durably, and records the agent's answer, if any,
+// as one message in reply to all of them. It returns the uuids of the tasks that it has ended, so that only one
+// caller takes the steps that follow.
 func (l PaneMessages) EndTasks(ctx context.Context, k inbox.InboxKey, end TaskEnd, uuids ...string) (ended []string, err error) {
 	if err := checkInbox(k); err != nil {
 		return nil, err
@@ -603,9 +599,8 @@ func endTasks(c *sqlite.Conn, k inbox.InboxKey, end TaskEnd, uuids []string) (en
 	return ended, nil
 }
 
-// NextTurnEnded follows the tasks of a pane that has no transcript, durably: a turn of its
-// agent has ended. The task that is armed ends with the answer, if any, and the oldest that
-// is staged is armed. It returns the uuid of the task that has ended, or "".
+// NextTurnEnded records, durably, that a turn has ended in a pane without a transcript. The armed task ends with the
+// answer, if any, and the oldest staged task is armed. It returns the uuid of the ended task, or "".
 func (l PaneMessages) NextTurnEnded(ctx context.Context, k inbox.InboxKey, answer string) (ended string, err error) {
 	if err := checkInbox(k); err != nil {
 		return "", err
@@ -630,7 +625,7 @@ func (l PaneMessages) NextTurnEnded(ctx context.Context, k inbox.InboxKey, answe
 	return ended, err
 }
 
-// LoseTasks ends the open tasks of a pane whose ends nobody can see any more.
+// LoseTasks ends the open tasks of a pane, because their ends can no longer be seen.
 func (l PaneMessages) LoseTasks(ctx context.Context, k inbox.InboxKey, reason string) error {
 	if err := checkInbox(k); err != nil {
 		return err
@@ -649,20 +644,20 @@ func (l PaneMessages) Notified(ctx context.Context, uuid string) error {
 	return l.exec(ctx, "notified", durable, "UPDATE pane_messages SET notified=1"+ofPane, uuid)
 }
 
-// NotifyPerson lets the person be notified in place of an agent that is no more.
+// NotifyPerson makes the person the recipient of a notification, in place of an agent that is gone.
 func (l PaneMessages) NotifyPerson(ctx context.Context, uuid string) error {
 	return l.exec(ctx, "notify person", durable, "UPDATE pane_messages SET notify_to=0"+ofPane, uuid)
 }
 
-// retryPane lets a message to a pane wait again. That it was pasted before stays known.
+// retryPane makes a message to a pane wait again. Its SentAt is kept.
 func retryPane(c *sqlite.Conn, uuid string) error {
 	_, err := c.Exec(`UPDATE pane_messages SET since=?, tries=0, next_try=0, held='', detail='', held_since=0,
 		task='', task_at=0, lost='', notified=0`+ofPane, micros(time.Time{}), uuid)
 	return err
 }
 
-// prunePaneMessages comes after the deliveries. Panes of members to which nothing was sent
-// of late are forgotten; they are recorded again with the next message.
+// prunePaneMessages comes after the deliveries. It also forgets panes of members, and sessions, that have no
+// deliveries left. They are recorded again with the next message.
 func prunePaneMessages(c *sqlite.Conn, _ int64) (int64, error) {
 	_, err := c.Exec(`DELETE FROM panes WHERE inbox_id NOT IN (SELECT inbox_id FROM inboxes WHERE team=?)
 		AND NOT EXISTS (SELECT 1 FROM deliveries WHERE inbox_id=panes.inbox_id)`, PaneTeam)

@@ -9,26 +9,24 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Prompt is a user prompt to record. Digest tells messages of one ID apart.
+// Prompt is a user prompt to record. Digest distinguishes messages with the same ID.
 type Prompt struct {
 	Delivery
 	Digest [32]byte
 }
 
-// AddedPrompt is a prompt that is recorded. Again is true if it was recorded before.
+// AddedPrompt is a recorded prompt. Again is true if it was recorded before.
 type AddedPrompt struct {
 	Delivery
 	Again bool
 }
 
-// AddPrompts claims user prompts as [Deliveries.Claim] does, in that order, all or none. The
-// same commit records that the messages of their IDs were sent, so that neither a prompt
-// nor a row with such an ID is sent a second time.
+// AddPrompts claims user prompts as [Deliveries.Claim] does, in the given order, all or none. The same commit records
+// that their IDs were sent, so that neither a prompt nor a row with such an ID is sent a second time.
 //
-// A prompt that is there already is returned in its present state, without its text.
-// AddPrompts fails with [ErrConflict] if an ID belongs to another message, with
-// [ErrWritten] if a message was put into the inbox as a row, or was about to be (only
-// the file can tell), and with *[ValueError].
+// A prompt that is recorded already is returned in its present state, without its text. AddPrompts fails with
+// [ErrConflict] if an ID belongs to another message, with [ErrWritten] if its message was, or was about to be, put
+// into the inbox as a row (only the file shows which), and with *[ValueError].
 func (l Deliveries) AddPrompts(ctx context.Context, prompts ...Prompt) ([]AddedPrompt, error) {
 	for i := range prompts {
 		if !prompts[i].Person {
@@ -61,7 +59,7 @@ func (p *Prompt) key() SendKey {
 func addPrompt(c *sqlite.Conn, p *Prompt) (added AddedPrompt, err error) {
 	key := p.key()
 	d, there, err := delivery(c, p.UUID)
-	if !there && err == nil && p.Team == SessionTeam { // it may have been renamed since, and the UUID be derived from its name
+	if !there && err == nil && p.Team == SessionTeam { // a renamed session: the UUID is derived from its name
 		d, there, err = sqlite.One(c, scanDelivery, "SELECT "+deliveryColumns+" FROM deliveries JOIN inboxes USING (inbox_id) WHERE "+thisInbox+" AND id=?", keyArgs(key)...)
 	}
 	if err != nil {

@@ -8,23 +8,23 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A prune deletes pruneRows rows of a table in one transaction, which takes some 40 ms, and
-// then pauses for prunePause, longer than a caller waits between two attempts. In one
-// transaction, 100,000 rows kept senders waiting for seconds.
+// A prune deletes pruneRows rows of a table in one transaction, which takes some 40 ms, and then pauses for
+// prunePause, longer than a caller waits between two attempts. With 100,000 rows in one transaction, senders waited
+// for seconds.
 const (
 	pruneRows  = 2000
 	prunePause = 30 * time.Millisecond
 )
 
-// Prune forgets what ended before the given time, in all teams: written messages, deliveries
-// and frames that ended, events, and what was dismissed. It returns how many, even with an error. It keeps
-// intents, joins, sessions, what the person has not read, whatever is open, and a frame as long as one of its deliveries.
-// A forgotten message that is sent again under its id is a new message. A forgotten delivery
-// still counts in [Deliveries.Occurrences].
+// Prune forgets records from before the given time, in all teams: written messages, ended deliveries and frames,
+// events, dismissed items, owed replies, and messages from other machines that were put somewhere or refused. It
+// returns the number of messages, deliveries and frames, even with an error. It keeps intents, joins, sessions,
+// unread messages of the person, open deliveries, and a frame as long as one of its deliveries. A forgotten message
+// that is sent again under its id is a new message. A forgotten delivery still counts in [Deliveries.Occurrences].
 func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err error) {
 	at := before.UnixMicro()
 	for _, part := range []struct {
-		counts bool // events and texts do not, which belong to what was counted, nor does what was dismissed
+		counts bool // whether Prune's result includes these rows
 		delete func(c *sqlite.Conn, before int64) (int64, error)
 	}{{false, pruneOwed}, {true, pruneSends}, {true, pruneDeliveries}, {true, pruneFrames}, {false, pruneMessages}, {false, pruneEvents}, {false, pruneDismissed}, {false, prunePaneMessages}, {false, pruneIncoming}} {
 		for gone := int64(pruneRows); gone == pruneRows; {
@@ -41,7 +41,7 @@ func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err erro
 			if gone == pruneRows {
 				select {
 				case <-time.After(prunePause):
-				case <-ctx.Done(): // the next write says so
+				case <-ctx.Done(): // the next write returns the error
 				}
 			}
 		}
@@ -49,8 +49,8 @@ func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err erro
 	return n, nil
 }
 
-// PruneTo forgets what is oldest, as [Ledger.Prune] does, while the ledger is larger than
-// maxBytes, and gives the space back.
+// PruneTo forgets the oldest records, as [Ledger.Prune] does, while the ledger is larger than maxBytes, and gives the
+// space back.
 func (l *Ledger) PruneTo(ctx context.Context, maxBytes int64) (n int64, err error) {
 	const times = "(SELECT at FROM messages WHERE raw<>x'' UNION ALL SELECT at FROM deliveries WHERE NOT " + unended + ")"
 	for {
@@ -65,7 +65,7 @@ func (l *Ledger) PruneTo(ctx context.Context, maxBytes int64) (n int64, err erro
 		if err != nil || records == 0 {
 			return n, err
 		}
-		// As many as have the excess size, if all are alike; at least 5% of them.
+		// As many records as have the excess size, if all have the same size; at least 5%.
 		many := min(max(records/20+1, records*(bytes-maxBytes)/bytes), records)
 		at, err := l.db.Number(ctx, "prune", "SELECT at FROM "+times+" ORDER BY at LIMIT 1 OFFSET ?", many-1)
 		if err != nil {
@@ -77,12 +77,12 @@ func (l *Ledger) PruneTo(ctx context.Context, maxBytes int64) (n int64, err erro
 		}
 		left, err := l.db.Number(ctx, "prune", "SELECT count(*) FROM "+times)
 		if err != nil || left == records {
-			return n, errors.Join(err, l.GiveBack(ctx)) // what is left is still on its way
+			return n, errors.Join(err, l.GiveBack(ctx)) // the remaining records cannot be pruned
 		}
 	}
 }
 
-// GiveBack gives the space of what was forgotten back to the disk, in steps.
+// GiveBack gives the space of forgotten records back to the disk, in steps.
 func (l *Ledger) GiveBack(ctx context.Context) error {
 	_, err := l.db.GiveBack(ctx, "prune")
 	return err
@@ -111,7 +111,7 @@ func pruneDeliveries(c *sqlite.Conn, at int64) (int64, error) {
 	return c.Exec("DELETE FROM deliveries WHERE seq IN ("+ended+")", at, pruneRows)
 }
 
-// pruneFrames comes after the deliveries. A nudge stays with the frame it is about.
+// pruneFrames comes after the deliveries. A nudge stays as long as its parent is open.
 func pruneFrames(c *sqlite.Conn, at int64) (int64, error) {
 	const ended = `SELECT uuid FROM frames WHERE at<?1 AND NOT ` + unended + `
 		AND uuid NOT IN (SELECT frame FROM deliveries)
@@ -119,10 +119,10 @@ func pruneFrames(c *sqlite.Conn, at int64) (int64, error) {
 	return c.Exec("DELETE FROM frames WHERE uuid IN ("+ended+")", at, pruneRows)
 }
 
-// pruneMessages forgets texts and their events at once, and keeps the last message without
-// its text, so that its number is not used again.
+// pruneMessages forgets texts together with their events. It keeps the last message, without its text, so that its
+// number is not reused.
 func pruneMessages(c *sqlite.Conn, at int64) (int64, error) {
-	// They are in the order of their times, but for clocks that were set.
+	// Messages are in the order of their times, unless the clock was set.
 	const old = `SELECT message FROM messages WHERE message NOT IN (SELECT message FROM pending) AND message NOT IN (SELECT message FROM said WHERE read_at=0)
 		AND message < (SELECT min(coalesce((SELECT message FROM messages WHERE at>=?1 ORDER BY message LIMIT 1), max(message)), max(message)) FROM messages)
 		ORDER BY message LIMIT ?2`
@@ -141,7 +141,7 @@ func pruneMessages(c *sqlite.Conn, at int64) (int64, error) {
 	return c.Exec("DELETE FROM messages WHERE message IN ("+old+")", at, pruneRows)
 }
 
-// pruneEvents comes last, and also forgets the lines that have no frame left.
+// pruneEvents comes after the other parts with events, and also forgets the lines of frames that are gone.
 func pruneEvents(c *sqlite.Conn, at int64) (int64, error) {
 	gone, err := c.Exec("DELETE FROM events WHERE n IN (SELECT n FROM events WHERE at<? ORDER BY at LIMIT ?)", at, pruneRows)
 	if err != nil || gone == pruneRows {

@@ -12,27 +12,27 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Relays are those that a service is told to run. The table is relays.
+// Relays are the relays that a service is to run. The table is relays.
 type Relays struct{ *file }
 
-// A Relay is an agent that a service runs, for any team of that name.
+// A Relay is an agent that a service runs, for any team with the name Team.
 type Relay struct {
-	ID           string // a UUID; empty for [Relays.Add] to choose one
+	ID           string // a UUID; if empty, [Relays.Add] chooses one
 	Root         string // real path of the Claude root
 	Team, Member string
-	Runtime      string        // the program that the agent is; empty is Claude Code
+	Runtime      string        // the kind of agent; empty for Claude Code
 	Command      []string      // the program and its arguments, without the flags that a relay adds; may be empty if there is a Runtime
-	URL          string        // of a server of the runtime that runs already; empty: one is started
-	PasswordFile string        // absolute path of the file that has the server's password; empty: it is in the environment
+	URL          string        // of a running server of the runtime; if empty, one is started
+	PasswordFile string        // absolute path of a file with the server's password; empty if in the environment
 	Profile      string        // of the agent; empty for none
 	Plain        bool          // no flags are added
 	Dir          string        // absolute path of its working directory
-	OnCut        string        // what becomes of a turn that a crash cut
-	Permissions  string        // what it may use
-	IdleExit     time.Duration // how long it may be idle before it is ended; 0: for ever
-	IdleReports  string        // which reports of idle agents it gets; empty: those that say something
-	Mode         []byte        // JSON of the mode it begins with; empty for none
-	OwnTeam      bool          // the team is made, with the member as its lead, where there is none of that name
+	OnCut        string        // what to do about a turn that a crash cut
+	Permissions  string        // the tools that the agent may use
+	IdleExit     time.Duration // how long the agent may be idle before it is ended; 0 for ever
+	IdleReports  string        // the reports of idle agents that it gets; empty for those with content
+	Mode         []byte        // JSON of its first mode; empty for none
+	OwnTeam      bool          // make the team, with the member as its lead, if no team has the name
 	Created      time.Time
 }
 
@@ -56,7 +56,7 @@ func (r *Relay) check() error {
 	return nil
 }
 
-// maxCommand limits the size of a command and its settings, in bytes; no system allows more.
+// maxCommand limits the size of a command and its settings, in bytes. No system allows more.
 const maxCommand = 128 << 10
 
 // Add records a relay to be run, durably, and returns it with its ID. A zero Created
@@ -91,10 +91,10 @@ func (l Relays) Add(ctx context.Context, r Relay) (Relay, error) {
 	return r, err
 }
 
-// Remove removes a relay, durably. What it has relayed stays recorded. team, if not
-// nil, is the team that was made for it, and members are agents that were made members for
-// relays; both are to be removed: the same commit sets their PendingDelete. It fails with
-// [ErrUnknown], and removes nothing, if the ledger does not have the relay or the team.
+// Remove removes a relay, durably. Its deliveries stay recorded. team, if not nil, is the team that was made for it,
+// and members are agents that were made members for relays. Both are to be removed: the same commit sets their
+// PendingDelete. Remove fails with [ErrUnknown], and removes nothing, if the ledger does not have the relay or the
+// team.
 func (l Relays) Remove(ctx context.Context, id string, team *OwnedTeam, members ...OwnedMember) error {
 	return l.write(ctx, "remove relay", durable, func(c *sqlite.Conn) error {
 		n, err := c.Exec("DELETE FROM relays WHERE id=?", id)

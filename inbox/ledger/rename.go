@@ -8,9 +8,9 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// RenameSession gives a session that is recorded another name, durably. What was sent to it, and what it wrote to the person, goes
-// with it. It fails with [ErrUnknown] if k is none, and with [ErrConflict] if another inbox has the name or a message to the session
-// is on its way: who delivers it holds the lock of the session, which has the name in it.
+// RenameSession gives a recorded session another name, durably, with the messages to it and its messages to the
+// person. It fails with [ErrUnknown] if k is no session. It fails with [ErrConflict] if another inbox has the name,
+// or if a message to the session is on its way, since a process that delivers it holds a lock with the old name.
 func (l Panes) RenameSession(ctx context.Context, k inbox.InboxKey, name string) error {
 	to := k
 	to.Inbox = name

@@ -10,33 +10,33 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Replies are the answers that relays still have to send. The table is owed.
+// Replies are the answers that relays have yet to send. The table is owed.
 type Replies struct{ *file }
 
-// A Reply is the end of a frame that its senders have not heard of. It is owed if the relay
-// answers for its agent: see [Sessions.SetAnswers].
+// A Reply is the end of a frame, which its senders do not know yet. It is owed if the relay answers for its agent:
+// see [Sessions.SetAnswers].
 type Reply struct {
 	Frame   string
 	State   DeliveryState // of the frame, which has ended
 	Reason  string
 	At      time.Time // when the frame ended
-	Text    string    // what the agent said last, at most 1 MiB; empty if it said nothing or the turn did not end well
+	Text    string    // the agent's last text, at most 1 MiB; empty without one, or if the frame is not done
 	Senders []Sender  // of the deliveries in the frame, in their order
 }
 
-// A Sender is who wrote a delivery.
+// A Sender is the author of a delivery.
 type Sender struct {
 	Name   string
 	Kind   string
 	Person bool
 }
 
-// Owed lists the ends of frames whose senders have not heard of them, in their order.
+// Owed lists the ends of frames that their senders do not know yet, in order.
 func (l Replies) Owed(ctx context.Context, k inbox.InboxKey) (owed []Reply, err error) {
 	if err := checkInbox(k); err != nil {
 		return nil, err
 	}
-	// Nobody waits for a transaction that only reads.
+	// No other process waits for a transaction that only reads.
 	err = l.db.Transaction(ctx, "owed", "DEFERRED", func(c *sqlite.Conn) error {
 		if owed, err = sqlite.All(c, func(v sqlite.Row) Reply {
 			return Reply{Frame: v.Text(0), State: DeliveryState(v.Text(1)), Reason: v.Text(2), At: v.Time(3)}
@@ -60,7 +60,7 @@ func (r *Reply) fill(c *sqlite.Conn) (err error) {
 	if err != nil || r.State != Done {
 		return err
 	}
-	// A turn that was cut is answered in that of a nudge.
+	// The answer to a cut turn is in the turn of a nudge.
 	raw, found, err := sqlite.One(c, func(v sqlite.Row) []byte { return v.Blob(0) },
 		"SELECT raw FROM messages WHERE frame IN (SELECT ?1 UNION SELECT uuid FROM frames WHERE parent=?1 AND parent<>'') ORDER BY message DESC LIMIT 1", r.Frame)
 	if err != nil || !found {
@@ -74,14 +74,12 @@ func (r *Reply) fill(c *sqlite.Conn) (err error) {
 	return nil
 }
 
-// Replied records that the senders of a frame have heard of its end. A power cut can take
-// that back.
+// Replied records that the senders of a frame were told its end. A power cut can take that back.
 func (l Replies) Replied(ctx context.Context, frame string) error {
 	return l.exec(ctx, "replied", quick, "DELETE FROM owed WHERE frame=?", frame)
 }
 
-// ShutdownAsked returns the shutdown request that it is the turn of: everything that was
-// claimed before it has ended.
+// ShutdownAsked returns the shutdown request that is next: all deliveries that were claimed before it have ended.
 func (l Replies) ShutdownAsked(ctx context.Context, k inbox.InboxKey) (d Delivery, asked bool, err error) {
 	open, err := Deliveries{l.file}.ofInbox(ctx, "shutdown asked", k, unended+" ORDER BY seq LIMIT 1")
 	if err != nil || len(open) == 0 || open[0].Kind != shutdownRequest || open[0].Person || !open[0].Marked || open[0].Frame != "" {
@@ -92,9 +90,9 @@ func (l Replies) ShutdownAsked(ctx context.Context, k inbox.InboxKey) (d Deliver
 
 const shutdownRequest = "shutdown_request"
 
-// EndShutdown records, durably, that a shutdown request is done, and in the same commit why
-// the agent was ended for good; with an empty why it was not. It fails with [ErrUnknown], and
-// with *[StateError] if the request has ended otherwise.
+// EndShutdown records, durably, that a shutdown request is done, and in the same commit why the agent was ended for
+// good; an empty why means that it was not ended. It fails with [ErrUnknown], and with *[StateError] if the request
+// has ended in another state.
 func (l Replies) EndShutdown(ctx context.Context, k inbox.InboxKey, request, why string) error {
 	if err := checkInbox(k); err != nil {
 		return err
@@ -114,8 +112,8 @@ func (l Replies) EndShutdown(ctx context.Context, k inbox.InboxKey, request, why
 	})
 }
 
-// pruneOwed forgets answers that could not be sent for that long. It comes first: a message
-// that is forgotten would be sent again.
+// pruneOwed forgets replies that could not be sent since before a time. It comes first: a reply whose own send is
+// forgotten would be sent a second time.
 func pruneOwed(c *sqlite.Conn, at int64) (int64, error) {
 	return c.Exec("DELETE FROM owed WHERE n IN (SELECT n FROM owed LEFT JOIN frames ON uuid=frame WHERE coalesce(at, 0)<? LIMIT ?)", at, pruneRows)
 }

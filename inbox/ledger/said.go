@@ -12,28 +12,28 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Person is what waits for the person: what sessions wrote, and what was dismissed. The tables are said and dismissed.
+// Person has the messages to the person without files, and dismissed items. The tables are said and dismissed.
 type Person struct{ *file }
 
-// MaxUnread is how many messages of one sender can be unread, and of all senders on another machine
-// together: what these are called is only a claim of the machine.
+// MaxUnread is the largest number of unread messages of one sender. All senders on another machine share one limit,
+// since their names are only a claim of the machine.
 const MaxUnread = 500
 
-// ErrUnread means that [MaxUnread] messages of a sender are unread.
+// ErrUnread means that a sender has [MaxUnread] unread messages.
 var ErrUnread = fmt.Errorf("%d of its messages are unread", MaxUnread)
 
-// A Said is a message to the person, in an inbox that is no file.
+// A Said is a message to the person, in an inbox of the ledger.
 type Said struct {
-	Key  inbox.InboxKey // of that inbox
+	Key  inbox.InboxKey // of the inbox
 	From string
 	Raw  []byte // in the format of an inbox row
 	At   time.Time
 	Read bool
 }
 
-// AddSaid records a message to the person, durably and once under an id, in the inbox to; again says that it was there before.
-// The summary is what there is to say of it, or "". It fails with *[ValueError], [ErrUnread] and, for an id of another message,
-// [inbox.ErrIDTaken].
+// AddSaid records a message to the person in the inbox to, durably and once for each id. again is true if it was
+// recorded before. summary may be "". AddSaid fails with *[ValueError], [ErrUnread] and, for an id of another
+// message, [inbox.ErrIDTaken].
 func (l Person) AddSaid(ctx context.Context, to inbox.InboxKey, from, id, text, summary string) (again bool, err error) {
 	if err := names("root", to.Root, "team", to.Team, "inbox", to.Inbox, "from", from, "id", id); err != nil {
 		return false, err
@@ -79,8 +79,8 @@ func (l Person) AddSaid(ctx context.Context, to inbox.InboxKey, from, id, text, 
 	return again && err == nil, err
 }
 
-// Said returns the messages to the person, by inbox and then the oldest first: those of a Claude root or, if root is "", of
-// all.
+// Said returns the messages to the person of a Claude root, or of every root if root is "": by inbox, the oldest
+// first.
 func (l Person) Said(ctx context.Context, root string) ([]Said, error) {
 	return sqlite.Select(ctx, l.db, "said", func(v sqlite.Row) Said {
 		return Said{scanKey(v, 0), v.Text(4), v.Blob(5), v.Time(6), v.Int(7) != 0}
@@ -88,7 +88,7 @@ func (l Person) Said(ctx context.Context, root string) ([]Said, error) {
 		FROM said JOIN messages USING (message) JOIN inboxes USING (inbox_id) WHERE ?1='' OR root=?1 ORDER BY inbox_id, message`, root)
 }
 
-// SaidVersion returns a text that changes whenever what [Person.Said] returns does.
+// SaidVersion returns a text that changes whenever the result of [Person.Said] changes.
 func (l Person) SaidVersion(ctx context.Context) (version string, err error) {
 	list, err := sqlite.Select(ctx, l.db, "said version", func(v sqlite.Row) string { return v.Text(0) },
 		"SELECT count(*) || '/' || coalesce(max(message), 0) || '/' || count(nullif(read_at, 0)) FROM said")
@@ -98,7 +98,7 @@ func (l Person) SaidVersion(ctx context.Context) (version string, err error) {
 	return list[0], nil
 }
 
-// ReadSaid records, durably, that the person has read messages, by their ids, and returns how many of them had been unread.
+// ReadSaid records, durably, that the person has read messages, by their ids, and returns how many were unread.
 func (l Person) ReadSaid(ctx context.Context, root string, ids ...string) (n int, err error) {
 	err = l.write(ctx, "read said", durable, func(c *sqlite.Conn) error {
 		n = 0

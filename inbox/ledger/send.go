@@ -10,13 +10,13 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Sends are the messages that were sent, by their ids. The tables are sends, messages and pending. Table messages also has
-// the texts of answers, and of messages to the person.
+// Sends are the sent messages, by their ids. The tables are sends, messages and pending. Table messages also has the
+// texts of answers, and of messages to the person.
 type Sends struct{ *file }
 
-// The ledger is the [inbox.Memory], so a record of a sent message has the types of package
-// inbox. Every part of a key but CreatedAt must hold something and at most 4 KiB, Before at
-// most 64 KiB. At is kept to the microsecond and returned in UTC.
+// The ledger is the [inbox.Memory], so a record of a sent message has the types of package inbox. Every part of a key
+// but CreatedAt must not be blank, and have at most 4 KiB; Before has at most 64 KiB. At is kept to the microsecond
+// and returned in UTC.
 type (
 	SendKey = inbox.SendKey
 	Send    = inbox.Send
@@ -44,7 +44,7 @@ func keyArgs(k SendKey, before ...sqlite.Value) []sqlite.Value {
 // thisSend is the condition that a row of the table sends has a key.
 const thisSend = thisInbox + " AND id=?"
 
-// Recall returns what is known of a message, and whether anything is.
+// Recall returns the record of a message, and whether there is one.
 func (l Sends) Recall(ctx context.Context, key SendKey) (send Send, found bool, err error) {
 	if err := checkKey(key); err != nil {
 		return Send{}, false, err
@@ -106,7 +106,7 @@ func intend(c *sqlite.Conn, s Send) error {
 		return fmt.Errorf("ledger: intend %v: %w; there is nothing to do", s.SendKey, ErrWritten)
 	}
 	if len(s.Row) == 0 || was.Before == s.Before {
-		// The row of the intent that stood there is not in the file.
+		// The row of the earlier intent is not in the file.
 		if err := dropSent(c, s.SendKey); err != nil {
 			return err
 		}
@@ -157,8 +157,8 @@ func (l Sends) Withdraw(ctx context.Context, key SendKey) error {
 // has this state, so sending the message again reports that its fate is unknown.
 const gone = "row gone"
 
-// MarkUnknown takes back that a message was written: its row vanished, and nothing shows
-// that its agent took it. It can then be sent again by force ([inbox.ErrUnknown]).
+// MarkUnknown takes back that a message was written, because its row vanished and nothing shows that its agent took
+// it. The message can then be sent again by force ([inbox.ErrUnknown]).
 func (l Sends) MarkUnknown(ctx context.Context, key SendKey) error {
 	if err := checkKey(key); err != nil {
 		return err
@@ -166,14 +166,14 @@ func (l Sends) MarkUnknown(ctx context.Context, key SendKey) error {
 	return l.exec(ctx, "mark unknown", quick, "UPDATE sends SET state='intent', before=? WHERE state='written' AND "+thisSend, keyArgs(key, gone)...)
 }
 
-// Doubted reports whether [Sends.MarkUnknown] was the last that was recorded of a message.
+// Doubted reports whether the last record of a message is that of [Sends.MarkUnknown].
 func (l Sends) Doubted(ctx context.Context, key SendKey) (bool, error) {
 	s, found, err := l.Recall(ctx, key)
 	return found && s.State == Intent && s.Before == gone, err
 }
 
-// Last returns when we last wrote, or meant to write, to each inbox of a team instance,
-// by name. It lacks inboxes without records, as after [Ledger.Prune].
+// Last returns the time of the last send, written or intended, to each inbox of a team instance, by name. It omits
+// inboxes without records, as after [Ledger.Prune].
 func (l Sends) Last(ctx context.Context, root, team string, createdAt int64) (map[string]time.Time, error) {
 	if err := names("root", root, "team", team); err != nil {
 		return nil, err

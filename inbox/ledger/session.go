@@ -9,8 +9,8 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Sessions are those of the agents behind the inboxes, with the state of their relays and the moves between these and a terminal. The tables are
-// sessions and handoffs.
+// Sessions are the sessions of the agents behind the inboxes, with the state of their relays and their handoffs. The
+// tables are sessions and handoffs.
 type Sessions struct{ *file }
 
 // A Session is the agent behind an inbox: its session and the last process that was started for it.
@@ -19,37 +19,36 @@ type Session struct {
 	ID      string // of the session
 	PID     int    // of the process
 	Group   int    // its process group
-	Start   string // when that pid started, as the system says it; "": there is no process
-	Command string // what was started
+	Start   string // start time of the process, from the system; "" without a process
+	Command string // of the process
 	At      time.Time
-	Dead    string // why the relay gave up; "": it did not
+	Dead    string // why the relay gave up; "" if it did not
 
-	// Mode is how the agent is to work, as JSON: at first as it was told to begin,
-	// then that of the last frame, with which [Frames.Commit] records it.
+	// Mode is the agent's mode, as JSON: at first the mode of the relay, then that of the last frame, with which
+	// [Frames.Commit] records it.
 	Mode []byte
 
-	// PermissionMode is what the agent last reported of its permissions, in words of its own;
-	// empty if it has not since it was started.
+	// PermissionMode is the permission mode that the agent last reported, in its own words; empty if it has reported
+	// none since its start.
 	PermissionMode string
 
-	// What the relay said of itself last. It cannot say that it was killed.
+	// The last report of the relay about itself. It cannot report that it was killed.
 	State  RelayState
-	Reason string // why it is in that state, if there is more to say
+	Reason string // why it is in that state; may be empty
 	Relay  int    // the process that relays
 
-	// ShutDown is why the agent was ended for good, empty if it was not. It is set by
-	// [Replies.EndShutdown], and not by SetSession.
+	// ShutDown is why the agent was ended for good, or "". [Replies.EndShutdown] sets it, SetSession does not.
 	ShutDown string
 
-	// Acked is when the agent last acknowledged something, in UTC; zero if it
-	// never did. [Frames.Advance] sets it, SetSession does not.
+	// Acked is when the agent last acknowledged a frame, in UTC; zero if it never did. [Frames.Advance] sets it,
+	// SetSession does not.
 	Acked time.Time
 }
 
-// RelayState is what a relay says of itself.
+// RelayState is the state of a relay, as it reports.
 type RelayState string
 
-// What [Events.After] tells of the messages of one sender: see [Hold].
+// The events of holds, in [Events.After]: see [Hold].
 const (
 	RelayHeld     RelayState = "held"
 	RelayReleased RelayState = "released"
@@ -63,13 +62,13 @@ const (
 	RelayAsleep    RelayState = "asleep"      // the agent was idle and was ended; the next message starts it
 	RelayBackOff   RelayState = "backing off" // the agent ended, and is started again in a while
 	RelayDead      RelayState = "dead"        // the relay gave up
-	RelayEnded     RelayState = "ended"       // as it was told to, or because of the reason
+	RelayEnded     RelayState = "ended"       // on request, or for the reason
 	RelayLocal     RelayState = "local"       // the agent runs in a person's terminal: see [Handoff]
 	RelaySwitching RelayState = "switching"   // the agent is being moved to or from there
 )
 
-// SetSession records the session of an inbox, durably, and replaces what was recorded
-// before. A zero At is now. It fails with *[ValueError].
+// SetSession records the session of an inbox, durably, and replaces the earlier record. A zero At is now. It fails
+// with *[ValueError].
 func (l Sessions) SetSession(ctx context.Context, s Session) error {
 	if err := errors.Join(checkInbox(s.InboxKey), content("mode", s.Mode)); err != nil {
 		return err
@@ -89,8 +88,8 @@ func (l Sessions) SetSession(ctx context.Context, s Session) error {
 	})
 }
 
-// Revive forgets, durably, that the relay of an inbox gave up or that its agent was shut
-// down, so that it is tried again. It does nothing if neither is so or if there is none.
+// Revive forgets, durably, that the relay of an inbox gave up or that its agent was shut down, so that a service
+// starts it again. Otherwise, or without a session, it does nothing.
 func (l Sessions) Revive(ctx context.Context, k inbox.InboxKey) error {
 	if err := checkInbox(k); err != nil {
 		return err
@@ -117,7 +116,7 @@ func (l Sessions) Session(ctx context.Context, k inbox.InboxKey) (Session, bool,
 	return first(l.list(ctx, "session", thisInbox, inboxArgs(k)...))
 }
 
-// first returns the first of a list, and whether there is one.
+// first returns the first element of a list, and whether there is one.
 func first[T any](list []T, err error) (v T, found bool, _ error) {
 	if err != nil || len(list) == 0 {
 		return v, false, err
@@ -131,7 +130,7 @@ func (l Sessions) List(ctx context.Context, root string) ([]Session, error) {
 	return l.list(ctx, "sessions", inRoot, root)
 }
 
-// inRoot is the condition that an inbox is in a Claude root, or in any if that is "".
+// inRoot is the condition that an inbox is in a Claude root, or true if the root is "", with the order of the result.
 const inRoot = "?1='' OR root=?1 ORDER BY root, team, created_at, inbox"
 
 func (l Sessions) list(ctx context.Context, op, rest string, args ...sqlite.Value) ([]Session, error) {
@@ -141,7 +140,7 @@ func (l Sessions) list(ctx context.Context, op, rest string, args ...sqlite.Valu
 const sessionColumns = `root, team, created_at, inbox, id, pid, process_group, start, command, dead, at,
 	sessions.state, sessions.reason, relay, acked, mode, shut_down, permission_mode`
 
-// sessionFields is how many columns those are.
+// sessionFields is the number of sessionColumns.
 const sessionFields = 18
 
 func scanSession(v sqlite.Row) Session {
@@ -156,13 +155,12 @@ func scanSession(v sqlite.Row) Session {
 	return s
 }
 
-// A RelayInfo is the state of a relay as its ledger has it. It does not say whether the
-// relay still runs.
+// A RelayInfo is the recorded state of a relay. It does not show whether the relay still runs.
 type RelayInfo struct {
 	Session
 	Open     int      // deliveries that have not ended
-	Failed   int      // deliveries that failed, and of which nobody has decided yet
-	InFlight string   // uuid of the frame that has not ended; "" for none
+	Failed   int      // failed deliveries, about which a person has not decided yet
+	InFlight string   // uuid of the frame or nudge that has not ended; "" for none
 	Handoff  *Handoff // of a session that can move, without its draft; else nil
 }
 

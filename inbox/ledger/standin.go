@@ -10,19 +10,18 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A StandIn is an entry of a team that stands for a member on another machine, so that agents can
-// write to it.
+// A StandIn is an entry in the member list of a team for a member on another machine. Agents can write to it.
 type StandIn struct {
 	inbox.InboxKey        // of its inbox
-	Machine        string // with which there is a link
+	Machine        string // a machine with a link
 	There          string // MEMBER@TEAM there
-	AgentID        string // of the entry; "": it is not known to be there
+	AgentID        string // of the entry; "" if it may not exist
 	JoinedAt       time.Time
-	Used           time.Time // when it was used last
+	Used           time.Time // when it was last used
 }
 
-// SetStandIn records a stand-in, durably, or that it was used now. The error is [ErrNoMachine] if
-// there is no link with its machine.
+// SetStandIn records a stand-in, durably, with its use now. The error is [ErrNoMachine] if there is no link with its
+// machine.
 func (l Links) SetStandIn(ctx context.Context, s StandIn) error {
 	if err := checkInbox(s.InboxKey); err != nil {
 		return err

@@ -10,8 +10,8 @@ const (
 	Claimed      DeliveryState = "claimed"        // in the ledger and in no frame
 	FrameWritten DeliveryState = "written"        // in a frame that may have reached the agent
 	Accepted     DeliveryState = "accepted"       // the agent began a turn with it
-	Cut          DeliveryState = "cut"            // the turn was broken off; a nudge is to finish it
-	Done         DeliveryState = "done"           // the turn came to its end
+	Cut          DeliveryState = "cut"            // the turn was cut; a nudge is to continue it
+	Done         DeliveryState = "done"           // the turn ended
 	Cancelled    DeliveryState = "cancelled"      // a person interrupted it, or took it back
 	Failed       DeliveryState = "failed"         // given up; the reason says why
 	Dropped      DeliveryState = "dropped"        // a person does not want it delivered
@@ -19,8 +19,8 @@ const (
 	Skipped      DeliveryState = "skipped"        // a row that is not for the agent; the reason says why
 )
 
-// Ended reports whether the state is final, unless a person changes it: done, cancelled,
-// failed, dropped, taken_by_agent or skipped.
+// Ended reports whether only a person can still change the state: done, cancelled, failed, dropped, taken_by_agent or
+// skipped.
 func (s DeliveryState) Ended() bool {
 	switch s {
 	case Done, Cancelled, Failed, Dropped, TakenByAgent, Skipped:
@@ -29,21 +29,20 @@ func (s DeliveryState) Ended() bool {
 	return false
 }
 
-// unended is a condition in SQL: the opposite of Ended. It is worded as in the
-// indexes of the schema.
+// unended is the SQL condition for not Ended. It is spelled as in the indexes of the schema.
 const unended = "state IN ('claimed', 'written', 'accepted', 'cut')"
 
 // A StateError refuses a step that the state of a delivery or a frame does not allow.
 // Nothing was changed.
 type StateError struct {
 	Op    string // commit, advance, end, retry, drop …
-	UUID  string // of the delivery or the frame that is in the way
+	UUID  string // of the delivery or frame that does not allow the step
 	State DeliveryState
-	Frame string // that the delivery is in, "" for none
-	Want  string // what would be needed, or is to be done
+	Frame string // of the delivery, "" for none
+	Want  string // what the step would need, or what to do
 }
 
-// Error returns what was refused, why, and what would be needed.
+// Error describes the refused step, the reason, and what the step would need.
 func (e *StateError) Error() string {
 	in := ""
 	if e.Frame != "" {

@@ -6,14 +6,14 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Whether a commit waits for the disk. With a rollback journal, FULL instead of EXTRA
-// would let a power cut bring the journal back, and undo the commit.
+// The levels of a commit: durable waits for the disk, quick does not. With a rollback journal, a power cut after FULL
+// instead of EXTRA could restore the journal file, which undoes the commit.
 const (
 	durable = "PRAGMA synchronous=EXTRA" + andDriveCache
 	quick   = "PRAGMA synchronous=NORMAL"
 )
 
-// exec is write with one statement.
+// exec runs one statement as write does.
 func (l *file) exec(ctx context.Context, op, level, query string, args ...sqlite.Value) error {
 	return l.write(ctx, op, level, func(c *sqlite.Conn) error {
 		_, err := c.Exec(query, args...)
@@ -21,8 +21,8 @@ func (l *file) exec(ctx context.Context, op, level, query string, args ...sqlite
 	})
 }
 
-// write runs f as one transaction that no other process can come between. level is
-// durable or quick; within a transaction it could not be chosen.
+// write runs f as one transaction, which excludes other writers. level is durable or quick; it is set before, since
+// SQLite cannot change it in a transaction.
 func (l *file) write(ctx context.Context, op, level string, f func(*sqlite.Conn) error) error {
 	return l.db.Do(ctx, op, func(c *sqlite.Conn) error {
 		if _, err := c.Exec(level); err != nil {
