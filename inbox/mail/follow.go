@@ -62,7 +62,7 @@ func (s *Sender) AwaitSeen(ctx context.Context, d Delivered) (consumed bool, err
 	}
 }
 
-// seenNow is [Sender.Seen] of one message, which may have been sent before.
+// seenNow is [Sender.Seen] for one message, which may be a duplicate of one sent before.
 func (s *Sender) seenNow(ctx context.Context, d *Delivered) (at time.Time, err error) {
 	if d.Tracked == nil {
 		d.Tracked, err = s.track(ctx, *d)
@@ -77,7 +77,7 @@ func (s *Sender) seenNow(ctx context.Context, d *Delivered) (at time.Time, err e
 	return list[0], nil
 }
 
-// track returns the journal's record of a message that was sent before and is gone; nil if there is none.
+// track returns the journal's record of a message that was sent before and is gone, or nil.
 func (s *Sender) track(ctx context.Context, d Delivered) (*inbox.Tracked, error) {
 	if s.opts.Journal == nil {
 		return nil, nil
@@ -93,7 +93,7 @@ func (s *Sender) track(ctx context.Context, d Delivered) (*inbox.Tracked, error)
 	return &inbox.Tracked{ID: d.ID, Row: last.Raw}, nil
 }
 
-// Follow checks once what has happened to a message: it is [Sender.Sight] and [Sender.Judge].
+// Follow checks the fate of a message once, with [Sender.Sight] and [Sender.Judge].
 func (s *Sender) Follow(ctx context.Context, d Delivered) (inbox.Fate, error) {
 	at, err := s.Sight(ctx, d)
 	if err != nil {
@@ -105,17 +105,17 @@ func (s *Sender) Follow(ctx context.Context, d Delivered) (inbox.Fate, error) {
 // A Sight is one reading of an inbox, for all messages that are followed there.
 type Sight struct {
 	Seen  *inbox.Seen // nil if the inbox cannot be read for now
-	Again bool        // read again: somebody else was reading at the same time, and may have seen more
+	Again bool        // read again: another process read at the same time, and may have seen more
 
-	recorded bool // in the journal, or not worth recording because the rows could not be read
+	recorded bool // in the journal, or not to be recorded because the rows could not be read
 }
 
-// missingFor is how long an inbox must be missing before that counts: when a team ends, its inboxes are
-// deleted before it.
+// missingFor is how long an inbox must be missing before it counts as deleted: when a team ends, its inboxes are
+// deleted before its directory.
 const missingFor = 250 * time.Millisecond
 
-// Sight reads the inbox of a message. If the team is gone, Sight records that, and returns
-// [teams.ErrTeamGone] with a Sight that can be judged.
+// Sight reads the inbox of a message. If the team is gone, Sight records its end, and returns [teams.ErrTeamGone]
+// with a Sight that can be judged.
 func (s *Sender) Sight(ctx context.Context, d Delivered) (*Sight, error) {
 	now := time.Now()
 	seen, err := s.See(ctx, d)
@@ -128,7 +128,7 @@ func (s *Sender) Sight(ctx context.Context, d Delivered) (*Sight, error) {
 		}
 	}
 	if err == nil && seen != nil {
-		// An open directory can still be read after it was moved away, where no agent looks.
+		// An open directory can still be read after it was moved to a place where no agent looks.
 		if gone := s.opts.Team.Exists(); errors.Is(gone, teams.ErrTeamGone) {
 			err = gone
 		}
@@ -140,9 +140,9 @@ func (s *Sender) Sight(ctx context.Context, d Delivered) (*Sight, error) {
 	return &Sight{Seen: seen, recorded: seen == nil || errors.As(seen.Fault, new(*inbox.CorruptError))}, err
 }
 
-// Judge decides the fate of a message, as [Sender.Look] does. It records the sight before it returns anything
-// but [inbox.Unconsumed], since no receipt may go beyond the journal, and an agent can take a message before
-// anybody else sees it.
+// Judge decides the fate of a message, as [Sender.Look] does. It records the sight before it returns any fate but
+// [inbox.Unconsumed]: the journal must have a message before its receipt, and an agent can take a message before any
+// other process sees it.
 func (s *Sender) Judge(ctx context.Context, d Delivered, at *Sight) (inbox.Fate, error) {
 	fate, err := s.Look(ctx, d, at.Seen)
 	if fate == inbox.Unconsumed || ctx.Err() != nil {

@@ -21,14 +21,13 @@ import (
 //   - It is gone, and the agent is older than [teams.Oldest], or not running, or its version is unknown and
 //     its inbox had rows marked as read: unknown.
 //   - Its inbox is missing, empty or corrupt, or its team is gone: unknown.
-//   - It is gone, and was judged lost or unknown before: unknown.
-//   - It is gone otherwise: consumed.
+//   - It is gone, and an earlier check found it lost or unknown: unknown.
+//   - It is gone in any other case: consumed.
 //   - It was sent before, is not there, and its departure was not recorded: unknown.
 //
-// A message that the agent's conversation shows is consumed, whatever the rules say; it is unconsumed if that
-// is not known yet or seen is nil. The error of a lost message wraps [inbox.ErrLost], that of an unknown one
-// [inbox.ErrUnclear]; both can then be sent again by force. Look writes to no inbox: see
-// [inbox.Tracked.Look].
+// A message that the agent's conversation shows is consumed, whatever the rules say. If its fate is not known yet, or
+// seen is nil, it is unconsumed. The error of a lost message wraps [inbox.ErrLost], and the error of an unknown one
+// [inbox.ErrUnclear]; both can then be sent again by force. Look writes to no inbox: see [inbox.Tracked.Look].
 func (s *Sender) Look(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox.Fate, error) {
 	if seen == nil {
 		return inbox.Unconsumed, nil
@@ -74,11 +73,11 @@ func (s *Sender) Look(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox
 	return fate, s.explain(ctx, d, fate, seen.Fault)
 }
 
-// keeps reports whether an agent may leave rows in its inbox: those that it has taken, or all because it is
-// not running. marked means that it has marked rows there.
+// keeps reports whether an agent may leave rows in its inbox: taken rows, or all rows because it is not running.
+// marked means that it has marked rows there.
 //
-// This is checked after the row was found gone. An agent that is running now may have taken the row. One that
-// is not may have taken it before it ended, or somebody has cleaned up.
+// This is checked after the row was found gone. An agent that is running now may have taken the row. An agent that is
+// not running may have taken it before it ended, or another program has removed it.
 func (s *Sender) keeps(ctx context.Context, member string, marked bool) bool {
 	// After a resume, config.json still names the earlier process.
 	if now, err := s.opts.Team.Config(ctx); err == nil && s.opts.Team.AgentState(now, member, time.Now()) == teams.Gone {
@@ -87,9 +86,8 @@ func (s *Sender) keeps(ctx context.Context, member string, marked bool) bool {
 	return s.opts.Team.Agent(s.config, member).MayKeepRows(marked)
 }
 
-// doubted returns the fate of a message that seems to be consumed. It is unknown if an earlier check could
-// not decide it, since the evidence may be gone by now: a corrupt inbox was replaced, or the agent runs
-// again.
+// doubted returns the fate of a message that seems to be consumed. The fate is unknown if an earlier check could not
+// decide it, since the evidence may be gone: a corrupt inbox was replaced, or the agent runs again.
 func (s *Sender) doubted(ctx context.Context, d Delivered) (inbox.Fate, error) {
 	if s.opts.Ledger == nil {
 		return inbox.Consumed, nil
@@ -126,8 +124,8 @@ func (s *Sender) explain(ctx context.Context, d Delivered, fate inbox.Fate, faul
 	return why
 }
 
-// outdated returns the text, beginning with a colon, that a member is too old to prove anything; empty if it
-// is not known to be.
+// outdated returns a text, beginning with a colon, which says that a member is too old to prove anything. It is empty
+// if the member is not known to be too old.
 func (s *Sender) outdated(member string) string {
 	if err := s.opts.Team.Agent(s.config, member).Version().Check(member); err != nil {
 		return ": " + err.Error()
@@ -150,8 +148,7 @@ func vanished(fault error) string {
 	return "it is gone from the inbox"
 }
 
-// relayed returns the result of a relay for a message whose row is gone; the fate is empty if no relay
-// claimed it.
+// relayed returns the result of a relay for a message whose row is gone. The fate is empty if no relay claimed it.
 func (s *Sender) relayed(ctx context.Context, d Delivered) (inbox.Fate, error) {
 	if s.opts.Ledger == nil {
 		return "", nil
@@ -166,7 +163,7 @@ func (s *Sender) relayed(ctx context.Context, d Delivered) (inbox.Fate, error) {
 	var fate inbox.Fate
 	for _, c := range all {
 		if d.Tracked != nil && !same(d.Tracked.Row, c.Raw) {
-			continue // of another message under that id
+			continue // another message with this id
 		}
 		switch {
 		case !c.State.Ended() && !c.Marked:
@@ -190,7 +187,7 @@ func same(a, b []byte) bool {
 	return ra != nil && rb != nil && ra.Digest() == rb.Digest()
 }
 
-// parse reads one row; nil if it is none.
+// parse reads one row. It returns nil if raw is not a row.
 func parse(raw []byte) *inbox.Row {
 	row, err := inbox.ParseRow(raw)
 	if err != nil {
@@ -252,7 +249,7 @@ func (s *Sender) broughtBack(ctx context.Context, d Delivered, seen *inbox.Seen)
 	return err == nil && !passed
 }
 
-// latest returns the last message with the id of key in the journal, or the zero Message.
+// latest returns the last message with the id of key in the journal, or the zero Record.
 func latest(ctx context.Context, j *journal.Journal, key inbox.SendKey) (last journal.Record, err error) {
 	q := inboxOf(key)
 	q.ID, q.Newest, q.Limit = key.ID, true, 1

@@ -31,7 +31,7 @@ const User = "user"
 const (
 	Verified = "verified" // it was read back from the inbox
 	Consumed = "consumed" // its agent took it
-	Seen     = "seen"     // its agent's model was given it
+	Seen     = "seen"     // its agent's model has received it
 	Failed   = "failed"   // it was not sent
 )
 
@@ -46,16 +46,15 @@ type Options struct {
 	// and the name under which the person joined is unknown.
 	Ledger *ledger.Ledger
 
-	// From is the sender's name, which [teams.Config.Resolve] resolves if it is a
-	// member's. Empty: the name under which the team was joined, else "user".
+	// From is the sender's name. [teams.Config.Resolve] resolves the name of a member. If empty, it is the name under
+	// which the team was joined, or else "user".
 	From string
 
 	// Journal, if not nil, returns the journal, which knows messages that have left their inboxes. The sender
 	// does not close it.
 	Journal func(ctx context.Context) (*journal.Journal, error)
 
-	// Unrecorded, if not nil, gets the errors of [Sender.Record], which takes at most
-	// RecordWithin; 0 is without a limit.
+	// Unrecorded, if not nil, gets the errors of [Sender.Record], which takes at most RecordWithin; 0 means no limit.
 	Unrecorded   func(error)
 	RecordWithin time.Duration
 
@@ -72,7 +71,7 @@ type Sender struct {
 	opts   Options
 	config *teams.Config
 	from   string
-	asUser bool // from is "user", because nobody chose another name or joined
+	asUser bool // from is "user", because no name was chosen and the team was not joined
 }
 
 // New returns a sender. It asks the ledger under which name the team was joined. The
@@ -106,11 +105,11 @@ func New(ctx context.Context, opts Options) (_ *Sender, err error) {
 // From returns the name that messages are sent under.
 func (s *Sender) From() string { return s.from }
 
-// DefaultFrom reports whether that name is a default; see [inbox.Message].
+// DefaultFrom reports whether the sender's name is a default; see [inbox.Message].
 func (s *Sender) DefaultFrom() bool { return s.opts.From == "" }
 
-// Answerable reports whether a member can write to the sender's name. Agents can if it was chosen or joined
-// under: they cannot write to "user".
+// Answerable reports whether a member can write to the sender's name. Agents can write to a name that was chosen, or
+// under which the team was joined, but not to "user".
 func (s *Sender) Answerable(member string) bool {
 	m, ok := s.config.Member(member)
 	return !s.asUser || !ok || m.Guest()
@@ -121,14 +120,14 @@ func (s *Sender) AllAnswerable() bool {
 	return !slices.ContainsFunc(s.config.Members, func(m teams.Member) bool { return !s.Answerable(m.Name) })
 }
 
-// Team returns the team that is sent to.
+// Team returns the team of the recipients.
 func (s *Sender) Team() *teams.Team { return s.opts.Team }
 
 // Config returns the members and the rest of config.json, as of [New].
 func (s *Sender) Config() *teams.Config { return s.config }
 
-// Resolve returns the inbox that a name means, as [teams.Config.Resolve] does. With force, that may be an
-// inbox without a known reader.
+// Resolve returns the inbox for a name, as [teams.Config.Resolve] does. With force, the inbox may have no known
+// reader.
 func (s *Sender) Resolve(name string, force bool) (string, error) {
 	names, err := s.opts.Team.Inboxes()
 	if err != nil {
@@ -167,9 +166,9 @@ func (s *Sender) Audience(except []string, lead bool) ([]string, error) {
 	return to, nil
 }
 
-// Message is what is to be sent. Only Text is needed.
+// Message is a message to send. Only Text is required.
 type Message struct {
-	ID       string // sending twice under one id is sending once; empty: a new id
+	ID       string // two sends with one id send one message; if empty, a new id is chosen
 	Text     string
 	Summary  string
 	Color    string
@@ -207,8 +206,8 @@ type Delivered struct {
 
 	Start   time.Time
 	Inbox   *inbox.Inbox
-	Tracked *inbox.Tracked // for [Sender.Look]; nil without AppendOptions.Track, or if it was sent before and is gone
-	Seen    *inbox.Seen    // the inbox with the message, for a journal; nil as Tracked. It is large
+	Tracked *inbox.Tracked // for [Sender.Look]; nil without AppendOptions.Track, or if sent before and gone
+	Seen    *inbox.Seen    // the inbox with the message, for a journal; nil if Tracked is nil. It is large
 }
 
 // Reachable reports whether somebody will read the message.
@@ -245,7 +244,7 @@ func (s *Sender) Put(ctx context.Context, member string, m Message, opts inbox.A
 	return d, nil
 }
 
-// begin returns the result before the message is sent.
+// begin returns the Delivered of a message that is not yet sent.
 func (s *Sender) begin(member string, m Message) Delivered {
 	d := Delivered{
 		Team: s.opts.Team.Name(), Member: member, ID: m.ID, State: Failed, Start: time.Now(),
@@ -266,7 +265,7 @@ func (s *Sender) Reach(member string) teams.Deliverability {
 	return s.config.Deliverability(member, facts)
 }
 
-// Check reports known obstacles to [Sender.Put], and writes nothing.
+// Check reports known obstacles to [Sender.Put], without writing.
 func (s *Sender) Check(ctx context.Context, member string, m Message) (Delivered, error) {
 	d := s.begin(member, m)
 	var err error
@@ -287,7 +286,7 @@ func (s *Sender) Check(ctx context.Context, member string, m Message) (Delivered
 // as sending.
 const quickRead = 256 << 10
 
-// StillUnread is how long the oldest message may wait before senders are warned.
+// StillUnread is how long the oldest message may wait before senders get a warning.
 const StillUnread = 2 * time.Minute
 
 // Waiting reports whether the recipient has not read older messages for minutes. It is
@@ -299,7 +298,7 @@ func (s *Sender) Waiting(ctx context.Context, d Delivered) bool {
 	if info, err := os.Stat(d.Inbox.Path()); err != nil || info.Size() > quickRead {
 		return false
 	}
-	rows, err := d.Inbox.Read(ctx) // fails if others are writing now
+	rows, err := d.Inbox.Read(ctx) // fails if another program is writing now
 	return err == nil && slices.ContainsFunc(rows, func(r inbox.Row) bool {
 		at, ok := r.Time()
 		return !r.Read && ok && time.Since(at) > StillUnread

@@ -50,7 +50,7 @@ func Ours(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config)
 	return OursIn(ctx, l, t.Root().Path(), c.Instance())
 }
 
-// OursIn returns the same of a team that may have ended. root is the path of the Claude root.
+// OursIn is [Ours] for a team that may have ended. root is the path of the Claude root.
 func OursIn(ctx context.Context, l *ledger.Ledger, root string, team teams.Instance) ([]string, error) {
 	joins, err := l.Teams.Joins(ctx, root, team.Team, team.CreatedAt)
 	if err != nil {
@@ -66,8 +66,8 @@ func OursIn(ctx context.Context, l *ledger.Ledger, root string, team teams.Insta
 // aloneWithin is how long [Alone] waits for another process.
 const aloneWithin = 5 * time.Second
 
-// Alone keeps our other processes from joining and leaving teams, which changes config.json and the ledger,
-// until release is called. state is the state directory. The error is [lockedfile.ErrLocked] after 5 s.
+// Alone prevents other processes of teambridge from joining and leaving teams, which changes config.json and the
+// ledger, until release is called. state is the state directory. The error is [lockedfile.ErrLocked] after 5 s.
 func Alone(ctx context.Context, state string) (release func() error, err error) {
 	return lockedfile.HoldWithin(ctx, aloneWithin, filepath.Join(state, "locks"), "joining and leaving")
 }

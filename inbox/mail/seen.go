@@ -11,7 +11,7 @@ import (
 	"teambridge/teams"
 )
 
-// Conversation returns a recipient's conversation since the first of some messages to it, or earlier.
+// Conversation returns a recipient's conversation from the first of the given messages or from an earlier time.
 func (s *Sender) Conversation(list ...Delivered) *teams.Conversation {
 	since := list[0].Start
 	for i := range list {
@@ -44,19 +44,19 @@ func (d *Delivered) sent() time.Time {
 	return d.Start.Truncate(time.Millisecond)
 }
 
-// Seen returns when the recipient's model received each of some messages to one inbox; zero if it did not, or
-// if unknown. For messages that a relay delivered, the ledger has the time. Otherwise the recipient's
-// transcripts decide. They have no ids, so a time is returned only if it must be the message's:
+// Seen returns when the recipient's model received each of the given messages to one inbox; zero if it did not, or if
+// unknown. For messages that a relay delivered, the ledger has the time. For all others, the recipient's transcripts
+// decide. They have no ids, so Seen returns a time only if it is certainly that of the message:
 //
-//   - The record has its sender, summary and text, and is not older than the message.
-//   - Equal messages are given in the order in which they were sent, according to the journal. If one of
-//     them may not have been received, the later ones have no time.
-//   - The record is not of a version before [teams.Oldest].
+//   - The record has the sender, summary and text of the message, and is not older.
+//   - Equal messages are received in the order in which they were sent, according to the journal. If one of them may
+//     not have been received, the later ones have no time.
+//   - The record is of version [teams.Oldest] or later.
 func (s *Sender) Seen(ctx context.Context, list ...Delivered) ([]time.Time, error) {
 	at := make([]time.Time, len(list))
 	c := s.Conversation(list...)
 	c.Read()
-	var given []int // of list
+	var given []int // indexes in list
 	since := time.Now()
 	for i, d := range list {
 		row := d.row()
@@ -106,7 +106,7 @@ func (s *Sender) relayedAt(ctx context.Context, d Delivered, at *time.Time) (rel
 	return relayed, err
 }
 
-// equalWithin is longer than messages wait for an agent and its model while somebody repeats the same text.
+// equalWithin exceeds the time that a message waits for an agent's model while a sender repeats the same text.
 const equalWithin = 24 * time.Hour
 
 // rows returns the rows of an inbox that were seen since a time, in the order of the file.
@@ -132,7 +132,7 @@ func (s *Sender) rows(ctx context.Context, d Delivered, since time.Time) (list [
 // rows of the inbox.
 func (s *Sender) seenAt(ctx context.Context, d Delivered, rows []journal.Record) (time.Time, error) {
 	row := d.row()
-	var sent []time.Time // of equal messages
+	var sent []time.Time // times of equal messages
 	ours := -1
 	for _, m := range rows {
 		isOurs := m.ID() == d.ID && m.Digest() == row.Digest()
@@ -171,7 +171,7 @@ func (s *Sender) seenAt(ctx context.Context, d Delivered, rows []journal.Record)
 	return assign(sent, c.Given(row.From, row.Summary, row.Text), ours), nil
 }
 
-// lost reports whether a message of ours was lost.
+// lost reports whether a sent message was lost.
 func (s *Sender) lost(ctx context.Context, d Delivered, id string) (bool, error) {
 	j, err := s.opts.Journal(ctx)
 	if err != nil {
@@ -182,18 +182,18 @@ func (s *Sender) lost(ctx context.Context, d Delivered, id string) (bool, error)
 	return r.State == journal.Lost, err
 }
 
-// assign returns when the k-th of several equal messages was received; zero if it may not have been. sent are
-// their times of sending, and given the times at which one of them was received, both in order. No message is
-// received before it was sent, or before an earlier one.
+// assign returns when the k-th of several equal messages was received, or zero if it may not have been received. sent
+// are the times at which they were sent, and given the times at which one of them was received, both in order. No
+// message is received before it was sent, or before an earlier one.
 func assign(sent, given []time.Time, k int) time.Time {
-	var used []time.Time // without those that were given again
+	var used []time.Time // given, without repeated receptions
 	for _, at := range given {
 		if len(used) < len(sent) && !at.Before(sent[len(used)]) {
 			used = append(used, at)
 		}
 	}
 	for l := k + 1; l <= len(sent); l++ {
-		// As many were given before the next was sent: it is all of them.
+		// If l receptions precede the sending of message l, they are those of the l messages before it.
 		n := len(used)
 		if l < len(sent) {
 			n, _ = slices.BinarySearchFunc(used, sent[l], time.Time.Compare)
