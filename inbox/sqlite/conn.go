@@ -63,7 +63,7 @@ type Conn struct {
 
 type statement struct {
 	stmt  *sqlite.Stmt
-	inUse bool // its rows are being read
+	inUse bool // a query reads its rows
 }
 
 // maxKept limits the kept statements. Queries whose text depends on the request have far fewer variants.

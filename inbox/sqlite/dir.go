@@ -21,7 +21,7 @@ func makeDir(dir string) error {
 		}
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		// Another process may have made it first; a file in the way is an error.
+		// Another process may have made it first. A file with this name is an error.
 		if info, e := os.Stat(dir); !errors.Is(err, fs.ErrExist) || e != nil || !info.IsDir() {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// makePrivate removes the rights of everybody but the owner, and identifies the file. It works by name:
+// makePrivate removes the rights of all but the owner, and returns the identity of the file. It works by name:
 // closing a descriptor would drop the locks of another DB in this process.
 func makePrivate(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)

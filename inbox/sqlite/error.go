@@ -16,13 +16,13 @@ var (
 
 	// ErrBusy: other processes kept the file locked for the allowed time.
 	ErrBusy = errors.New("locked by another process")
-	// ErrFull: the disk, or the owner's share of it, is full.
+	// ErrFull: the disk, or the owner's quota, is full.
 	ErrFull = errors.New("disk full")
-	// ErrCorrupt: the file is not a database, or a damaged one.
+	// ErrCorrupt: the file is damaged, or not a database.
 	ErrCorrupt = errors.New("not a database, or a damaged one")
 	// ErrForeign: the file is another program's database.
 	ErrForeign = errors.New("a database of something else")
-	// ErrDevelopment: the file is of [Format.Development].
+	// ErrDevelopment: the file has a mark of [Format.Development].
 	ErrDevelopment = errors.New("made by a development version of teambridge, from before the first release")
 	// ErrMoved: the file was moved away, replaced or deleted while it was open.
 	ErrMoved = errors.New("moved away, replaced or deleted while it was open")
@@ -42,7 +42,7 @@ type Error struct {
 	Kind error  // one of the sentinels from ErrBusy to ErrDisk; nil if unknown
 	Err  error  // the cause, if known
 
-	// Users are other processes that have the file open, if they must close it before anything can be done.
+	// Users are other processes that have the file open, if they must close it before a person can replace it.
 	// UsersKnown is false if the system does not report them.
 	Users      []Process
 	UsersKnown bool
@@ -50,7 +50,7 @@ type Error struct {
 	lost string // [Format.Lost]
 }
 
-// Error returns what was done to which file, what went wrong and what to do next.
+// Error describes the operation, the file, the fault and what to do next.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s in %s", e.Name, e.Op, e.Path)
@@ -65,8 +65,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// end says which processes have to end before the file is touched: one that goes on would
-// write into a file that nobody opens any more.
+// end says which processes must end before a person moves the file. A process that continues would write to a file
+// that no other process opens.
 func (e *Error) end() string {
 	switch {
 	case !e.UsersKnown:
@@ -128,7 +128,7 @@ func (e *Error) loss() string {
 	return "; " + e.lost
 }
 
-// NewerError: a later version of this program made the file. It was left as it is.
+// NewerError: a later version of this program made the file. The file was not changed.
 type NewerError struct {
 	Name    string // of the database
 	Path    string
@@ -140,7 +140,7 @@ func (e *NewerError) Error() string {
 	return fmt.Sprintf("%s: open %s: it has version %d, this program knows versions up to %d; use the newer program", e.Name, e.Path, e.Version, e.Known)
 }
 
-// ValueError is a value that cannot be recorded or looked for. Nothing was done.
+// ValueError is a value that cannot be recorded or searched for. Nothing was changed.
 type ValueError struct {
 	Name   string // of the database
 	Field  string
@@ -154,8 +154,8 @@ func (e *ValueError) Error() string {
 // MaxName limits the length of names, in bytes.
 const MaxName = 4 << 10
 
-// CheckNames takes values, each after the name that errors call it. It fails with
-// *[ValueError] if one is blank or longer than [MaxName].
+// CheckNames takes pairs of a name for errors and a value. It fails with *[ValueError] if a value is blank or longer
+// than [MaxName].
 func CheckNames(db string, namesAndValues ...string) error {
 	for pair := range slices.Chunk(namesAndValues, 2) {
 		switch name, value := pair[0], pair[1]; {
@@ -170,7 +170,7 @@ func CheckNames(db string, namesAndValues ...string) error {
 
 // fail adds path and kind to an error of SQLite. Other errors are returned as they are.
 func (d *DB) fail(op string, err error) error {
-	if err == ErrForeign || err == ErrDevelopment { // of check
+	if err == ErrForeign || err == ErrDevelopment { // from versionOf
 		return d.error(op, err, nil)
 	}
 	var raw *sqlError
@@ -189,7 +189,7 @@ func (d *DB) error(op string, kind, err error) *Error {
 	return e
 }
 
-// An sqlError is an error of SQLite: the package has no type for them.
+// An sqlError is an error of SQLite, for which its package has no type.
 type sqlError struct{ error }
 
 func (e *sqlError) Unwrap() error { return e.error }
@@ -204,7 +204,7 @@ func ofSQLite(err error) error {
 
 // kind sorts SQLite's result codes, see https://sqlite.org/rescode.html.
 func kind(code sqlite.ResultCode) error {
-	switch code.ToPrimary() { // the rest says more precisely what the low byte says
+	switch code.ToPrimary() { // the other bytes only add detail
 	case sqlite.ResultBusy, sqlite.ResultLocked, sqlite.ResultProtocol:
 		return ErrBusy
 	case sqlite.ResultFull:

@@ -4,7 +4,7 @@ package sqlite
 
 import "os"
 
-// stampOfLog looks at a log. It is not known if there is none, as where there is no shared memory.
+// stampOfLog returns the stamp of a log. known is false without a log, as on file systems without shared memory.
 func stampOfLog(path string) (s logStamp, known bool) {
 	info, err := os.Stat(path)
 	if err != nil {

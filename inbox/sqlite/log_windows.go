@@ -1,4 +1,4 @@
 package sqlite
 
-// stampOfLog knows nothing: Windows records the time of a write when the file is closed.
+// stampOfLog never knows the stamp: Windows records the time of a write only when the file is closed.
 func stampOfLog(string) (s logStamp, known bool) { return s, false }

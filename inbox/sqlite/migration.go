@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// migrate brings the file up to the newest version, in one transaction that no other process can come between. What it
-// was before is kept next to it: see copies. It does nothing to a file that is newer or of something else.
+// migrate brings the file up to the newest version, in one transaction that excludes all other processes. A copy of
+// the earlier version stays next to the file: see copies. A newer or foreign file is not changed.
 func migrate(c *Conn, path string, format Format) error {
-	// The usual case, in two reads and without a transaction. Another process can migrate between
-	// them, so that only what they find here is certain.
+	// The usual case, in two reads and without a transaction. Another process can migrate between them, so only this
+	// result is certain.
 	version, err := c.Number("PRAGMA user_version")
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func migrate(c *Conn, path string, format Format) error {
 		return err
 	}
 	if at == 0 {
-		// Cannot be done in a transaction, and stays with the file.
+		// These settings cannot be made in a transaction. They stay with the file.
 		if _, err := c.Exec(format.Create + "; PRAGMA journal_mode=WAL"); err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func migrate(c *Conn, path string, format Format) error {
 	return upgrade(c, path, format)
 }
 
-// upgrade makes the file one of the newest version, unless another process did in the meantime.
+// upgrade brings the file to the newest version, unless another process has done so meanwhile.
 func upgrade(c *Conn, path string, format Format) error {
 	newest := len(format.Schema)
 	return c.Transaction("EXCLUSIVE", func() error {
@@ -63,9 +63,9 @@ func upgrade(c *Conn, path string, format Format) error {
 	})
 }
 
-// versionOf returns the version of the file, 0 if it is empty. It asks more than one question,
-// so it must be called in a transaction: between two of them another process can create the
-// database, which then looks like another program's.
+// versionOf returns the version of the file, or 0 if it is empty. It runs several queries, so it must be called in a
+// transaction: between two of them another process could create the database, which would then look like another
+// program's.
 func versionOf(c *Conn, path string, format Format) (int, error) {
 	version, err := c.Number("PRAGMA user_version")
 	if err != nil {
@@ -92,11 +92,11 @@ func versionOf(c *Conn, path string, format Format) (int, error) {
 	return 0, nil
 }
 
-// copyName is what is added to the name of a database for a copy, before the version.
+// copyName is added to the name of a database, before the version, for the name of a copy.
 const copyName = ".version"
 
-// copies returns the copies of the database at path that were made before it was brought up to date: PATH.versionN, of
-// version N. There is one, of the last time, unless the process that made another one was killed.
+// copies returns the copies of the database at path that were made before it was brought up to date: PATH.versionN,
+// of version N. Only the last copy is kept. Earlier ones remain if the process that made it was killed.
 func copies(path string) (all []string, err error) {
 	dir, base := filepath.Split(path)
 	entries, err := os.ReadDir(filepath.Clean(dir))
@@ -108,8 +108,8 @@ func copies(path string) (all []string, err error) {
 	return all, err
 }
 
-// keepCopy makes a copy of a database of which the caller has the lock for writing, and removes earlier ones. It takes at
-// most as much space as the database.
+// keepCopy makes a copy of a database, and removes earlier copies. The caller must hold the lock for writing. The
+// copy takes at most as much space as the database.
 func keepCopy(path string, version int) error {
 	earlier, err := copies(path)
 	if err != nil {
@@ -117,7 +117,7 @@ func keepCopy(path string, version int) error {
 	}
 	name := fmt.Sprintf("%s%s%d", path, copyName, version)
 	half := path + ".copying"                                              // one process at a time gets here
-	f, err := os.OpenFile(half, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) // SQLite would make it 0644; it takes one that is empty
+	f, err := os.OpenFile(half, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) // SQLite would use 0644, but takes an empty file
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func keepCopy(path string, version int) error {
 		return err
 	}
 	if err = copyTo(path, half); err == nil {
-		err = syncFile(half) // SQLite does not
+		err = syncFile(half) // SQLite does not flush it
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(half))
@@ -151,9 +151,9 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// copyTo writes what was last committed to the database at path into an empty file.
+// copyTo writes the committed content of the database at path into an empty file.
 func copyTo(path, to string) (err error) {
-	c, err := connect(uri(path)) // one more: VACUUM cannot be run in a transaction
+	c, err := connect(uri(path)) // another connection: VACUUM cannot run in a transaction
 	if err != nil {
 		return err
 	}

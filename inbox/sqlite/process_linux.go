@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// Uses reports whether a process has the file at path open, and not another one that had this
-// name. known is false if the system does not tell.
+// Uses reports whether a process has the file at path open, as opposed to another file that had this name. known is
+// false if the system does not report it.
 //
 // The file is not opened: closing it would drop the locks that this process may have on it.
 func Uses(pid int, path string) (uses, known bool) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return false, false // it has ended, or is another user's
+		return false, false // it has ended, or belongs to another user
 	}
 	file, err := os.Stat(path)
 	if err != nil {
@@ -26,7 +26,7 @@ func Uses(pid int, path string) (uses, known bool) {
 	}
 	for _, e := range entries {
 		name := filepath.Join(dir, e.Name())
-		// By its name first: a look at a file of a network that is down would not return.
+		// The name is compared first: a stat of a file on a network that is down would not return.
 		if at, err := os.Readlink(name); err != nil || filepath.Base(at) != filepath.Base(path) {
 			continue
 		}
@@ -37,11 +37,11 @@ func Uses(pid int, path string) (uses, known bool) {
 	return false, true
 }
 
-// Users returns the other processes that have the file at path open. Those of other users
-// are not seen, and cannot open it.
+// Users returns the other processes that have the file at path open. It does not see processes of other users, which
+// cannot open the file.
 func Users(path string) (list []Process, known bool) {
 	if _, known = Uses(os.Getpid(), path); !known {
-		return nil, false // there is no /proc
+		return nil, false // no /proc
 	}
 	entries, err := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -56,7 +56,7 @@ func Users(path string) (list []Process, known bool) {
 	return list, err == nil
 }
 
-// command returns what a process was started as.
+// command returns the command of a process.
 func command(pid int) string {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {

@@ -2,8 +2,8 @@
 
 package sqlite
 
-// Uses reports whether a process has the file at path open. Here, that is not known.
+// Uses reports whether a process has the file at path open. This system does not report it.
 func Uses(int, string) (uses, known bool) { return false, false }
 
-// Users returns the other processes that have the file at path open. Here, that is not known.
+// Users returns the other processes that have the file at path open. This system does not report them.
 func Users(string) (list []Process, known bool) { return nil, false }

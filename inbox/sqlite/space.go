@@ -7,9 +7,9 @@ func (d *DB) Size(ctx context.Context, op string) (int64, error) {
 	return d.Number(ctx, op, "SELECT page_count*page_size FROM pragma_page_count, pragma_page_size")
 }
 
-// GiveBack gives free space back to the disk, in steps between which others get their turn,
-// and empties the log, which still has what was deleted. Emptied is false if somebody reads
-// the log. A database that was made without auto_vacuum=INCREMENTAL keeps its free space.
+// GiveBack gives free space back to the disk, in steps between which other calls get their turn. It also empties the
+// log, which still has the deleted data. emptied is false if a process is using the log. A database that was made
+// without auto_vacuum=INCREMENTAL keeps its free space.
 func (d *DB) GiveBack(ctx context.Context, op string) (emptied bool, err error) {
 	free := int64(-1)
 	for more := true; more; {

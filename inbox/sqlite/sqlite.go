@@ -3,34 +3,29 @@
 //
 // # What is promised
 //
-// A file that is damaged, that is another program's, or that a newer version of this one or a
-// development version made is refused. It is never emptied, replaced or deleted, and its log
-// stays as it is.
+// A file is refused if it is damaged, belongs to another program, or was made by a newer version or a development
+// version of this one. A refused file is never emptied, replaced or deleted, and its log is not changed.
 //
-// A database of an earlier version is brought up to date when it is opened.
-// Processes that do so at the same time do it once, and one that is killed
-// leaves the version before.
+// A database of an earlier version is brought up to date when it is opened. If several processes open it at the same
+// time, it is brought up to date once. If the process is killed, the file keeps its earlier version.
 //
-// A database whose file was moved away or replaced is not used any more: what is recorded in
-// a file that nobody opens again is lost. Each call looks at its beginning and its end, and
-// fails with [ErrMoved].
+// A database whose file was moved away or replaced is no longer used: records in a file that no process opens again
+// are lost. Each call checks for this at its beginning and its end, and fails with [ErrMoved].
 //
 // A call that finds the file locked by another process tries again until its
 // context ends, or for 10 s if the context has no deadline, and fails with
 // [ErrBusy].
 //
-// # What is not
+// # Limits
 //
-// SQLite's write-ahead log needs shared memory: all processes must run on one
-// machine, and the file should be on a local disk. Where the file system has no
-// shared memory SQLite keeps its rollback journal, which is slower and as safe.
-// A database is three files while it is in use (PATH, PATH-wal, PATH-shm);
-// a copy of PATH alone can lack the newest records. The files are private to
-// their owner on Unix systems; on Windows the directory's rights decide.
+// SQLite's write-ahead log needs shared memory: all processes must run on one machine, and the file should be on a
+// local disk. Where the file system has no shared memory, SQLite keeps its rollback journal, which is slower but as
+// safe. A database is three files while it is in use (PATH, PATH-wal, PATH-shm); a copy of PATH alone can lack the
+// newest records. The files are private to their owner on Unix systems; on Windows they have the rights of their
+// directory.
 //
-// Nothing else in a process that has a database open may open and close the
-// same file: on Unix closing any descriptor of a file drops all locks the
-// process has on it, SQLite's with them.
+// No other code in a process that has a database open may open and close the same file: on Unix, closing any
+// descriptor of a file drops all locks that the process has on it, including SQLite's.
 package sqlite
 
 import (
@@ -60,16 +55,15 @@ type Format struct {
 	// refused with [ErrDevelopment].
 	Development []int32
 
-	// Schema holds one script for each version: the n-th brings a file of
-	// version n-1 to version n, so the newest version is their number. A script
-	// that was released is never changed.
+	// Schema holds one script for each version: the n-th brings a file of version n-1 to version n, so the newest
+	// version is the number of scripts. A released script is never changed.
 	Schema []string
 
 	Create string // run on an empty file before its first script, outside a transaction
 	Setup  string // run on each opening, after the scripts
-	Attach string // path of another database, which must be open, and whose tables queries can then read, too; "" for none
+	Attach string // path of another open database whose tables queries can also read; "" for none
 
-	Lost string // what is lost if a person begins a new file, and what is not; for errors
+	Lost string // says in errors what is lost, and what is not, if a person begins a new file
 }
 
 // A DB is an open database. Its methods may be called from several goroutines;
@@ -77,16 +71,16 @@ type Format struct {
 type DB struct {
 	format Format
 	path   string
-	file   fs.FileInfo   // which file it is
-	turn   chan struct{} // holds one token; a mutex could not be given up with a context
+	file   fs.FileInfo   // identity of the file
+	turn   chan struct{} // holds one token; waiting for a mutex could not end with a context
 	conn   *Conn         // nil once closed; used by the holder of the token
 }
 
-// Open opens the database at path, and creates it if there is none. The file has mode 0600,
-// and directories that are missing get mode 0700.
+// Open opens the database at path, and creates it if it does not exist. The file has mode 0600, and missing
+// directories get mode 0700.
 //
-// Errors are *[Error], with [ErrBusy], [ErrFull], [ErrCorrupt], [ErrForeign], [ErrDevelopment],
-// [ErrReadOnly], [ErrAccess] or [ErrDisk] to tell them apart, or *[NewerError].
+// Errors are *[Error], of kind [ErrBusy], [ErrFull], [ErrCorrupt], [ErrForeign], [ErrDevelopment], [ErrReadOnly],
+// [ErrAccess] or [ErrDisk], or *[NewerError].
 func Open(ctx context.Context, path string, format Format) (*DB, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil || path == "" || strings.ContainsRune(path, 0) {
@@ -107,7 +101,7 @@ func Open(ctx context.Context, path string, format Format) (*DB, error) {
 	return d, nil
 }
 
-// open opens the file, and makes it ours, current and set up.
+// open opens the file, and makes it private, current and set up.
 func (d *DB) open(ctx context.Context) error {
 	c, err := connect(uri(d.path))
 	if err != nil {
@@ -121,27 +115,27 @@ func (d *DB) open(ctx context.Context) error {
 	return nil
 }
 
-// abandon closes a file that is not used, and leaves it and its log as they are. SQLite folds
-// the log into the file when the last connection is closed; here that is one that cannot write.
-// Errors are ignored: why the file is not used matters more.
+// abandon closes a refused file, and leaves it and its log unchanged. SQLite folds the log into the file when the
+// last connection is closed, so abandon makes a read-only connection the last one. Errors are ignored: the reason for
+// the refusal matters more.
 func (d *DB) abandon(ctx context.Context) {
 	if info, err := os.Stat(d.path + "-wal"); err == nil && info.Size() > 0 {
 		if reader, err := connect(uri(d.path) + "?mode=ro"); err == nil {
 			defer reader.close()
-			_, _ = reader.Number("PRAGMA user_version") // now it counts as a user of the file
+			_, _ = reader.Number("PRAGMA user_version") // now the connection uses the file
 		}
 	}
 	_ = d.conn.close()
 }
 
-// prepare makes the open file ours, current and set up.
+// prepare makes the open file private, current and set up.
 func (d *DB) prepare(ctx context.Context) (err error) {
 	// SQLite makes the file with mode 0644, and its companions with the
 	// mode of the file. The file is empty until the first statement.
 	if d.file, err = makePrivate(d.path); err != nil {
 		return d.error("open", ErrAccess, err)
 	}
-	// SQLite opens a file that cannot be written for reading, without an error.
+	// SQLite opens a file without write permission as read-only, without an error.
 	if !writable(d.path) {
 		return d.error("open", ErrReadOnly, nil)
 	}
@@ -161,16 +155,16 @@ func (d *DB) prepare(ctx context.Context) (err error) {
 	})
 }
 
-// moved returns [ErrMoved] if the file that is open is not the one that has its name.
+// moved returns [ErrMoved] if the path now names another file than the open one, or none.
 func (d *DB) moved(op string) error {
 	now, err := os.Stat(d.path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(d.file, now) {
 		return d.error(op, ErrMoved, nil)
 	}
-	return nil // what else can be wrong with it, SQLite tells
+	return nil // SQLite reports any other fault
 }
 
-// Path returns where the database is, as an absolute path.
+// Path returns the absolute path of the database.
 func (d *DB) Path() string { return d.path }
 
 // Close closes the database after the call that is running. Closing twice is no error;
@@ -193,12 +187,12 @@ func (d *DB) Close() error {
 	return nil
 }
 
-// Do runs f when it is this call's turn, again and again while other processes keep the
-// file locked. f must be one transaction: it is run again from its start. Errors of SQLite
-// become an *[Error] that says op was being done; f's own errors are returned as they are.
+// Do runs f when it is this call's turn, and repeats it while other processes keep the file locked. f must be one
+// transaction, since it is repeated from its start. Errors of SQLite become an *[Error] with op; f's own errors are
+// returned unchanged.
 //
-// SQLite's own busy timeout is not used: it sleeps inside the call, where a
-// context can end it only by a goroutine for each statement.
+// SQLite's own busy timeout is not used: it sleeps inside the call, where a context could end it only with a
+// goroutine for each statement.
 func (d *DB) Do(ctx context.Context, op string, f func(*Conn) error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %s in %s: nothing done: %w", d.format.Name, op, d.path, err)
@@ -212,8 +206,8 @@ func (d *DB) Do(ctx context.Context, op string, f func(*Conn) error) error {
 	if d.conn == nil {
 		return fmt.Errorf("%s: %s in %s: %w", d.format.Name, op, d.path, ErrClosed)
 	}
-	// Before, since a log that was not moved along may be that of another database by now, and
-	// afterwards, since what was committed after the move must not pass for recorded.
+	// Checked before f, since a log that was left behind may now belong to another database, and after f, since a
+	// commit to a moved file must not count as recorded.
 	if err := d.moved(op); err != nil {
 		return err
 	}
@@ -235,7 +229,7 @@ func (d *DB) try(ctx context.Context, op string, f func(*Conn) error) error {
 		defer cancel()
 	}
 	for wait := time.Millisecond; ; wait = min(2*wait, 16*time.Millisecond) {
-		// Jitter: processes that collided once must not do so in step.
+		// Jitter, so that processes that collided once do not collide again.
 		timer := time.NewTimer(wait/2 + rand.N(wait))
 		select {
 		case <-timer.C:
@@ -249,9 +243,8 @@ func (d *DB) try(ctx context.Context, op string, f func(*Conn) error) error {
 	}
 }
 
-// Version returns an opaque text, never empty, that changes with every commit of this
-// process or another. Whatever is read after the call is at least as new as the version.
-// Only versions of the same open DB can be compared.
+// Version returns an opaque text, never empty, that changes with every commit of any process. Data that is read after
+// the call is at least as new as the version. Only versions of the same open DB can be compared.
 //
 // The modification times of the files are no substitute: a commit is written to the log
 // before its fsync, and becomes visible to others only after it.
@@ -262,12 +255,12 @@ func (d *DB) Version(ctx context.Context) (version string, err error) {
 	return version, err
 }
 
-// settled is how long the log has to stay as it is before a poll believes that nothing was committed.
+// settled is how long the log must be unchanged before a poll concludes that nothing was committed.
 const settled = 10 * time.Second
 
-// Poll returns a function that is [DB.Version] for one goroutine that calls it all the time. Where the
-// system tells when the log was written last, it asks SQLite only for 10 s after that, since a commit
-// becomes visible after its fsync, and every 10 s otherwise. Each call notices that the file was moved.
+// Poll returns a [DB.Version] for one goroutine that calls it all the time. Where the system shows when the log was
+// last written, the function asks SQLite only for 10 s after that, since a commit becomes visible after its fsync,
+// and every 10 s at other times. Each call fails with [ErrMoved] if the file was moved.
 func (d *DB) Poll() func(context.Context) (version string, err error) {
 	var log logStamp
 	var written, asked time.Time
@@ -292,15 +285,15 @@ func (d *DB) Poll() func(context.Context) (version string, err error) {
 // logStamp changes when the log is written.
 type logStamp struct{ size, modTime int64 }
 
-// Transaction is [Conn.Transaction] as a call of its own of [DB.Do].
+// Transaction is [Conn.Transaction] in its own call of [DB.Do].
 func (d *DB) Transaction(ctx context.Context, op, begin string, f func(*Conn) error) error {
 	return d.Do(ctx, op, func(c *Conn) error {
 		return c.Transaction(begin, func() error { return f(c) })
 	})
 }
 
-// uri returns the file: URI of an absolute path. It leaves no byte that SQLite or the
-// driver could take for a parameter, a fragment or an escape.
+// uri returns the file: URI of an absolute path. It escapes every byte that SQLite or the driver could take for a
+// parameter, a fragment or an escape.
 func uri(path string) string {
 	path = filepath.ToSlash(path)
 	var b strings.Builder

@@ -1,4 +1,4 @@
-// Package sqlitetest makes databases for the tests of packages that have one.
+// Package sqlitetest makes databases for tests of packages with a database.
 package sqlitetest
 
 import (
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A Template makes a database once and copies it, which takes a small part of the time. Make
+// A Template makes a database once and copies it, which is much faster than making each. Make
 // must close it.
 type Template struct {
 	Make func(path string) error
@@ -18,7 +18,7 @@ type Template struct {
 	err  error
 }
 
-// New returns the path of a copy, with that name, in a directory of its own.
+// New returns the path of a copy with the given name, in its own directory.
 func (m *Template) New(t testing.TB, name string) string {
 	t.Helper()
 	m.once.Do(func() {
