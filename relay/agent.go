@@ -189,7 +189,7 @@ func (l *loop) agentExited(ctx context.Context) error {
 	why := l.forget()
 	l.set(func(s *Status) { s.PID, s.Deaths = 0, s.Deaths+1 })
 	l.recorder.resume(ctx, l.session.Session)
-	// What follows is decided below.
+	// Whether it is started again is decided below.
 	if err := l.session.Keep(ctx, ledger.RelayStarting, ""); err != nil {
 		return err
 	}
@@ -221,8 +221,8 @@ func (l *loop) agentExited(ctx context.Context) error {
 	return nil
 }
 
-// end lets the agent finish its turn, records how that ended, and ends the agent. why is the error that ended
-// the relay; nil if it was told to stop.
+// end lets the agent finish its turn, records how that ended, and ends the agent. why is the error that ended the
+// relay; nil after the end of its context or after [Relay.Finish].
 func (l *loop) end(ctx context.Context, why error) error {
 	// The context has ended, but what the agent still prints must be recorded.
 	ctx = context.WithoutCancel(ctx)

@@ -246,9 +246,9 @@ func (l *intake) notPruned(ctx context.Context, rows []inbox.Row, missing []stri
 	return slices.DeleteFunc(missing, func(id string) bool { return !unknown[id] }), nil
 }
 
-// UnknownDeliveryError reports rows that are marked as taken by deliveries that this ledger does not have: it
-// was lost, another ledger's relay took them, or somebody forged the mark. They are not delivered, because
-// they may have been already.
+// UnknownDeliveryError reports rows that are marked as taken by deliveries that this ledger does not have: the ledger
+// was lost, another ledger's relay took the rows, or somebody forged the mark. The rows are not delivered, because
+// they may have been delivered already.
 type UnknownDeliveryError struct {
 	Inbox      string   // the path
 	Deliveries []string // at least one

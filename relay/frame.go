@@ -81,7 +81,7 @@ func (l *loop) commit(ctx context.Context, id string, line []byte, deliveries []
 	if d := deliveries[0]; d.Isolated && d.Person { // alone
 		f.Kind = ledger.FrameCommand
 	} else if d.Isolated {
-		f.Deaths = 1 // the deaths of the frame that was split
+		f.Deaths = 1 // inherited from the frame that was split
 	}
 	var err error
 	if f.Mode, err = l.mode.MarshalJSON(); err != nil {
@@ -165,7 +165,7 @@ func (l *loop) setMode(ctx context.Context, to mode.Mode, refused func(error) er
 func (l *loop) write(ctx context.Context) error {
 	frame, err := l.opts.Runtime.Frame(l.frame.Bytes)
 	if err != nil {
-		// The frame was written by another runtime, and only that could find out its fate.
+		// Another runtime wrote the frame, and only that runtime could find out its fate.
 		l.opts.Warn(fmt.Errorf("relay: frame %s in the ledger: %w", l.frame.UUID, err))
 		l.poke() // for the next frame
 		return l.finish(ctx, failed("it was given to another program, which may have worked on it; teambridge relay retry sends it again"))

@@ -12,8 +12,8 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// Two agents that answer each other [MaxExchanges] times within [exchangeWindow] would go on for ever:
-// messages from one of them to the other are then held.
+// Two agents that answer each other [MaxExchanges] times within [exchangeWindow] would continue for ever, so further
+// messages from one of them to the other are held.
 const (
 	MaxExchanges   = 20
 	exchangeWindow = time.Minute

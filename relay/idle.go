@@ -19,7 +19,7 @@ type idler struct {
 	agent.Background
 
 	idle   <-chan time.Time // fires when the agent has been idle long enough; nil while it works
-	needed string           // why it was kept alive when the timer last fired; empty if it has not
+	needed string           // why it was kept alive when the timer last fired; empty if nothing kept it
 	warned bool             // a warning about needed was given
 
 	closing bool             // its stdin is closed

@@ -24,7 +24,7 @@ type loop struct {
 	idler
 
 	queue     *queue    // claimed deliveries
-	recorder  *recorder // of the agent's output; nil if nobody wants it
+	recorder  *recorder // of the agent's output; nil without a journal and a listener
 	frame     *flight   // nil if none is in flight
 	probation bool      // the last agent died with this frame, having printed nothing
 
@@ -38,7 +38,7 @@ type loop struct {
 	lastTurn bool // Finish was called
 }
 
-// errFinished ends a loop that was told to finish and whose turn is over.
+// errFinished ends the loop after [Relay.Finish], once the running turn is over.
 var errFinished = errors.New("finished")
 
 func (l *loop) run(ctx context.Context) error {
@@ -266,8 +266,8 @@ func (l *loop) event(ctx context.Context, e agent.Event) error {
 	return nil
 }
 
-// writesLost notes what the agent could not write. A turn that has begun may be missing from its transcript,
-// and would be run again.
+// writesLost records what the agent could not write. If its turn has begun, the frame fails: the transcript may lack
+// the turn, so the next agent would run it again.
 func (l *loop) writesLost(ctx context.Context, what string) error {
 	l.lost, l.session.Lost = true, what
 	l.opts.Warn(fmt.Errorf("relay: %s: %s", l.opts.Member, what))
@@ -293,9 +293,9 @@ func (l *loop) turnStarts(ctx context.Context, s agent.Start) error {
 	return l.reports(ctx, s.Mode)
 }
 
-// reports records the permission mode that the agent reports, for people to see; empty if it reports none.
+// reports records the permission mode that the agent reports, for people to see. An empty mode changes nothing.
 func (l *loop) reports(ctx context.Context, mode string) error {
-	if len(mode) > 64 { // a program that is not Claude Code may say anything
+	if len(mode) > 64 { // programs other than Claude Code may report any text
 		mode = strings.ToValidUTF8(mode[:64], "")
 	}
 	if mode == "" || mode == l.session.PermissionMode {

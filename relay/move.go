@@ -64,8 +64,8 @@ func (m *Move) stays() error {
 const movePoll = 100 * time.Millisecond
 
 // Wait waits until a request is granted. It calls held with each new reason for the delay. It fails with a
-// *[RefusedError]; with [ErrStays] if the launcher has ended; or with the cause of ctx's end. Only a refusal
-// ends the request.
+// *[RefusedError]; with [ErrStays] if the launcher has ended; or with the cause of ctx's end. After the last two
+// errors, the request stays open.
 func (m *Move) Wait(ctx context.Context, wish int64, held func(reason string)) (ledger.Handoff, error) {
 	tick := time.NewTicker(movePoll)
 	defer tick.Stop()

@@ -24,7 +24,7 @@ type facts struct {
 	news    news
 	frame   ledger.Frame
 	onCut   OnCut
-	command bool // a command, of which the transcript shows nothing
+	command bool // the frame is a command, which the transcript does not show
 
 	progress agent.Progress // with acknowledged
 	exit     error          // with died

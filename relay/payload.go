@@ -46,7 +46,7 @@ func (p Payloads) Dropped() string {
 // the text. A displayText that differs becomes the one-line summary, so that people always see what the agent
 // got.
 //
-// Errors are payloads from the agent, events that are not text, and values that decoding would change (see
+// Parse refuses payloads from the agent, events that are not text, and values that decoding would change (see
 // [rawjson.Exact]).
 func (p Payloads) Parse(data []byte) (in Input, taken bool, err error) {
 	if err := rawjson.Exact(data); err != nil {

@@ -26,8 +26,8 @@ type Input struct {
 	ID       string // of the message, unique among all messages to the inbox; empty for the delivery's id
 	Protocol bool   // Text may be an object of Claude Code's team protocol
 
-	// How the history shows it; the agent gets only the text. An empty From is the user at the keyboard.
-	// DefaultFrom is that of [inbox.Message].
+	// The history shows these; the agent gets only the text. An empty From is the user at the keyboard. DefaultFrom
+	// is as in [inbox.Message].
 	From, Summary, Color string
 	DefaultFrom          bool
 }

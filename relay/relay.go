@@ -8,16 +8,15 @@
 //
 // The ledger is the queue. A row goes through these steps, each committed before the next:
 //
-//  1. claimed: the delivery is in the ledger; then the row is marked as read and as
-//     relayed by that delivery, in one edit under the lock of the inbox. So neither
-//     the agent's own poller nor another relay takes it, too.
+//  1. claimed: the delivery is in the ledger; then the row is marked as read and as relayed by that delivery, in one
+//     edit under the lock of the inbox. After that, neither the agent's own poller nor another relay takes it.
 //  2. written: the exact bytes of the frame that it goes into, and the frame's
 //     uuid, are in the ledger; then they go to the agent's stdin.
 //  3. accepted, done: as reported by the agent for that uuid.
 //
-// After a crash of this process, of the agent, or of both, the agent's transcript shows whether it had taken
-// the frame. If not, the same bytes are written again; an agent that knows the uuid ignores them. If it had,
-// and its turn was cut, one nudge asks the agent to continue.
+// After a crash of this process, of the agent, or of both, the agent's transcript shows whether the agent had taken
+// the frame. If not, the same bytes are written again; an agent that knows the uuid ignores them. If it had, and the
+// turn was cut, a nudge asks the agent to continue.
 //
 // If the agent dies twice with a frame of several rows that is not in its transcript, the rows are sent one
 // by one, since one of them may be what kills it.
@@ -48,9 +47,9 @@
 //
 // A program that acknowledges nothing gets each message at least once, as the delivery's reason says.
 //
-// Claude Code writes its transcript about 0.1 s late; see package claude. If it is killed in between, it
-// repeats that step of its turn. The relay ends an agent by closing its stdin, so that it writes the rest. It
-// kills only an agent that does not end in time, including one that an earlier relay left behind.
+// Claude Code writes its transcript about 0.1 s late; see package claude. If it is killed in between, it repeats that
+// step of its turn. The relay ends an agent by closing its stdin, so that the agent writes the rest. It kills only an
+// agent that does not end in time, including one that an earlier relay left behind.
 package relay
 
 import (
@@ -79,7 +78,7 @@ const (
 	MaxAhead   = 64       // deliveries that are claimed and not done; more rows stay unread in the file
 	MaxRows    = 10       // rows in one frame
 	MaxBytes   = 64 << 10 // of wrapped texts in one frame; a larger row goes alone
-	MaxDeaths  = 3        // of the agent before its frame in flight fails; a frame of several rows is split at 2, and its rows have 2 more
+	MaxDeaths  = 3        // agent deaths before the frame in flight fails; several rows are split after 2, and each has 2 more
 	MaxNudges  = 3        // for one frame whose turns are cut
 	MaxStarts  = 5        // of an agent that dies at once before the relay gives up
 	deadWithin = 10 * time.Second
@@ -104,7 +103,7 @@ type OnCut string
 
 // Ways to handle a cut turn.
 const (
-	NudgeAgent OnCut = "nudge"  // ask the agent once to continue
+	NudgeAgent OnCut = "nudge"  // ask the agent to continue, at most [MaxNudges] times
 	ReportCut  OnCut = "report" // report a failed delivery
 )
 
@@ -188,7 +187,7 @@ func (t Timing) withDefaults() Timing {
 	return t
 }
 
-// State is what a relay is doing: what it records of itself, or whether a frame is in flight.
+// State is the state of a relay. While an agent runs, it is Idle or Working instead of [ledger.RelayRunning].
 type State = ledger.RelayState
 
 // The states of a relay that runs an agent or waits for one. While its session is at a terminal, the state is
@@ -201,7 +200,7 @@ const (
 	Dead     = ledger.RelayDead
 
 	Idle    State = "idle"    // nothing waits
-	Working State = "working" // a frame is in flight
+	Working State = "working" // a frame is in flight; in an [Info], deliveries are open
 )
 
 // Status is a snapshot of a running relay.
@@ -232,8 +231,8 @@ type Relay struct {
 	began  bool          // the turn of the frame in flight is running
 	moved  chan struct{} // closed and replaced when child or began changes
 
-	ledger   store         // of opts.Ledger, but in tests
-	archive  archive       // opts.Journal, but in tests; nil if there is none
+	ledger   store         // of opts.Ledger, except in tests
+	archive  archive       // opts.Journal, except in tests; nil if there is none
 	patience time.Duration // how long an interrupt waits for the frame to begin
 	grace    agent.Grace   // how long an agent may take to end its turn and exit
 	at       func(moment)  // lets tests act as other processes at each moment
@@ -396,7 +395,7 @@ func (r *Relay) watch(ctx context.Context, w *watch.Watcher) {
 		if err != nil {
 			return
 		}
-		relevant := strings.EqualFold(e.Inbox, r.opts.Member) || e.Inbox == "" // a case-insensitive disk may spell the name differently
+		relevant := strings.EqualFold(e.Inbox, r.opts.Member) || e.Inbox == "" // the disk may ignore case
 		e.Close()
 		if relevant {
 			r.poke()

@@ -38,7 +38,7 @@ type Info struct {
 	Handoff        *ledger.Handoff // of a session that can move, without its draft; nil unless its launcher runs
 }
 
-// lockOf names the lock of an inbox's relay, in the form of [lockedfile.Hold].
+// lockOf returns the directory and the key of the lock of an inbox's relay, for [lockedfile.Hold].
 func lockOf(state, path string) (dir, key string) {
 	return filepath.Join(state, "locks"), "relay\n" + path
 }

@@ -53,15 +53,15 @@ func storeOf(l *ledger.Ledger) store {
 	}{l.Deliveries, l.Frames, l.Sessions, l.Holds, l.Teams, l.Links}
 }
 
-// lastTries is how long [ledgerWriter.insist] keeps trying after the relay was told to end. The next relay
-// finds anything unrecorded in the transcript.
+// lastTries is how long [ledgerWriter.insist] keeps trying once the relay is ending. The next relay finds unrecorded
+// events in the transcript.
 const lastTries = 10 * time.Second
 
 // ledgerWriter records events that have already happened.
 type ledgerWriter struct {
 	*Relay
 	ledgerErr string // why the ledger is unusable now; empty if it works
-	ending    bool   // the relay has been told to end, or has failed
+	ending    bool   // the relay is ending: on request, or because it has failed
 }
 
 // insist retries a ledger call for as long as the ledger is locked or its disk is full. It is for events that

@@ -62,8 +62,8 @@ func text(verified func(sender string) bool, d ledger.Delivery) string {
 	return Wrap(row, verified(row.From))
 }
 
-// verifies returns a function that reports whether a sender is a member of the team. The name of a stand-in
-// does not count: only the other machine vouches for who writes under it.
+// verifies returns a function that reports whether a sender is a member of the team. A stand-in's name does not
+// count: only the other machine vouches for messages under that name.
 func verifies(config *teams.Config, team inbox.InboxKey, standIns []ledger.StandIn) func(sender string) bool {
 	return func(sender string) bool {
 		_, member := config.Member(sender)
