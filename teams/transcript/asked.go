@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Asked returns the use of a tool that a session has begun last and that has no result yet: what it asks its person about, if it
-// waits for one. It is not known if there are several, of which some may run, or if a subagent may ask.
+// Asked returns a session's tool use without a result: the one that its question is about, if it waits for its
+// person. ok is false if there are several, since some may run, or if the use is a subagent, which may ask itself.
 func Asked(path string) (call Block, ok bool) {
 	file, info, err := open(path)
 	if err != nil {
@@ -22,7 +22,7 @@ func Asked(path string) (call Block, ok bool) {
 			continue
 		}
 		if step := r.Step(); step == Begins || step == Interrupts {
-			break // before that was another turn, or one that asks no more
+			break // earlier records are of another turn, or of one that asks nothing any more
 		}
 		for _, b := range r.Blocks() {
 			switch {

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Change is a change that an agent has made to a file with a tool. What its shell commands have
-// changed is in no transcript.
+// Change is a change that an agent has made to a file with a tool. Transcripts do not record changes by shell
+// commands.
 type Change struct {
 	At             time.Time
 	Path           string
 	Created        bool
 	Added, Removed int    // lines
-	Patch          string // the hunks of a unified diff; of a notebook, the source of the cell
+	Patch          string // the hunks of a unified diff; for a notebook, the source of the cell
 }
 
-// Changes yields the changes in transcripts, each once, in the order of each. Several can hold copies
-// of a record.
+// Changes yields the changes in transcripts, each once, in the order of each transcript. Several transcripts can hold
+// copies of a record.
 func Changes(paths ...string) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		seen := map[string]bool{}
@@ -46,7 +46,7 @@ func change(line []byte) (c Change, uuid string, ok bool) {
 	var r struct {
 		Type, UUID, Timestamp string
 		Result                struct {
-			Type         string // create or update, of Write
+			Type         string // of Write: create or update
 			Path         string `json:"filePath"`
 			Content      string
 			Patch        *[]hunk `json:"structuredPatch"`
@@ -65,7 +65,7 @@ func change(line []byte) (c Change, uuid string, ok bool) {
 	c = Change{At: ValidTime(at), Path: cmp.Or(t.Path, t.NotebookPath), Created: t.Type == "create" && t.Path != ""}
 	var hunks []hunk
 	switch {
-	case t.Path != "" && t.Patch != nil: // else it was only read
+	case t.Path != "" && t.Patch != nil: // without a patch, the file was only read
 		if hunks = *t.Patch; len(hunks) == 0 && c.Created && t.Content != "" {
 			hunks = []hunk{replaced("", t.Content)}
 		}
@@ -94,13 +94,13 @@ func change(line []byte) (c Change, uuid string, ok bool) {
 	return c, cmp.Or(r.UUID, string(line)), true
 }
 
-// hunk is one of a patch, as Claude Code writes it.
+// hunk is a hunk of a patch, as Claude Code writes it.
 type hunk struct {
 	OldStart, OldLines, NewStart, NewLines int
 	Lines                                  []string
 }
 
-// replaced is the hunk that replaces a text.
+// replaced returns the hunk that replaces one text by another.
 func replaced(before, after string) (h hunk) {
 	const noEnd = `\ No newline at end of file`
 	add := func(sign, text string) (n int) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Given is one time that the model of a conversation was given a message, without its text.
+// Given is one time that the model of a conversation got a message, without its text.
 type Given struct {
 	At      time.Time // of the record, in UTC
 	Version string    // of the Claude Code that wrote it
@@ -17,11 +17,10 @@ type Given struct {
 	summary digest
 }
 
-// Summarized reports whether it was given with that summary, spelled as in the record;
-// empty: without one.
+// Summarized reports whether the message had that summary, spelled as in the record; "" is none.
 func (g Given) Summarized(summary string) bool { return g.summary == digestOf(summary) }
 
-// digest stands for texts: what was said in a conversation is not kept.
+// digest is a hash of texts: the texts of a conversation are not kept.
 type digest [16]byte
 
 func digestOf(texts ...string) digest {
@@ -45,25 +44,24 @@ func EscapeName(s string) string { return attribute.Replace(s) }
 // EscapeText returns a text as it is spelled in transcripts.
 func EscapeText(s string) string { return tag.Replace(s) }
 
-// A block is one message of what a model was given at once, as it is spelled there.
+// A block is one message of a text that the model got, spelled as in that text.
 type block struct{ from, summary, text string }
 
 const (
 	opened = "<teammate-message"
 	closed = "</teammate-message"
-	// What leads write around the messages.
+	// The text that leads write around the messages.
 	before = "Another Claude session sent a message:\n"
 	behind = "\n\nThis came from another Claude session"
 )
 
-// The expression is compiled when it is used first, and not by each command when it starts.
+// header is compiled on first use, to keep the start of commands short.
 var header = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^` + opened + ` teammate_id="([^"]*)"(?: verified="false")?(?: color="[^"]*")?(?: summary="([^"]*)")?>$`)
 })
 
-// blocks splits what a model was given into messages. It returns none unless the text can
-// be read as messages in one way only: a closing tag that does not end a message makes the
-// whole text unreadable.
+// blocks splits a text that the model got into messages. It returns none unless the text can be read as messages in
+// one way only: a closing tag that does not end a message makes the whole text unreadable.
 func blocks(text string) (list []block) {
 	text, led := strings.CutPrefix(text, before)
 	for {
@@ -89,7 +87,7 @@ func blocks(text string) (list []block) {
 	}
 }
 
-// messages are those that a record gives to the model.
+// messages returns the messages that a record gives to the model.
 func (r *Record) messages() []block {
 	if r.Type != "user" || r.Meta || r.Origin.Kind == "human" || r.Time().IsZero() {
 		return nil

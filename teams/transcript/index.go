@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Index knows when the model of a conversation was given which message, since a time. It
-// reads each part of a transcript once, and keeps no text.
+// Index finds when the model of a conversation got which message, since a time. It reads each part of a transcript
+// once, and keeps no text.
 type Index struct {
 	since time.Time
 	files map[string]*Tail
 	given map[digest][]Given
 	known map[place]bool
-	order []entry // of given and known, for forgetting
+	order []entry // of given and known, for removing the oldest
 }
 
 type place struct {
 	uuid string
-	n    int // which message of the record
+	n    int // the index of the message in the record
 }
 
 type entry struct {
@@ -25,25 +25,25 @@ type entry struct {
 	place
 }
 
-// mostGiven is how many messages an Index remembers. Then it forgets the oldest.
+// mostGiven is how many messages an Index keeps. Beyond it, the oldest are removed.
 const mostGiven = 1 << 14
 
-// NewIndex returns an Index of what was given at since or later.
+// NewIndex returns an Index of the messages that the model got at since or later.
 func NewIndex(since time.Time) *Index {
 	return &Index{since: since, files: map[string]*Tail{}, given: map[digest][]Given{}, known: map[place]bool{}}
 }
 
-// Since returns the time from which on the index has messages.
+// Since returns the start of the time that the index covers.
 func (x *Index) Since() time.Time { return x.since }
 
-// Find returns when the model was given a text from a sender, in the order of time. Both
-// are as they are spelled in the transcripts.
+// Find returns the times when the model got a text from a sender, the oldest first. Both are spelled as in the
+// transcripts.
 func (x *Index) Find(from, text string) []Given {
 	return x.given[digestOf(from, text)]
 }
 
-// Read reads what was added to the transcripts of the conversation, and reports whether
-// there was a new message in it. Several transcripts can hold copies of a record.
+// Read reads what was added to the transcripts of the conversation, and reports whether it found a new message.
+// Several transcripts can hold copies of a record.
 func (x *Index) Read(paths ...string) (news bool) {
 	for _, path := range paths {
 		if x.read(path) {

@@ -13,10 +13,10 @@ import (
 	"teambridge/teams/sharedfile"
 )
 
-// Moved tells where the conversation of a session goes on. With ← at its prompt, Claude Code moves it to a process in the
-// background, under another id, and the process at the terminal only shows it. now is the id that it has, which is session if
-// it was not moved. job is the key of the background session, which stays when its process and its id change; empty: it is in
-// none. in is its process, of those that alive accepts; its PID is 0 if there is none.
+// Moved finds where the conversation of a session continues. With ← at its prompt, Claude Code moves it to a
+// background process, under another id, and the process at the terminal only shows it. now is its current id, which
+// is session if it was not moved. job is the key of the background session, which outlives changes of process and id;
+// "" if there is none. in is the background process, if alive accepts it; else its PID is 0.
 func Moved(root, session string, alive func(Process) bool) (now, job string, in Process) {
 	all, seen := records(root), map[string]bool{session: true}
 	for now = session; now != ""; {
@@ -58,10 +58,10 @@ func Moved(root, session string, alive func(Process) bool) (now, job string, in 
 	return now, job, in
 }
 
-// jobLength is the length of the key of a background session, with which its first id begins.
+// jobLength is the length of a background session's key. The session's first id begins with the key.
 const jobLength = 8
 
-// key is an id, or a key, of a session; empty if the text can be none. It is a part of paths, and of commands that people run.
+// key returns text if it can be an id or a key of a session, else "". It goes into paths, and into people's commands.
 func key(text string) string {
 	if len(text) > 64 || strings.Trim(strings.ToLower(text), "0123456789abcdefghijklmnopqrstuvwxyz-_") != "" {
 		return ""
@@ -69,7 +69,7 @@ func key(text string) string {
 	return text
 }
 
-// jobSession is the id that a background session has, or had when it was stopped; empty if that is not known.
+// jobSession returns the id of a background session, or its last id if it was stopped; "" if the id is unknown.
 func jobSession(root, job string) string {
 	data, err := readSmall(filepath.Join(root, "jobs", job, "state.json"))
 	var state struct {
@@ -82,8 +82,8 @@ func jobSession(root, job string) string {
 	return key(cmp.Or(state.Resume, state.Session))
 }
 
-// nearMove is how many bytes of the end of a transcript are searched for the record that names its continuation. A process that does
-// not know of the move may still append records after that one.
+// nearMove is how many bytes at the end of a transcript are searched for the record that names its continuation. A
+// process that does not know of the move may still append records after it.
 const nearMove = 4 << 20
 
 var (
@@ -91,14 +91,14 @@ var (
 	moves   = map[string]move{} // by path
 )
 
-// move is what a file said when it was read.
+// move is the content of a file when it was read, as far as it concerns a move.
 type move struct {
 	size int64
 	time time.Time
 	to   string
 }
 
-// continued is the id of the session in which the conversation of one is continued; empty if it is in none.
+// continued returns the id of the session that continues another session's conversation; "" if none does.
 func continued(root, session string) (to string) {
 	path, ok := Session(root, "", session)
 	if !ok {
@@ -145,10 +145,10 @@ func continued(root, session string) (to string) {
 	return to
 }
 
-// IsViewer reports whether a process only shows a session, whose key is Parked.
+// IsViewer reports whether a process only shows a session, the one with the key Parked.
 func (p Process) IsViewer() bool { return p.Parked != "" }
 
-// records are the records of all processes.
+// records returns the records of all processes.
 func records(root string) (list []Process) {
 	folder := filepath.Join(root, "sessions")
 	all, err := sharedfile.ReadDir(folder)

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Refused is what Claude Code writes when a UserPromptSubmit hook has refused a prompt.
+// Refused begins the text that Claude Code writes when a UserPromptSubmit hook has refused a prompt.
 const Refused = "UserPromptSubmit operation blocked by hook:"
 
 const original = "\n\nOriginal prompt: "
 
-// RefusedBy returns what the hook that has refused a prompt said, and the prompt; ok is false if a text, the content of
-// a record or the result of a turn, says nothing of that. Since the hook can say anything, only the end of the text
-// proves which prompt it was: queued, if it is that one, and otherwise what follows what seems to be the hook's words.
+// RefusedBy returns a hook's reason for refusing a prompt, and the prompt, from a record's content or a turn's
+// result. ok is false if the text reports no refusal. A reason can be any text, so only the end of text proves which
+// prompt it was. prompt is queued if text ends with it, else the text after the first mark that could end the reason.
 func RefusedBy(text, queued string) (why, prompt string, ok bool) {
 	text, ok = strings.CutPrefix(text, Refused)
 	if !ok {
@@ -26,16 +26,16 @@ func RefusedBy(text, queued string) (why, prompt string, ok bool) {
 	return strings.TrimSpace(why), prompt, true
 }
 
-// Queue is what a program has been told and keeps until the end of the turn, as its queue-operation
-// records say. The operations:
+// Queue is the prompts that a program keeps until the end of the turn, according to its queue-operation records. The
+// operations:
 //
-//   - enqueue: somebody entered a prompt while a turn ran.
-//   - dequeue: a turn begins with the first one. A record of what it says follows.
-//   - remove: the model is given one in the middle of a turn. An attachment says so too. Of old
-//     versions the operation has no text, and it is the first one.
-//   - popAll, once for each: a person took all back to the prompt, where they are a draft.
+//   - enqueue: a prompt was entered while a turn ran.
+//   - dequeue: a turn begins with the first prompt. A record of the prompt follows.
+//   - remove: the model gets a prompt in the middle of a turn. An attachment records that, too. Old versions record
+//     no text, and mean the first prompt.
+//   - popAll, once for each prompt: a person took all of them back to the input, where they are a draft.
 //
-// No version goes on with its queue when the session is resumed.
+// No version continues with its queue when the session is resumed.
 type Queue []Queued
 
 // Queued is a prompt in a [Queue].
@@ -44,8 +44,8 @@ type Queued struct {
 	Text string
 }
 
-// Add takes a queue-operation record, and returns what left the queue. That is nothing if it was
-// queued before the first record.
+// Add applies a queue-operation record, and returns the prompt that left the queue. It returns none for a prompt that
+// was queued before the first record.
 func (q *Queue) Add(r *Record) (left Queued, ok bool) {
 	text := Texts(r.Content, "")
 	if r.Operation == "enqueue" {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Record is one line of a transcript, as far as anything here depends on it.
+// Record is one line of a transcript, with the fields that the code uses.
 type Record struct {
 	Type, Subtype string
 	UUID          string
@@ -19,18 +19,18 @@ type Record struct {
 
 	Version        string // of Claude Code, as it writes it: "2.1.329"
 	Agent          string `json:"agentName"` // the teammate's name; empty for a lead
-	Team           string `json:"teamName"`  // the team's name; empty where there is none yet
+	Team           string `json:"teamName"`  // the team's name; empty if there is none yet
 	Entrypoint     string // of the program: "cli", or "sdk-cli" if it is headless
 	PermissionMode string
 
 	Sidechain bool `json:"isSidechain"`       // it is a subagent's
 	Meta      bool `json:"isMeta"`            // for the model alone
-	Summary   bool `json:"isCompactSummary"`  // what is left of a conversation that was compacted
+	Summary   bool `json:"isCompactSummary"`  // the summary of a compacted conversation
 	APIError  bool `json:"isApiErrorMessage"` // the model API failed
 	Replay    bool `json:"isReplay"`          // in the output of a headless process: a frame printed back
-	Synthetic bool `json:"isSynthetic"`       // in the same: not the user's
+	Synthetic bool `json:"isSynthetic"`       // in the same: a text that is not the user's
 
-	// Origin says where the text of a user record comes from.
+	// Origin is the origin of the text of a user record.
 	Origin Origin
 	// Message is the message of a user or an assistant record.
 	Message struct {
@@ -41,8 +41,8 @@ type Record struct {
 		Usage   json.RawMessage
 	}
 	Operation string          // of a queue-operation record: see [Queue]
-	Content   json.RawMessage // of the same, and of system records
-	// Attachment is, with the type queued_command, what the model was given in the middle of a turn.
+	Content   json.RawMessage // of a queue-operation or system record
+	// Attachment, with the type queued_command, is a prompt that the model got in the middle of a turn.
 	Attachment struct {
 		Origin Origin
 		Type   string
@@ -50,7 +50,7 @@ type Record struct {
 		Source string `json:"source_uuid"`
 		Mode   string `json:"commandMode"`
 	}
-	// More of the results of tools, and of commands.
+	// More about the results of tools and commands.
 	ToolResult  json.RawMessage `json:"toolUseResult"`
 	DenialKind  string          `json:"toolDenialKind"`
 	BeforeRun   bool            `json:"toolDenialBeforeRun"`
@@ -58,10 +58,10 @@ type Record struct {
 	Attribution string          `json:"turnAttributionKey"`
 
 	blocks  []Block
-	decoded bool // blocks are those of the message
+	decoded bool // blocks has the blocks of the message
 }
 
-// Blocks returns the parts of the message, which are decoded once.
+// Blocks returns the parts of the message. It decodes them once.
 func (r *Record) Blocks() []Block {
 	if !r.decoded {
 		r.blocks, r.decoded = Blocks(r.Message.Content), true
@@ -69,11 +69,11 @@ func (r *Record) Blocks() []Block {
 	return r.blocks
 }
 
-// Decision is how a question about a tool was decided, by a person, a rule or a hook.
+// Decision is the decision on a question about a tool, by a person, a rule or a hook.
 type Decision struct{ Decision string }
 
-// Parse returns the record of a line. Of a torn line after which another process has written, it
-// is the last one. A field of another type than expected is as good as missing.
+// Parse returns the record of a line. If another process wrote after a torn record, the line's last record counts. A
+// field of an unexpected type counts as missing.
 func Parse(line []byte) (r Record, ok bool) {
 	if Decode(line, &r) {
 		return r, true
@@ -86,15 +86,14 @@ func Parse(line []byte) (r Record, ok bool) {
 			break
 		}
 		rest, r = rest[1+at:], Record{}
-		if Decode(rest, &r) && (r.UUID != "" || r.Operation != "") { // else it is a part of a record
+		if Decode(rest, &r) && (r.UUID != "" || r.Operation != "") { // otherwise it is only a part of a record
 			return r, true
 		}
 	}
 	return Record{}, false
 }
 
-// Decode is json.Unmarshal of a line of Claude Code, which may hold what is not UTF-8 and fields of
-// other types than expected.
+// Decode is json.Unmarshal for a line of Claude Code, which may have invalid UTF-8 and fields of unexpected types.
 func Decode(line []byte, v any) bool {
 	if !utf8.Valid(line) {
 		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
@@ -104,14 +103,14 @@ func Decode(line []byte, v any) bool {
 	return err == nil || otherType
 }
 
-// Origin says where a text in the user's role comes from. What another session wrote is of kind peer, and has the id that it was
-// sent under.
+// Origin is the origin of a text in the user's role. A message of another session has the kind peer, and the id under
+// which it was sent.
 type Origin struct {
 	Kind string
 	ID   string `json:"msg_id"`
 }
 
-// Time is when the record was written, in UTC; zero if it does not say.
+// Time returns when the record was written, in UTC; zero if that is unknown.
 func (r *Record) Time() time.Time {
 	at, err := time.Parse(time.RFC3339Nano, r.Timestamp)
 	if err != nil {
@@ -120,8 +119,8 @@ func (r *Record) Time() time.Time {
 	return ValidTime(at)
 }
 
-// ValidTime returns a time that another program has written, in UTC; zero if it is not of the years 1970 to 9999. JSON has
-// not all others, and one time that cannot be encoded takes the whole answer that it is in.
+// ValidTime returns a time that another program has written, in UTC; zero outside the years 1970 to 9999. JSON cannot
+// hold all other times, and one such time would make a whole answer impossible to encode.
 func ValidTime(at time.Time) time.Time {
 	if at = at.UTC(); at.Year() < 1970 || at.Year() > 9999 {
 		return time.Time{}
@@ -129,7 +128,7 @@ func ValidTime(at time.Time) time.Time {
 	return at
 }
 
-// Kind is what a record of type user is.
+// Kind is the kind of a record of type user.
 type Kind int
 
 // The kinds of user records.
@@ -144,10 +143,10 @@ const (
 	Aside             // for the model alone
 )
 
-// Interruption begins what Claude Code notes when the user stops a turn.
+// Interruption begins the text that Claude Code records when the user stops a turn.
 const Interruption = "[Request interrupted by user"
 
-// Kind returns what a record of type user is.
+// Kind returns the kind of a record of type user.
 func (r *Record) Kind() Kind {
 	list := r.Blocks()
 	if slices.ContainsFunc(list, func(b Block) bool { return b.Type == "tool_result" }) {
@@ -158,7 +157,7 @@ func (r *Record) Kind() Kind {
 		return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 	}
 	switch {
-	case begins(Interruption) && strings.IndexByte(text, ']') == len(text)-1: // else it is a prompt about one
+	case begins(Interruption) && strings.IndexByte(text, ']') == len(text)-1: // otherwise it is a prompt about one
 		return Interrupted
 	case begins("<local-command-stdout>", "<local-command-stderr>"), begins("Unknown skill: ", "Unknown command: ") && !r.Replay:
 		return Output
@@ -187,7 +186,7 @@ type Block struct {
 	Content   json.RawMessage // of a result
 }
 
-// Blocks returns the parts of a content; a string is one text.
+// Blocks returns the parts of a message's content. A string is one text.
 func Blocks(content json.RawMessage) (list []Block) {
 	if len(content) > 0 && content[0] == '"' {
 		list = []Block{{Type: "text"}}
@@ -198,13 +197,13 @@ func Blocks(content json.RawMessage) (list []Block) {
 	return list
 }
 
-// String returns the string that the JSON holds, or "".
+// String returns the string in raw, or "" for other JSON.
 func String(raw json.RawMessage) (s string) {
-	_ = json.Unmarshal(raw, &s) // another kind of value leaves it empty
+	_ = json.Unmarshal(raw, &s) // another type leaves s empty
 	return s
 }
 
-// Texts joins the texts of a content.
+// Texts joins the texts of a message's content.
 func Texts(content json.RawMessage, between string) string { return textsOf(Blocks(content), between) }
 
 func textsOf(list []Block, between string) string {
@@ -217,14 +216,14 @@ func textsOf(list []Block, between string) string {
 	return strings.Join(texts, between)
 }
 
-// Said is what the agent said last: the texts of one message.
+// Said is the agent's last text, joined from the records of one message.
 type Said struct {
 	Text    string
 	At      time.Time // of the last record of the text
 	message string
 }
 
-// Add takes a record of type assistant.
+// Add adds a record of type assistant.
 func (s *Said) Add(r *Record) {
 	if r.Message.ID == "" || r.Message.ID != s.message {
 		*s = Said{message: r.Message.ID}

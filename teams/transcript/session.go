@@ -11,29 +11,29 @@ import (
 	"teambridge/teams/sharedfile"
 )
 
-// Process is what <claude>/sessions/<pid>.json says of a process that has a session.
-// A session that was killed leaves the file behind.
+// Process is the record of a process that has a session, <claude>/sessions/<pid>.json. If the process is killed, its
+// file remains.
 type Process struct {
 	PID       int
-	Session   string // the one that it has now: /clear and /resume change it
+	Session   string // the current one: /clear and /resume change it
 	Version   string // of Claude Code; empty in old versions
 	ProcStart string // as in a team's leadProcess; empty in old versions
 	StartedAt int64  // when it wrote the file, in milliseconds since 1970
 	Domain    string // machine and pid namespace, "linux:<machine id>:pid:[<inode>]"
 	Cwd       string // with --worktree, the worktree
-	Name      string // that its person gave it, or that Claude Code made of the directory
-	Socket    string // on which other sessions write to it; empty if that is switched off
+	Name      string // chosen by its person, or derived by Claude Code from the directory
+	Socket    string // on which it gets messages of other sessions; empty if that is switched off
 
-	// Of sessions in the background, and of what shows them: see [Moved].
-	Job    string // the key of the one that the process has
-	Parked string // the key of the one that the process, at a terminal, only shows
-	Spare  bool   // the process is kept ready, and has nobody's session
+	// For background sessions, and for processes that show one: see [Moved].
+	Job    string // the key of the background session that the process has
+	Parked string // the key of the background session that the process, at a terminal, only shows
+	Spare  bool   // the process is kept ready, and has no session yet
 
-	Interactive bool   // it says so, even if it is headless
-	Entrypoint  string // "cli"; "sdk-cli" if it is headless, or was started by one that is
+	Interactive bool   // as the process reports it, even if it is headless
+	Entrypoint  string // "cli"; "sdk-cli" if it is headless, or was started by a headless one
 
-	Status     string    // [ProcessIdle] and its like; empty in old versions
-	WaitingFor string    // of a process that waits, such as "permission prompt"
+	Status     string    // such as [ProcessIdle]; empty in old versions
+	WaitingFor string    // while it waits: for example "permission prompt"
 	Changed    time.Time // when Status changed; zero if unknown
 	Path       string    // of the file
 }
@@ -46,7 +46,7 @@ const (
 	ProcessShell   = "shell"   // the person's shell command runs
 )
 
-// readSmall reads the beginning of a file that is smaller than that.
+// readSmall reads the first 64 KiB of a file.
 func readSmall(path string) ([]byte, error) {
 	file, err := sharedfile.Open(path)
 	if err != nil {
@@ -56,8 +56,7 @@ func readSmall(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, 64<<10))
 }
 
-// ProcessOf returns the process that has a session, alive or not; the last one that
-// was started.
+// ProcessOf returns the process that has a session, alive or not. If there are several, it returns the last started.
 func ProcessOf(root, session string) (last Process, ok bool) {
 	if session == "" {
 		return Process{}, false
@@ -70,7 +69,7 @@ func ProcessOf(root, session string) (last Process, ok bool) {
 	return last, last.PID != 0
 }
 
-// Started returns when the process wrote the file, in UTC; zero if that is not known.
+// Started returns when the process wrote the file, in UTC; zero if that is unknown.
 func (p Process) Started() time.Time {
 	if p.StartedAt <= 0 {
 		return time.Time{}
@@ -88,12 +87,12 @@ func Viewers(root string) []Process {
 	return slices.DeleteFunc(records(root), func(p Process) bool { return p.Spare || !p.IsViewer() })
 }
 
-// ProcessWith returns the process with that id, if there is a file of it. It may be a viewer or a spare one.
+// ProcessWith returns the process with that id, if it has a file. The process may be a viewer or a spare one.
 func ProcessWith(root string, pid int) (Process, bool) {
 	return readProcess(ProcessFile(root, pid))
 }
 
-// ProcessFile is the file in which a process says that it has a session.
+// ProcessFile returns the path of the record of a process.
 func ProcessFile(root string, pid int) string {
 	return filepath.Join(root, "sessions", strconv.Itoa(pid)+".json")
 }
@@ -128,7 +127,7 @@ func readProcess(path string) (Process, bool) {
 		WaitingFor      string `json:"waitingFor"`
 		StatusUpdatedAt int64  `json:"statusUpdatedAt"`
 
-		Ours bool `json:"teambridge"` // it is no session, but listens as one: see package relay/peer
+		Ours bool `json:"teambridge"` // not a session, but a mailbox of ours: see package relay/peer
 	}
 	if json.Unmarshal(data, &s) != nil || s.PID <= 0 || s.Ours {
 		return Process{}, false

@@ -1,21 +1,21 @@
 package transcript
 
-// Step is what a record says of where turns begin and end. What else it says is told by its [Kind] and its fields.
+// Step tells how a record marks the beginning or the end of a turn. [Record.Kind] and the fields tell the rest.
 type Step int
 
 // The steps.
 const (
 	Within     Step = iota // no turn begins or ends with it
-	Begins                 // a turn begins: with a prompt or a command, or by itself, with the end of a background task or what another session wrote
+	Begins                 // a turn begins, with a prompt or command, an ended background task, or a session's text
 	Speaks                 // the agent says or does something
-	Stops                  // the same, and it stops: its turn ends unless a hook makes it go on
+	Stops                  // the agent speaks or acts, and stops: its turn ends unless a hook makes it continue
 	Fails                  // the model API failed, and the turn ends
 	Interrupts             // the user stopped the turn
-	Hooks                  // the hooks have run that can make the agent go on
-	Ends                   // the turn has ended, and no hook makes the agent go on
+	Hooks                  // the hooks have run that can make the agent continue
+	Ends                   // the turn has ended, and no hook makes the agent continue
 )
 
-// Step returns what the record says of turns. That of a subagent is about the subagent's turn.
+// Step returns the record's step. For a record of a subagent, it is about the subagent's turn.
 func (r *Record) Step() Step {
 	switch r.Type {
 	case "user":
@@ -28,7 +28,7 @@ func (r *Record) Step() Step {
 	case "assistant":
 		switch {
 		case r.Message.Model == Synthetic && Texts(r.Message.Content, "\n") == "No response requested.":
-			return Within // Claude Code adds it to a turn that was cut when it resumes the session
+			return Within // Claude Code adds this to a cut turn when it resumes the session
 		case r.APIError:
 			return Fails
 		case r.Message.Stop != "" && r.Message.Stop != "tool_use" && r.Message.Stop != "pause_turn":
@@ -46,5 +46,5 @@ func (r *Record) Step() Step {
 	return Within
 }
 
-// Synthetic is the model of texts that Claude Code itself says in the agent's name.
+// Synthetic is the model of texts that Claude Code itself writes in the agent's name.
 const Synthetic = "<synthetic>"

@@ -15,29 +15,28 @@ import (
 	"teambridge/teams/sharedfile"
 )
 
-// longestLine is the size of the longest line that is read; longer ones are passed over. Records
-// with pictures have some MB.
+// longestLine is the size of the longest line that is read. Longer lines are skipped; records with pictures have some
+// MB.
 const longestLine = 64 << 20
 
-// Tail reads a file that Claude Code may be writing, and later what was added to it.
+// Tail reads a file that Claude Code may be writing, and later the lines that were added.
 type Tail struct {
 	Path string
-	// Begin returns where to begin in a file that was not read before, or that has replaced an
-	// earlier one or was truncated. nil begins at 0.
+	// Begin returns the offset to begin at in a file that is new, was replaced, or was truncated. nil begins at 0.
 	Begin func(file io.ReaderAt, size int64) (offset int64)
 
 	info   os.FileInfo
-	offset int64 // of what was not read yet
-	ended  bool  // the last look has come to the end
+	offset int64 // of the first byte that was not read
+	ended  bool  // the last read reached the end
 	limit  int64 // of a line; 0 is longestLine
 }
 
-// Left returns how many bytes of the file, as large as it was at the last look, were not read yet.
+// Left returns the number of unread bytes, for the file's size at the last read.
 func (t *Tail) Left() int64 { return t.info.Size() - t.offset }
 
-// Lines yields the lines that were not read yet, without spaces and NULs around them. A line is valid until
-// the next one. Of a line with several records, each is yielded. One that begins before the offset is left out. The last one may have no newline; it
-// is read when it is a whole record.
+// Lines yields the unread lines, without spaces and NULs around them. A line is valid until the next one. A line with
+// several records is yielded record by record. A line that begins before the offset is skipped. The last line may
+// have no newline; it is read once it is a whole record.
 func (t *Tail) Lines() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		if info, err := os.Stat(t.Path); err == nil && t.ended && os.SameFile(t.info, info) && info.Size() == t.info.Size() {
@@ -46,13 +45,13 @@ func (t *Tail) Lines() iter.Seq2[[]byte, error] {
 		file, info, err := open(t.Path)
 		switch {
 		case t.info != nil && errors.Is(err, fs.ErrNotExist):
-			return // a file that is gone grows no more
+			return // a file that is gone does not grow
 		case err != nil:
 			yield(nil, err)
 			return
 		}
 		defer file.Close()
-		half := false // what comes first is the end of a line
+		half := false // the first line began before the offset
 		if t.info == nil || !os.SameFile(t.info, info) || info.Size() < t.offset {
 			if t.offset = 0; t.Begin != nil {
 				t.offset = t.Begin(file, info.Size())
@@ -94,7 +93,7 @@ func (t *Tail) Lines() iter.Seq2[[]byte, error] {
 					}
 				}
 			}
-			if t.offset != at { // what was yielded made somebody read on
+			if t.offset != at { // the caller has read on meanwhile
 				return
 			}
 			if long, size, half = long[:0], 0, false; cap(long) > 1<<20 {
@@ -104,7 +103,7 @@ func (t *Tail) Lines() iter.Seq2[[]byte, error] {
 	}
 }
 
-// split yields the records of a line. After a crash there can be several, since a newline was lost, with NULs before each.
+// split yields the records of a line. After a crash there can be several, with NULs before each: a newline was lost.
 func split(line []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for line = trim(line); bytes.Contains(line, []byte(`}{"`)) || bytes.Contains(line, []byte("}\x00")); {
@@ -125,17 +124,17 @@ func split(line []byte) iter.Seq[[]byte] {
 	}
 }
 
-// whole reports whether a record is complete, though maybe after a part of another.
+// whole reports whether a record is complete, even after a part of another.
 func whole(record []byte) bool { _, ok := Parse(record); return ok }
 
 func trim(line []byte) []byte { return bytes.Trim(line, " \t\r\n\x00") }
 
-// Last makes a [Tail] begin that many bytes before the end.
+// Last makes a [Tail] begin so many bytes before the end.
 func Last(bytes int64) func(io.ReaderAt, int64) int64 {
 	return func(_ io.ReaderAt, size int64) int64 { return max(0, size-bytes) }
 }
 
-// From makes a [Tail] begin at the last record for which found is true, or else at 0.
+// From makes a [Tail] begin at the last record that found accepts, or else at 0.
 func From(found func(line []byte) bool) func(io.ReaderAt, int64) int64 {
 	return func(file io.ReaderAt, size int64) int64 {
 		for at, line := range Backward(file, size) {
@@ -147,7 +146,7 @@ func From(found func(line []byte) bool) func(io.ReaderAt, int64) int64 {
 	}
 }
 
-// Lines yields the lines in the last bytes of a file. One that is not there has none.
+// Lines yields the lines in the last bytes of a file. A missing file has none.
 func Lines(path string, last int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		t := Tail{Path: path, Begin: Last(last)}
@@ -159,12 +158,12 @@ func Lines(path string, last int64) iter.Seq2[[]byte, error] {
 	}
 }
 
-// Backward yields the lines of a file of that size as [Tail.Lines] does, but the last one first, and where each begins;
-// records that share a line begin together. It ends where the file cannot be read. A line is valid until the next one. The
-// file is read only as far as lines are taken. Of a line that is longer than [Tail] reads, a part comes.
+// Backward yields the lines of a file of that size like [Tail.Lines], but the last one first, with the offset of
+// each; records on one line have the same offset. It stops where the file cannot be read, and reads no further than
+// the caller iterates. A line is valid until the next one. A line that is too long for [Tail] is yielded in part.
 func Backward(file io.ReaderAt, size int64) iter.Seq2[int64, []byte] {
 	return func(yield func(int64, []byte) bool) {
-		var rest [][]byte // the end of a line whose beginning was not read yet, its last piece first
+		var rest [][]byte // the end of a line whose beginning is unread, its last piece first
 		long := 0         // its size
 		for end, piece := size, int64(64<<10); end > 0; piece = min(4*piece, 1<<20) {
 			start := max(0, end-piece)
@@ -202,7 +201,7 @@ func Backward(file io.ReaderAt, size int64) iter.Seq2[int64, []byte] {
 	}
 }
 
-// open opens a regular file. It is asked first: opening a named pipe would wait for its writer.
+// open opens a regular file. It checks the type first: opening a named pipe would wait for its writer.
 func open(path string) (*os.File, os.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {

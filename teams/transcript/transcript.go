@@ -1,6 +1,6 @@
-// Package transcript reads what Claude Code writes of its conversations: the transcripts
-// ([Tail], [Record]), what waits for the end of a turn ([Queue]), which messages the model
-// was given ([Index]), and which process has which session ([Process]).
+// Package transcript reads the records that Claude Code writes of its conversations: the transcripts ([Tail],
+// [Record]), the prompts that wait for the end of a turn ([Queue]), the messages that the model got ([Index]), and
+// the process of each session ([Process]).
 //
 // A transcript is a file <claude>/projects/<slug>/<session>.jsonl with one JSON object
 // per line. Most records have a version and a timestamp. <slug> is made from the
@@ -8,8 +8,8 @@
 // its own below the lead's session. A teammate in a pane has a session of its own,
 // and its records name the agent and the team.
 //
-// Nothing is written. What is malformed or incomplete in a file is treated as if it
-// were not there. Where no error is returned, that is so for the whole file.
+// Nothing is written. Malformed or incomplete records are ignored. A function without an error ignores whole files
+// like that.
 package transcript
 
 import (
@@ -31,11 +31,9 @@ import (
 	"teambridge/teams/sharedfile"
 )
 
-// Slug returns the name of the folder below projects for processes in that directory: the
-// path with "-" for each UTF-16 unit but a-z, A-Z and 0-9. If that is longer than 200, it is
-// the first 200, "-", and a hash of the path: the absolute value of h = h*31 + unit in 32
-// bits, in base 36. The path must be absolute and without
-// symbolic links.
+// Slug returns the name of the folder below projects for processes in that directory: the path with "-" for each
+// UTF-16 unit but a-z, A-Z and 0-9. If that is longer than 200, it is the first 200, "-", and a hash of the path: the
+// absolute value of h = h*31 + unit in 32 bits, in base 36. The path must be absolute and without symbolic links.
 func Slug(dir string) string {
 	units := utf16.Encode([]rune(dir))
 	name := make([]byte, len(units))
@@ -57,24 +55,23 @@ func Slug(dir string) string {
 	return string(name[:200]) + "-" + strconv.FormatInt(abs, 36)
 }
 
-// Session returns the transcript of a session that a process in dir began, if there is one,
-// even under the name of another directory, since a process can change its own. root is the
-// Claude directory.
+// Session returns the transcript of a session that a process in dir began, if there is one. It searches the folders
+// of other directories, too, since a process can change its own. root is the Claude directory.
 func Session(root, dir, session string) (path string, ok bool) {
 	path, err := Find(root, dir, session)
 	return path, err == nil
 }
 
-// ErrInvalid means that a session has an id that can be no name of a file.
+// ErrInvalid means that a session's id cannot be the name of a file.
 var ErrInvalid = errors.New("is no id of a session")
 
-// Find is [Session] for those who have to know why there is none: the error wraps [fs.ErrNotExist]
-// only if nothing has the session.
+// Find is [Session] with an error that tells why there is no transcript. The error wraps [fs.ErrNotExist] only if no
+// folder has one.
 func Find(root, dir, session string) (path string, err error) {
 	return ofSession(root, dir, session, ".jsonl")
 }
 
-// ofSession returns the file of a session with that suffix, or, if it is empty, its folder.
+// ofSession returns the file of a session with that suffix or, for an empty suffix, its folder.
 func ofSession(root, dir, session, suffix string) (path string, err error) {
 	if session == "" || session != filepath.Base(session) || strings.HasPrefix(session, ".") {
 		return "", fmt.Errorf("transcript: %.60q %w", session, ErrInvalid)
@@ -102,8 +99,8 @@ func ofSession(root, dir, session, suffix string) (path string, err error) {
 	return "", cmp.Or(err, failed, error(&fs.PathError{Op: "find", Path: path, Err: fs.ErrNotExist}))
 }
 
-// SessionOf is the session that a transcript belongs to: that of the lead for one of a teammate in
-// the lead's process.
+// SessionOf returns the session that a transcript belongs to. A teammate in the lead's process belongs to the lead's
+// session.
 func SessionOf(path string) string {
 	if dir := filepath.Dir(path); filepath.Base(dir) == "subagents" {
 		return filepath.Base(filepath.Dir(dir))
@@ -111,8 +108,8 @@ func SessionOf(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), ".jsonl")
 }
 
-// Recent returns the transcripts of sessions that processes in dir began and that have
-// changed since, the last written first.
+// Recent returns the transcripts of sessions that processes in dir began and that have changed since a time, the last
+// written first.
 func Recent(root, dir string, since time.Time) []string {
 	return slices.DeleteFunc(latest(filepath.Join(root, "projects", slugOf(dir)), ".jsonl", mostSessions), func(path string) bool {
 		info, err := os.Stat(path)
@@ -137,8 +134,8 @@ func Agent(root, dir, team, agent string) (path string, ok bool) {
 	return "", false
 }
 
-// Teammate returns the transcripts of a teammate of that team in the process of its lead, while
-// that had the session, the last written first. Old versions do not record whose they are.
+// Teammate returns the transcripts of a teammate of that team in the process of its lead, during that session, the
+// last written first. In old versions, transcripts name no team, and match any.
 func Teammate(root, dir, session, team, name string) (paths []string) {
 	if name == "" {
 		return nil
@@ -151,8 +148,7 @@ func Teammate(root, dir, session, team, name string) (paths []string) {
 	return paths
 }
 
-// HasTeammate reports whether a process started a teammate of that team, or woke it up, while it
-// had the session.
+// HasTeammate reports whether a process started or woke a teammate of that team during that session.
 func HasTeammate(root, dir, session, team string) bool {
 	return team != "" && slices.ContainsFunc(subagents(root, dir, session), func(s Subagent) bool { return s.TeamName == team })
 }
@@ -161,11 +157,11 @@ func HasTeammate(root, dir, session, team string) bool {
 type Subagent struct {
 	Name      string // of a teammate
 	TeamName  string // of its team
-	ToolUseID string // of the call that began it
+	ToolUseID string // of the call that started it
 	Path      string `json:"-"` // of its transcript
 }
 
-// subagents returns those of a session that started last.
+// subagents returns the subagents of a session that started last.
 func subagents(root, dir, session string) []Subagent {
 	folder, err := ofSession(root, dir, session, "")
 	if err != nil {
@@ -175,7 +171,7 @@ func subagents(root, dir, session string) []Subagent {
 	return list[:min(len(list), mostSessions)]
 }
 
-// Subagents returns those whose transcripts are in a folder, the last started first.
+// Subagents returns the subagents whose transcripts are in a folder, the last started first.
 func Subagents(folder string) (list []Subagent) {
 	const suffix = ".meta.json"
 	for _, path := range latest(folder, suffix, math.MaxInt) {
@@ -187,7 +183,7 @@ func Subagents(folder string) (list []Subagent) {
 	return list
 }
 
-// latest returns the files in a folder whose name ends so, at most so many, the last written first.
+// latest returns at most so many files of a folder with that suffix, the last written first.
 func latest(folder, suffix string, most int) []string {
 	all, err := sharedfile.ReadDir(folder)
 	if err != nil {
@@ -212,7 +208,7 @@ func latest(folder, suffix string, most int) []string {
 // Newest returns the last record of a transcript that has a version.
 func Newest(path string) (Record, bool) { return newest(path, nil) }
 
-// slugOf is Slug of the real path of a directory.
+// slugOf returns the slug of a directory's real path.
 func slugOf(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
@@ -226,7 +222,7 @@ func slugOf(dir string) string {
 // longTail is how much of the end of a file is searched for its newest record.
 const longTail = 2 << 20
 
-// newest returns the last record in the file that has a version and is wanted.
+// newest returns the last record in the file that has a version and a time, and that wanted accepts.
 func newest(path string, wanted func(Record) bool) (Record, bool) {
 	file, info, err := open(path)
 	if err != nil {

@@ -16,16 +16,15 @@ import (
 	"time"
 )
 
-// Usage is what the answers of a model took, in tokens.
+// Usage is the number of tokens that answers of a model took.
 type Usage struct {
-	Input         int64  `json:"input_tokens"` // that were not in a cache
+	Input         int64  `json:"input_tokens"` // without those from a cache
 	CacheCreation *int64 `json:"cache_creation_input_tokens"`
 	CacheRead     *int64 `json:"cache_read_input_tokens"`
 	Output        int64  `json:"output_tokens"`
 }
 
-// UsageOf reads the usage of a message or a result. It is not ok if there is none, or one that no
-// model can have.
+// UsageOf reads the usage of a message or a result. ok is false if there is none, or if no model can have it.
 func UsageOf(raw json.RawMessage) (u Usage, ok bool) {
 	const limit = 1 << 50
 	if json.Unmarshal(raw, &u) != nil || len(raw) == 0 || u.Input < 0 || u.Output < 0 || u.Input+u.Output == 0 || max(u.Input, u.Output) > limit {
@@ -54,7 +53,7 @@ func (s *Spent) Add(v Spent, n int64) {
 	s.Output += n * v.Output
 }
 
-// Spent is the usage of one answer.
+// Spent returns the usage of one answer as a sum.
 func (u Usage) Spent() Spent {
 	s := Spent{Answers: 1, Input: u.Input, Output: u.Output}
 	if u.CacheCreation != nil {
@@ -66,17 +65,16 @@ func (u Usage) Spent() Spent {
 	return s
 }
 
-// Stated is what a session had cost when its program said so. The program counts on when the session
-// is resumed, and a fork counts on from its parent, but only from what is Kept. Of a version that keeps nothing, each
-// process begins with 0.
+// Stated is the cost of a session so far, as its program stated it. A resumed session continues from its
+// last Kept cost, and a fork from its parent's. In a version that keeps none, each process begins at 0.
 type Stated struct {
 	At   time.Time
 	Cost map[string]float64 // by model, in US dollars
-	Kept bool               // it is in the transcript, so that a process that resumes the session knows it
+	Kept bool               // the transcript has it, so a process that resumes the session knows it
 }
 
-// Costs yields what was spent between what a session stated, in any order, and when that was said.
-// before is what a fork began with; else it is nil.
+// Costs yields the cost between the statements of a session, which may be in any order, and the hour of the later
+// one. before is the cost that a fork began with; else nil.
 func Costs(before map[string]float64, list []Stated) iter.Seq2[Spending, float64] {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b Stated) int { return a.At.Compare(b.At) })
@@ -87,7 +85,7 @@ func Costs(before map[string]float64, list []Stated) iter.Seq2[Spending, float64
 		for _, s := range list {
 			for model, cost := range s.Cost {
 				from := was[model]
-				if cost < from { // another process
+				if cost < from { // another process: it began at the kept cost, or at 0
 					if from = kept[model]; cost < from {
 						from = 0
 					}
@@ -103,18 +101,17 @@ func Costs(before map[string]float64, list []Stated) iter.Seq2[Spending, float64
 	}
 }
 
-// Meter adds up what the transcript of one conversation says about tokens and cost. Each part of the
-// file is read once.
+// Meter adds up the tokens and the cost in the transcript of one conversation. It reads each part of the file once.
 //
-// Each block of an answer can be a record of its own, and only the last one is sure to have the
-// whole usage. A fork begins with copies of the records of its parent, which count for the parent alone.
+// Each block of an answer can be a record of its own, and only the last one certainly has the whole usage. A fork
+// begins with copies of its parent's records, which count for the parent alone.
 type Meter struct {
-	Session     string // that the conversation belongs to
-	Parent      string // the session that this one is a fork of, if it says so
-	Team, Agent string // as the records say; see [Record]
+	Session     string // the session of the conversation
+	Parent      string // the session that this one was forked from, if recorded
+	Team, Agent string // from the records; see [Record]
 	Cwd         string
 	Stated      []Stated
-	Began       time.Time // its first answer that is no copy
+	Began       time.Time // its first answer that is not a copy
 
 	tail    Tail
 	counted *Counted
@@ -123,27 +120,27 @@ type Meter struct {
 	at      time.Time
 }
 
-// Spending says when and for which model tokens were spent.
+// Spending is an hour and a model for which tokens were spent.
 type Spending struct {
-	Hour  time.Time // that it was in, in UTC
+	Hour  time.Time // in UTC
 	Model string
-	Open  bool // the transcript has not stated the cost since
+	Open  bool // the transcript has stated no cost since
 }
 
-// answer is the last one that was counted.
+// answer is the last counted answer.
 type answer struct {
 	id string
 	in Spending
 	Spent
 }
 
-// Counted are the answers that were counted, in all conversations.
+// Counted has the counted answers of all conversations.
 type Counted struct {
 	seed maphash.Seed
 	ids  map[uint64]struct{}
 }
 
-// NewCounted returns no answers.
+// NewCounted returns an empty Counted.
 func NewCounted() *Counted { return &Counted{maphash.MakeSeed(), map[uint64]struct{}{}} }
 
 // first reports whether an answer was not counted before, and counts it.
@@ -154,11 +151,11 @@ func (c *Counted) first(id string) bool {
 	return !again
 }
 
-// NewMeter returns a Meter for the conversation in a file. Answers that another one with the same
-// counted has counted are left out.
+// NewMeter returns a Meter for the conversation in a file. It leaves out answers that another Meter with the same
+// counted has counted.
 func NewMeter(path string, counted *Counted) *Meter {
 	m := &Meter{Session: SessionOf(path), tail: Tail{Path: path}, counted: counted, spent: map[Spending]Spent{}}
-	// A teammate in the process of its lead.
+	// Set for a teammate in the process of its lead.
 	var of struct{ Name, TeamName string }
 	if data, err := readSmall(strings.TrimSuffix(path, ".jsonl") + ".meta.json"); err == nil && Decode(data, &of) && of.TeamName != "" {
 		m.Team, m.Agent = of.TeamName, of.Name
@@ -166,13 +163,13 @@ func NewMeter(path string, counted *Counted) *Meter {
 	return m
 }
 
-// Path is the file.
+// Path returns the path of the transcript.
 func (m *Meter) Path() string { return m.tail.Path }
 
 // Own reports whether the conversation belongs to the session itself, not to a subagent.
 func (m *Meter) Own() bool { return filepath.Base(m.tail.Path) == m.Session+".jsonl" }
 
-// StatedBefore returns what the session had cost when it was forked then, as the fork knows.
+// StatedBefore returns the last cost that the session stated before a time, for a fork of it then.
 func (m *Meter) StatedBefore(at time.Time) (cost map[string]float64) {
 	for _, s := range m.Stated {
 		if s.At.Before(at) {
@@ -182,10 +179,10 @@ func (m *Meter) StatedBefore(at time.Time) (cost map[string]float64) {
 	return cost
 }
 
-// Spent iterates over what was spent.
+// Spent yields the spent tokens.
 func (m *Meter) Spent() iter.Seq2[Spending, Spent] { return maps.All(m.spent) }
 
-// Read reads what was added to the file.
+// Read reads the lines that were added to the file.
 func (m *Meter) Read() error {
 	for line, err := range m.tail.Lines() {
 		if err != nil {
@@ -206,7 +203,7 @@ func (m *Meter) answer(line []byte) {
 		Type, UUID, Cwd, Timestamp string
 		Team                       string `json:"teamName"`
 		Agent                      string `json:"agentName"`
-		Original                   string `json:"requestSessionId"` // of a copy
+		Original                   string `json:"requestSessionId"` // in a copy: the session of the original
 		Message                    struct {
 			ID, Model string
 			Usage     json.RawMessage
@@ -247,8 +244,8 @@ func (m *Meter) answer(line []byte) {
 	m.spent[now.in], m.last = s, now
 }
 
-// state reads what the session has cost, which the program writes when it ends. A version between 2.1.257 and 2.1.280
-// may not yet do that.
+// state reads the cost of the session, which the program writes when it ends. Versions between 2.1.257 and 2.1.280
+// may not write it yet.
 func (m *Meter) state(line []byte) {
 	var r struct {
 		ModelUsage json.RawMessage
@@ -268,19 +265,18 @@ func (m *Meter) state(line []byte) {
 		}
 	}
 	m.last.in.Open = false
-	if !slices.ContainsFunc(m.Stated, func(old Stated) bool { return old.At.Equal(s.At) && maps.Equal(old.Cost, s.Cost) }) { // the file was replaced
+	if !slices.ContainsFunc(m.Stated, func(old Stated) bool { return old.At.Equal(s.At) && maps.Equal(old.Cost, s.Cost) }) { // a replaced file is read again
 		m.Stated = append(m.Stated, s)
 	}
 }
 
-// mostCost is more than a session can have cost. JSON has no number for a sum that is infinite.
+// mostCost is more than a session can cost. Without a limit, a sum could be infinite, which JSON cannot hold.
 const mostCost = 1e9
 
-// CostOf returns what models have cost, in US dollars, as Claude Code states it in a result and in a
-// transcript.
+// CostOf returns the cost of each model in US dollars, from a result or a transcript of Claude Code.
 func CostOf(modelUsage json.RawMessage) map[string]float64 {
 	var all map[string]struct{ CostUSD float64 }
-	json.Unmarshal(modelUsage, &all) // what can be read of it
+	json.Unmarshal(modelUsage, &all) // an error leaves out what cannot be read
 	cost := map[string]float64{}
 	for model, u := range all {
 		if u.CostUSD > 0 && u.CostUSD < mostCost {
@@ -290,12 +286,12 @@ func CostOf(modelUsage json.RawMessage) map[string]float64 {
 	return cost
 }
 
-// Conversations yields the transcripts of all conversations that have changed since, also those of
-// subagents and teammates in the process of another. root is the Claude directory. What cannot be read comes
+// Conversations yields the transcripts of all conversations that have changed since a time, with those of subagents
+// and teammates in the process of another agent. root is the Claude directory. An unreadable folder or file comes
 // with an error.
 func Conversations(root string, since time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		projects := filepath.Join(root, "projects") + string(filepath.Separator) // followed if it is a link
+		projects := filepath.Join(root, "projects") + string(filepath.Separator) // the separator follows a link
 		filepath.WalkDir(projects, func(path string, e os.DirEntry, err error) error {
 			var info os.FileInfo
 			switch {
