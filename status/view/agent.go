@@ -21,7 +21,7 @@ func Way(by pane.Reach) string {
 	return ""
 }
 
-// Reached adds to a status how a message reaches the agent, if it has not ended. session is the way to a session in no team.
+// Reached adds how a message reaches the agent, unless it has ended. session is the way to a session in no team.
 func Reached(s *api.Status, session string) {
 	switch {
 	case s.Word == api.WordEnded:
@@ -38,8 +38,8 @@ func Reached(s *api.Status, session string) {
 	s.Promise = Promise(s.Way, s.Program)
 }
 
-// Promise describes the guarantee of a way to an agent, such as [api.WayInbox], or "" for none. program is whose session
-// it is, as [api.Session] has it.
+// Promise describes the guarantee of a way to an agent, such as [api.WayInbox], or returns "" if there is none.
+// program is the agent's program, as in [api.Session].
 func Promise(way, program string) string {
 	const proven = "proven by the session's transcript"
 	switch {
@@ -72,7 +72,7 @@ func Does(s api.Status) string {
 	return s.Word
 }
 
-// WaitsFor returns what an agent waits for, in as much detail as is known.
+// WaitsFor describes what an agent waits for, in as much detail as is known.
 func WaitsFor(s api.Status) string {
 	if what, ok := strings.CutPrefix(s.SectionWhy, "waits for you: "); ok && s.SectionKind == api.WaitsTerminal {
 		return what

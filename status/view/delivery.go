@@ -31,8 +31,8 @@ func RelayEvent(r journal.RelayEvent, pane bool) api.RelayEvent {
 	return e
 }
 
-// Fates returns what became of each message, whether a row of an inbox or a prompt. It is nil for messages that were
-// not relayed.
+// Fates returns the outcome of each message, which is a row of an inbox or a prompt. The outcome is nil for messages
+// that were not relayed.
 func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Record) ([]*api.Fate, error) {
 	list := make([]*api.Fate, len(found))
 	for i, m := range found {

@@ -82,7 +82,7 @@ func classify(err error) (api.Code, string) {
 	case errors.As(err, new(*inbox.CorruptError)), errors.As(err, new(*teams.CorruptError)):
 		return api.CodeCorrupt, "the file was not changed; see what to do with: teambridge doctor"
 	}
-	if code, hint := relayFault(err); code != "" { // before known, since some of them wrap ledger.ErrConflict
+	if code, hint := relayFault(err); code != "" { // before known: some of these errors wrap ledger.ErrConflict
 		return code, hint
 	}
 	for _, k := range known {

@@ -6,7 +6,7 @@ import (
 	"teambridge/status/api"
 )
 
-// MinPrefix is the least number of characters that can stand for an id, if no other id begins with them.
+// MinPrefix is the least number of characters that identify an id, if no other id begins with them.
 const MinPrefix = 4
 
 // WholeID returns the id that equals query or begins with it, or "" if there is none. The error is [api.CodeUsage] if

@@ -35,7 +35,7 @@ func Machine(m ledger.Machine) api.Machine {
 
 func away(m ledger.Machine) bool { return time.Since(m.Heard) > link.Away }
 
-// Whereabouts returns since when a machine is away, or why it takes no messages, or "" if it can be reached.
+// Whereabouts returns since when a machine is away, or why it takes no messages; "" if it can be reached.
 func Whereabouts(m ledger.Machine) string {
 	switch {
 	case m.Heard.IsZero():
@@ -49,7 +49,7 @@ func Whereabouts(m ledger.Machine) string {
 	return ""
 }
 
-// Offer returns a machine's last report on a team. found is false if there is none.
+// Offer returns a machine's last report on a team. found is false if it has reported none.
 func Offer(m ledger.Machine, team string) (t link.Team, found bool) {
 	p, _ := link.PresenceOf(m)
 	i := slices.IndexFunc(p.Teams, func(t link.Team) bool { return t.Team == team })

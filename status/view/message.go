@@ -68,7 +68,7 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// Hit converts a hit of a search. found is the converted record.
+// Hit converts a search hit. found is the converted record.
 func Hit(h journal.Excerpt, found api.Record) api.Hit {
 	hit := api.Hit{Record: found, Snippet: []api.Piece{}}
 	add := func(text string, match bool) {
@@ -99,7 +99,7 @@ func Sent(d mail.Delivered) api.Sent {
 	return s
 }
 
-// SetReach says of a sent message whether somebody will read it, in words too.
+// SetReach records in a sent message whether somebody will read it, in words, too.
 func SetReach(s *api.Sent, reach teams.Deliverability) {
 	if s.Reachable = reach == teams.Reachable; s.Reachable {
 		return

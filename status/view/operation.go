@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// commands maps commands to the operations that do the same. A command that needs a second word has both in its key.
+// commands maps commands to the operations with the same effect. If a command has two words, its key has both.
 var commands = map[string]string{
 	"members": "GET /v1/teams/{team}/members", "teams": "GET /v1/teams", "sessions": "GET /v1/sessions", "status": "GET /v1/teams/{team}/status",
 	"send": "POST /v1/teams/{team}/members/{member}/messages", "ask": "POST /v1/teams/{team}/members/{member}/ask", "broadcast": "POST /v1/teams/{team}/broadcast",
@@ -24,8 +24,8 @@ var (
 	commandFlag = regexp.MustCompile(`--[a-z]`)
 )
 
-// Operations translates a hint of the command line for programs: it replaces each command by the operation that
-// does the same, and drops other advice about the command line.
+// Operations translates a hint of the command line for programs: it replaces each command by the operation with the
+// same effect, and drops other advice about the command line.
 func Operations(hint string) string {
 	if !command.MatchString(hint) {
 		return hint

@@ -67,7 +67,7 @@ func holds(v pane.View) tmux.Reason {
 	case t.Synchronized:
 		return tmux.Synchronized
 	case v.State == tmux.StateDialog, v.State == tmux.StateDraft, v.State == tmux.StateUnknown && v.Pane.Profile != tmux.Generic:
-		return tmux.Reason(v.State) // the words are the same
+		return tmux.Reason(v.State) // both types use the same words
 	}
 	return ""
 }
@@ -169,14 +169,14 @@ func PaneMessage(m ledger.PaneMessage) (state, reason string) {
 	return api.Waiting, cmp.Or(m.Detail, "it is being delivered")
 }
 
-// PaneSent converts a message that was added to the queue of a pane. again means that it was there already.
+// PaneSent converts a message that was added to the queue of a pane. again means that the queue had it already.
 func PaneSent(m ledger.PaneMessage, again bool) api.Sent {
 	s := api.Sent{Team: m.Team, Member: m.Inbox, ID: m.ID, Deduplicated: again, Recorded: true, Reachable: true, Delivery: m.UUID}
 	s.State, s.Reason = PaneMessage(m)
 	return s
 }
 
-// paneFate returns what became of a message to a pane.
+// paneFate returns the outcome of a message to a pane.
 func paneFate(m ledger.PaneMessage) *api.Fate {
 	f := &api.Fate{Delivery: m.UUID, State: string(m.State), Reason: m.Reason, At: m.At, Pane: true}
 	switch {

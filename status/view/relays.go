@@ -56,7 +56,7 @@ func Entries(ctx context.Context, l *ledger.Ledger, state string, root *teams.Ro
 	return list, nil
 }
 
-// Elsewhere returns the reason why the service cannot control a relay that was not added to it, and a hint.
+// Elsewhere explains why the service cannot control a relay that was not added to it, and returns a hint.
 func Elsewhere(e api.RelayEntry) (hint, reason string) {
 	if e.Running {
 		return fmt.Sprintf("end process %d, or interrupt it (^C)", e.PID),

@@ -5,7 +5,7 @@ import (
 	"teambridge/status/api"
 )
 
-// State returns the word that people read for a state of a message: the same for each way in which it travels.
+// State returns the word that people read for a state of a message. The word is the same for every way of delivery.
 func State(of string) string {
 	switch of {
 	case api.Queued, api.Stored, string(ledger.Claimed), string(ledger.EventHeld):
@@ -27,11 +27,11 @@ func State(of string) string {
 	case string(ledger.Skipped):
 		return "not relayed"
 	}
-	return of // of waiting, seen, done, lost, unknown and cancelled, it is the same
+	return of // waiting, seen, done, lost, unknown and cancelled are words already
 }
 
-// outcome says what became of a message. headless: of a delivery to a headless agent, whose turn tells it; else it is typed
-// into a pane, written to a session, or sent to another machine.
+// outcome returns the outcome of a message. headless means a delivery to a headless agent, whose turn shows the
+// outcome. Other messages are typed into a pane, written to a session, or sent to another machine.
 func outcome(state, reason string, headless bool) api.Outcome {
 	cause, why := ledger.SplitReason(reason)
 	o := api.Outcome{Word: State(state), Why: why}
@@ -42,13 +42,13 @@ func outcome(state, reason string, headless bool) api.Outcome {
 		o.Word = "failed" // the agent may have worked on it
 	case s == ledger.Cut:
 		return api.Outcome{Word: o.Word, Why: "its turn was cut off"}
-	case s == ledger.Done && !headless: // nothing tells yet that the model was given it
+	case s == ledger.Done && !headless: // nothing shows yet that the model got it
 		o.Word = State(api.Confirmed)
 	case !headless && (s == ledger.FrameWritten || s == ledger.Accepted):
 		return api.Outcome{Word: State(api.Waiting), Why: "it is being delivered"}
 	}
 	switch o.Word {
-	case "sent", "received", "seen", "done": // the reason is how that is known
+	case "sent", "received", "seen", "done": // here, the reason only explains how the outcome is known
 		o.Why = ""
 	}
 	return o

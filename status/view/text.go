@@ -59,7 +59,7 @@ func RelayState(state string, p *api.Place) string {
 	return state + ", " + p.Text()
 }
 
-// FateText describes what became of a relayed message.
+// FateText describes the outcome of a relayed message.
 func FateText(f *api.Fate) string {
 	text := f.Word
 	if f.Machine != "" {

@@ -1,6 +1,5 @@
-// Package view converts teams, members, states, messages, deliveries, relays and errors
-// into the types of package api. The command line and the service both use it, so that
-// they show the same.
+// Package view converts teams, members, states, messages, deliveries, relays and errors into the types of package
+// api. The command line and the service both use it, so that they show the same.
 //
 // Teams, members and inboxes are read from the files as they are now, and earlier
 // messages from the journal.
@@ -120,7 +119,7 @@ func Members(ctx context.Context, t *teams.Team) ([]api.Member, error) {
 	return list, nil
 }
 
-// count sets the number of unread rows in m's inbox, and returns the number of entries that are no messages.
+// count sets the number of unread rows in m's inbox, and returns the number of entries that are not messages.
 func count(ctx context.Context, t *teams.Team, m *api.Member) (passed int, err error) {
 	box, err := inbox.Open(t, m.Member, nil) // reading takes no lock
 	if err != nil {
@@ -145,7 +144,7 @@ func count(ctx context.Context, t *teams.Team, m *api.Member) (passed int, err e
 	return len(over), nil
 }
 
-// PassedOver describes the entries of an inbox that are no messages, and what happens to them.
+// PassedOver describes the entries of an inbox that are not messages, and what happens to them.
 func PassedOver(path string, list []inbox.PassedOver) string {
 	more := ""
 	if len(list) > 1 {

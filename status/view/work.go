@@ -56,7 +56,7 @@ func WorkHits(ctx context.Context, j *journal.Journal, l *ledger.Ledger, words s
 // sayExcerpt rewrites an excerpt of a tool call's title for the outcome of the call.
 func sayExcerpt(x journal.Excerpt, title string, became wire.Outcome) journal.Excerpt {
 	if !strings.Contains(title, strings.Trim(x.Snippet, "…")) {
-		return x // the excerpt is of the agent's name
+		return x // the agent's name matched, not the title
 	}
 	head, object, tail := toolcall.Sentence(title, became)
 	if verb := strings.TrimSuffix(title, object); verb != "" && strings.HasPrefix(x.Snippet, verb) {
@@ -132,7 +132,7 @@ func Work(ctx context.Context, j *journal.Journal, l *ledger.Ledger, e journal.E
 		text = toolText(event, work.State, took)
 	case *wire.File:
 		kind, text = api.KindFile, "file `"+oneLine(cmp.Or(event.Ref, event.Name))+"`"
-		if event.Size > 0 { // 0: not known
+		if event.Size > 0 { // 0: unknown
 			text += " · " + size(event.Size)
 		}
 	case *wire.Service:
@@ -150,7 +150,7 @@ func Work(ctx context.Context, j *journal.Journal, l *ledger.Ledger, e journal.E
 	return &api.Record{
 		Message: api.Message{
 			Team: e.Team, Inbox: e.Inbox, ID: e.ID, From: e.Inbox, Text: text, Timestamp: e.At.Format("2006-01-02T15:04:05.000Z"),
-			Read: true, Kind: kind, Gone: true, // it never was in the inbox
+			Read: true, Kind: kind, Gone: true, // it was never in the inbox
 		},
 		Seq: e.Seq, CreatedAt: e.CreatedAt, FirstSeen: e.At, GoneAt: &e.At, Work: work,
 	}, nil
@@ -279,8 +279,8 @@ func toolText(t *wire.ToolCallStart, state string, took time.Duration) string {
 	return text
 }
 
-// ToolCall describes the start of a tool call, such as "runs `go test`". It is empty for a message to another agent,
-// which is no work, and for other envelopes.
+// ToolCall describes the start of a tool call, such as "runs `go test`". It returns "" for a message to another
+// agent, which is not work, and for other envelopes.
 func ToolCall(e journal.Envelope) string {
 	var envelope wire.Envelope
 	if e.Kind != eventToolStart || json.Unmarshal(e.Raw, &envelope) != nil {
