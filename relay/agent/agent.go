@@ -11,8 +11,8 @@ import (
 	"teambridge/relay/wire"
 )
 
-// ErrNotInFlight means that the agent is not working on the frame to interrupt, so that an interrupt could
-// only hit another one.
+// ErrNotInFlight means that the agent is not working on the frame to interrupt. An interrupt could only stop another
+// frame.
 var ErrNotInFlight = errors.New("frame is not in flight")
 
 // ErrUnusable means that a conversation is empty and can neither be resumed nor begun under its id: its agent
@@ -22,8 +22,8 @@ var ErrUnusable = errors.New("conversation is empty and its id is taken")
 // ErrRefused means that the agent refused a change of its mode.
 var ErrRefused = errors.New("refused by the agent")
 
-// WidenedError reports that an agent was killed because it had more permissions than it was given: it left
-// plan mode by itself, or ignored its flags.
+// WidenedError reports that an agent was killed because it had wider permissions than requested: it left plan mode by
+// itself, or ignored its flags.
 type WidenedError struct {
 	Given   string // the requested permission mode, or that of its first turn
 	Got     string // the reported permission mode
@@ -113,7 +113,7 @@ const (
 	Accepted                   // it is in the conversation, or will be before anything else runs
 	Done                       // its turn has ended
 	Failed                     // its turn ended with an error of the model API or by a limit; it does not run again
-	Cancelled                  // its turn was interrupted, or it was taken out of the queue; it does not run again by itself
+	Cancelled                  // its turn was interrupted, or it left the queue; it does not run again by itself
 
 	// Known: its uuid was taken before in the same conversation, so it was not run now. The conversation
 	// shows whether its turn finished; see [Turn].
@@ -148,7 +148,7 @@ type Turn struct {
 	Interrupted bool   // a person stopped it; it is not Finished
 	Failed      bool   // the model API stopped it; it is not Finished
 	Failure     string // why it Failed, if known
-	Stop        string // the model's last stop reason: "tool_use" if cut while a tool ran; empty if it did not answer
+	Stop        string // the model's last stop reason: "tool_use" if cut while a tool ran; empty without an answer
 	Text        string // the final answer, if its turn is Finished
-	Unknown     bool   // the conversation has no record, and the agent may nevertheless have taken the frame
+	Unknown     bool   // the conversation has no record, but the agent may have taken the frame
 }

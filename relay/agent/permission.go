@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// Permission answers an agent's requests to use tools. An agent requests only what its permission mode and
-// own rules leave open. Tools in Allow may be used; Ask decides on others; without Ask they are denied.
+// Permission answers an agent's requests to use tools. An agent requests only what its permission mode and its own
+// rules do not decide. Tools in Allow may be used; Ask decides on others; without Ask they are denied.
 type Permission struct {
 	// Allow lists names of tools, such as "Read", or "*" for all. It allows every use of a tool, except uses
 	// that only a person can decide on.
@@ -106,8 +106,8 @@ func (p *Permission) Decide(u Use) (d Decision, decided bool) {
 // longer, and apply them more widely.
 type Grants struct{ rules sync.Map }
 
-// Decide decides on a use, and asks if nothing else decides. An answer that does not fit the use denies it. A
-// result after the end of ctx does not count.
+// Decide decides on a use, and calls Ask if no rule decides. An answer that does not fit the use denies it. A result
+// after the end of ctx does not count.
 func (g *Grants) Decide(ctx context.Context, p *Permission, u Use) Decision {
 	for _, rule := range u.Session {
 		if _, granted := g.rules.Load(rule); granted {

@@ -35,7 +35,7 @@ type Runtime interface {
 	Start(ctx context.Context, session string, mode mode.Mode) (Agent, error)
 	// Predecessor finds the process of an agent that an earlier relay started.
 	Predecessor(Process) Predecessor
-	// Turn returns what the conversation has of a message, even if no agent runs.
+	// Turn returns the conversation's record of a message, even if no agent runs.
 	Turn(ctx context.Context, session, uuid string) (Turn, error)
 	// Conversation yields the envelopes of a conversation since a time, or somewhat earlier, with the ids
 	// that the agent's events had. ended means that no agent runs, so that a turn without an end was cut.
@@ -44,9 +44,8 @@ type Runtime interface {
 
 // Movable is a [Runtime] whose conversations can be moved to a process outside any relay.
 type Movable interface {
-	// Moved returns the id under which a conversation continues. If another process has it, holder says, for
-	// a person, which one, and how to end it. Until then no agent may be started: it would fork the
-	// conversation.
+	// Moved returns the id under which a conversation continues. If another process has it, holder tells a person
+	// which process, and how to end it. Until it ends, no agent may be started: that would fork the conversation.
 	Moved(session string) (now, holder string)
 }
 
@@ -67,7 +66,7 @@ type Agent interface {
 	Interrupt(ctx context.Context, uuid string) error
 	// CloseInput lets it end once it is idle.
 	CloseInput()
-	// End closes its input and ends it, using force after the grace periods. Its exit status is no error.
+	// End closes its input and waits for its end, using force after the grace periods. Its exit status is no error.
 	End(context.Context, Grace) error
 	// Kill ends it at once. Its exit status is no error.
 	Kill() error

@@ -1,11 +1,11 @@
-// Package claim takes rows of an inbox for those who do not read it themselves: an agent behind a relay, or a member on another machine.
+// Package claim takes rows of an inbox for those who cannot read it: agents of relays, and members on other machines.
 //
-// A row is taken in three steps. Its delivery is committed to the ledger; the row is marked as read, with the UUID of the delivery, in an
-// edit under the lock of the inbox; and the ledger records that it is marked. A crash between two steps loses nothing
-// and repeats nothing: the next [Plan] finds the delivery again by the row's key, or its UUID in the row.
+// A row is taken in three steps. Its delivery is committed to the ledger; the row is marked as read, with the
+// delivery's UUID, in an edit under the lock of the inbox; and the ledger records the mark. A crash between two steps
+// loses nothing and repeats nothing: the next [Plan] finds the delivery by the row's key, or by its UUID in the row.
 //
-// A program that read the inbox earlier may write back what it read. A row with an id of its own is then marked with the delivery that it
-// had; of rows without an id, which cannot be told apart, as many are taken as there are.
+// A program that read the inbox earlier may write back its old content. A row with an id of its own then keeps
+// its earlier delivery. Rows without an id cannot be told apart, so as many are taken as there are.
 package claim
 
 import (
@@ -22,10 +22,10 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// KeptRows is how many rows that are done stay in the file: others are removed, many at once.
+// KeptRows is how many rows that are done stay in the file. Others are removed, many at once.
 const KeptRows = 100
 
-// Ledger is what a plan asks of a [ledger.Ledger], none of it while the lock of the inbox is held.
+// Ledger is the part of a [ledger.Ledger] that a plan needs. Nothing calls it while the lock of the inbox is held.
 type Ledger interface {
 	Open(context.Context, inbox.InboxKey) (uuids []string, err error)
 	Marked(ctx context.Context, k inbox.InboxKey, id string) ([]ledger.Delivery, error)
@@ -33,53 +33,53 @@ type Ledger interface {
 	Occurrences(ctx context.Context, k inbox.InboxKey, key string) (int, error)
 }
 
-// Rules are what differs between those for whom rows are taken.
+// Rules differ between the receivers.
 type Rules struct {
-	Limit int // how many rows may be taken; more stay unread in the file
+	Limit int // how many rows may be taken; others stay unread in the file
 
-	// Skip, if it is not nil, reports whether a row is taken although the receiver does not get it. Such rows do not count for Limit.
+	// Skip, if not nil, reports whether a row is taken but not passed on. Such rows do not count for Limit.
 	Skip func(*inbox.Row) bool
-	// Discard, if it is not nil, reports whether a row is only marked as read: no delivery takes it.
+	// Discard, if not nil, reports whether a row is only marked as read, without a delivery.
 	Discard func(*inbox.Row) bool
 	// Held reports whether the messages of the row's sender are left in the inbox.
 	Held func(*inbox.Row) bool
-	// Admit, if it is not nil, counts a row that is about to be taken and not skipped. It returns the row's hop count, or that
-	// its sender is held from now on.
+	// Admit, if not nil, counts a row that is about to be taken and passed on. It returns the row's hop count, or
+	// that its sender is now held.
 	Admit func(context.Context, *inbox.Row) (hops int, held bool, err error)
 	// Now returns the time of a claim.
 	Now func() time.Time
 }
 
-// Plan says which rows of an inbox are to be marked with which deliveries, by a look at the file without its lock.
+// Plan lists the rows of an inbox to mark, with their deliveries, from a reading of the file without its lock.
 type Plan struct {
 	Work    bool              // there is something to do in the file
 	Fresh   []ledger.Delivery // to be committed before the rows are marked
-	Skipped map[string]bool   // the UUIDs of those of Fresh that the receiver does not get
+	Skipped map[string]bool   // UUIDs of deliveries in Fresh that the receiver does not get
 
-	// What the last [Plan.Mark] found.
+	// The results of the last [Plan.Mark].
 	Mine  []string // unmarked deliveries whose rows name them now
-	Taken []string // those whose rows somebody else has marked as read
-	Gone  []string // those without a row
-	More  bool     // rows wait for which there was no room
+	Taken []string // unmarked deliveries whose rows another program has marked as read
+	Gone  []string // unmarked deliveries without a row
+	More  bool     // unread rows are left whose senders are not held
 
 	ledger      Ledger
 	inbox       inbox.InboxKey
 	rules       Rules
-	unmarked    map[string]string   // keys of the rows of claimed deliveries that are not known to be marked
-	marks       map[string][]string // by key: the deliveries that its rows are marked with, in order
-	occurrences map[string]int      // by key: of its deliveries, with those of the plan
-	dropped     map[string][]string // by key: deliveries that were given up before their row was marked
-	compact     bool                // rows that are done are to be removed
-	open        []string            // deliveries whose rows stay then
+	unmarked    map[string]string   // row keys of claimed deliveries whose rows may be unmarked, by UUID
+	marks       map[string][]string // by key: the deliveries to mark its rows with, in order
+	occurrences map[string]int      // by key: the number of its deliveries, including the plan's
+	dropped     map[string][]string // by key: deliveries that were dropped before their row was marked
+	compact     bool                // remove rows that are done
+	open        []string            // deliveries whose rows stay even then
 }
 
-// New plans what to do with the rows of an inbox. unmarked are the deliveries of the inbox that are not recorded as marked.
+// New plans the changes to the rows of an inbox. unmarked has its deliveries without a recorded mark.
 func New(ctx context.Context, l Ledger, k inbox.InboxKey, rows []inbox.Row, unmarked []ledger.Delivery, rules Rules) (*Plan, error) {
 	p := &Plan{
 		Work: len(unmarked) > 0, Skipped: map[string]bool{}, ledger: l, inbox: k, rules: rules,
 		unmarked: map[string]string{}, marks: map[string][]string{}, occurrences: map[string]int{}, dropped: map[string][]string{},
 	}
-	pending := map[string][]string{} // by key: unmarked deliveries whose row was not met
+	pending := map[string][]string{} // by key: unmarked deliveries whose row was not found yet
 	for _, d := range unmarked {
 		p.unmarked[d.UUID] = d.Key
 		pending[d.Key] = append(pending[d.Key], d.UUID)
@@ -107,7 +107,7 @@ func New(ctx context.Context, l Ledger, k inbox.InboxKey, rows []inbox.Row, unma
 		}
 		key, skip, id := row.Key(), rules.Skip != nil && rules.Skip(row), ""
 		var err error
-		if len(pending[key]) > 0 { // claimed before, and not marked
+		if len(pending[key]) > 0 { // claimed before, but not marked
 			id = pending[key][0]
 			met(key, id)
 		} else if rules.Discard != nil && rules.Discard(row) {
@@ -119,7 +119,7 @@ func New(ctx context.Context, l Ledger, k inbox.InboxKey, rows []inbox.Row, unma
 		} else if !skip && len(p.Fresh)-len(p.Skipped) >= rules.Limit {
 			p.Work = true
 			if len(pending) == 0 {
-				break // 10,000 rows are not looked through each time
+				break // do not read 10,000 rows each time
 			}
 			continue
 		} else if id, err = p.assign(ctx, row, key, skip); err != nil {
@@ -139,14 +139,14 @@ func New(ctx context.Context, l Ledger, k inbox.InboxKey, rows []inbox.Row, unma
 	return p, nil
 }
 
-// assign returns the delivery that a row is to be marked with: that which claimed it before, one of the same text that was dropped before
-// its row was marked, or a new one. It is empty if the row is held.
+// assign returns the delivery to mark a row with: the one that claimed it before, or one of the same text that was
+// dropped before its row was marked, or a new one. It returns "" if the row is held.
 func (p *Plan) assign(ctx context.Context, row *inbox.Row, key string, skip bool) (uuid string, err error) {
 	if again, err := p.again(ctx, row); again != "" || err != nil {
 		return again, err
 	}
 	hops := 0
-	if !skip && p.rules.Admit != nil { // what the receiver does not get is no exchange
+	if !skip && p.rules.Admit != nil { // a row that the receiver does not get is not an exchange
 		var held bool
 		if hops, held, err = p.rules.Admit(ctx, row); held || err != nil {
 			return "", err
@@ -178,7 +178,7 @@ func (p *Plan) assign(ctx context.Context, row *inbox.Row, key string, skip bool
 	return d.UUID, nil
 }
 
-// again returns the delivery of a row that has an id of its own and was taken before, or "".
+// again returns the earlier delivery of a row that has an id of its own, or "".
 func (p *Plan) again(ctx context.Context, row *inbox.Row) (uuid string, err error) {
 	if !row.HasID() {
 		return "", nil
@@ -198,8 +198,8 @@ func (p *Plan) again(ctx context.Context, row *inbox.Row) (uuid string, err erro
 	return "", nil
 }
 
-// Mark marks the rows that were planned, in a draft of the inbox. It may run several times. What has come since the plan was made is left
-// for the next one.
+// Mark marks the planned rows in a draft of the inbox. It may run several times. Rows that were added after the plan
+// are left for the next plan.
 func (p *Plan) Mark(d *inbox.Draft) error {
 	p.Mine, p.Taken, p.Gone, p.More = nil, nil, nil, false
 	unmarked, marks, left := maps.Clone(p.unmarked), maps.Clone(p.marks), 0
@@ -212,7 +212,7 @@ func (p *Plan) Mark(d *inbox.Draft) error {
 			delete(unmarked, id)
 		}
 	}
-	read := map[string]bool{} // keys of rows that others have marked
+	read := map[string]bool{} // keys of rows that other programs have marked
 	var done []int            // rows that may be removed
 	for i, row := range d.All() {
 		by := Of(&row)
@@ -235,7 +235,7 @@ func (p *Plan) Mark(d *inbox.Draft) error {
 				p.More = true
 			}
 			if p.More && left == 0 && len(unmarked) == 0 {
-				break // nothing that follows is of the plan
+				break // no later row is in the plan
 			}
 			continue
 		}
@@ -259,20 +259,20 @@ func (p *Plan) Mark(d *inbox.Draft) error {
 			p.Gone = append(p.Gone, id)
 		}
 	}
-	// Rows that are done are removed, but for the last [KeptRows] of them.
+	// Remove rows that are done, but keep the last [KeptRows] of them.
 	for _, i := range done[:max(0, len(done)-KeptRows)] {
 		d.Remove(i)
 	}
 	return nil
 }
 
-// Of returns the delivery that a row says it was taken by, or "".
+// Of returns the delivery that took a row, according to the row, or "".
 func Of(row *inbox.Row) string {
 	raw, ok := row.Extra[inbox.RelayedBy]
 	if !ok {
 		return ""
 	}
-	// As we write it: faster, and asked of each row each time.
+	// The common form, as this module writes it, is parsed faster: this runs for each row at each reading.
 	if n := len(raw); n >= 2 && uuid.Validate(string(raw[1:n-1])) == nil && raw[0] == '"' && raw[n-1] == '"' {
 		return string(raw[1 : n-1])
 	}
@@ -283,7 +283,7 @@ func Of(row *inbox.Row) string {
 	return id
 }
 
-// Row returns the row that a delivery is of; nil if it is none.
+// Row returns the row of a delivery; nil if it has none.
 func Row(d ledger.Delivery) *inbox.Row {
 	row, err := inbox.ParseRow(d.Raw)
 	if err != nil {
@@ -292,7 +292,7 @@ func Row(d ledger.Delivery) *inbox.Row {
 	return &row
 }
 
-// UUID derives the UUID of a delivery from the row that it is of: the occurrence-th row with that key in an inbox, from 1.
+// UUID derives the UUID of a delivery from its row: the occurrence-th row with that key in an inbox, counted from 1.
 func UUID(k inbox.InboxKey, key string, occurrence int) string {
 	return ledger.DeriveID(ledger.RelayIDs, k.Identity(), key, strconv.Itoa(occurrence))
 }
