@@ -15,31 +15,30 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// codec reads or writes one value of a JSON text. One function does both, so
-// that the fields and rules of a type are listed once and what is written is
-// what is read.
+// codec reads or writes one value of a JSON text. One function does both, so that the fields and rules of a type are
+// listed once, and reading accepts what writing produces.
 type codec[T any] func(v value, p *T)
 
 // document is a JSON text that is being read or written.
 type document struct {
 	reading bool
-	out     []byte // what has been written
+	out     []byte // the written text
 	issues  []Issue
 }
 
-// value is one place in a document.
+// value is a place in a document.
 type value struct {
 	*document
 	parent *value // nil for the whole text
-	key    string // in parent
+	key    string // its key in parent
 	raw    []byte // when reading, its JSON; nil if it is missing
 }
 
-// object is a value that has fields.
+// object is a value with fields.
 type object struct {
 	value
 	members []member // when reading, in the order of the text
-	known   []string // the keys that were asked for or written
+	known   []string // the keys that a field has read or written
 }
 
 type member struct {
@@ -53,7 +52,7 @@ type record interface{ fields(o *object) }
 // Object is a JSON object with any keys. Its values are any JSON.
 type Object map[string]json.RawMessage
 
-// parse reads a text that is one JSON value.
+// parse reads a text that contains one JSON value.
 func parse[T any](data []byte, c codec[T]) (T, error) {
 	var whole json.RawMessage
 	var p T
@@ -100,8 +99,7 @@ func (v value) fail(rule string) {
 	}
 }
 
-// is reports whether the value is of the kind that begins with one of chars.
-// If not, it fails.
+// is reports whether the value's JSON begins with one of chars, and so is of the kind noun. If not, it adds an issue.
 func (v value) is(chars, noun string) bool {
 	if strings.IndexByte(chars, v.raw[0]) >= 0 {
 		return true
@@ -145,18 +143,18 @@ func (v value) object(fields func(*object)) {
 	}
 }
 
-// members returns those of an object, which must be valid JSON.
+// members returns the members of an object, which must be valid JSON.
 func members(raw []byte) []member {
 	fields, _ := rawjson.Fields(raw) // it is valid
 	list := make([]member, len(fields))
 	for i, f := range fields {
-		// Not f.Name, in which lone surrogates are replaced.
+		// Not f.Name, which replaces lone surrogates.
 		list[i] = member{unquote(f.Key.Of(raw)), f.Value.Of(raw)}
 	}
 	return list
 }
 
-// elements returns those of an array, which must be valid JSON.
+// elements returns the elements of an array, which must be valid JSON.
 func elements(raw []byte) [][]byte {
 	spans, _ := rawjson.Elements(raw) // it is valid
 	list := make([][]byte, len(spans))
@@ -166,7 +164,7 @@ func elements(raw []byte) [][]byte {
 	return list
 }
 
-// How an object holds a field.
+// Ways in which an object holds a field.
 
 func required[T any](o *object, key string, p *T, c codec[T]) {
 	if v := o.member(key); o.reading && v.raw == nil {
@@ -189,7 +187,8 @@ func optional[T any](o *object, key string, p **T, c codec[T]) {
 	}
 }
 
-// lenient is a field of ours, which is empty if it is absent or not one of the allowed values.
+// lenient is a field that the protocol does not have. Reading leaves it empty if it is absent or not an allowed
+// value.
 func lenient[T ~string](o *object, key string, p *T, allowed []T) {
 	switch {
 	case o.reading:
@@ -221,7 +220,7 @@ func nested(o *object, key string, fields func(*object)) {
 
 func literal(o *object, key, want string) { required(o, key, &want, oneOf(want)) }
 
-// rest is all members of an object that no other field is for. It comes last.
+// rest is an object's members that no other field has read or written. It comes last.
 func rest(o *object, p *Object) {
 	known := o.known
 	if !o.reading {
@@ -279,7 +278,7 @@ func number(v value, p *float64) {
 }
 
 func integer(v value, p *int64) {
-	const limit = 1<<53 - 1 // of the integers that a float64 tells apart
+	const limit = 1<<53 - 1 // float64 tells all integers up to this one apart
 	f := float64(*p)
 	whole := func(f float64) bool { return f == math.Trunc(f) && math.Abs(f) <= limit }
 	check(number, whole, "must be an integer within ±(2^53-1)")(v, &f)

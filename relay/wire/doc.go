@@ -1,5 +1,5 @@
-// Package wire reads, checks and writes the messages of the session protocol:
-// what front ends see of an agent's work.
+// Package wire reads, checks and writes the messages of the session protocol, which shows an agent's work to front
+// ends.
 //
 // An [Envelope] holds one [Event] of a session, such as a piece of text, the
 // start of a tool call, or the end of a turn. Around it, from the inside out:
@@ -7,8 +7,8 @@
 //   - [MessageContent] is the payload of a message: an envelope in a
 //     [SessionProtocolMessage], or a legacy [UserMessage] or [AgentMessage].
 //   - [SessionMessage] carries such a payload, encrypted.
-//   - [CoreUpdateContainer] carries a SessionMessage, or news of a session or
-//     of a machine, from a server to its clients.
+//   - [CoreUpdateContainer] carries a SessionMessage, or an update of a session or a machine, from a server to its
+//     clients.
 //
 // # Reading and writing
 //
@@ -16,16 +16,15 @@
 // [encoding/json.Unmarshaler]. The interface types have functions:
 // [ParseEvent], [ParseMessageContent] and [ParseLegacyMessageContent].
 //
-// Reading and writing check the same rules. What breaks one is refused with an
-// *[Error], which lists each broken rule with its path. A value that was read
-// can be written, and what was written can be read again with the same meaning.
+// Reading and writing check the same rules. A text or value that breaks one is refused with an *[Error], which lists
+// each broken rule with its path. Every value that was read can be written, and every text that was written can be
+// read again with the same meaning.
 //
 // # Rules
 //
 //   - Keys are case-sensitive. Of a repeated key the last value counts.
-//   - Unknown keys are dropped. Only the content of an [AgentMessage], [Usage]
-//     and the arguments of a [ToolCallStart] keep them. The one key that the
-//     protocol does not have is the [Outcome] of a [ToolCallEnd].
+//   - Unknown keys are dropped. Only the content of an [AgentMessage], [Usage] and the arguments of a [ToolCallStart]
+//     keep them. One key is not in the protocol: the [Outcome] of a [ToolCallEnd].
 //   - Unknown discriminators, such as the "t" of an event, are refused.
 //   - null is not the same as a missing key. A pointer is nil where the key is
 //     missing; where both are allowed, the field is a [Nullable].

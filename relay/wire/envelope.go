@@ -9,21 +9,20 @@ import (
 	"time"
 )
 
-// Envelope is one event of a session: whose it is, when it happened, and where
-// it belongs.
+// Envelope is one event of a session, with its source, its time and its place in the session.
 type Envelope struct {
 	ID          string
 	Time        float64 // milliseconds since January 1, 1970 UTC
 	Role        Role
 	Turn        *string // groups the envelopes of one turn
-	Subagent    *string // which subagent it comes from; a cuid2
-	ClaudeUUID  *string // of Claude Code's own record; not empty
-	CodexItemID *string // of Codex's own record; not empty
+	Subagent    *string // the subagent that it comes from; a cuid2
+	ClaudeUUID  *string // the id of Claude Code's own record; not empty
+	CodexItemID *string // the id of Codex's own record; not empty
 	Usage       *Usage
 	Event       Event
 }
 
-// Role is whose event it is.
+// Role is the author of an event.
 type Role string
 
 const (
@@ -31,7 +30,7 @@ const (
 	RoleAgent Role = "agent"
 )
 
-// Usage is what a model's answer cost, in tokens.
+// Usage is the number of tokens that a model's answer took.
 type Usage struct {
 	InputTokens              int64
 	CacheCreationInputTokens *int64
@@ -42,8 +41,8 @@ type Usage struct {
 	Extra                    Object // all other keys
 }
 
-// Add returns the tokens of both, either of which may be nil. What is not a number of spent
-// tokens is left out.
+// Add returns the sum of the token counts, without the other fields. If one of the two is nil, it returns the other
+// one unchanged.
 func (u *Usage) Add(v *Usage) *Usage {
 	switch {
 	case u == nil:
@@ -88,9 +87,8 @@ func NewEnvelope(e Envelope) (Envelope, error) {
 // bits.
 func newID() string { return "e" + strings.ToLower(rand.Text()[:23]) }
 
-// DerivedID returns an id in the form of a cuid2 that depends on nothing but the parts,
-// in their order: whoever tells the same thing again gives it the same id. It is 115
-// bits of a SHA-256 digest.
+// DerivedID returns an id in the form of a cuid2 that depends only on the parts and their order, so that the same
+// event always has the same id. It is 115 bits of a SHA-256 digest.
 func DerivedID(parts ...string) string {
 	var b []byte
 	for _, part := range parts {
@@ -100,8 +98,8 @@ func DerivedID(parts ...string) string {
 	return "e" + strings.ToLower(base32.StdEncoding.EncodeToString(digest[:])[:23])
 }
 
-// isCUID2 reports whether s has the form of a cuid2. The protocol also accepts
-// those that begin with a digit, although no generator makes them.
+// isCUID2 reports whether s has the form of a cuid2. The protocol also accepts ids that begin with a digit, although
+// no generator makes them.
 func isCUID2(s string) bool {
 	return len(s) >= 2 && len(s) <= 32 && strings.Trim(s, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }

@@ -8,7 +8,7 @@ type Issue struct {
 	// "meta.allowedTools.1". It is empty for the text as a whole.
 	Path string `json:"path"`
 
-	// Rule says what the value must be. It does not quote the value.
+	// Rule is a description of the allowed values. It does not quote the value.
 	Rule string `json:"rule"`
 }
 

@@ -1,7 +1,7 @@
 package wire
 
-// Event is what an envelope tells: a *[Text], *[Service], *[ToolCallStart],
-// *[ToolCallEnd], *[File], *[TurnStart], *[Start], *[TurnEnd] or *[Stop].
+// Event is the content of an envelope: a *[Text], *[Service], *[ToolCallStart], *[ToolCallEnd], *[File],
+// *[TurnStart], *[Start], *[TurnEnd] or *[Stop].
 type Event interface {
 	record
 	event()
@@ -18,7 +18,7 @@ type Service struct {
 	Text string
 }
 
-// ToolCallStart says that the agent starts a tool call.
+// ToolCallStart is the start of a tool call.
 type ToolCallStart struct {
 	Call        string // identifies the call
 	Name        string // of the tool
@@ -27,22 +27,22 @@ type ToolCallStart struct {
 	Args        Object
 }
 
-// ToolCallEnd says that a tool call has ended.
+// ToolCallEnd is the end of a tool call.
 type ToolCallEnd struct {
 	Call    string  // as in its ToolCallStart
-	Outcome Outcome // how it ended; empty if that is not known
+	Outcome Outcome // how it ended; empty if unknown
 }
 
-// Outcome is how a tool call ended. The session protocol does not have it, so a reader may
-// not know it, and anything else in its place is dropped as an unknown key is.
+// Outcome is how a tool call ended. The session protocol does not have this key, so other readers may ignore it. When
+// reading, an unknown outcome is dropped like an unknown key.
 type Outcome string
 
 const (
 	OutcomeDone    Outcome = "done"
-	OutcomeStarted Outcome = "started" // what it began goes on in the background
+	OutcomeStarted Outcome = "started" // what it started continues in the background
 	OutcomeFailed  Outcome = "failed"  // the tool reported an error, or could not be run
-	OutcomeDenied  Outcome = "denied"  // nothing was run: a person or a rule did not allow it
-	OutcomeCut     Outcome = "cut"     // it was interrupted, or its agent died, and what was done by then is not known
+	OutcomeDenied  Outcome = "denied"  // nothing ran: a person or a rule did not allow it
+	OutcomeCut     Outcome = "cut"     // it was interrupted, or its agent died, and its effects are unknown
 )
 
 var outcomes = []Outcome{OutcomeDone, OutcomeStarted, OutcomeFailed, OutcomeDenied, OutcomeCut}
@@ -56,16 +56,16 @@ type File struct {
 	Image    *Image // if it is a picture
 }
 
-// Image is what a front end shows of a picture before it is loaded.
+// Image describes a picture for front ends that have not loaded it yet.
 type Image struct {
 	Width, Height float64 // in pixels
 	Thumbhash     string
 }
 
-// TurnStart says that the agent starts to work on what it was told.
+// TurnStart is the start of an agent's turn.
 type TurnStart struct{}
 
-// TurnEnd says that the agent has stopped working.
+// TurnEnd is the end of an agent's turn.
 type TurnEnd struct {
 	Status TurnStatus
 }
@@ -79,12 +79,12 @@ const (
 	TurnCancelled TurnStatus = "cancelled"
 )
 
-// Start says that a subagent starts.
+// Start is the start of a subagent.
 type Start struct {
 	Title *string
 }
 
-// Stop says that a subagent has ended.
+// Stop is the end of a subagent.
 type Stop struct{}
 
 // ParseEvent reads an event.

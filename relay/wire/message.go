@@ -20,22 +20,22 @@ type SessionProtocolMessage struct {
 	Meta    *MessageMeta
 }
 
-// UserMessage is what a user says to the agent, as a legacy payload.
+// UserMessage is a user's message to the agent, as a legacy payload.
 type UserMessage struct {
 	Text     string // at "content.text"
 	LocalKey *string
 	Meta     *MessageMeta
 }
 
-// AgentMessage is anything that the agent says or does, as a legacy payload.
+// AgentMessage is a text or an action of the agent, as a legacy payload.
 type AgentMessage struct {
 	Type    string // at "content.type"
 	Content Object // all other keys of "content"
 	Meta    *MessageMeta
 }
 
-// MessageMeta says how a message was sent and how the agent is to run for it.
-// A setting that is absent stays as it is; null asks for the agent's default.
+// MessageMeta has the origin of a message, and the settings that the agent uses for it. An absent setting stays
+// unchanged; null asks for the agent's default.
 type MessageMeta struct {
 	SentFrom           *string
 	PermissionMode     *string

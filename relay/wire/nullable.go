@@ -16,7 +16,7 @@ func Null[T any]() Nullable[T] { return Nullable[T]{present: true} }
 // IsAbsent reports whether the key is missing.
 func (n Nullable[T]) IsAbsent() bool { return !n.present }
 
-// IsNull reports whether the key is there, with null.
+// IsNull reports whether the key is present, with the value null.
 func (n Nullable[T]) IsNull() bool { return n.present && n.value == nil }
 
 // Value returns the value. ok is false if n is absent or null.

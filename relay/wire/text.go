@@ -30,8 +30,8 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(append(b, inside(s)...), '"')
 }
 
-// surrogate returns the lone surrogate that s begins with. UTF-8 has none: it
-// is the three bytes that the pattern of UTF-8 gives for it.
+// surrogate returns the lone surrogate that s begins with. UTF-8 has no form for it; s has the three bytes that
+// UTF-8's pattern would give.
 func surrogate(s string) (r rune, ok bool) {
 	if len(s) < 3 || s[0] != 0xED || s[1] < 0xA0 || s[1] > 0xBF || s[2] < 0x80 || s[2] > 0xBF {
 		return 0, false

@@ -1,7 +1,6 @@
 package wire
 
-// SessionMessage is a message of a session as a server keeps it. The server
-// cannot read the payload.
+// SessionMessage is a message of a session as a server stores it. The server cannot read the payload.
 type SessionMessage struct {
 	ID        string
 	Seq       float64 // orders the messages of the session
@@ -11,7 +10,7 @@ type SessionMessage struct {
 	UpdatedAt float64
 }
 
-// VersionedEncryptedValue is an encrypted value that counts its versions.
+// VersionedEncryptedValue is an encrypted value with a version number.
 type VersionedEncryptedValue struct {
 	Version float64
 	Value   string
@@ -42,20 +41,20 @@ type CoreUpdateBody interface {
 	coreUpdateBody()
 }
 
-// UpdateNewMessageBody says that a session has a new message.
+// UpdateNewMessageBody reports a new message in a session.
 type UpdateNewMessageBody struct {
 	SID     string // of the session
 	Message SessionMessage
 }
 
-// UpdateSessionBody says what has changed of a session.
+// UpdateSessionBody reports changes of a session.
 type UpdateSessionBody struct {
 	ID         string
 	Metadata   Nullable[VersionedEncryptedValue]
 	AgentState Nullable[VersionedNullableEncryptedValue]
 }
 
-// UpdateMachineBody says what has changed of a machine.
+// UpdateMachineBody reports changes of a machine.
 type UpdateMachineBody struct {
 	MachineID   string
 	Metadata    Nullable[VersionedMachineEncryptedValue]
