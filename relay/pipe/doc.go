@@ -12,17 +12,15 @@
 //
 // # Queue
 //
-// Values come out in the order they went in, always. [Queue.Next] gives the
-// longest run of one mode from the front, within the limits of [Options], as
-// one [Batch]; a value of that mode behind one of another waits. An isolated
-// value is a batch of its own, which is what a slash command needs.
+// Values always come out in the order in which they were pushed. [Queue.Next] returns the longest run of one mode
+// from the front, within the limits of [Options], as one [Batch]; a value behind one of another mode waits. An
+// isolated value is a batch of its own, which a slash command needs.
 //
 // Guarantees:
 //
-//   - A value that was accepted comes out once: of Next, or as what
-//     [Queue.PushIsolateAndClear] or [Queue.Reset] cleared. A full queue
-//     refuses with [ErrFull].
-//   - Several may wait in Next at once; they are served in the order they came.
+//   - Each accepted value comes out once: from Next, or from the [Queue.PushIsolateAndClear] or [Queue.Reset] that
+//     cleared it. A full queue refuses with [ErrFull].
+//   - Several consumers may wait in Next at once; they are served in the order of arrival.
 //   - Next prefers a value to [ErrClosed] and the context's error, but not to
 //     [ErrReset]. A Next that returns an error has taken nothing.
 //   - Pushing n values and taking them out takes time in proportion to n.
@@ -32,14 +30,13 @@
 //
 // # Stream
 //
-// A [Stream] has any number of producers and one consumer at a time. What was
-// pushed before [Stream.End] or [Stream.Fail] is given out first; then the end,
-// or that error, every time. A consumer that stops early leaves the rest to the
-// next one. With a limit, [Stream.Push] refuses with [ErrFull] and [Stream.Send]
-// waits for room, in the order of arrival.
+// A [Stream] has any number of producers and one consumer at a time. The values that were pushed before [Stream.End]
+// or [Stream.Fail] come out first; then every read returns the end or that error. If a consumer stops early, the next
+// one gets the rest. With a limit, [Stream.Push] refuses with [ErrFull] and [Stream.Send] waits for room, in the
+// order of arrival.
 //
-// A context that is done stops a Stream's methods at once, even while values
-// are there. What was not read stays to be read.
+// A context that is done stops a Stream's methods at once, even if values are waiting. Unread values can be read
+// later.
 //
 // # Outbox
 //
@@ -47,15 +44,14 @@
 // related information arrives; later items wait. [Outbox.Release] ends the hold by an id, and may come before
 // the item.
 //
-// An item that the sink refuses is tried again, with growing waits. After the
-// last try it is recorded as skipped, and the next item goes out: a sink that
-// refuses one item for ever does not block the others.
+// An item that the sink refuses is sent again, with growing waits. After the last try it is recorded as skipped, and
+// the next item is sent: an item that is always refused does not block the others.
 //
-// Not promised: like a Queue, an Outbox is memory. A sink that takes an item and
-// returns an error gets it again.
+// Not promised: like a Queue, an Outbox is in memory. If a sink takes an item and returns an error, it gets the item
+// again.
 //
 // # Use
 //
-// All methods of Queue, Stream and Outbox may be called at the same time. None
-// starts a goroutine, and none has to be closed to be freed.
+// All methods of Queue, Stream and Outbox may be called concurrently. They start no goroutines, and need no Close to
+// be freed.
 package pipe

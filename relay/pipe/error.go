@@ -4,7 +4,7 @@ import "errors"
 
 // Errors of the methods of Queue, Stream and Outbox, for [errors.Is].
 var (
-	// ErrClosed means that the queue or the outbox is closed; Next returns it once nothing is left.
+	// ErrClosed means that the queue or the outbox is closed. Next returns it once the queue is empty.
 	ErrClosed = errors.New("closed")
 
 	// ErrReset means that the queue was emptied while Next waited. It can be used as before.

@@ -1,11 +1,11 @@
 package pipe
 
-// keep is the capacity up to which an empty fifo keeps its array, so that one
-// burst does not hold its memory for ever.
+// keep is the capacity up to which an empty fifo keeps its array. A larger array is freed, so that one burst does not
+// use its memory for ever.
 const keep = 1024
 
-// fifo is a list that grows at the end and shrinks at the front. Values are moved
-// only when that makes room for at least as many, so each is moved seldom.
+// fifo is a list that grows at the end and shrinks at the front. Values are moved only if that makes room for at
+// least as many, so moves are rare.
 type fifo[T any] struct {
 	items []T
 	head  int
@@ -13,7 +13,7 @@ type fifo[T any] struct {
 
 func (f *fifo[T]) len() int { return len(f.items) - f.head }
 
-// all returns what is in the list, valid until it is changed.
+// all returns the values of the list. The slice is valid until the list changes.
 func (f *fifo[T]) all() []T { return f.items[f.head:] }
 
 func (f *fifo[T]) push(v T) {
@@ -25,7 +25,7 @@ func (f *fifo[T]) push(v T) {
 	f.items = append(f.items, v)
 }
 
-// drop takes n values from the front, and lets go of what they point to.
+// drop removes n values from the front, and clears them, so that nothing that they point to is kept.
 func (f *fifo[T]) drop(n int) {
 	clear(f.items[f.head : f.head+n])
 	f.head += n

@@ -12,24 +12,23 @@ import (
 // OutboxOptions are the sink and the limits of an [Outbox]. Send and Skipped
 // must be set.
 type OutboxOptions[T any] struct {
-	// Send hands an item to the sink. It is called by [Outbox.Run], for one item
-	// at a time. After an error, the same item is sent again.
+	// Send sends an item to the sink. [Outbox.Run] calls it for one item at a time. After an error, the same item is
+	// sent again.
 	Send func(ctx context.Context, item T) error
 
-	// Skipped records an item that was given up, with the error of its last try.
-	// It is called by [Outbox.Run], which then takes the next item.
+	// Skipped records an item that was given up, with the error of its last try. [Outbox.Run] calls it, and then
+	// takes the next item.
 	Skipped func(item T, err error)
 
-	// Tries is how often an item is sent before it is skipped. The first wait
-	// between two tries is 50 ms; each one after it is twice as long, up to 5 s.
-	// 0: 10 tries, in about 16 s.
+	// Tries is how often an item is sent before it is skipped. The first wait between two tries is 50 ms; each later
+	// one is twice as long, up to 5 s. 0: 10 tries, in about 16 s.
 	Tries int
 
-	// HoldFor is how long [Outbox.Hold] holds an item at most. 0: 250 ms.
+	// HoldFor is the longest time for which [Outbox.Hold] holds an item. 0: 250 ms.
 	HoldFor time.Duration
 
-	// MaxItems is how many items the outbox holds; beyond it they are refused
-	// with [ErrFull]. 0: as many as memory holds.
+	// MaxItems is how many items the outbox holds. Further items are refused with [ErrFull]. 0: as many as memory
+	// holds.
 	MaxItems int
 }
 
@@ -42,18 +41,18 @@ const (
 	maxReleased = 10_000
 )
 
-// Outbox hands items to a sink in the order in which they were put in. An item
-// may be held back for a short time: later items wait, too.
+// Outbox sends items to a sink in the order in which they were pushed. An item may be held for a short time, and
+// later items wait, too.
 type Outbox[T any] struct {
 	opts OutboxOptions[T]
-	wake chan struct{} // holds one signal: Run looks again
+	wake chan struct{} // holds one signal: Run checks again
 
 	mu       sync.Mutex
 	entries  fifo[outboxEntry[T]]
-	pushed   uint64              // how many items were ever put in
-	flushed  uint64              // this many of them are no longer held
+	pushed   uint64              // the number of items that were ever pushed
+	flushed  uint64              // the first so many items are no longer held
 	released map[string]struct{} // ids
-	recent   fifo[string]        // the same, oldest first
+	recent   fifo[string]        // the same ids, oldest first
 	closed   bool
 
 	running atomic.Bool
@@ -61,13 +60,13 @@ type Outbox[T any] struct {
 
 type outboxEntry[T any] struct {
 	item  T
-	n     uint64    // the nth item that was put in, from 1
-	id    string    // releases it
+	n     uint64    // its number among all pushed items, from 1
+	id    string    // the id that releases it
 	until time.Time // when it is no longer held; zero if it never was
 }
 
-// NewOutbox returns an empty outbox. It sends nothing until [Outbox.Run] is
-// called. The error says which of the options makes no sense.
+// NewOutbox returns an empty outbox. It sends nothing until [Outbox.Run] is called. The error names the invalid
+// option.
 func NewOutbox[T any](o OutboxOptions[T]) (*Outbox[T], error) {
 	switch {
 	case o.Send == nil || o.Skipped == nil:
@@ -84,15 +83,13 @@ func NewOutbox[T any](o OutboxOptions[T]) (*Outbox[T], error) {
 	return &Outbox[T]{opts: o, wake: make(chan struct{}, 1), released: map[string]struct{}{}}, nil
 }
 
-// Push puts an item at the end. It does not wait: the item is taken, or refused
-// with [ErrFull] or [ErrClosed].
+// Push adds an item at the end. It does not wait: it accepts the item, or refuses it with [ErrFull] or [ErrClosed].
 func (o *Outbox[T]) Push(item T) error {
 	return o.put(outboxEntry[T]{item: item})
 }
 
-// Hold is [Outbox.Push] for an item that is to wait for something else, such as
-// the title of a tool call. It is held until [Outbox.Release] is called with id,
-// even if that was before, until [Outbox.Flush], or for HoldFor.
+// Hold is [Outbox.Push] for an item that must wait for other information, such as the title of a tool call. The item
+// is held until [Outbox.Release] with id, even if that was called before, until [Outbox.Flush], or for HoldFor.
 func (o *Outbox[T]) Hold(item T, id string) error {
 	return o.put(outboxEntry[T]{item: item, id: id, until: time.Now().Add(o.opts.HoldFor)})
 }
@@ -113,8 +110,7 @@ func (o *Outbox[T]) put(e outboxEntry[T]) error {
 	return nil
 }
 
-// Release ends the hold of all items with this id: of those in the outbox, and
-// of those to come. An outbox remembers the last 10,000 ids.
+// Release ends the hold of all items with this id, including later ones. An outbox remembers the last 10,000 ids.
 func (o *Outbox[T]) Release(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -138,8 +134,8 @@ func (o *Outbox[T]) Flush() {
 	o.signal()
 }
 
-// Close lets nothing more in and ends the hold of all items in the outbox. Run
-// sends them and then returns. Closing again changes nothing.
+// Close makes later pushes fail, and ends the hold of all items in the outbox. Run sends them and then returns.
+// Closing again changes nothing.
 func (o *Outbox[T]) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -148,18 +144,16 @@ func (o *Outbox[T]) Close() {
 	o.signal()
 }
 
-// Len returns how many items are neither sent nor skipped.
+// Len returns the number of items that are neither sent nor skipped.
 func (o *Outbox[T]) Len() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.entries.len()
 }
 
-// Run sends the items, until the outbox is closed and empty, or until ctx is
-// done, whose error it returns. What was not sent by then stays in the outbox,
-// and another Run continues with it. If ctx ended while an item was being sent,
-// that item is sent again, unless Send returned nil. Only one Run can be active;
-// another one returns [ErrBusy].
+// Run sends the items until the outbox is closed and empty, or until ctx is done; then it returns ctx's error. Unsent
+// items stay in the outbox, and another Run continues with them. If ctx ended while an item was being sent, that item
+// is sent again, unless Send returned nil. Only one Run can be active; another one returns [ErrBusy].
 func (o *Outbox[T]) Run(ctx context.Context) error {
 	if !o.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("pipe: outbox: %w", ErrBusy)
@@ -183,9 +177,8 @@ func (o *Outbox[T]) Run(ctx context.Context) error {
 	}
 }
 
-// next returns the first item if it can be sent; else how long to wait at most
-// before looking again, which is less than 0 if there is no limit. done says that
-// no item will come.
+// next returns the first item if it can be sent. Otherwise it returns the longest wait before checking again; a
+// negative wait has no limit. done means that no item will come.
 func (o *Outbox[T]) next() (item T, wait time.Duration, done bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

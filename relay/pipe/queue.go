@@ -11,45 +11,43 @@ import (
 
 // Options are the limits of a [Queue]. The zero value sets none.
 type Options[T any] struct {
-	// MaxItems is how many values the queue holds; a Push beyond it is refused
-	// with [ErrFull]. 0: as many as memory holds.
+	// MaxItems is how many values the queue holds. Push refuses more with [ErrFull]. 0: as many as memory holds.
 	MaxItems int
 
 	// MaxBatch is how many values one batch holds. 0: no limit.
 	MaxBatch int
 
-	// MaxBytes is what the sizes of the values of one batch come to. A value
-	// that is larger by itself is a batch alone. 0: no limit.
+	// MaxBytes limits the sum of the sizes of one batch. A value that is larger by itself is a batch of its own. 0:
+	// no limit.
 	MaxBytes int
 
-	// Size tells how much a value counts towards MaxBytes, which needs it. It
-	// is asked once for each value. Less than 0 counts as 0.
+	// Size returns the size of a value for MaxBytes, which requires it. It is called once for each value. A negative
+	// size counts as 0.
 	Size func(T) int
 }
 
-// Entry is one value of a [Queue], with what it was pushed with.
+// Entry is one value of a [Queue], with the arguments of its Push.
 type Entry[T any] struct {
 	Item     T
 	Mode     mode.Mode
 	Isolated bool
 }
 
-// Batch is what [Queue.Next] gives out: at least one value, in the order they
-// were pushed, of one mode; or one isolated value.
+// Batch is a result of [Queue.Next]: at least one value of one mode, in the order in which they were pushed; or one
+// isolated value.
 type Batch[T any] struct {
-	Items    []T // the caller's own
+	Items    []T // owned by the caller
 	Mode     mode.Mode
 	Isolated bool
 }
 
-// Queue is a list of values, given out in batches of one mode. The zero value is
-// a queue without limits.
+// Queue is a list of values that come out in batches of one mode. The zero value is a queue without limits.
 type Queue[T any] struct {
 	opts Options[T]
 
 	mu      sync.Mutex
 	entries fifo[queued[T]]
-	waiters []*waiter // in the order they came; only the first may take
+	waiters []*waiter // in the order of arrival; only the first may take
 	closed  bool
 }
 
@@ -58,7 +56,7 @@ type queued[T any] struct {
 	size int
 }
 
-// NewQueue returns an empty queue. It refuses options that make no sense.
+// NewQueue returns an empty queue. It refuses invalid options.
 func NewQueue[T any](o Options[T]) (*Queue[T], error) {
 	switch {
 	case o.MaxItems < 0, o.MaxBatch < 0, o.MaxBytes < 0:
@@ -69,21 +67,20 @@ func NewQueue[T any](o Options[T]) (*Queue[T], error) {
 	return &Queue[T]{opts: o}, nil
 }
 
-// Push puts a value at the end, or refuses it with [ErrFull] or [ErrClosed].
+// Push adds a value at the end, or refuses it with [ErrFull] or [ErrClosed].
 func (q *Queue[T]) Push(item T, mode mode.Mode) error {
 	_, err := q.push(Entry[T]{Item: item, Mode: mode}, false)
 	return err
 }
 
-// PushIsolated is [Queue.Push] for a value that is a batch alone, whatever is
-// before and after it.
+// PushIsolated is [Queue.Push] for a value that must be a batch of its own.
 func (q *Queue[T]) PushIsolated(item T, mode mode.Mode) error {
 	_, err := q.push(Entry[T]{Item: item, Mode: mode, Isolated: true}, false)
 	return err
 }
 
-// PushIsolateAndClear empties the queue and puts the value in, in one step, and
-// returns what it cleared, in order. On [ErrClosed] nothing is cleared.
+// PushIsolateAndClear clears the queue and pushes the value, in one step, and returns the cleared values, in order.
+// On [ErrClosed] nothing is cleared.
 func (q *Queue[T]) PushIsolateAndClear(item T, mode mode.Mode) (cleared []Entry[T], err error) {
 	return q.push(Entry[T]{Item: item, Mode: mode, Isolated: true}, true)
 }
@@ -106,31 +103,30 @@ func (q *Queue[T]) push(e Entry[T], only bool) (cleared []Entry[T], err error) {
 	}
 	q.entries.push(queued[T]{e, size})
 	if q.entries.len()+len(cleared) == 1 {
-		// Else the first of the waiting has been woken, and is on its way.
+		// Otherwise the first waiter was woken before, and will take.
 		q.wake()
 	}
 	return cleared, nil
 }
 
-// Next takes the next batch out of the queue, and waits for one if there is
-// none. Its errors are [ErrClosed] when the queue is closed and nothing is left,
-// [ErrReset] when it was emptied while Next waited, and the context's. With a
-// context that is done, Next takes what there is without waiting.
+// Next takes the next batch out of the queue, and waits for one if the queue is empty. It fails with [ErrClosed] if
+// the queue is closed and empty, with [ErrReset] if it was cleared while Next waited, or with the context's error. If
+// the context is done, Next takes a batch only if one is ready.
 func (q *Queue[T]) Next(ctx context.Context) (Batch[T], error) { return q.next(ctx, true) }
 
-// Peek is [Queue.Next], but leaves the batch where it is. Until Next it can grow,
-// be cleared, or go to another consumer.
+// Peek is [Queue.Next], but leaves the batch in the queue. Until Next, the batch can grow, be cleared, or go to
+// another consumer.
 func (q *Queue[T]) Peek(ctx context.Context) (Batch[T], error) { return q.next(ctx, false) }
 
-// Len returns how many values are queued.
+// Len returns the number of queued values.
 func (q *Queue[T]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.entries.len()
 }
 
-// Reset empties the queue, ends each Next that waits with [ErrReset], and returns
-// what it cleared, in order. A closed queue stays closed.
+// Reset clears the queue, ends each waiting Next with [ErrReset], and returns the cleared values, in order. A closed
+// queue stays closed.
 func (q *Queue[T]) Reset() (cleared []Entry[T]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -142,8 +138,8 @@ func (q *Queue[T]) Reset() (cleared []Entry[T]) {
 	return q.clear()
 }
 
-// Close lets nothing more in. Next still gives out what is queued, and then
-// [ErrClosed]. Closing again changes nothing.
+// Close makes later pushes fail. Next still returns the queued values, and then [ErrClosed]. Closing again changes
+// nothing.
 func (q *Queue[T]) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -151,7 +147,7 @@ func (q *Queue[T]) Close() {
 	q.wake()
 }
 
-// batch makes the next batch of what is queued, which must not be nothing.
+// batch makes the next batch. The queue must not be empty.
 func (q *Queue[T]) batch(take bool) Batch[T] {
 	entries := q.entries.all()
 	n := q.run(entries)
@@ -165,7 +161,7 @@ func (q *Queue[T]) batch(take bool) Batch[T] {
 	return b
 }
 
-// run tells how many entries the next batch has.
+// run returns the number of entries in the next batch.
 func (q *Queue[T]) run(entries []queued[T]) int {
 	first := &entries[0]
 	if first.Isolated {

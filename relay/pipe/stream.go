@@ -10,32 +10,30 @@ import (
 	"sync"
 )
 
-// Stream hands values from many producers to one consumer, in order. The zero
-// value is a stream without a limit.
+// Stream passes values from many producers to one consumer, in order. The zero value is a stream without a limit.
 type Stream[T any] struct {
 	limit int
 
 	mu      sync.Mutex
 	values  fifo[T]
-	senders []*sender[T]  // wait for room, in the order they came; none while there is room
+	senders []*sender[T]  // waiting for room, in the order of arrival; none while there is room
 	arrived chan struct{} // closed to wake the consumer; nil while it does not wait
-	busy    bool          // there is a consumer
+	busy    bool          // a consumer is active
 	end     error         // nil: open; io.EOF: ended; else the failure
 }
 
 // sender is a Send that waits for room.
 type sender[T any] struct {
 	value T
-	done  chan struct{} // closed when the value was taken, or the stream ended
-	err   error         // guarded by the stream's mu; why the value was not taken
+	done  chan struct{} // closed when the value was taken, or the stream has ended
+	err   error         // guarded by the stream's mu: why the value was not taken
 }
 
-// NewStream returns a stream that holds up to limit values; with less than 1, as
-// many as memory holds.
+// NewStream returns a stream that holds up to limit values. If limit is less than 1, it holds as many as memory does.
 func NewStream[T any](limit int) *Stream[T] { return &Stream[T]{limit: max(0, limit)} }
 
-// Push puts a value at the end, or refuses it with [ErrFull] or [ErrEnded]. If the
-// stream failed, the error wraps the failure too.
+// Push adds a value at the end, or refuses it with [ErrFull] or [ErrEnded]. If the stream failed, the error wraps the
+// failure, too.
 func (s *Stream[T]) Push(value T) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,12 +79,11 @@ func (s *Stream[T]) Send(ctx context.Context, value T) error {
 	return w.err
 }
 
-// End lets nothing more in; whoever waits in [Stream.Send] gets [ErrEnded]. The
-// values that are there are still read.
+// End makes later pushes fail, and each waiting [Stream.Send], with [ErrEnded]. Earlier values are still read.
 func (s *Stream[T]) End() { s.finish(io.EOF) }
 
-// Fail is [Stream.End] with an error: the consumer gets it after the last value,
-// each time it asks. The first of End and Fail counts. Fail(nil) is End.
+// Fail is [Stream.End] with an error: after the last value, each read returns it. The first call of End or Fail
+// counts. Fail(nil) is End.
 func (s *Stream[T]) Fail(err error) {
 	if err == nil {
 		err = io.EOF
@@ -109,10 +106,9 @@ func (s *Stream[T]) finish(end error) {
 	s.wake()
 }
 
-// Next returns the next value, and waits for it if there is none. Without a
-// value it returns [io.EOF] when the stream has ended, the error it failed with,
-// the error of the context, or [ErrBusy] while somebody else is in Next or in a
-// loop over [Stream.All].
+// Next returns the next value, and waits for one if there is none. Without a value it returns [io.EOF] if the stream
+// has ended, the error of Fail, the error of the context, or [ErrBusy] while another consumer is in Next or in a loop
+// over [Stream.All].
 func (s *Stream[T]) Next(ctx context.Context) (T, error) {
 	if err := s.claim(); err != nil {
 		var zero T
@@ -122,9 +118,9 @@ func (s *Stream[T]) Next(ctx context.Context) (T, error) {
 	return s.next(ctx)
 }
 
-// All returns the values for a loop, which ends after the last one when the
-// stream has ended; otherwise with a zero value and the error of [Stream.Next].
-// After a loop that is left early, another one continues where it stopped.
+// All returns the values for a loop. If the stream has ended, the loop ends after the last value; otherwise it ends
+// with a zero value and the error of [Stream.Next]. After a loop that was left early, another one continues where it
+// stopped.
 func (s *Stream[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		if err := s.claim(); err != nil {
@@ -132,7 +128,7 @@ func (s *Stream[T]) All(ctx context.Context) iter.Seq2[T, error] {
 			yield(zero, err)
 			return
 		}
-		// Also where the body of the loop panics.
+		// Also if the body of the loop panics.
 		defer s.release()
 		for {
 			value, err := s.next(ctx)
@@ -146,7 +142,7 @@ func (s *Stream[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	}
 }
 
-// Len returns how many values wait to be read.
+// Len returns the number of unread values.
 func (s *Stream[T]) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +165,7 @@ func (s *Stream[T]) next(ctx context.Context) (value T, err error) {
 	}
 }
 
-// take returns a value, or why there will be none, or what to wait for.
+// take returns a value, or the final error, or a channel to wait on.
 func (s *Stream[T]) take() (arrived <-chan struct{}, value T, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +181,7 @@ func (s *Stream[T]) take() (arrived <-chan struct{}, value T, err error) {
 	value = s.values.all()[0]
 	s.values.drop(1)
 	if len(s.senders) > 0 {
-		// The room goes to who has waited longest.
+		// The sender that has waited longest gets the room.
 		w := s.senders[0]
 		s.senders = slices.Delete(s.senders, 0, 1)
 		s.values.push(w.value)

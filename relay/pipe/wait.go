@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// waiter is a Next that waits. It is woken and then takes for itself, so that a
-// value is never in the hands of one whose context has ended.
+// waiter is a waiting Next. It is woken and then takes by itself, so that no value is ever held by a waiter whose
+// context has ended.
 type waiter struct {
-	wake chan struct{} // holds one signal: there is something to look at
-	err  error         // guarded by the queue's mu; set: the waiter is off the list
+	wake chan struct{} // holds one signal: check the queue
+	err  error         // guarded by the queue's mu; if set, the waiter is off the list
 }
 
 func (w *waiter) signal() { Poke(w.wake) }
@@ -22,7 +22,7 @@ func (q *Queue[T]) wake() {
 	}
 }
 
-// leave takes a waiter off the list and wakes the next one.
+// leave removes a waiter from the list and wakes the next one.
 func (q *Queue[T]) leave(w *waiter) {
 	if i := slices.Index(q.waiters, w); i >= 0 {
 		q.waiters = slices.Delete(q.waiters, i, i+1)
@@ -47,7 +47,7 @@ func (q *Queue[T]) next(ctx context.Context, take bool) (Batch[T], error) {
 	}
 }
 
-// attempt takes what there is for a waiter. Not done means: wait on.
+// attempt takes a batch for a waiter. If done is false, the waiter must wait.
 func (q *Queue[T]) attempt(ctx context.Context, w *waiter, take bool) (b Batch[T], done bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,8 +69,8 @@ func (q *Queue[T]) attempt(ctx context.Context, w *waiter, take bool) (b Batch[T
 	return b, false, nil
 }
 
-// Poke puts a signal into a channel that has room for one, unless one is there already: whoever
-// reads it looks at everything that has come by then.
+// Poke puts a signal into a channel that has room for one, unless a signal is there already. The reader of a signal
+// must check everything that has come by then.
 func Poke(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:
