@@ -9,11 +9,11 @@ import (
 	"teambridge/teams/atomicfile"
 )
 
-// respawnFile is in the state directory if messages may start sessions again.
+// respawnFile is in the state directory if messages may restart sessions.
 const respawnFile = "respawn"
 
-// AllowRespawn says whether messages start sessions of Claude Code again that were stopped in the background. By default they
-// wait until a person does.
+// AllowRespawn sets whether messages restart sessions of Claude Code that were stopped in the background. By default,
+// messages wait until a person restarts the session.
 func AllowRespawn(state string, allowed bool) error {
 	path := filepath.Join(state, respawnFile)
 	if allowed {
@@ -25,7 +25,7 @@ func AllowRespawn(state string, allowed bool) error {
 	return nil
 }
 
-// MayRespawn reports what [AllowRespawn] said last.
+// MayRespawn reports the last setting of [AllowRespawn].
 func MayRespawn(state string) bool {
 	_, err := os.Stat(filepath.Join(state, respawnFile))
 	return err == nil

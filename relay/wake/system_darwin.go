@@ -6,16 +6,16 @@ import (
 	"syscall"
 )
 
-// Supported says that this system has the waiting hook.
+// Supported reports whether this system has the waiting hook.
 const Supported = true
 
-// unread is not known here.
+// unread always returns 0: the number is unknown on macOS.
 func unread(*os.File) int32 { return 0 }
 
 // gone reports whether the process of a session has ended, unless another one has its id.
 func gone(s Session) bool { return syscall.Kill(s.PID, 0) == syscall.ESRCH }
 
-// Exited waits until a process has ended, and returns true. It returns false when ctx ends, and if that cannot be seen.
+// Exited waits until a process has ended, and returns true. It returns false if ctx ends first, or if it cannot tell.
 func Exited(ctx context.Context, pid int) bool {
 	queue, err := syscall.Kqueue()
 	if err != nil {
@@ -31,12 +31,12 @@ func Exited(ctx context.Context, pid int) bool {
 			if err == syscall.EINTR {
 				continue
 			}
-			done <- n > 0 || err == syscall.ESRCH // it had ended
+			done <- n > 0 || err == syscall.ESRCH // it ended before
 			return
 		}
 	}()
 	select {
-	case <-ctx.Done(): // this process ends with it
+	case <-ctx.Done(): // the goroutine ends with this process
 		return false
 	case exited := <-done:
 		return exited

@@ -1,21 +1,21 @@
-// Package wake hands messages to sessions of Claude Code that have the waiting hook: a process of ours that Claude
-// Code starts at the side of a session, and whose end wakes the model.
+// Package wake sends messages to sessions of Claude Code that have the waiting hook: a process of ours that Claude
+// Code starts next to a session. When the process ends, the model is woken.
 //
-// It serves sessions whose socket for messages is switched off. It can serve others, too: those that ask their person about each
-// message on their socket do not ask about what a hook says.
+// It serves sessions whose socket for messages is switched off. It can serve others, too. A session that asks its
+// person about each message on its socket does not ask about a hook's output.
 //
-//   - A hook with asyncRewake runs in the background of the session. If it ends with status 2, what it wrote to standard error
-//     is queued in the session at once, as the transcript shows, even if the session works, and the model is given it
-//     at the end of the call of the API or of the tool. An idle session begins a turn with it.
-//   - A turn runs the hook again, at its beginning and at its end. So the next process waits soon.
-//   - It belongs to the process of the session, not to the conversation: after /clear, what it hands over
-//     comes to the new one.
-//   - A headless session would never end while it waits.
+//   - A hook with asyncRewake runs in the background of the session. If it ends with status 2, its standard error is
+//     queued in the session at once, even if the session works, and the transcript records that. The model gets it at
+//     the end of the call of the API or of the tool. An idle session begins a turn with it.
+//   - A turn runs the hook again, at its beginning and at its end, so the next process waits soon.
+//   - The hook belongs to the process of the session, not to the conversation: after /clear, the new conversation
+//     gets its messages.
+//   - A headless session would not end while the hook waits.
 //
-// [Wait] is that process: one for each session, which listens on a socket in the state directory and sleeps until it has
-// a message, or the session ends. [Hand] gives it one. It says that it has the message right before it
-// ends with it. If it does not say so, the session certainly has nothing: see [Hand]. If it does, the transcript
-// shows within a moment that the session has the message, unless one of the two was killed in between.
+// [Wait] is that process, one for each session. It listens on a socket in the state directory and sleeps until it has
+// a message, or the session ends. [Hand] sends it one. The process acknowledges the message right before it ends with
+// it. If the connection closes without an acknowledgment, the session certainly has not got the message; after a
+// timeout, it may have. With one, the transcript soon records it, unless one of the two was killed in between.
 package wake
 
 import (
@@ -43,32 +43,32 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Session is a session as its hook knows it.
+// Session is the record that a hook keeps of its session.
 type Session struct {
 	PID   int    `json:"pid"`             // of Claude Code
-	Start string `json:"start,omitempty"` // when that pid started, as in [transcript.Process]; empty if the system does not tell
+	Start string `json:"start,omitempty"` // when that pid started, as in [transcript.Process]; empty if unknown
 	Root  string `json:"root"`            // the Claude directory
 
-	Unasked bool `json:"unasked,omitempty"` // its person wants it to be the way, even if the session has a socket
+	Unasked bool `json:"unasked,omitempty"` // the person prefers the hook even if the session has a socket
 }
 
-// Of returns what the hook of a process has said of it, and whether it has one.
+// Of returns the record of a process's hook, and whether it has one.
 func Of(state string, p transcript.Process) (s Session, ok bool) {
 	data, err := os.ReadFile(place(state, p.PID).record())
 	if err != nil || json.Unmarshal(data, &s) != nil {
 		return Session{}, false
 	}
-	// The process that had the pid before leaves its record behind if both were killed.
+	// If both were killed, the record of an earlier process with this pid may remain.
 	return s, s.PID == p.PID && s.Root == filepath.Dir(filepath.Dir(p.Path)) && (s.Start == "" || p.ProcStart == "" || s.Start == p.ProcStart)
 }
 
-// Waits reports whether a hook waits at the side of a session: not while the session is being woken up.
+// Waits reports whether a hook waits next to a session. It is false while the session is being woken.
 func Waits(state string, pid int) bool {
 	held, err := flock.Held(place(state, pid).lock())
 	return err == nil && held
 }
 
-// at is where a hook waits.
+// at is the path of a hook's files, without their extension.
 type at string
 
 func place(state string, pid int) at { return at(filepath.Join(state, "waiters", strconv.Itoa(pid))) }
@@ -77,19 +77,19 @@ func (a at) record() string { return string(a) + ".json" }
 func (a at) lock() string   { return string(a) + ".lock" }
 func (a at) socket() string { return string(a) + ".sock" }
 
-// envelope is a line to the hook, and receipt is its answer.
+// envelope is a message to the hook, on one line. receipt is the hook's answer.
 type envelope struct {
 	Text string `json:"text"`
 }
 
 const receipt = "taken\n"
 
-// within limits what is said on the socket.
+// within limits the time of an exchange on the socket.
 const within = 5 * time.Second
 
-// Wait waits at the side of a session until there is a message, and returns its text, which must be handed to Claude
-// Code at once. It returns "" if another process waits there already, or when ctx ends or ended returns, which it does
-// when the session has ended, or ctx has. Then nothing is left of what was written in the state directory.
+// Wait waits next to a session for a message and returns its text, which the caller must write to Claude Code at
+// once. It returns "" if another process waits there already, or when ended returns, which must be when the session
+// or ctx has ended. In the latter case it removes its files from the state directory.
 func Wait(ctx context.Context, state string, s Session, ended func(context.Context)) (text string, err error) {
 	here := place(state, s.PID)
 	if err := os.MkdirAll(filepath.Dir(string(here)), 0o700); err != nil {
@@ -101,7 +101,7 @@ func Wait(ctx context.Context, state string, s Session, ended func(context.Conte
 	if err != nil {
 		return "", err
 	}
-	// Even if another one waits: what the person wants may have changed.
+	// Even if another process waits: the person's choice may have changed.
 	if was, err := os.ReadFile(here.record()); err != nil || string(was) != string(data) {
 		if err := atomicfile.Write(here.record(), data); err != nil {
 			return "", err
@@ -112,14 +112,14 @@ func Wait(ctx context.Context, state string, s Session, ended func(context.Conte
 		return "", err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if err := os.Remove(here.socket()); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was killed
+	if err := os.Remove(here.socket()); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a killed process
 		return "", err
 	}
 	l, err := socket.Listen(here.socket())
 	if err != nil {
 		return "", fmt.Errorf("wait for messages: %w", err)
 	}
-	defer l.Close() // which removes the socket
+	defer l.Close() // removes the socket, too
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	over := make(chan struct{})
@@ -128,7 +128,7 @@ func Wait(ctx context.Context, state string, s Session, ended func(context.Conte
 		ended(waiting)
 		_ = l.Close()
 	}()
-	debug.SetGCPercent(-1) // there is no collection every two minutes any more
+	debug.SetGCPercent(-1) // no collection every two minutes
 	process.GiveBack()
 	for {
 		c, err := l.Accept()
@@ -145,8 +145,8 @@ func Wait(ctx context.Context, state string, s Session, ended func(context.Conte
 	}
 }
 
-// Taken waits until the reader of a pipe or a socket has taken what was written, for a second at most. A reader that stops when
-// the hook has ended would show the model an empty message.
+// Taken waits until the reader of a pipe or a socket has read everything, for at most a second. A reader that stopped
+// at the end of the hook would give the model an empty message.
 func Taken(f *os.File) {
 	for end := time.Now().Add(time.Second); unread(f) > 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
@@ -160,7 +160,7 @@ func remove(path string) error {
 	return nil
 }
 
-// take reads a message, and says that it is taken. What is not whole is not.
+// take reads a message, and acknowledges it. It rejects an incomplete message.
 func take(c net.Conn) (text string, ok bool) {
 	defer c.Close()
 	const most = 1 << 20
@@ -178,8 +178,8 @@ func take(c net.Conn) (text string, ok bool) {
 
 func unsent(err error) error { return &delivery.UnsentError{Err: err} }
 
-// Hand hands a text to the hook that waits at the side of a session. After an error other than a [*delivery.UnsentError], it
-// may have come there.
+// Hand sends a text to the hook that waits next to a session. After an error other than a [*delivery.UnsentError],
+// the hook may have got it.
 func Hand(ctx context.Context, state string, pid int, text string) error {
 	line, err := json.Marshal(envelope{text})
 	if err != nil {
@@ -199,7 +199,7 @@ func Hand(ctx context.Context, state string, pid int, text string) error {
 		return unsent(err)
 	}
 	if _, err := c.Write(append(line, '\n')); err != nil {
-		return unsent(err) // what is not whole is not taken
+		return unsent(err) // the hook rejects an incomplete message
 	}
 	answer, err := io.ReadAll(io.LimitReader(c, int64(len(receipt))))
 	switch {
@@ -211,8 +211,8 @@ func Hand(ctx context.Context, state string, pid int, text string) error {
 	return unsent(cmp.Or(err, errors.New("the hook ended before it had the message")))
 }
 
-// sweep removes what was left behind by hooks that were killed together with their sessions. What it cannot remove is in
-// nobody's way.
+// sweep removes the files of hooks that were killed together with their sessions. It ignores errors: such files are
+// harmless.
 func sweep(state string) {
 	files, _ := os.ReadDir(filepath.Join(state, "waiters"))
 	for _, f := range files {
