@@ -1,7 +1,7 @@
-// Package stophook finds, adds and removes the hooks of teambridge in the text of a settings file of Claude
-// Code: the Stop hook, which reports the end of each turn of an agent in a terminal, the waiting hook, which hands
-// over messages (see package wake), and the one that lets dialogs be answered from elsewhere (see package dialog). "teambridge setup"
-// reads and writes the files.
+// Package stophook finds, adds and removes the hooks of teambridge in the text of a settings file of Claude Code: the
+// Stop hook, which reports the end of each turn of an agent in a terminal; the waiting hook, which hands over
+// messages (see package wake); and the permission hook, through which a person can answer dialogs from elsewhere (see
+// package dialog). "teambridge setup" reads and writes the files.
 //
 // A settings file belongs to the user. Everything else in it stays the same, byte for byte, and a file of
 // unexpected form is an error.
@@ -25,7 +25,7 @@ type hook struct {
 	verb  string // of "teambridge hook VERB"
 	guard string // the end of the command, which maps its exit status
 	async bool
-	// timeout is after how many seconds Claude Code ends the hook.
+	// timeout is the number of seconds after which Claude Code ends the hook.
 	timeout int
 }
 
@@ -49,7 +49,7 @@ var waiting = func() (list []hook) {
 // WakeStatus is the exit status with which "teambridge hook wait" wakes the model.
 const WakeStatus = 42
 
-// permit waits for the answer of a person to a dialog: see package dialog. Status 2 would be no answer either.
+// permit waits for a person's answer to a dialog: see package dialog. Status 2 would be no answer, either.
 var permit = hook{event: "PermissionRequest", verb: "permit", guard: ` --pid "$PPID" || exit 1`, timeout: 24 * 60 * 60}
 
 // all are our hooks, in the order in which they are installed.
@@ -71,8 +71,8 @@ func (h hook) command(program string, flags []string) string {
 	return strings.Join(words, " ") + h.guard
 }
 
-// ours matches our commands and captures the program. Words are quoted by [shell.Quote]. A command with
-// anything more is somebody else's.
+// ours matches our commands and captures the program. Words are quoted by [shell.Quote]. A command with anything more
+// is not ours.
 var ours = sync.OnceValue(func() map[string]*regexp.Regexp {
 	byVerb := map[string]*regexp.Regexp{}
 	for _, h := range []hook{stop, waiting[0], permit} {
@@ -96,7 +96,7 @@ func (h hook) programOf(command, own string) (program string, known bool) {
 	return program, base == "teambridge" || own != "" && shell.Same(program, own)
 }
 
-// path is where the hooks of this event are in a settings file.
+// path returns the path of the event's hooks in a settings file.
 func (h hook) path() []string { return []string{hooksKey, h.event} }
 
 // Add returns the content of a settings file with our hooks, which run program with flags, and a record of

@@ -1,5 +1,5 @@
-// Package toolcall says what the use of a tool does, and what became of it: the envelopes of
-// all runtimes have its titles, and whoever shows a tool call to people has its sentence from here.
+// Package toolcall describes tool calls and their outcomes. The envelopes of all runtimes have its titles, and every
+// list of tool calls for people has its sentences.
 package toolcall
 
 import (
@@ -14,27 +14,26 @@ import (
 	"teambridge/teams/excerpt"
 )
 
-// Limit bounds a text, and an argument of a tool call, in bytes. Without it a program that writes
-// a large file would make one envelope of many MB.
+// Limit is the longest text, or argument of a tool call, in bytes. Without a limit, a program that writes a large
+// file would make an envelope of many MB.
 const Limit = 256 << 10
 
-// argsLimit bounds all arguments of a tool call, roughly.
+// argsLimit is the approximate limit of all arguments of a tool call together.
 const argsLimit = 2 * Limit
 
-// TitleLimit bounds a title, in characters.
+// TitleLimit is the longest title, in characters.
 const TitleLimit = 120
 
-// Description is what an envelope says of a tool call.
+// Description is the description of a tool call in an envelope.
 type Description struct {
-	Title       string // in one line, as what is to be done: "run `ls`"; see [Sentence]
-	Description string // in the words of the agent
+	Title       string // one line, in the imperative: "run `ls`"; see [Sentence]
+	Description string // the agent's own description
 	Args        wire.Object
 	Path        string // of the file that the tool writes
 	Size        float64
 }
 
-// Describe says what the use of a tool does. Claude Code's tools have names such as Bash,
-// OpenCode's such as bash.
+// Describe describes a tool call. Claude Code's tools have names such as Bash, OpenCode's such as bash.
 func Describe(name string, input json.RawMessage) Description {
 	d := Description{Args: wire.Object{}}
 	var all map[string]json.RawMessage
@@ -103,22 +102,22 @@ func Describe(name string, input json.RawMessage) Description {
 	return d
 }
 
-// Running is said of a call that has not ended, next to the outcomes of [wire.Outcome].
+// Running is the outcome of a call that has not ended. It extends the outcomes of [wire.Outcome].
 const Running wire.Outcome = "running"
 
-// verbs have the first words of titles: as [Describe] gives them, in the present and in the past.
-// Titles that were recorded by earlier versions begin with the last.
+// verbs has the first words of titles: the form that [Describe] uses, the present, and the past. Titles from earlier
+// versions begin with the past form.
 var verbs = [][3]string{
 	{"run", "runs", "ran"}, {"read", "reads", "read"}, {"write", "writes", "wrote"}, {"edit", "edits", "edited"},
 	{"search", "searches", "searched"}, {"look", "looks", "looked"}, {"fetch", "fetches", "fetched"}, {"use", "uses", "used"},
 }
 
-// Sentence says of a tool call with a title what became of it: "ran `ls`", or "tried to run `ls` ·
-// denied". Only what is done is said as done. The title without its verb is the part between head
-// and tail. An empty outcome is one that nobody recorded.
+// Sentence describes a tool call with a title by its outcome: "ran `ls`", or "tried to run `ls` · denied". It claims
+// an action only if the call did it. object is the title without its verb, head replaces the verb, and tail follows.
+// An empty outcome is unknown.
 func Sentence(title string, became wire.Outcome) (head, object, tail string) {
 	verb, _, _ := strings.Cut(title, " ")
-	object = title // of another program, which words it as it likes
+	object = title // another program may use other words
 	if i := slices.IndexFunc(verbs, func(v [3]string) bool { return verb == v[0] || verb == v[2] }); i >= 0 {
 		object = title[len(verb):]
 		switch v := verbs[i]; became {
@@ -137,13 +136,13 @@ func Sentence(title string, became wire.Outcome) (head, object, tail string) {
 	}[became]
 }
 
-// Say is [Sentence] in one piece.
+// Say returns the parts of [Sentence] as one text.
 func Say(title string, became wire.Outcome) string {
 	head, object, tail := Sentence(title, became)
 	return head + object + tail
 }
 
-// argument is a value as it is passed on: a long one is cut, or left out if it is no text.
+// argument returns a value of about limit bytes at most. It cuts a longer text, and replaces any other value by its size.
 func argument(value json.RawMessage, limit int) json.RawMessage {
 	if len(value) <= limit {
 		return value
@@ -159,10 +158,10 @@ func argument(value json.RawMessage, limit int) json.RawMessage {
 	return cut
 }
 
-// Cut is a text, cut to [Limit] bytes if it is longer.
+// Cut returns a text, cut to [Limit] bytes if it is longer.
 func Cut(s string) string { return short(s, Limit) }
 
-// short is s, cut to a number of bytes if it is longer.
+// short returns s, cut to limit bytes if it is longer.
 func short(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -174,10 +173,10 @@ func short(s string, limit int) string {
 	return fmt.Sprintf("%s\n[%d bytes left out]", s[:end], len(s)-end)
 }
 
-// Line is s on one line, cut to the length of a title.
+// Line returns s on one line, cut to the length of a title.
 func Line(s string) string { return excerpt.Line(s, TitleLimit) }
 
-// Base is the last element of a path of either kind.
+// Base returns the last element of a path with slashes or backslashes.
 func Base(path string) string {
 	if i := strings.LastIndexAny(path, `/\`); i >= 0 && i < len(path)-1 {
 		return path[i+1:]
