@@ -1,11 +1,11 @@
-// Package dialog lets a person answer from elsewhere what a session of Claude Code asks at its terminal.
+// Package dialog lets a person answer a question of a Claude Code session from elsewhere than its terminal.
 //
-// While the dialog is open at the terminal, a hook of the session waits with [Ask]. The dialog stays and can be answered there: the first answer
-// counts. Others list the questions that are open with [Open], and answer one with [Answer].
+// A hook of the session waits with [Ask] while the dialog is open. The dialog can also be answered at the terminal:
+// the first answer counts. Other programs list the open questions with [Open], and answer one with [Answer].
 //
-// Each question is a file below the state directory, and open for as long as the hook holds the lock next to it. So a hook that is
-// killed leaves no question. An answer is a file, too, which nobody can write twice. After its end, a hook leaves what became of the
-// question, for an hour.
+// Each question is a file below the state directory. It is open for as long as the hook holds the lock next to it, so
+// a hook that is killed leaves no open question. An answer is a file, too, which can be written only once. A hook
+// that ends records the outcome of its question, for an hour.
 package dialog
 
 import (
@@ -26,23 +26,23 @@ import (
 	"teambridge/teams/flock"
 )
 
-// A Question is what a session asks.
+// A Question is a question of a session.
 type Question struct {
 	fleet.Question
 	Asked []string `json:"asked,omitempty"` // of [agent.AsksPerson]: each needs an answer
 
 	PID          int    `json:"pid"`             // the process of the session
-	Start        string `json:"start,omitempty"` // when it was started, as in transcript.Process
-	Claude       string `json:"claude"`          // its Claude directory
+	Start        string `json:"start,omitempty"` // when that process started, as in transcript.Process
+	Claude       string `json:"claude"`          // the Claude directory of the session
 	Conversation string `json:"conversation"`    // the id of the session
 }
 
-// NewQuestion returns the question of a session that asks about a use of a tool.
+// NewQuestion returns a session's question about a tool use.
 func NewQuestion(use agent.Use) Question {
 	return Question{Question: fleet.NewQuestion(use), Asked: use.Asked}
 }
 
-// What became of a question.
+// The outcomes of a question.
 const (
 	allowed   = "it was allowed"
 	denied    = "it was denied"
@@ -50,9 +50,9 @@ const (
 )
 
 const (
-	step     = 50 * time.Millisecond // how often a hook, and who answers, look at files
-	keptFor  = time.Hour             // what became of a question
-	within   = 5 * time.Second       // for a hook to take an answer
+	step     = 50 * time.Millisecond // the interval at which a hook and [Answer] check files
+	keptFor  = time.Hour             // how long an outcome is kept
+	within   = 5 * time.Second       // the time for a hook to take an answer
 	dirName  = "dialogs"
 	asked    = ".json"
 	locked   = ".lock"
@@ -61,11 +61,11 @@ const (
 	turnedOn = "on"
 )
 
-// place is where the files of a question are, without what tells them apart.
+// place returns the path of a question's files, without their extension.
 func place(state, id string) string { return filepath.Join(state, dirName, id) }
 
-// Ask waits for the answer of a person to a question, and has give give it to the session. Without an answer it returns when ctx ends,
-// when over returns true, which is asked again and again, or when the same process asks something else.
+// Ask waits for a person's answer to a question, and calls give with it. Without an answer it returns when ctx ends,
+// when over, which it calls repeatedly, returns true, or when the same process asks another question.
 func Ask(ctx context.Context, state string, q Question, over func() bool, give func(agent.Decision) error) error {
 	at := place(state, q.ID)
 	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
@@ -90,7 +90,7 @@ func Ask(ctx context.Context, state string, q Question, over func() bool, give f
 	return errors.Join(err, gone(at+answered), gone(at+locked))
 }
 
-// gone removes a file, if it is there.
+// gone removes a file, if it exists.
 func gone(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -133,7 +133,7 @@ func wait(ctx context.Context, state string, q Question, over func() bool, give 
 	return elsewhere, nil
 }
 
-// replaced reports whether the process has asked something else meanwhile: it shows one dialog after the other.
+// replaced reports whether the process has asked a later question. It shows one dialog after the other.
 func replaced(state string, q Question) bool {
 	list, err := Open(state)
 	return err == nil && slices.ContainsFunc(list, func(o Question) bool {
@@ -141,7 +141,7 @@ func replaced(state string, q Question) bool {
 	})
 }
 
-// Open returns the questions that are open, the oldest first.
+// Open returns the open questions, the oldest first.
 func Open(state string) (list []Question, err error) {
 	files, err := os.ReadDir(filepath.Join(state, dirName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -158,7 +158,7 @@ func Open(state string) (list []Question, err error) {
 		}
 		data, rerr := os.ReadFile(place(state, id) + asked)
 		if errors.Is(rerr, fs.ErrNotExist) {
-			continue // it has just ended
+			continue // the question has just ended
 		}
 		var q Question
 		if rerr == nil {
@@ -174,7 +174,7 @@ func Open(state string) (list []Question, err error) {
 	return list, err
 }
 
-// Of returns the question that a process asks which was started then, if it is open. One that cannot be read is answered at the terminal.
+// Of returns the open question of a process with that start. A question that cannot be read is left to the terminal.
 func Of(state string, pid int, start string) (q Question, ok bool) {
 	list, _ := Open(state)
 	i := slices.IndexFunc(list, func(q Question) bool { return q.PID == pid && q.Start == start })
@@ -184,9 +184,9 @@ func Of(state string, pid int, start string) (q Question, ok bool) {
 	return list[i], true
 }
 
-// Answer answers a question, and returns once the hook has given the answer to its session. The errors are [fleet.ErrNoQuestion],
-// [fleet.ErrAnswered], [fleet.ErrOtherInput] and [fleet.ErrAnswer]: after these, the question is as it was. After another
-// error it is not known whether the answer counted.
+// Answer answers a question, and returns once the hook has given the answer to its session. After
+// [fleet.ErrNoQuestion], [fleet.ErrAnswered], [fleet.ErrOtherInput] and [fleet.ErrAnswer], the question is unchanged.
+// After another error, the answer may have counted.
 func Answer(ctx context.Context, state string, a fleet.Answer) error {
 	fail := func(err error) error { return fmt.Errorf("question %s: %w", a.Question, err) }
 	list, err := Open(state)
@@ -234,7 +234,7 @@ func Answer(ctx context.Context, state string, a fleet.Answer) error {
 			return err
 		case !held:
 			if _, known := Became(state, q.ID); known {
-				continue // it has ended meanwhile
+				continue // it has just ended
 			}
 			return fail(errors.New("its hook was killed: see at the terminal whether it still asks"))
 		}
@@ -246,7 +246,7 @@ func Answer(ctx context.Context, state string, a fleet.Answer) error {
 	}
 }
 
-// once writes a file that is not there yet, at once with all that is in it. Else it fails with [fs.ErrExist].
+// once creates a file with all its content at once. If the file exists, it fails with [fs.ErrExist].
 func once(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "answer-*")
 	if err != nil {
@@ -259,16 +259,16 @@ func once(path string, data []byte) error {
 	return errors.Join(err, os.Remove(f.Name()))
 }
 
-// Became returns what became of a question that has ended, given its id or at least 4 characters of it; known is false if nobody
-// knows any more.
+// Became returns the outcome of an ended question, by its id or at least 4 characters of it. known is false if no
+// outcome is recorded any more.
 func Became(state, id string) (what string, known bool) {
 	const enough = 4
-	if filepath.Base(id) != id || id == "." { // it names no file elsewhere
+	if filepath.Base(id) != id || id == "." { // not the name of a file in the directory
 		return "", false
 	}
 	data, err := os.ReadFile(place(state, id) + outcome)
 	if err != nil && len(id) >= enough {
-		files, _ := os.ReadDir(filepath.Join(state, dirName)) // none are known, if they cannot be read
+		files, _ := os.ReadDir(filepath.Join(state, dirName)) // an unreadable directory has no outcomes
 		for _, f := range files {
 			if strings.HasPrefix(f.Name(), id) && strings.HasSuffix(f.Name(), outcome) {
 				data, err = os.ReadFile(filepath.Join(state, dirName, f.Name()))
@@ -278,7 +278,7 @@ func Became(state, id string) (what string, known bool) {
 	return string(data), err == nil
 }
 
-// sweep removes what hooks that were killed have left, and what became of questions long ago.
+// sweep removes the remains of killed hooks, and old outcomes.
 func sweep(state string) error {
 	dir := filepath.Join(state, dirName)
 	files, err := os.ReadDir(dir)
@@ -305,8 +305,8 @@ func sweep(state string) error {
 	return nil
 }
 
-// Turn turns on or off that sessions ask. Without it no hook does: a person has to agree that their dialogs can be answered from
-// elsewhere.
+// Turn turns the questions of sessions on or off. They are off by default: a person must agree that dialogs can be
+// answered from elsewhere.
 func Turn(state string, on bool) error {
 	path := filepath.Join(state, dirName, turnedOn)
 	if !on {
@@ -318,7 +318,7 @@ func Turn(state string, on bool) error {
 	return atomicfile.Write(path, nil)
 }
 
-// IsOn reports whether sessions ask.
+// IsOn reports whether questions are turned on.
 func IsOn(state string) bool {
 	_, err := os.Stat(filepath.Join(state, dirName, turnedOn))
 	return err == nil
