@@ -1,12 +1,12 @@
-// Package codex finds sessions of the Codex CLI, which it calls threads, writes to them and reads what became of that.
+// Package codex finds sessions of the Codex CLI, called threads, sends messages to them, and reads their outcomes.
 //
-// A process that has a thread holds a lock on a file. Terminals of 0.169 share one server, which has their threads and takes
-// messages on a socket: as the output of a tool, which carries none of the user's authority. Others have their threads themselves and
-// take none: "codex exec", terminals with --no-daemon or -c, and those of 0.149.
+// A process that has a thread holds a lock on a file. Terminals of 0.169 share one server, which has their threads
+// and takes messages on a socket: as the output of a tool, which has no authority of the user. Other programs have
+// their own threads, and take no messages: "codex exec", terminals with --no-daemon or -c, and terminals of 0.149.
 //
-// Each thread also has a durable queue, whose texts the model takes for the words of the user: see [Enqueue].
+// Each thread also has a durable queue. The model takes its texts for the words of the user: see [Enqueue].
 //
-// The socket has no token: whoever can open it can do all that Codex can. This package sends messages, and nothing else.
+// The socket has no token: anyone who can open it can do everything that Codex can. This package only sends messages.
 package codex
 
 import (
@@ -36,14 +36,14 @@ type Thread struct {
 	Begun   time.Time
 
 	PID    int  // the process that holds it
-	Shared bool // that is the shared server, so that it takes messages
-	Exec   bool // it is one of "codex exec", or of another program without a person
+	Shared bool // the holder is the shared server, which takes messages
+	Exec   bool // the thread of "codex exec", or of another program without a person
 
 	Busy    bool
 	Changed time.Time // when Busy changed
 }
 
-// Home returns the directory of Codex, for a user with that environment; "" if it is not known.
+// Home returns the directory of Codex, according to a user's environment; "" if it is unknown.
 func Home(lookup func(string) (string, bool)) string {
 	if dir, _ := lookup("CODEX_HOME"); filepath.IsAbs(dir) {
 		return dir
@@ -54,8 +54,8 @@ func Home(lookup func(string) (string, bool)) string {
 	return ""
 }
 
-// Threads returns the threads that living processes hold, the oldest first. Those of subagents and those without a transcript, which have no
-// prompt yet, are left out. There are none on systems other than Linux, which do not tell who holds a lock.
+// Threads returns the threads of living processes, the oldest first, except those of subagents and those without a
+// prompt, which have no transcript. It returns none except on Linux: other systems do not tell who holds a lock.
 func Threads(home string) (list []Thread) {
 	held := holders(filepath.Join(home, "thread-writer-locks"))
 	if len(held) == 0 {
@@ -66,7 +66,7 @@ func Threads(home string) (list []Thread) {
 		if t, ok := thread(home, id); ok {
 			t.PID, t.Shared = pid, pid == server
 			if began := startOf(pid); t.Busy && t.Changed.Before(began) {
-				t.Busy, t.Changed = false, began // the turn was one of a process that was killed
+				t.Busy, t.Changed = false, began // the turn was running when an earlier process was killed
 			}
 			list = append(list, t)
 		}
@@ -75,7 +75,7 @@ func Threads(home string) (list []Thread) {
 	return list
 }
 
-// known is what was read of a transcript, until that changes: a service looks several times a second.
+// known caches a transcript's facts until it changes, since a service asks several times a second.
 type known struct {
 	info   os.FileInfo
 	thread Thread
@@ -86,7 +86,7 @@ var (
 	knownBy = map[string]known{} // by the directory of Codex and the id
 )
 
-// thread returns what the transcript of a thread says of it.
+// thread returns a thread, according to its transcript.
 func thread(home, id string) (Thread, bool) {
 	key := home + "\x00" + id
 	knownMu.Lock()
@@ -136,17 +136,17 @@ func read(file *os.File, size int64, id string) (t Thread, ok bool) {
 	}
 	var source string
 	if json.Unmarshal(meta.Payload.Source, &source) != nil {
-		return t, false // an object: a subagent's
+		return t, false // an object: the thread of a subagent
 	}
 	t = Thread{ID: id, Cwd: meta.Payload.Cwd, Version: meta.Payload.Version, Begun: transcript.ValidTime(meta.Payload.Time), Exec: source == "exec"}
 	t.Busy, t.Changed = works(file, size)
 	return t, true
 }
 
-// maxFirst is how long the first line of a transcript may be: it has the instructions of the model.
+// maxFirst limits the length of a transcript's first line, which has the model's instructions.
 const maxFirst = 4 << 20
 
-// works reports whether a turn runs, and since when it does or does not, by the last line that says so.
+// works reports whether a turn runs, and since when, by the last line that marks the beginning or the end of one.
 func works(file *os.File, size int64) (busy bool, since time.Time) {
 	for _, line := range transcript.Backward(file, size) {
 		if e, ok := Parse(line); ok && (e.Kind == Begun || e.Kind == Ended || e.Kind == Aborted) {
@@ -156,13 +156,13 @@ func works(file *os.File, size int64) (busy bool, since time.Time) {
 	return false, time.Time{}
 }
 
-// Rollout returns the path of the transcript of a thread, which has one once it has a prompt.
+// Rollout returns the path of a thread's transcript. A thread has one from its first prompt on.
 func Rollout(home, id string) (path string, ok bool) {
 	at, ok := begun(id)
 	if !ok {
 		return "", false
 	}
-	for _, day := range []time.Time{at, at.AddDate(0, 0, -1), at.AddDate(0, 0, 1)} { // by the clock of the time zone that it began in
+	for _, day := range []time.Time{at, at.AddDate(0, 0, -1), at.AddDate(0, 0, 1)} { // the local date may differ
 		found, _ := filepath.Glob(filepath.Join(escaped(home), "sessions", day.Format("2006"), day.Format("01"), day.Format("02"), "rollout-*-"+id+".jsonl"))
 		if len(found) > 0 {
 			return found[len(found)-1], true
@@ -174,12 +174,12 @@ func Rollout(home, id string) (path string, ok bool) {
 // IsRollout reports whether a path is a transcript of Codex.
 func IsRollout(path string) bool { return strings.HasPrefix(filepath.Base(path), "rollout-") }
 
-// escaped is a path for [filepath.Glob].
+// escaped escapes a path for [filepath.Glob].
 func escaped(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// begun returns when a thread began, which its id tells: it is a UUID of version 7.
+// begun returns when a thread began. Its id, a UUID of version 7, has the time.
 func begun(id string) (time.Time, bool) {
 	if len(id) != 36 || strings.Trim(id, "0123456789abcdef-") != "" || id[14] != '7' {
 		return time.Time{}, false
@@ -188,29 +188,29 @@ func begun(id string) (time.Time, bool) {
 	return time.UnixMilli(ms).UTC(), err == nil
 }
 
-// Kind is what a line of a transcript tells.
+// Kind is the kind of a line of a transcript.
 type Kind int
 
-// The kinds of lines that are of interest.
+// The kinds of lines that matter here.
 const (
 	Begun   Kind = iota + 1 // a turn begins
 	Ended                   // a turn ended
 	Aborted                 // a turn was interrupted
-	Mail                    // what was written to the thread by [Send] or [Enqueue]
+	Mail                    // a text that [Send] or [Enqueue] wrote to the thread
 	Worked                  // the model answered, or called a tool
 )
 
-// Event is what a line of a transcript tells.
+// Event is a line of a transcript.
 type Event struct {
 	Kind Kind
-	Turn string // of Mail, it may be empty
+	Turn string // may be empty with Mail
 	At   time.Time
-	Text string // of Mail, what was written; of Ended, what the agent said last
+	Text string // with Mail, the written text; with Ended, the agent's last text
 }
 
-// Parse reads a line of a transcript; ok is false if it tells nothing of interest. Measured on 0.169.0.
+// Parse reads a line of a transcript. ok is false if the line does not matter here. Tested with 0.169.0.
 //
-// A message is two lines, and the first puts it into the conversation. A server that is killed can leave the first without the second.
+// A message has two lines; the first puts it into the conversation. A killed server may leave the first one alone.
 func Parse(line []byte) (e Event, ok bool) {
 	if !bytes.Contains(line, []byte(`"event_msg"`)) && !bytes.Contains(line, []byte(`"token_usage_record"`)) &&
 		!bytes.Contains(line, []byte(`"`+namespace+`"`)) && !bytes.Contains(line, []byte(queuedMark)) {
@@ -259,13 +259,13 @@ func Parse(line []byte) (e Event, ok bool) {
 	return e, e.Kind == Mail || e.Kind != 0 && e.Turn != ""
 }
 
-// output is what is recorded of the output of a tool.
+// output is the record of a tool's output.
 type output struct {
 	Namespace string
 	Output    json.RawMessage
 }
 
-// mail takes the output of a tool, if it is one and ours.
+// mail sets e to Mail if the line is a tool's output, and that is a message of ours.
 func (e *Event) mail(o output, is bool) {
 	if is && o.Namespace == namespace && json.Unmarshal(o.Output, &e.Text) == nil {
 		e.Kind = Mail

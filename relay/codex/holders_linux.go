@@ -16,7 +16,7 @@ import (
 	"teambridge/teams/proc"
 )
 
-// holders returns which processes hold the locks NAME.lock in a directory, by name.
+// holders returns the processes that hold the locks NAME.lock in a directory, by name.
 func holders(dir string) map[string]int {
 	files, err := os.ReadDir(dir)
 	if err != nil || len(files) == 0 {
@@ -40,7 +40,7 @@ func holders(dir string) map[string]int {
 		dev, inode := uint64(stat.Dev), strconv.FormatUint(stat.Ino, 10)
 		major, minor := dev>>8&0xfff|dev>>32&^0xfff, dev&0xff|dev>>12&^0xff
 		pid := exact[fmt.Sprintf("%02x:%02x:%s", major, minor, inode)]
-		if pid == 0 && major == 0 { // btrfs and others that are on no device of their own say another one there
+		if pid == 0 && major == 0 { // btrfs and others, which have no device of their own, report another one there
 			pid = by[inode]
 		}
 		if pid != 0 {
@@ -50,7 +50,7 @@ func holders(dir string) map[string]int {
 	return held
 }
 
-// startOf returns when a process started, give or take 20 ms; the zero time if that is not known.
+// startOf returns when a process started, to within 20 ms; zero if that is unknown.
 func startOf(pid int) time.Time {
 	const perSecond = 100 // ticks, on every Linux
 	booted := proc.Booted()
@@ -61,7 +61,7 @@ func startOf(pid int) time.Time {
 	return booted.Add(time.Duration(ticks) * time.Second / perSecond).UTC()
 }
 
-// server is who listened on a socket.
+// server is the process that listened on a socket.
 type server struct {
 	info os.FileInfo
 	pid  int
@@ -72,8 +72,8 @@ var (
 	serverAt = map[string]server{} // by the directory of Codex
 )
 
-// serverPID returns the process that listens as the shared server; 0 if none does. It is asked once of each socket. If that process has
-// ended, it holds nothing.
+// serverPID returns the process that listens as the shared server; 0 if none does. It asks once for each socket. If
+// that process has ended, the result is harmless: an ended process holds no thread.
 func serverPID(home string) (pid int) {
 	info, err := os.Stat(socket(home))
 	if err != nil {
@@ -89,7 +89,7 @@ func serverPID(home string) (pid int) {
 	return pid
 }
 
-// listener asks the system who listens.
+// listener asks the system which process listens.
 func listener(home string) (pid int) {
 	c, err := net.DialTimeout("unix", socket(home), time.Second)
 	if err != nil {

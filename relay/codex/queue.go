@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// Queued begins a text that was put into a queue: the model takes it for the words of the user.
+// Queued begins a text in a queue, since the model takes such a text for the words of the user.
 const (
 	Queued     = queuedMark + " The user of this session has not typed it.]\n"
 	queuedMark = "[Put into the queue by teambridge."
 )
 
-// queueWithin is how long it may take to put something into a queue: a server is started for that.
+// queueWithin limits the time to add to a queue, which includes the start of a server.
 const queueWithin = 30 * time.Second
 
-// Enqueue puts a text into the durable queue of a thread that no shared server has, under an id, unless it is there, or in the transcript, as
-// recorded tells. The process that holds the thread takes it out within seconds once it is idle, and records it with the id.
+// Enqueue adds a text under an id to the durable queue of a thread outside the shared server, unless the queue or, by
+// recorded, the transcript has it. An idle holder takes it within seconds, and records it with the id.
 //
-// That there is no error means that it is in the queue, or was. It stays there if the holder is killed, until the thread is resumed, and
-// is lost if the holder is killed between taking it out and recording it. The error is a [*delivery.UnsentError] if this call has put nothing there.
+// Without an error, the queue has or had the text. If the holder is killed, the text waits until the thread is
+// resumed, but between taking and recording it is lost. After a [*delivery.UnsentError], this call has added nothing.
 //
-// An app server of our own does it, which is the program of the holder. It is not given the thread.
+// An app server of our own, run with the holder's program, adds the text. It does not take over the thread.
 func Enqueue(ctx context.Context, home string, holder int, thread, id, text string, recorded func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, queueWithin)
 	defer cancel()
@@ -40,7 +40,7 @@ func Enqueue(ctx context.Context, home string, holder int, thread, id, text stri
 	if err != nil {
 		return unsent("an app server of Codex", err)
 	}
-	// What is in neither was not there at one moment only if the queue is looked at twice: it goes from there into the transcript.
+	// Check twice: a text that moves from the queue into the transcript must not be missed in between.
 	for range 2 {
 		there, err := c.queued(ctx, thread, id)
 		if err != nil {
@@ -62,7 +62,7 @@ func Enqueue(ctx context.Context, home string, holder int, thread, id, text stri
 	return nil
 }
 
-// queued reports whether something is in the queue of a thread.
+// queued reports whether the queue of a thread has a text with that id.
 func (c *conn) queued(ctx context.Context, thread, id string) (bool, error) {
 	for cursor := ""; ; {
 		params := map[string]any{"threadId": thread}
@@ -87,9 +87,9 @@ func (c *conn) queued(ctx context.Context, thread, id string) (bool, error) {
 	}
 }
 
-// start starts an app server, which ends with its input.
+// start starts an app server. It ends when its input is closed.
 func start(ctx context.Context, home string, holder int) (*conn, error) {
-	cmd := exec.CommandContext(ctx, fmt.Sprintf("/proc/%d/exe", holder), "app-server") // even if the file was replaced since
+	cmd := exec.CommandContext(ctx, fmt.Sprintf("/proc/%d/exe", holder), "app-server") // even if it was replaced
 	cmd.Args[0] = "codex"
 	cmd.Dir, cmd.Env = home, append(os.Environ(), "CODEX_HOME="+home)
 	cmd.WaitDelay = time.Second
@@ -113,20 +113,20 @@ func start(ctx context.Context, home string, holder int) (*conn, error) {
 		get: func(context.Context) ([]byte, error) { return lines.ReadBytes('\n') }, // the end of ctx kills the server
 		close: func() {
 			_ = in.Close()
-			time.AfterFunc(time.Second, func() { _ = cmd.Process.Kill() }) // if it does not end
+			time.AfterFunc(time.Second, func() { _ = cmd.Process.Kill() }) // if it hangs
 			_ = cmd.Wait()
 		},
 	}, nil
 }
 
-// input is what is recorded of the words of a user, and of what was in a queue.
+// input is the record of a user's words, or of a text from a queue.
 type input struct {
 	Role     string // of response_item
 	ClientID string `json:"client_id"` // of the item
 	Content  json.RawMessage
 }
 
-// queued takes the words of a user that were in a queue, if they are ours.
+// queued sets e to Mail if the line is a user's words, and they are a text of ours from a queue.
 func (e *Event) queued(in input, is bool) {
 	var content []struct{ Text string }
 	if is && json.Unmarshal(in.Content, &content) == nil && len(content) == 1 && strings.HasPrefix(content[0].Text, Queued) {

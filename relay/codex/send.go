@@ -15,26 +15,26 @@ import (
 	"teambridge/relay/delivery"
 )
 
-// MaxText is how many bytes a text may have. The transcript has longer ones as they are, but their middle is cut out of what the model
-// is given, which is at most 3,000 tokens of 4 bytes.
+// MaxText is the largest size of a text, in bytes. The transcript keeps longer texts, but the model gets at most
+// 3,000 tokens of 4 bytes: their middle is cut out.
 const MaxText = 11_900
 
-// namespace is the name of the tool whose output a message is.
+// namespace is the name of the tool that messages appear as output of.
 const namespace = "teambridge"
 
-// sendWithin is how long the server may take to answer.
+// sendWithin limits the wait for the server's answer.
 const sendWithin = 10 * time.Second
 
-// socket is where the shared server listens.
+// socket returns the path on which the shared server listens.
 func socket(home string) string {
 	return filepath.Join(home, "app-server-control", "app-server-control.sock")
 }
 
-// Send has the shared server give a text to a thread, as the output of a tool. An idle thread begins a turn with it, and a busy one is given it
-// after its call of the model or of a tool.
+// Send sends a text to a thread through the shared server, as the output of a tool. An idle thread begins a turn with
+// it, and a busy one gets it after its current call of the model or of a tool.
 //
-// That there is no error means that the server has it, and no more: it is lost if the server is killed, or if the turn is interrupted, before the
-// transcript has it. The error is a [*delivery.UnsentError] if it cannot have it.
+// Without an error, the server has the text, and no more: it is lost if the server is killed, or the turn is
+// interrupted, before the transcript has it. The error is a [*delivery.UnsentError] if the server cannot have it.
 func Send(ctx context.Context, home, thread, text string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, sendWithin)
 	defer cancel()
@@ -63,7 +63,7 @@ func unsent(by string, err error) error {
 	return &delivery.UnsentError{Err: fmt.Errorf("%s: %w", by, err)}
 }
 
-// conn is a connection to a server of Codex. It speaks JSON-RPC without the version: one object in each text frame, or line.
+// conn is a connection to a server of Codex. It speaks JSON-RPC without the version, one object per frame or line.
 type conn struct {
 	put   func(context.Context, []byte) error
 	get   func(context.Context) ([]byte, error)
@@ -71,7 +71,7 @@ type conn struct {
 	last  int
 }
 
-// maxAnswer is how long an answer may be.
+// maxAnswer limits the size of an answer.
 const maxAnswer = 16 << 20
 
 func dial(ctx context.Context, home string) (*conn, error) {
@@ -92,11 +92,11 @@ func dial(ctx context.Context, home string) (*conn, error) {
 			_, data, err := ws.Read(ctx)
 			return data, err
 		},
-		close: func() { _ = ws.CloseNow() }, // there is nothing to say goodbye for
+		close: func() { _ = ws.CloseNow() }, // the protocol needs no close handshake
 	}, nil
 }
 
-// initialize says who we are, and what we can do.
+// initialize introduces this client, with its capabilities.
 func (c *conn) initialize(ctx context.Context, capabilities map[string]any) error {
 	err := c.call(ctx, "initialize", map[string]any{"clientInfo": map[string]any{"name": namespace, "version": "1"}, "capabilities": capabilities}, nil)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *conn) write(ctx context.Context, v any) error {
 	return c.put(ctx, data)
 }
 
-// refusal is the server's answer that it has not done what it was asked for.
+// refusal is the server's error that it did not carry out a request.
 type refusal struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -121,8 +121,8 @@ type refusal struct {
 
 func (r *refusal) Error() string { return fmt.Sprintf("%s (%d)", r.Message, r.Code) }
 
-// call asks for something, and waits for the answer, which result, if it is not nil, is given. Of all else that the server says nothing is heeded, and nothing that it asks is
-// answered: that is for the person at the terminal.
+// call sends a request, waits for the answer, and decodes it into result, if not nil. It ignores notifications, and
+// leaves the server's own requests unanswered: they are for the person at the terminal.
 func (c *conn) call(ctx context.Context, method string, params, result any) error {
 	c.last++
 	id := c.last
