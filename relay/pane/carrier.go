@@ -15,10 +15,10 @@ import (
 	"teambridge/relay/tmux"
 )
 
-// carrier delivers one message at a time, and records what becomes of it.
+// carrier delivers one message at a time, and records its outcome.
 type carrier struct{ *shared }
 
-// way returns the way to a pane or a session, which is recorded with its process.
+// way returns the way to a pane or a session. It records the process that has the session now.
 func (c *carrier) way(ctx context.Context, of *Pane, m ledger.PaneMessage) (way, error) {
 	if !of.IsSession() {
 		return &terminal{carrier: c, of: *of, agent: c.views.agent(*of), record: c.transcripts.proof(*of, m)}, nil
@@ -30,12 +30,12 @@ func (c *carrier) way(ctx context.Context, of *Pane, m ledger.PaneMessage) (way,
 	s := &session{carrier: c, of: *of, now: now, record: c.transcripts.proof(*of, m), most: 2}
 	switch {
 	case of.Profile == Codex:
-		if m.Policy == string(ByQueue) { // it stays in the queue if its person has interrupted the session; then it is not put there again
+		if m.Policy == string(ByQueue) { // an interrupt leaves it in the queue, and Enqueue adds none twice
 			s.most = math.MaxInt
 		}
 		return codexSession{s}, nil
 	case of.Profile == Qwen:
-		s.most = 5 // a session that has it only repeats its last notice, which is lost when our process is killed
+		s.most = 5 // a session that has it only repeats its last notice, which our process loses if it is killed
 		return qwenSession{s}, nil
 	case now.Socket == "" || c.reach(now) == ByHook:
 		return hook{s}, nil
@@ -43,7 +43,7 @@ func (c *carrier) way(ctx context.Context, of *Pane, m ledger.PaneMessage) (way,
 	return socket{s}, nil
 }
 
-// carry gives one message to its agent, or finds out what became of it, and records that.
+// carry gives one message to its agent, or finds the outcome of an earlier attempt, and records the result.
 func (c *carrier) carry(ctx context.Context, of Pane, m ledger.PaneMessage) error {
 	defer c.changed(m.InboxKey)
 	w, err := c.way(ctx, &of, m)
@@ -58,7 +58,7 @@ func (c *carrier) carry(ctx context.Context, of Pane, m ledger.PaneMessage) erro
 			return err
 		}
 		a.session, a.tries = frame.Session, frame.Tries
-	} else if !m.SentAt.IsZero() { // a person tries it again, and the first time it may have been taken after all
+	} else if !m.SentAt.IsZero() { // a person retries it, and the agent may have taken it the first time
 		p := c.transcripts.proof(of, m)
 		f = p.shown(ctx)
 		there, _ := p.find(ctx)
@@ -72,10 +72,10 @@ func (c *carrier) carry(ctx context.Context, of Pane, m ledger.PaneMessage) erro
 	if decide(f) == give {
 		f, err = w.give(ctx, a)
 	}
-	return errors.Join(err, c.settle(context.WithoutCancel(ctx), a, f)) // what is known is recorded even if ctx has ended
+	return errors.Join(err, c.settle(context.WithoutCancel(ctx), a, f)) // record the facts even if ctx has ended
 }
 
-// commit records that an attempt is about to be made, and to which process, if it is one of a session.
+// commit records an attempt before it is made and, for a session, the process that gets the message.
 func (c *carrier) commit(ctx context.Context, a *attempt, text, session string) error {
 	if a.frame == "" {
 		bytes, err := json.Marshal(text)
@@ -97,7 +97,7 @@ func (c *carrier) commit(ctx context.Context, a *attempt, text, session string) 
 	return c.opts.Ledger.Frames.Tried(context.WithoutCancel(ctx), a.frame, session)
 }
 
-// settle records what is known of a message.
+// settle records the action that follows from the facts of a message.
 func (c *carrier) settle(ctx context.Context, a *attempt, f facts) (err error) {
 	l, do := c.opts.Ledger, decide(f)
 	switch do {
@@ -127,7 +127,7 @@ func (c *carrier) settle(ctx context.Context, a *attempt, f facts) (err error) {
 	}
 	if (do == keep || do == takeBack) && f.hold.why != "" {
 		next := cmp.Or(f.hold.next, c.nextTry(a.message))
-		if f.hold.next.IsZero() && do == keep && a.session != "" { // it may be shown at any time
+		if f.hold.next.IsZero() && do == keep && a.session != "" { // the transcript may show it at any time
 			next = time.Now().Add(min(time.Since(a.message.SentAt)/4+c.timing.look, c.timing.repeat/8))
 		}
 		err = l.PaneMessages.Hold(ctx, a.message.UUID, string(f.hold.why), f.hold.detail, next)
@@ -143,8 +143,8 @@ func (c *carrier) nextTry(m ledger.PaneMessage) time.Time {
 	return time.Now().Add(wait)
 }
 
-// ignoreMoved leaves out the error of a step with a message that another process has dropped
-// or removed since it was read. The step changed nothing.
+// ignoreMoved returns err, or nil if another process has dropped or removed the message since it was read.
+// In that case the step changed nothing.
 func ignoreMoved(err error, uuids ...string) error {
 	state, ok := errors.AsType[*ledger.StateError](err)
 	if errors.Is(err, ledger.ErrUnknown) || ok && slices.Contains(uuids, state.UUID) {

@@ -17,15 +17,15 @@ import (
 // Codex is the profile of a session of Codex.
 const Codex tmux.Profile = "codex"
 
-// codexAlone is the Entrypoint of the process of a session of Codex that takes no messages, codexExec that of one that has no person, and
-// [Codex] that of others.
+// The Entrypoint of the process of a session of Codex is codexAlone if the session takes no messages, codexExec if it
+// has no person, and [Codex] otherwise.
 const (
 	codexAlone = "codex-alone"
 	codexExec  = "codex-exec"
 )
 
-// ByQueue is the policy of a message to a session of Codex that takes none itself: it is put into Codex's own queue, which gives it to the
-// model as the words of the session's person. Only that person may want it.
+// ByQueue is the policy of a message to a session of Codex that takes none itself. The message goes into Codex's own
+// queue, which gives it to the model as words of the session's person. Only that person may choose the policy.
 const ByQueue tmux.Policy = "codex-queue"
 
 // queues reports whether a message goes into the queue of a session of Codex.
@@ -33,7 +33,7 @@ func queues(s transcript.Process, m ledger.PaneMessage) bool {
 	return m.Policy == string(ByQueue) && (s.Entrypoint == codexAlone || s.Entrypoint == string(Codex))
 }
 
-// unseen says why a message that was written is not in the transcript.
+// unseen says why the transcript does not have a message that was written.
 func unseen(m ledger.PaneMessage) string {
 	if m.Policy == string(ByQueue) {
 		return "it is in Codex's queue, where it may be until the turn is over"
@@ -41,8 +41,8 @@ func unseen(m ledger.PaneMessage) string {
 	return "the session does not show it yet"
 }
 
-// FindForQueue returns the session of Codex with a name, as [Sessions.Find] does, among those that take no messages, or why nothing may be put into
-// its queue.
+// FindForQueue returns the session of Codex with a name, as [Sessions.Find] does, even if the session takes no
+// messages. refused says why nothing may be put into its queue.
 func (ss *Sessions) FindForQueue(ctx context.Context, name string) (of Pane, refused string, err error) {
 	known, err := ss.Known(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (ss *Sessions) FindForQueue(ctx context.Context, name string) (of Pane, ref
 	return of, refused, err
 }
 
-// codexIn are the sessions of Codex, given its directory.
+// codexIn is the directory of Codex, in which its sessions are found.
 type codexIn string
 
 func (home codexIn) processes() (list []transcript.Process) {
@@ -104,7 +104,7 @@ func (home codexIn) transcripts(of Pane, _ time.Time) (paths []string) {
 	return paths
 }
 
-// codexText is what the model of a session of Codex is given.
+// codexText returns the text that the model of a session of Codex is given.
 func codexText(id, from, text string) string {
 	return wake.Text([]wake.Message{{ID: id, From: from, Text: text}})
 }
@@ -120,12 +120,12 @@ func (codexIn) check(m Message) error {
 	return nil
 }
 
-// codexSession is the way by Codex's shared server, or by the queue of a session, which outlives the process that has the session.
+// codexSession is the way by Codex's shared server, or by a session's queue, which outlives the session's process.
 type codexSession struct{ *session }
 
 func (w codexSession) look(ctx context.Context, a *attempt) (facts, error) {
 	var busy hold
-	if a.frame != "" && w.now.Status != transcript.ProcessIdle { // a message is recorded when the model is given it
+	if a.frame != "" && w.now.Status != transcript.ProcessIdle { // a message is recorded only when the model is given it
 		busy = hold{why: tmux.Busy, detail: unseen(a.message)}
 	}
 	return w.seen(ctx, a, busy)
@@ -143,8 +143,8 @@ func (w codexSession) give(ctx context.Context, a *attempt) (facts, error) {
 	})
 }
 
-// rollout takes one line of a transcript of Codex. A message is recorded when it is in the conversation, and given with the next answer of the
-// model, in that turn or, if that was interrupted before, in a later one.
+// rollout processes one line of a transcript of Codex. A message is recorded when it is in the conversation. It is
+// given with the next answer of the model: in that turn or, if the turn was interrupted first, in a later one.
 func (c *conversation) rollout(line []byte) {
 	e, ok := codex.Parse(line)
 	if !ok {
@@ -173,7 +173,7 @@ func (c *conversation) rollout(line []byte) {
 	}
 }
 
-// worked notes that the model was given what is recorded, in a turn; "": the program does not name them.
+// worked notes that the model was given the recorded messages in a turn; "" if the program does not name turns.
 func (c *conversation) worked(at time.Time, turn string) {
 	c.given(c.recorded, at)
 	for _, nonce := range c.recorded {

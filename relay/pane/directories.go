@@ -10,8 +10,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Elsewhere returns the Claude directories besides that of root in which sessions of this user live, whose home directory is
-// home: that of home, and, on Linux, those that $CLAUDE_CONFIG_DIR is in processes with this $HOME.
+// Elsewhere returns the Claude directories other than root in which sessions of this user live. The candidates are
+// .claude in the user's home directory and, on Linux, $CLAUDE_CONFIG_DIR of each process with this $HOME.
 func Elsewhere(root *teams.Root, home string) (dirs []string) {
 	here, err := os.Stat(root.Path())
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// hook is the way by the waiting hook of a session. What it hands over at once makes one turn.
+// hook is the way by the waiting hook of a session. Messages that are handed over together make one turn.
 type hook struct{ *session }
 
 func (w hook) look(ctx context.Context, a *attempt) (facts, error) {
@@ -34,7 +34,7 @@ func (w hook) give(ctx context.Context, a *attempt) (facts, error) {
 	return w.write(ctx, a, func() error { return wake.Hand(ctx, w.opts.State, w.now.PID, wake.Text(messages)) })
 }
 
-// away says why nothing can be handed to the hook now: it does not wait.
+// away says why the hook is not waiting for messages now; zero if it is.
 func (w hook) away(a *attempt) (h hold) {
 	if w.reach(w.now) != ByHook || wake.Waits(w.opts.State, w.now.PID) {
 		return h
@@ -47,13 +47,13 @@ func (w hook) away(a *attempt) (h hold) {
 	default:
 		h.detail = "the session works, and takes messages once in each turn"
 	}
-	if a.frame == "" { // it is back soon
+	if a.frame == "" { // the hook waits again soon
 		h.next = time.Now().Add(min(time.Since(cmp.Or(a.message.HeldSince, time.Now()))/8+w.timing.look/2, 2*time.Second))
 	}
 	return h
 }
 
-// together returns the messages that are handed over at once, given the first.
+// together returns the messages that are handed over with the first, and the first.
 func (w hook) together(ctx context.Context, first ledger.PaneMessage) (list []ledger.PaneMessage, err error) {
 	all, err := w.opts.Ledger.PaneMessages.List(ctx, first.InboxKey)
 	size := len(first.Raw)

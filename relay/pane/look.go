@@ -12,8 +12,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Look tells what the program in a pane does now, and which messages are not worked off. A
-// pane that is gone is no error. It takes two readings of the screen.
+// Look returns the state of the program in a pane, and the messages with an open delivery or task. It reads the
+// screen twice. A pane that is gone is no error.
 func (vs *Views) Look(ctx context.Context, of Pane) (View, error) {
 	v, err := vs.see(ctx, of)
 	if err != nil || vs.opts.Ledger == nil { // nothing was sent
@@ -79,7 +79,7 @@ func (vs *Views) see(ctx context.Context, of Pane) (View, error) {
 			v.State, v.Basis = tmux.StateClosed, OnPane
 		}
 	}
-	// What the process says of itself is as it is now, and a screen can be scrolled away.
+	// The process reports its current state, but a screen can be scrolled back.
 	switch status := v.Process.Status; {
 	case v.State == tmux.StateClosed:
 	case status == transcript.ProcessBusy, status == transcript.ProcessShell:
@@ -94,8 +94,8 @@ func (vs *Views) see(ctx context.Context, of Pane) (View, error) {
 	return v, nil
 }
 
-// atWork says what the program in a pane does, or why that is not known; "" if two looks
-// show that it is idle. typing says whether a person's draft makes it idle, too.
+// atWork says what the program in a pane does, or why that is not known; "" if two looks show that it is idle. With
+// typing, a program that does nothing counts as idle even if a person's draft is at its prompt.
 func (vs *Views) atWork(ctx context.Context, of Pane, typing bool) (why string, err error) {
 	for n := range 2 {
 		if n > 0 {
@@ -116,10 +116,10 @@ func (vs *Views) atWork(ctx context.Context, of Pane, typing bool) (why string, 
 	return "", nil
 }
 
-// Busy says why a pane is not idle: its program is not, a person has typed something, or a
-// message of ours waits, is being delivered, or its task has not ended. It is "" if two
-// looks show an idle program with an empty composer, and there is no such message. So it is
-// never "" in the moment between two tasks.
+// Busy says why a pane is not idle: its program works, a person has typed something, or a
+// message of ours waits, is being delivered, or has an open task. It is "" if two looks
+// show an idle program with an empty composer, and there is no such message. So Busy never
+// returns "" in the moment between two tasks.
 func (t *Tasks) Busy(ctx context.Context, of Pane) (why string, err error) {
 	if why, err = t.unfinished(ctx, of); err != nil || why != "" {
 		return why, err
@@ -130,11 +130,11 @@ func (t *Tasks) Busy(ctx context.Context, of Pane) (why string, err error) {
 	if err != nil || why != "" {
 		return why, err
 	}
-	// It may have been given something while it was looked at.
+	// A message may have come during the look.
 	return t.unfinished(ctx, of)
 }
 
-// unfinished says which of the messages to a pane is not worked off.
+// unfinished describes a message to a pane with an open delivery or task; "" if there is none.
 func (t *Tasks) unfinished(ctx context.Context, of Pane) (why string, err error) {
 	messages, err := t.opts.Ledger.PaneMessages.List(ctx, of.InboxKey)
 	if err != nil || len(messages) == 0 {
@@ -146,7 +146,7 @@ func (t *Tasks) unfinished(ctx context.Context, of Pane) (why string, err error)
 	case !m.State.Ended():
 		why = "a message is being delivered" + because(m.Detail)
 	default:
-		// There may be no service that follows it.
+		// Follow it here, since there may be no service.
 		why, err = "the task of message "+Nonce(m.UUID)+" has not ended", t.follow(ctx, of, messages)
 	}
 	return why, err

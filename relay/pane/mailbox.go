@@ -18,7 +18,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Stranger is the sender of what no session here has certainly written.
+// Stranger is the sender of a message whose process has no session here, or is unknown.
 const Stranger = "unverified"
 
 // use keeps the mailbox open until end is called.
@@ -26,7 +26,7 @@ func (in *Incoming) use() (end func() error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.open++; in.open == 1 {
-		in.mailbox.Sweep() // who has nothing to send does not listen
+		in.mailbox.Sweep() // listening sweeps, too, but a mailbox with nothing to send does not listen
 	}
 	return func() error {
 		in.mu.Lock()
@@ -40,8 +40,8 @@ func (in *Incoming) use() (end func() error) {
 	}
 }
 
-// Attend lets the agents of sessions write to the person, even if nobody has written to them before, until end is called. A
-// service does so all the time: see [Panes.Run].
+// Attend lets the agents of sessions write to the person until end is called, even if they got no message before.
+// A service does the same all the time: see [Panes.Run].
 func (in *Incoming) Attend(ctx context.Context) (end func() error) {
 	ctx, stop := context.WithCancel(ctx)
 	closeMailbox := in.use()
@@ -66,7 +66,7 @@ func (in *Incoming) Attend(ctx context.Context) (end func() error) {
 	}
 }
 
-// appear listens next to the sessions that can write to us, and has them list us.
+// appear listens next to the sessions that can write to us, and makes them list us.
 func (in *Incoming) appear() {
 	if in.opts.As == "" {
 		return
@@ -89,7 +89,7 @@ func (in *Incoming) appear() {
 	}
 }
 
-// writer is the session of a process that can write to us. One of Qwen Code without a terminal has several.
+// writer returns the session of a process that wrote to us. A process of Qwen Code without a terminal has several.
 func (in *Incoming) writer(pid int) (s transcript.Process, ok bool) {
 	for _, s := range in.sessions.living() {
 		if pid != 0 && s.PID == pid && (ProgramOf(s) == Session || ProgramOf(s) == Qwen && s.Interactive) {
@@ -99,7 +99,7 @@ func (in *Incoming) writer(pid int) (s transcript.Process, ok bool) {
 	return s, false
 }
 
-// take records what was written to us. It is said by the member that the session of its process is or, if that has none, by
+// take records a message to the person. Its sender is the session of the process that wrote it or, if that has none,
 // [Stranger].
 func (in *Incoming) take(m peer.Incoming) {
 	ctx := context.Background()
@@ -120,7 +120,7 @@ func (in *Incoming) take(m peer.Incoming) {
 		}
 	}
 	if claims != "" && !in.mailbox.Admits(0) {
-		return // nobody floods the person from processes that are born for it
+		return // unknown processes share one limit, so that a series of new ones cannot flood the person
 	}
 	if err == nil {
 		_, err = in.opts.Ledger.Person.AddSaid(ctx, in.person(), from, id, strings.ToValidUTF8(m.Text, "\uFFFD"), claims)
@@ -132,8 +132,8 @@ func (in *Incoming) take(m peer.Incoming) {
 	in.changed(in.person())
 }
 
-// ToPerson records what an agent, NAME@TEAM or [Stranger], writes to the person among the messages of sessions, once under an id;
-// again says that it had. It fails as [Registry.Sender] and [ledger.Person.AddSaid] do.
+// ToPerson records a message to the person from an agent, NAME@TEAM or [Stranger], among those of sessions. again
+// reports that the id was recorded before. It fails as [Registry.Sender] and [ledger.Person.AddSaid] do.
 func (in *Incoming) ToPerson(ctx context.Context, from, id, text string) (again bool, err error) {
 	name, _, err := in.registry.Sender(ctx, Pane{InboxKey: in.person()}, from)
 	if err != nil {
@@ -145,20 +145,20 @@ func (in *Incoming) ToPerson(ctx context.Context, from, id, text string) (again 
 	return again, err
 }
 
-// person is the inbox of the person among the sessions.
+// person returns the key of the person's inbox in [SessionTeam].
 func (in *Incoming) person() inbox.InboxKey {
 	return inbox.InboxKey{Root: in.opts.Root.Path(), Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: mail.User}
 }
 
-// Said returns what agents of a team wrote to the person, the oldest first. The team is that of the
-// sessions, or one on another machine.
+// Said returns the messages of a team's agents to the person, oldest first. The team is [SessionTeam], or one on
+// another machine.
 func (in *Incoming) Said(ctx context.Context, team string) (rows []inbox.Row, err error) {
 	said, err := in.said(ctx, func(s ledger.Said) bool { return s.Key.Team == team })
 	return said[team], err
 }
 
-// Unread returns what agents of all such teams wrote to the person, and the person has not read, the
-// oldest first, by team.
+// Unread returns the unread messages to the person from agents of all teams that [Incoming.Said] knows, oldest first,
+// by team.
 func (in *Incoming) Unread(ctx context.Context) (map[string][]inbox.Row, error) {
 	return in.said(ctx, func(s ledger.Said) bool { return !s.Read })
 }
@@ -181,7 +181,7 @@ func (in *Incoming) said(ctx context.Context, which func(ledger.Said) bool) (row
 	return rows, err
 }
 
-// MarkRead records that the person has read what agents wrote, and returns how much of it was unread.
+// MarkRead records that the person has read messages of agents, and returns how many of them were unread.
 func (in *Incoming) MarkRead(ctx context.Context, ids ...string) (n int, err error) {
 	if n, err = in.opts.Ledger.Person.ReadSaid(ctx, in.opts.Root.Path(), ids...); n > 0 {
 		in.changed(in.person())
@@ -189,7 +189,7 @@ func (in *Incoming) MarkRead(ctx context.Context, ids ...string) (n int, err err
 	return n, err
 }
 
-// unread returns the names of the sessions whose agents wrote what the person has not read yet.
+// unread returns the sessions that have written to the person, by name: true if one of their messages is unread.
 func (ss *Sessions) unread(ctx context.Context) (map[string]bool, error) {
 	all, err := ss.opts.Ledger.Person.Said(ctx, ss.opts.Root.Path())
 	names := map[string]bool{}

@@ -17,22 +17,22 @@ import (
 	"teambridge/relay/tmux"
 )
 
-// Nonce identifies a message in what is typed, and so on screens and in transcripts: the
-// first 12 hexadecimal digits of the uuid of its delivery.
+// Nonce identifies a message in the text that is typed, and so on screens and in transcripts:
+// by the first 12 hexadecimal digits of the uuid of its delivery.
 func Nonce(uuid string) string {
 	digits := strings.ReplaceAll(uuid, "-", "")
 	return digits[:min(12, len(digits))]
 }
 
-// typed is a message as it is typed.
+// typed returns the input for tmux that types a message.
 func typed(m ledger.PaneMessage) tmux.Input {
 	return tmux.Input{
 		Nonce: Nonce(m.UUID), From: m.From, Text: string(m.Raw), Policy: tmux.Policy(m.Policy), SaveDraft: m.SaveDraft,
 	}
 }
 
-// Put records a message for a pane, and returns its record; again is true if it was put
-// before. It is on the disk when Put returns. The errors are those of
+// Put records a message for a pane, durably, and returns its record; again is true if the
+// same message was put before. The errors are those of
 // [Check], [Views.Outdated] and [ledger.PaneMessages.Add]: [ledger.ErrConflict] if the id
 // belongs to another message.
 func (q *Queue) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessage, again bool, err error) {
@@ -51,7 +51,7 @@ func (q *Queue) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessa
 		},
 		Policy: string(cmp.Or(m.Policy, tmux.Queued)), SaveDraft: m.SaveDraft, Notify: m.Notify, NotifyTo: m.NotifyTo,
 	}
-	known := false // it was put before, perhaps when the program was another one
+	known := false // it was put before, perhaps when another version of the program ran
 	if m.ID == "" {
 		record.ID = record.UUID
 	} else {
@@ -85,7 +85,7 @@ func (q *Queue) Message(ctx context.Context, uuid string) (ledger.PaneMessage, e
 	return m, err
 }
 
-// Waits says why a message waits, in one sentence: what holds it, or what holds the one before it.
+// Waits says in one sentence what holds a message, or what holds the message before it.
 func (q *Queue) Waits(ctx context.Context, m ledger.PaneMessage) (why string, err error) {
 	if why = cmp.Or(m.Detail, m.Held); why != "" {
 		return why, nil
@@ -108,10 +108,9 @@ func (q *Queue) Expiry(m ledger.PaneMessage) time.Duration {
 	return q.timing.expire
 }
 
-// Await waits until a message has an outcome: it is done, failed or dropped. It also returns
-// if the message waits for a session to be resumed that has ended. The caller
-// knows that a service runs the queue. If ctx ends first, Await returns the record as it is,
-// and the error of ctx.
+// Await waits until a message is done, failed or dropped. It also returns if the message waits
+// until somebody resumes a session that has ended. Await delivers nothing: a service must run
+// the queue. If ctx ends first, Await returns the record as it is, and the error of ctx.
 func (q *Queue) Await(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
 	return q.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) {
 		if m.State.Ended() || m.Team != SessionTeam {
@@ -122,7 +121,7 @@ func (q *Queue) Await(ctx context.Context, uuid string) (ledger.PaneMessage, err
 	})
 }
 
-// until looks at a message again and again until done.
+// until reads the record of a message at intervals until done reports true.
 func (q *Queue) until(ctx context.Context, uuid string, done func(ledger.PaneMessage) (bool, error)) (ledger.PaneMessage, error) {
 	tick := time.NewTicker(q.timing.look)
 	defer tick.Stop()
@@ -143,16 +142,16 @@ func (q *Queue) until(ctx context.Context, uuid string, done func(ledger.PaneMes
 	}
 }
 
-// Deliver runs the queue of a message's pane until the message has an outcome. If ctx ends
-// first and nothing was sent, the message has failed as not sent, and a nil error is
-// returned: it does not come as a surprise later.
+// Deliver runs the queue of a message's pane until the message is done, failed or dropped.
+// If ctx ends before anything was sent, the message fails as not sent, so that the agent does
+// not get it unexpectedly later. The error is nil in that case.
 func (q *Queue) Deliver(ctx context.Context, uuid string) (_ ledger.PaneMessage, err error) {
 	end := q.incoming.use()
 	defer func() { err = errors.Join(err, end()) }()
 	for keep := context.WithoutCancel(ctx); ; {
 		m, err := q.Message(keep, uuid)
 		if err == nil && m.Notify && m.Task.Open() {
-			err = q.tasks.followOne(ctx, m) // its turn may have ended, and the hook come, before it was confirmed
+			err = q.tasks.followOne(ctx, m) // its turn may have ended, and the hook been called, before it was confirmed
 			return m, err
 		}
 		if err != nil || m.State.Ended() {
@@ -174,8 +173,8 @@ func (q *Queue) Deliver(ctx context.Context, uuid string) (_ ledger.PaneMessage,
 	}
 }
 
-// abandon ends a message for which nobody waits any more, unless another process is
-// delivering it.
+// abandon ends a message whose Deliver gives up, unless another process is delivering
+// the message.
 func (q *Queue) abandon(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
 	m, err := q.Message(ctx, uuid)
 	switch {
@@ -201,7 +200,7 @@ func (q *Queue) abandon(ctx context.Context, uuid string) (ledger.PaneMessage, e
 	return q.Message(ctx, uuid)
 }
 
-// brokenOff is what is known of a message whose delivery was broken off.
+// brokenOff describes a message whose delivery was broken off, for people.
 func brokenOff(m ledger.PaneMessage) string {
 	if m.Policy == string(ByQueue) {
 		return "it may be in Codex's queue"

@@ -1,4 +1,4 @@
-// Package pane sends messages to agents in terminal panes that have no inbox.
+// Package pane sends messages to agents that have no inbox: in terminal panes, and in sessions outside teams.
 //
 // A pane is registered under a name ([Registry.Add]). The registered panes of a Claude root
 // form the team [Team], which has no directory. The pane of a member of another team can be
@@ -11,23 +11,23 @@
 //
 // # What is promised
 //
-//   - A message is pasted at most once, no matter when a process is killed. What was being
-//     pasted is continued by the next process, with Enter if the composer shows exactly the
-//     message, and is never pasted again. If nothing shows what became of it, it has failed
-//     as [ledger.CauseUnknown], and a person decides.
+//   - A message is pasted at most once, no matter when a process is killed. The next process
+//     continues an interrupted paste: it presses Enter if the composer shows exactly the
+//     message, and never pastes again. If nothing shows whether the agent has the message, it
+//     has failed as [ledger.CauseUnknown], and a person decides.
 //   - A message that was certainly not sent is tried again after 1 s, doubled up to 60 s.
 //     After [Expire] it has failed as [ledger.CauseNotSent].
-//   - A notification that a task has ended ([Message.Notify]) comes once, and may come late,
-//     but not before the turn ended that had the message in it.
+//   - A notification that a task has ended ([Message.Notify]) comes once. It may come late,
+//     but not before the message's turn has ended.
 //
 // # Ends of tasks
 //
 // If the transcript of the agent's program has the message, it also shows when the agent was
-// given it, and the next end of a turn after that ends its task. Otherwise ends of turns are
-// counted, as the Stop hook tells of them ([Tasks.Stopped]): a message that was sent to a
-// busy agent is staged, the next end of a turn arms it, and the one after that ends it. One
-// that was sent to an idle agent is armed at once. A pane has one armed message; the others
-// are staged.
+// given it, and the next end of a turn after that ends its task. Otherwise the ends of turns
+// that the Stop hook reports are counted ([Tasks.Stopped]): a message that was sent to a busy
+// agent is staged, the next end of a turn arms it, and the end of the turn after that ends
+// its task. A message that was sent to an idle agent is armed at once. A pane has one armed
+// message; the others are staged.
 package pane
 
 import (
@@ -56,7 +56,7 @@ const Expire = 15 * time.Minute
 // LongHeld is how long a person's draft may hold a message before it is reported to the person.
 const LongHeld = 2 * time.Minute
 
-// altered is what is known of a message that the transcript names, with another text.
+// altered is why a message has failed that the transcript has with another text.
 const altered = "what arrived differs from what was sent"
 
 // Options are the options of [New]. Root, Ledger and State are needed.
@@ -65,24 +65,24 @@ type Options struct {
 	Ledger *ledger.Ledger
 	State  string // our state directory
 
-	// Homes are where the sessions of other programs are.
+	// Homes are the directories with the sessions of other programs.
 	Homes Homes
 
 	// Locker is needed to notify members of other teams.
 	Locker *lockedfile.Locker
 
-	// Told says that [Panes.Poke] is called after each change of the ledger: without that, Run
-	// then reads it only if there are panes.
+	// Told promises that [Panes.Poke] is called after each change of the ledger. Run then polls
+	// the ledger only while there are panes.
 	Told bool
 
-	// As is the name under which sessions list us, so that their agents can write to the person first; "": they do
-	// not.
+	// As is the name under which sessions list us, so that their agents can write to the person without a message
+	// from us first. If it is "", sessions do not list us.
 	As string
 
-	// Recorded, if not nil, is called after something was recorded in the ledger.
+	// Recorded, if not nil, is called after each change of the ledger.
 	Recorded func()
-	// Changed, if not nil, is called when the messages or tasks of a pane changed, or what
-	// holds them. It may be called by several goroutines.
+	// Changed, if not nil, is called when the messages or tasks of a pane, or their holds,
+	// have changed. It may be called by several goroutines.
 	Changed func(inbox.InboxKey)
 	// Warn, if not nil, gets errors that do not end Run or Deliver.
 	Warn func(error)
@@ -99,38 +99,38 @@ type Panes struct {
 	Incoming *Incoming
 }
 
-// Registry are the panes that are registered under a name, or recorded for a member of a team.
+// Registry has the panes that are registered under a name, or recorded for a member of a team.
 type Registry struct{ *shared }
 
-// Sessions are the agents that are in no team, by name and by process.
+// Sessions finds the agents that are in no team, by name and by process.
 type Sessions struct{ *shared }
 
-// Views tell what the programs in panes and sessions do now.
+// Views reports the state of the programs in panes and sessions.
 type Views struct{ *shared }
 
 // Queue has the messages that wait for a pane or a session, and those that are being delivered.
 type Queue struct{ *shared }
 
-// Tasks are what agents do about the messages that they have, until their turns end.
+// Tasks follows the work of agents on the messages that they have, until their turns end.
 type Tasks struct {
 	*shared
-	idle map[string]time.Time // messages whose turns seem to be broken off, since when
+	idle map[string]time.Time // by uuid of a message without an end of its turn: since when its agent is idle
 }
 
-// Incoming is what the agents of sessions write to the person.
+// Incoming has the messages of the agents of sessions to the person.
 type Incoming struct {
 	*shared
-	mailbox *peer.Mailbox // in which sessions also say what became of messages
-	open    int           // how many use it
+	mailbox *peer.Mailbox // it also gets the reports of sessions on our messages
+	open    int           // number of users of mailbox
 }
 
-// transcripts are the conversations that are followed.
+// transcripts has the transcripts that are followed.
 type transcripts struct {
 	*shared
 	files map[string]*conversation // by path
 }
 
-// shared is what each of them has of the others and of what they use.
+// shared holds the parts of a [Panes], and the resources that all of them use.
 type shared struct {
 	opts    Options
 	timing  timing
@@ -147,11 +147,11 @@ type shared struct {
 	incoming    *Incoming
 	transcripts *transcripts
 
-	mu     sync.Mutex      // for what changes, also in the others
-	warned map[string]bool // messages about which Warn was told
+	mu     sync.Mutex      // guards the fields of all parts that change
+	warned map[string]bool // texts that were passed to first
 }
 
-// timing is how long things take, or are waited for.
+// timing has the intervals and limits of all waiting.
 type timing struct {
 	every, quiet     time.Duration // between two looks at the ledger, and if there are no panes
 	follow           time.Duration // between two looks at a task
@@ -159,11 +159,11 @@ type timing struct {
 	expire           time.Duration
 	finish           time.Duration // how long a delivery may go on after its context has ended
 	look             time.Duration // between two looks at a program that seems to be idle
-	lag              time.Duration // how long after a paste its transcript may not show it
+	lag              time.Duration // how long a transcript may lag behind a paste
 	recent           time.Duration // how long before a hook the turn may have ended
 	record           time.Duration // between two looks for the end of a turn in a transcript
-	settle           time.Duration // how long a session may take to show what it was sent
-	repeat           time.Duration // after which it may be sent it again, if it has not
+	settle           time.Duration // how long a session may take to show a message
+	repeat           time.Duration // after which a message that it does not show may be sent again
 	refill           time.Duration // after which a session takes one more message
 }
 
@@ -191,7 +191,7 @@ func New(opts Options) *Panes {
 	return &Panes{s, s.registry, s.sessions, s.views, s.queue, s.tasks, s.incoming}
 }
 
-// actions are what is done with tmux, and what is asked about processes.
+// actions are the calls of tmux, and of the system about processes. Tests replace them.
 type actions struct {
 	resolve  func(ctx context.Context, socket, target string) (tmux.Pane, error)
 	look     func(context.Context, tmux.Ref) (tmux.Pane, error)
@@ -217,10 +217,10 @@ var real = actions{
 type Pane struct {
 	inbox.InboxKey          // Inbox is the name
 	Ref            tmux.Ref // of a session: its socket, its id and its process
-	Start          string   // of a session: when its process started, as it says itself; see also [Homes.Processes]
+	Start          string   // of a session: when its process started, in its own words; see also [Homes.Processes]
 	Cwd            string   // of a session
-	Job            string   // of a session in the background that lives: what Claude Code calls it
-	Title          string   // of a session that lives: what it is called now, which Inbox may once have been
+	Job            string   // of a living session in the background: its key in Claude Code
+	Title          string   // of a living session: its present name, while Inbox may be an earlier one
 	Profile        tmux.Profile
 	At             time.Time // when it was recorded
 }
@@ -240,7 +240,7 @@ var (
 // NotFoundError says that no pane is registered under a name.
 type NotFoundError struct {
 	Name  string
-	Panes []Pane // what there is
+	Panes []Pane // all that are registered
 }
 
 func (e *NotFoundError) Error() string { return fmt.Sprintf("no pane is registered as %q", e.Name) }
@@ -252,8 +252,8 @@ func (e *NoPaneError) Error() string {
 	return fmt.Sprintf("config.json has no tmux pane for %s@%s", e.Member, e.Team)
 }
 
-// SenderError says that a name without a team is no registered pane, and not of one living
-// team: of none, or of several.
+// SenderError says that a name without a team is no registered pane, and that no living team,
+// or more than one, has a member of that name.
 type SenderError struct {
 	Name  string
 	Teams []string // the living teams that have it
@@ -275,27 +275,27 @@ func (e *ExistsError) Error() string {
 	return fmt.Sprintf("%s is registered already, for pane %s", e.Pane.Inbox, e.Pane.Ref.ID)
 }
 
-// ProfileError says that there is no such profile.
+// ProfileError names a profile that does not exist.
 type ProfileError struct{ Profile tmux.Profile }
 
 func (e *ProfileError) Error() string {
 	return fmt.Sprintf("there is no profile %q; there are %s and %s", e.Profile, tmux.Claude, tmux.Generic)
 }
 
-// Registration is what [Registry.Add] registers. Name and Target are needed.
+// Registration describes a pane for [Registry.Add]. Name and Target are needed.
 type Registration struct {
 	Name    string
 	Socket  string // of the tmux server; "" for the one a plain tmux would use
 	Target  string // "%12", or session:window.pane
 	Profile tmux.Profile
-	// Replace gives a registered name another pane: what waits goes there. A pane does not
-	// outlive its tmux server or its first process; afterwards this is needed.
+	// Replace gives a registered name another pane, which gets the messages that wait. It is
+	// needed after the tmux server or the first process of the old pane has ended.
 	Replace bool
 }
 
-// Message is what is sent to a pane. Only Text is needed.
+// Message is a message to a pane or session. Only Text is needed.
 type Message struct {
-	ID        string // sending twice under one id is sending once; empty: a new id
+	ID        string // a second message with the same id is not sent; empty: a new id
 	From      string // as the agent and the history show it; empty: the person
 	Text      string
 	Summary   string
@@ -303,25 +303,25 @@ type Message struct {
 	SaveDraft bool        // a person's draft may be cut, and is put back
 
 	// Notify asks for a notification when the agent has ended the task. It goes to the inbox
-	// NotifyTo, which can be a pane, or to the person if that is zero.
+	// NotifyTo, which can be a pane, or to the person if NotifyTo is zero.
 	Notify   bool
 	NotifyTo inbox.InboxKey
 }
 
-// Basis is what the State of a [View] rests on.
+// Basis is the source of the State of a [View].
 type Basis string
 
 const (
 	OnProcess Basis = "process" // sessions/<pid>.json of its process
 	OnScreen  Basis = "screen"  // the composer on the screen
-	OnPane    Basis = "pane"    // what tmux says of the pane
+	OnPane    Basis = "pane"    // what tmux reports of the pane
 )
 
-// View is what is known of a pane at one time.
+// View is the state of a pane or session as it was seen at one time.
 type View struct {
 	Pane     Pane
 	State    tmux.State
-	Why      string    // what it asks, or why nothing can be said, for people
+	Why      string    // for people: the question of a dialog, or the reason for another State
 	Since    time.Time // when State began, as far as it is known; else zero
 	Basis    Basis
 	At       time.Time // when it was seen
@@ -330,7 +330,7 @@ type View struct {
 	Process  transcript.Process // of the agent; zero if unknown
 	PID      int                // of the agent, or of the first process in the pane
 
-	Messages []ledger.PaneMessage // that have not ended, or whose tasks have not, in the order of delivery
+	Messages []ledger.PaneMessage // with an open delivery or task, in the order of delivery
 }
 
 // Waiting returns the messages that wait, in the order of delivery.
@@ -343,11 +343,11 @@ func (v View) Waiting() (list []ledger.PaneMessage) {
 	return list
 }
 
-// Stop is what the Stop hook of an agent's program tells.
+// Stop is a report of the Stop hook of an agent's program.
 type Stop struct {
 	Session    string
 	Transcript string // path of the transcript
-	Answer     string // what the agent said last, if the program tells it
+	Answer     string // the agent's last text, if the program reports it
 
 	Socket string // of the tmux server, from $TMUX; "" if the program is in no pane
 	Server int    // pid of the server, from $TMUX
@@ -358,7 +358,7 @@ type Stop struct {
 type Notice struct {
 	ID   string    // for [ledger.Person.Dismiss]
 	At   time.Time // when the task ended
-	Lost string    // why its end was not seen; "" if it was
+	Lost string    // why the end of the task was not seen; "" if it was
 	Text string    // one paragraph for people or agents
 	ledger.PaneMessage
 }

@@ -11,27 +11,27 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Homes are the directories of the programs other than Claude Code whose sessions are members. A program without one is left out.
+// Homes are the directories of the other programs whose sessions are members. A program without one is left out.
 type Homes struct{ Codex, Qwen string }
 
-// HomesOf returns the directories for a user with that environment.
+// HomesOf returns the directories for a user, given a lookup in the user's environment.
 func HomesOf(lookup func(string) (string, bool)) Homes {
 	return Homes{Codex: codex.Home(lookup), Qwen: qwen.Home(lookup)}
 }
 
-// program is a program other than Claude Code. Its sessions take one message at a time: the next one when the transcript
-// shows it.
+// program is a program other than Claude Code. Its sessions take one message at a time: a message must be in the
+// transcript before the next one is given.
 type program interface {
 	processes() []transcript.Process
 	// takes says why a session takes no messages, or "".
 	takes(s transcript.Process) string
 	// check returns an error if a message must not be sent to a session.
 	check(m Message) error
-	// transcripts are the files in which a session may record what it was sent since a time.
+	// transcripts returns the files in which a session may record messages that were sent since a time.
 	transcripts(of Pane, since time.Time) []string
 }
 
-// of returns the program of a session, by its profile, or nil: it is one of Claude Code.
+// of returns the program of a session with a profile, or nil for Claude Code.
 func (h Homes) of(profile tmux.Profile) program {
 	switch profile {
 	case Codex:
@@ -42,8 +42,8 @@ func (h Homes) of(profile tmux.Profile) program {
 	return nil
 }
 
-// Processes returns the sessions of these programs that live, as those of Claude Code are described. A process can have several, so
-// that ProcStart may name the session as well.
+// Processes returns the living sessions of these programs, in the form of Claude Code's. One process can have several
+// sessions, so ProcStart may contain the id of the session, too.
 func (h Homes) Processes() (list []transcript.Process) {
 	if h.Codex != "" {
 		list = codexIn(h.Codex).processes()
@@ -54,7 +54,7 @@ func (h Homes) Processes() (list []transcript.Process) {
 	return list
 }
 
-// ProgramOf returns whose session a process has: [Codex], [Qwen], or [Session] for Claude Code.
+// ProgramOf returns the profile of the session of a process: [Codex], [Qwen], or [Session] for Claude Code.
 func ProgramOf(s transcript.Process) tmux.Profile {
 	switch kind, _, _ := strings.Cut(s.Entrypoint, "-"); kind {
 	case string(Codex), string(Qwen):
@@ -65,7 +65,7 @@ func ProgramOf(s transcript.Process) tmux.Profile {
 
 // processIn is [Sessions.process] for a session of one of these programs.
 func processIn(program program, of Pane) (now transcript.Process) {
-	// A list that is read while others change can lack one. That a session has ended must be true, or a message would come twice.
+	// A list can lack a session that changes just then. Read it again: ending a living session delivers messages twice.
 	for range 3 {
 		for _, s := range program.processes() {
 			if s.PID == of.Ref.PID && s.ProcStart == of.Start {
@@ -77,7 +77,7 @@ func processIn(program program, of Pane) (now transcript.Process) {
 		}
 		before, _, _ := strings.Cut(of.Start, "/")
 		if start := process.Ticks(of.Ref.PID); now.PID != 0 || start == "" || start != before {
-			break // nor does the process live that had it
+			break // another process has it, or the recorded one has ended
 		}
 	}
 	return now

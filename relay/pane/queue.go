@@ -11,9 +11,9 @@ import (
 	"teambridge/relay/tmux"
 )
 
-// work does what can be done for the queue of a pane now, in its order, and returns when to
-// look again; zero: there is nothing to do. One process at a time works for a pane: the error
-// is [ErrBusy] if another one does, unless wait is true.
+// work delivers the messages in the queue of a pane that can be delivered now, in order, and
+// returns when to look again; zero if nothing is left to do. One process at a time works for a
+// pane: the error is [ErrBusy] if another one does, even after timing.every if wait is true.
 func (q *Queue) work(ctx context.Context, k inbox.InboxKey, wait bool) (next time.Time, err error) {
 	record, found, err := q.opts.Ledger.Panes.Pane(ctx, k)
 	if err != nil || !found {
@@ -29,7 +29,7 @@ func (q *Queue) work(ctx context.Context, k inbox.InboxKey, wait bool) (next tim
 		return time.Time{}, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	if of.IsSession() { // what a process has lost that has ended goes first
+	if of.IsSession() { // messages that were lost with an ended process go first
 		messages, err := q.opts.Ledger.PaneMessages.List(ctx, k)
 		if err == nil {
 			err = q.tasks.follow(ctx, of, messages)
@@ -38,7 +38,7 @@ func (q *Queue) work(ctx context.Context, k inbox.InboxKey, wait bool) (next tim
 			return time.Time{}, err
 		}
 	}
-	free := false // the last message was sent: what held the others is over
+	free := false // the last message was sent, so the others need not wait for their next try
 	for ctx.Err() == nil {
 		// It may have been replaced or removed before the lock was taken.
 		now, found, err := q.opts.Ledger.Panes.Pane(ctx, k)
@@ -72,12 +72,12 @@ func (q *Queue) work(ctx context.Context, k inbox.InboxKey, wait bool) (next tim
 	return time.Time{}, ctx.Err()
 }
 
-// nextOf returns the message that is to be sent next, or continued, and when; a zero time if
-// there is none. A message for an idle agent does not hold up those that a busy one may get.
+// nextOf returns the message to send or continue next, and its time; zero if there is none. A message
+// that waits for the agent to be idle does not hold up messages that a busy agent may get.
 func nextOf(messages []ledger.PaneMessage) (next ledger.PaneMessage, due time.Time) {
 	for _, m := range messages {
 		if m.State.Ended() {
-			continue // its task has not
+			continue // only its task is open
 		}
 		at := m.NextTry
 		if at.IsZero() {

@@ -19,10 +19,10 @@ import (
 // Qwen is the profile of a session of Qwen Code.
 const Qwen tmux.Profile = "qwen"
 
-// qwenAlone is the Entrypoint of the process of a session of Qwen Code that another program runs, and [Qwen] that of others.
+// qwenAlone is the Entrypoint of a session of Qwen Code that another program runs. Other sessions have [Qwen].
 const qwenAlone = "qwen-alone"
 
-// qwenIn are the sessions of Qwen Code, given its directory.
+// qwenIn is the directory of Qwen Code, in which its sessions are found.
 type qwenIn string
 
 func (home qwenIn) processes() (list []transcript.Process) {
@@ -56,8 +56,8 @@ func (qwenIn) check(m Message) error { return peer.Message{From: m.From, Text: m
 // qwenSession is the way by the socket of a session of Qwen Code.
 type qwenSession struct{ *session }
 
-// look: the session says that it has a message in its queue, and records it when the model is given it. What is written again under the id of
-// its frame comes to nothing if the process has it.
+// look: the session reports that a message is in its queue, and records the message when the model is asked about it.
+// A second copy under the same frame id has no effect if the process has the message.
 func (w qwenSession) look(ctx context.Context, a *attempt) (facts, error) {
 	var busy hold
 	n, _, _ := w.incoming.mailbox.Told(a.frame)
@@ -74,7 +74,7 @@ func (w qwenSession) look(ctx context.Context, a *attempt) (facts, error) {
 func (w qwenSession) give(ctx context.Context, a *attempt) (facts, error) {
 	m := a.message
 	return w.write(ctx, a, func() error {
-		// An agent always has a name.
+		// An agent always has a name, so an empty one is the person's.
 		token, ok := qwen.Token(w.opts.State, w.now.Path, w.now.Session, m.From == "")
 		if !ok {
 			return &delivery.UnsentError{Err: errors.New("the session has just ended, or has another conversation now")}
@@ -84,7 +84,7 @@ func (w qwenSession) give(ctx context.Context, a *attempt) (facts, error) {
 	})
 }
 
-// transcripts: after /clear, what waits in the process comes into another one.
+// transcripts returns other recent files, too: after /clear, messages that wait in the process go into another file.
 func (home qwenIn) transcripts(of Pane, since time.Time) (paths []string) {
 	if path, ok := qwen.Chat(string(home), of.Cwd, of.Ref.ID); ok {
 		paths = append(paths, path)
@@ -97,8 +97,8 @@ func (home qwenIn) transcripts(of Pane, since time.Time) (paths []string) {
 	return paths
 }
 
-// chat takes one line of a transcript of Qwen Code. A message is recorded when the model is asked about it, and given with the next
-// answer of the model. If the API fails, Qwen Code asks, and records it, again and again.
+// chat processes one line of a transcript of Qwen Code. A message is recorded when the model is asked about it, and
+// given with the next answer of the model. If the API fails, Qwen Code asks again and again, and records each time.
 func (c *conversation) chat(line []byte) {
 	e, ok := qwen.Parse(line)
 	if !ok {
@@ -107,7 +107,7 @@ func (c *conversation) chat(line []byte) {
 	switch e.Kind {
 	case qwen.Begun, qwen.Mail:
 		for _, s := range c.open {
-			s.interrupted = s.interrupted || !s.ended // nothing is recorded when its person interrupts a turn
+			s.interrupted = s.interrupted || !s.ended // the transcript does not show that the person interrupted a turn
 		}
 		c.begin()
 		if at := marker().FindStringSubmatchIndex(e.Text); e.Kind == qwen.Mail && at != nil && at[0] == 0 {

@@ -12,7 +12,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Reach is how what is written gets into a session.
+// Reach is the way by which messages get into a session.
 type Reach string
 
 // The ways into a session.
@@ -20,14 +20,14 @@ const (
 	BySocket Reach = "socket"
 	ByHook   Reach = "hook"  // the waiting hook: see package wake
 	ByCodex  Reach = "codex" // Codex's shared server: see package codex
-	Deaf     Reach = "deaf"  // the socket that it names is not there, and it has no hook
+	Deaf     Reach = "deaf"  // the socket that it names is missing, and it has no hook
 	Nowhere  Reach = ""
 
-	Outdated Reach = "outdated" // it is a Claude Code that is known to be older than [teams.Oldest]: nothing is written to it
+	Outdated Reach = "outdated" // a Claude Code known to be older than [teams.Oldest]: nothing is written to it
 )
 
-// ReachOf returns how messages get into the session of a process. The socket comes first, if it is there, unless the person
-// wants the hook to be the way.
+// ReachOf returns how messages get into the session of a process. An existing socket comes first, unless the person
+// has chosen the hook.
 func ReachOf(state string, s transcript.Process) Reach {
 	if program := (Homes{}).of(ProgramOf(s)); program != nil {
 		switch {
@@ -54,7 +54,7 @@ func ReachOf(state string, s transcript.Process) Reach {
 	return Nowhere
 }
 
-// Refuses says why a session takes no messages, which [ReachOf] says of it.
+// Refuses says why a session takes no messages. [ReachOf] must be [Outdated] or [Nowhere] for the session.
 func Refuses(s transcript.Process) string {
 	if old := CheckVersion(s, "it"); old != nil {
 		return old.Error()
@@ -67,8 +67,8 @@ func Refuses(s transcript.Process) string {
 
 func (s *shared) reach(of transcript.Process) Reach { return ReachOf(s.opts.State, of) }
 
-// CheckVersion returns a [*teams.OutdatedError] if the session of a process is one of a Claude Code that is known to be older
-// than [teams.Oldest]. Versions of other programs are not compared. Who names the session in the error.
+// CheckVersion returns a [*teams.OutdatedError] if the session of a process belongs to a Claude Code that is known to
+// be older than [teams.Oldest]. Versions of other programs are not compared. The error calls the session who.
 func CheckVersion(s transcript.Process, who string) error {
 	if ProgramOf(s) != Session {
 		return nil
@@ -77,8 +77,8 @@ func CheckVersion(s transcript.Process, who string) error {
 	return v.Check(who)
 }
 
-// Outdated returns a [*teams.OutdatedError] if the program of a pane or session is a Claude Code that is known to be older than
-// [teams.Oldest]. Nothing is put into its queue then; what is in it waits until a current one goes on.
+// Outdated returns a [*teams.OutdatedError] if the program of a pane or session is a Claude Code known to be older
+// than [teams.Oldest]. Nothing is then put into its queue, and queued messages wait until a current version runs.
 func (vs *Views) Outdated(ctx context.Context, of Pane) error {
 	s := vs.agent(of)
 	if of.IsSession() {

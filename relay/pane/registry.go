@@ -16,8 +16,8 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Add registers a pane, and returns it and what tmux knows of it. Nothing is sent to the
-// pane. The errors are [teams.ErrBadName], [ErrTeamExists], *[ExistsError],
+// Add registers a pane, and returns it with the facts that tmux has of it. Nothing is sent to
+// the pane. The errors are [teams.ErrBadName], [ErrTeamExists], *[ExistsError],
 // *[ProfileError], and those of [tmux.Resolve].
 func (r *Registry) Add(ctx context.Context, reg Registration) (Pane, tmux.Pane, error) {
 	if err := teams.CheckName("pane", reg.Name); err != nil {
@@ -57,8 +57,8 @@ func (r *Registry) Add(ctx context.Context, reg Registration) (Pane, tmux.Pane, 
 	return paneOf(added), there, nil
 }
 
-// Remove removes a registered pane. What waits for it is dropped, and it returns how many
-// messages those are. Senders who wait for a notification get one that says so. The
+// Remove removes a registered pane, drops the messages that wait for it, and returns their
+// number. Senders who wait for a notification learn that the pane was removed. The
 // errors are *[NotFoundError], and [ErrBusy] if a delivery does not end within 5 s.
 func (r *Registry) Remove(ctx context.Context, name string) (dropped int, err error) {
 	there, err := r.Find(ctx, name)
@@ -78,11 +78,11 @@ func (r *Registry) Remove(ctx context.Context, name string) (dropped int, err er
 	return dropped, err
 }
 
-// lock keeps all others from sending anything to a pane, whatever its name, until release is
-// called. The error is [ErrBusy] if another process holds it for longer than d.
+// lock keeps all others from sending anything to a pane, under any name, until release is
+// called. The error is [ErrBusy] if another one holds the lock for longer than d.
 func (s *shared) lock(ctx context.Context, of Pane, d time.Duration) (release func() error, err error) {
 	name := "pane\n" + of.Ref.Socket + "\n" + of.Ref.ID
-	if of.IsSession() { // whose id and process change
+	if of.IsSession() { // its id and process can change
 		name = "session\n" + of.Root + "\n" + of.Inbox
 	}
 	release, err = lockedfile.HoldWithin(ctx, d, filepath.Join(s.opts.State, "locks"), name)
@@ -138,11 +138,11 @@ func (r *Registry) OfMember(ctx context.Context, t *teams.Team, member, socket s
 	return r.Member(ctx, inbox.KeyOf(t, c, name), seen.Ref, tmux.Claude)
 }
 
-// Sender returns how the agent in a pane sees who a message is from, and the inbox that the
-// end of its task is reported to. From is NAME[@TEAM]: a registered pane, or a member of a
-// team; without a team, of that of the pane, or else of the only living one that has it; or the id of a session and
-// [SessionTeam]; or NAME@TEAM@MACHINE, which is reported to nobody. The person, "" or [mail.User], has neither, nor has [Stranger]. It fails with *[NotFoundError],
-// with *[SenderError], with *[SessionError], and as [teams.Team.Resolve] does.
+// Sender returns the name of a sender as the agent in a pane sees it, and the inbox that learns when the task has
+// ended. From is NAME@TEAM, or the id of a session and [SessionTeam]. A NAME alone is a member of the team of to. If
+// to is a registered pane or a session, it is a registered pane or else a member of the only living team with that
+// name. NAME@TEAM@MACHINE and [Stranger] have no inbox. The person, "" or [mail.User], has neither inbox nor name.
+// Sender fails with *[NotFoundError], *[SenderError], *[SessionError], and as [teams.Team.Resolve] does.
 func (r *Registry) Sender(ctx context.Context, to Pane, from string) (name string, reports inbox.InboxKey, err error) {
 	name, team := teams.Split(from)
 	switch {
@@ -187,8 +187,8 @@ func (r *Registry) Sender(ctx context.Context, to Pane, from string) (name strin
 	return reports.Inbox + "@" + reports.Team, reports, nil
 }
 
-// Audience returns the panes of a list that a message to all of them is for: not those in
-// except, and not the one that it is from. It fails with *[NotFoundError] for a name in
+// Audience returns the panes of a list that get a message to all of them: without those in
+// except, and without the sender. It fails with *[NotFoundError] for a name in
 // except that no pane has.
 func Audience(list []Pane, from string, except []string) ([]Pane, error) {
 	for _, name := range except {
@@ -203,7 +203,7 @@ func Audience(list []Pane, from string, except []string) ([]Pane, error) {
 }
 
 // Member records the pane of a member of a team, as its config.json names it, and returns
-// it. Messages to the member can then be put there.
+// it. After that, [Queue.Put] accepts messages for the pane.
 func (r *Registry) Member(ctx context.Context, k inbox.InboxKey, ref tmux.Ref, profile tmux.Profile) (Pane, error) {
 	if profile == "" {
 		profile = tmux.Claude
@@ -231,7 +231,7 @@ func recordOf(p Pane) ledger.Pane {
 	}
 }
 
-// changed tells that something was recorded about an inbox.
+// changed calls the callbacks after the records of an inbox have changed.
 func (s *shared) changed(k inbox.InboxKey) {
 	s.opts.Recorded()
 	s.opts.Changed(k)

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Rename gives a session a name of its own, under which it is known from now on: the record of a session goes on with its process and,
-// once that has ended, with the one that is resumed with the same id. Without a name, it gets that which Claude Code has for it. The
-// errors are [ErrBusy] and those of [ledger.Panes.RenameSession].
+// Rename gives a session another name. The session keeps it with its process and, once that has ended, with a process
+// that resumes the same id. If name is "", the session gets the name that Claude Code has for it. The errors are
+// [ErrBusy] and those of [ledger.Panes.RenameSession].
 func (ss *Sessions) Rename(ctx context.Context, of Pane, name string) (_ Pane, err error) {
 	name = cmp.Or(name, SessionName(of.Title, of.Ref.ID))
 	if of, err = ss.record(ctx, of); err != nil {

@@ -18,7 +18,7 @@ import (
 // respawnWithin is how long Claude Code may take to start a session again. It took 3 s (2.1.257, 2.1.332).
 const respawnWithin = time.Minute
 
-// stoppedJob returns the key of a session that was stopped in the background, if a message may start it again; else "".
+// stoppedJob returns the key of a session that was stopped in the background and may be started by a message, or "".
 func stoppedJob(of Pane, state string) string {
 	if of.Profile != Session || !wake.MayRespawn(state) {
 		return ""
@@ -30,13 +30,13 @@ func stoppedJob(of Pane, state string) string {
 	return job
 }
 
-// respawn has Claude Code start a session again. Nothing runs in it by itself.
+// respawn makes Claude Code start a session again. The session begins no turn by itself.
 func respawn(ctx context.Context, root, job string) error {
 	ctx, cancel := context.WithTimeout(ctx, respawnWithin)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "claude", "respawn", job)
-	cmd.WaitDelay = time.Second              // what it starts may keep its output open
-	usual, _ := teams.Find("", os.LookupEnv) // without one, the directory is named
+	cmd.WaitDelay = time.Second              // a process that it starts may keep the output open
+	usual, _ := teams.Find("", os.LookupEnv) // on an error, CLAUDE_CONFIG_DIR is set
 	if usual, err := filepath.EvalSymlinks(usual); err != nil || usual != root {
 		cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+root)
 	}

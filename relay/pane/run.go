@@ -13,8 +13,8 @@ import (
 )
 
 // Run delivers the messages of all panes, follows their tasks, and notifies senders, until
-// ctx ends. What it cannot do is tried again, and reported to [Options.Warn] once. It returns
-// when the deliveries that had begun are finished: within seconds.
+// ctx ends. It tries failed steps again, and reports each error to [Options.Warn] once. It
+// returns when the deliveries in progress are finished: within seconds.
 func (p *Panes) Run(ctx context.Context) (err error) {
 	var running sync.WaitGroup
 	end := p.Incoming.use()
@@ -36,7 +36,7 @@ func (p *Panes) Run(ctx context.Context) (err error) {
 			if r.none {
 				every = p.timing.quiet
 			}
-			rest = time.After(every) // for what other processes put there
+			rest = time.After(every) // other processes add messages, too
 		}
 		select {
 		case <-ctx.Done():
@@ -50,27 +50,27 @@ func (p *Panes) Run(ctx context.Context) (err error) {
 // Poke makes Run look at the ledger now. It does not block.
 func (s *shared) Poke() { pipe.Poke(s.wake) }
 
-// runner is what Run has begun.
+// runner is the state of Run.
 type runner struct {
 	panes   *Panes
 	running *sync.WaitGroup
 
-	none bool // there are no panes, and nobody is left to be notified
+	none bool // there are no panes, and no notification is left to send
 
-	processes string // what the files of processes were when we were listed
+	processes string // the last result of Sessions.Processes; a change means to list us again
 
 	mu    sync.Mutex
 	busy  map[job]bool
-	begun map[job]time.Time // when it was begun last
+	begun map[job]time.Time // when it last began
 }
 
-// job is one of the two things that are done for a pane at the same time.
+// job is one of the two jobs for a pane that run at the same time: its queue, and following its tasks.
 type job struct {
 	inbox.InboxKey
 	follow bool
 }
 
-// step begins what is to be done now.
+// step starts the jobs that are due, and sends notifications.
 func (r *runner) step(ctx context.Context) error {
 	p := r.panes
 	if now := p.Sessions.Processes(); now != r.processes {
@@ -92,7 +92,7 @@ func (r *runner) step(ctx context.Context) error {
 	queues, follow := map[inbox.InboxKey][]ledger.PaneMessage{}, map[inbox.InboxKey][]ledger.PaneMessage{}
 	for _, m := range messages {
 		if m.State.Ended() {
-			follow[m.InboxKey] = append(follow[m.InboxKey], m) // its task has not
+			follow[m.InboxKey] = append(follow[m.InboxKey], m) // only its task is open
 		} else {
 			queues[m.InboxKey] = append(queues[m.InboxKey], m)
 		}
@@ -105,7 +105,7 @@ func (r *runner) step(ctx context.Context) error {
 		r.start(ctx, job{k, false}, func() error {
 			_, err := p.Queue.work(ctx, k, false)
 			if errors.Is(err, ErrBusy) {
-				err = nil // another process is at it
+				err = nil // another process works for the pane
 			}
 			return err
 		})
@@ -124,7 +124,7 @@ func (r *runner) step(ctx context.Context) error {
 	return err
 }
 
-// start begins a job unless it is running. Tasks are not followed all the time.
+// start starts a job unless it is running. It follows tasks only at the interval timing.follow.
 func (r *runner) start(ctx context.Context, j job, do func() error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,21 +21,21 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// SessionTeam is the name of the team that the sessions of Claude Code form that are in no other team.
+// SessionTeam is the name of the team of all sessions that are in no other team.
 const SessionTeam = ledger.SessionTeam
 
 // SessionExpire is how long a message waits for a session before it has failed as not sent.
 const SessionExpire = 24 * time.Hour
 
-// Session is the profile of a session: it has a socket, and no screen.
+// Session is the profile of a session of Claude Code.
 const Session tmux.Profile = "session"
 
-// IsSession reports whether it is a session, which takes messages on its own socket, and no pane.
+// IsSession reports whether p is a session and no pane of tmux.
 func (p Pane) IsSession() bool { return p.Team == SessionTeam }
 
-// List returns the sessions that messages can be sent to, sorted by name: those that are
-// in no team and that no relay runs, and have a socket or the waiting hook. A session that something was sent to before has
-// the name that it had then.
+// List returns the sessions that messages can be sent to, sorted by name: those that are in no team, that no relay
+// runs, and that messages can get into ([ReachOf]). A session that was recorded with an earlier message keeps its
+// name of that time.
 func (ss *Sessions) List(ctx context.Context) ([]Pane, error) {
 	list, _, err := ss.list(ctx)
 	return list, err
@@ -81,8 +81,8 @@ func (ss *Sessions) list(ctx context.Context) (list []Pane, refuse []transcript.
 	return list, refuse, nil
 }
 
-// goesOn reports whether what is for a session that two processes have is for the first of them: for the one that is recorded, or else
-// for the one that was started later.
+// goesOn reports whether the first of two processes that have the same session gets its messages: the recorded one
+// does, or else the one that was started later.
 func goesOn(known []Pane, first, other transcript.Process) bool {
 	recorded := func(p transcript.Process) bool {
 		return slices.ContainsFunc(known, func(k Pane) bool { return k.Ref.PID == p.PID && k.Start == p.ProcStart && k.Ref.ID == p.Session })
@@ -96,8 +96,8 @@ func goesOn(known []Pane, first, other transcript.Process) bool {
 	return cmp.Or(cmp.Compare(first.StartedAt, other.StartedAt), cmp.Compare(first.PID, other.PID)) > 0
 }
 
-// RelayOf returns which of the sessions that relays run, as the ledger has them, a process has; ok is false if it has none. A process can
-// have got the id of an agent that was killed.
+// RelayOf returns the session of a process from the ledger's list of sessions that relays run; ok is false if it has
+// none. The start times must match, too: a process can have the pid of an agent that was killed.
 func RelayOf(relayed []ledger.Session, p transcript.Process) (of ledger.Session, ok bool) {
 	i := slices.IndexFunc(relayed, func(r ledger.Session) bool {
 		start, _, known := strings.Cut(r.Start, "@")
@@ -109,8 +109,8 @@ func RelayOf(relayed []ledger.Session, p transcript.Process) (of ledger.Session,
 	return relayed[i], true
 }
 
-// Around returns the sessions that live, and those that have ended while messages to them, or what they wrote to the person,
-// wait, sorted by name.
+// Around returns the living sessions, and those that have ended with open messages to them, or with unread messages
+// from them to the person, sorted by name.
 func (ss *Sessions) Around(ctx context.Context) ([]Pane, error) {
 	list, err := ss.List(ctx)
 	if err != nil {
@@ -141,8 +141,8 @@ func (ss *Sessions) Around(ctx context.Context) ([]Pane, error) {
 	return list, nil
 }
 
-// Processes returns an opaque text that changes whenever Claude Code writes the file of a process, or another program begins or ends a
-// turn.
+// Processes returns an opaque text that changes whenever Claude Code writes the file of a process, or another program
+// begins or ends a turn.
 func (ss *Sessions) Processes() string {
 	var all strings.Builder
 	files, _ := os.ReadDir(filepath.Join(ss.opts.Root.Path(), "sessions")) // none, if it cannot be read
@@ -170,8 +170,8 @@ func (ss *Sessions) Others() bool {
 	return false
 }
 
-// Known returns the sessions that something was sent to, alive or not, sorted by name. Without a ledger
-// there are none.
+// Known returns the sessions that the ledger has recorded, such as for a message, alive or not, sorted by name.
+// Without a ledger there are none.
 func (ss *Sessions) Known(ctx context.Context) (list []Pane, err error) {
 	if ss.opts.Ledger == nil {
 		return nil, nil
@@ -185,8 +185,8 @@ func (ss *Sessions) Known(ctx context.Context) (list []Pane, err error) {
 	return list, err
 }
 
-// SessionName is the name of a session as a member, given the name that it has and its id. No session can pass for the person
-// or for [Stranger].
+// SessionName returns the name of a session as a member: its own name or, if that is not valid, its id. The names of
+// the person and of [Stranger] are not valid, so that no session can pass for them.
 func SessionName(name, id string) string {
 	if teams.CheckName("session", name) == nil && name != mail.User && name != Stranger {
 		return name
@@ -194,14 +194,14 @@ func SessionName(name, id string) string {
 	return id
 }
 
-// SessionError says that a name means no session that can be written to, or several.
+// SessionError says that a name means no session that takes messages, or several.
 type SessionError struct {
 	Name     string
-	Sessions []Pane // all there are, or those that have the name
+	Sessions []Pane // all living ones, or those that have the name
 	Several  bool
 
-	Refuses string // why the session with the name takes no messages; "": there is none
-	Queue   bool   // it has a queue of its own, for its person
+	Refuses string // why the session with the name takes no messages; "" if no session has the name
+	Queue   bool   // its person can use its own queue: see [ByQueue]
 }
 
 func (e *SessionError) Error() string {
@@ -214,7 +214,7 @@ func (e *SessionError) Error() string {
 	return fmt.Sprintf("no session that takes messages is called %q", e.Name)
 }
 
-// Choices are the names of the sessions, or their ids if it is by their names that they are confused.
+// Choices returns the names of the sessions, or their ids if several have the name e.Name.
 func (e *SessionError) Choices() (list []string) {
 	byID := e.Several && slices.ContainsFunc(e.Sessions, func(s Pane) bool { return s.Inbox == e.Name || s.Title == e.Name })
 	for _, s := range e.Sessions {
@@ -227,14 +227,14 @@ func (e *SessionError) Choices() (list []string) {
 	return list
 }
 
-// NoSessionError says that a member has no process of its own with a session that takes messages.
+// NoSessionError says that a member of a team has no process of its own whose session takes messages.
 type NoSessionError struct{ Team, Member string }
 
 func (e *NoSessionError) Error() string {
 	return fmt.Sprintf("%s@%s has no session of its own that takes messages", e.Member, e.Team)
 }
 
-// Of returns the session of the process that a member of a team has for itself. The errors are *[NoSessionError], and
+// Of returns the session of a member of a team that has a process of its own. The errors are *[NoSessionError], and
 // those of [teams.Team.Resolve].
 func (ss *Sessions) Of(ctx context.Context, t *teams.Team, member string) (Pane, error) {
 	name, err := t.Resolve(ctx, member)
@@ -257,7 +257,7 @@ func (ss *Sessions) Of(ctx context.Context, t *teams.Team, member string) (Pane,
 	return Pane{}, &NoSessionError{Team: t.Name(), Member: name}
 }
 
-// sessionAmong is the session of a process, under the name that it had before, if it is known.
+// sessionAmong returns the session of a process, under its recorded name if it is among the known ones.
 func sessionAmong(known []Pane, root string, process transcript.Process) Pane {
 	one := sessionPane(root, process)
 	if k, ok := Known(known, process); ok {
@@ -284,8 +284,8 @@ func Known(known []Pane, process transcript.Process) (of Pane, ok bool) {
 	return of, false
 }
 
-// Find returns the session with a name, an id or at least 8 characters of one, a process id, or an
-// absolute directory. Only one that something was sent to before need not live. It fails with
+// Find returns the session with a name, an id or at least its first 8 characters, a process id, or an
+// absolute directory. The session must live or be recorded ([Sessions.Known]). It fails with
 // *[SessionError].
 func (ss *Sessions) Find(ctx context.Context, name string) (Pane, error) {
 	living, refuse, err := ss.list(ctx)
@@ -314,8 +314,8 @@ func (ss *Sessions) Find(ctx context.Context, name string) (Pane, error) {
 	return found, err
 }
 
-// find returns the session with a name among all; those that live come first. A session keeps the name under which it was recorded.
-// If it is called otherwise by now, and another one has its name, none of the two is meant.
+// find returns the session with a name among all; living ones take precedence. A session keeps its recorded name. If
+// its title has changed since, and another session has that name as its title, the name is ambiguous.
 func find(name string, all, living []Pane) (Pane, error) {
 	pid, _ := strconv.Atoi(name)
 	called := func(s Pane) bool { return s.Title == name }
@@ -335,7 +335,7 @@ func find(name string, all, living []Pane) (Pane, error) {
 		found := slices.DeleteFunc(slices.Clone(all), func(s Pane) bool { return !is(s) })
 		if len(found) > 1 {
 			if some := slices.DeleteFunc(slices.Clone(found), func(s Pane) bool { return !slices.Contains(living, s) }); len(some) == 1 {
-				found = some // those that have ended can be named by their ids
+				found = some // ended sessions can be named by their ids
 			}
 		}
 		switch len(found) {
@@ -355,8 +355,8 @@ func (ss *Sessions) living() []transcript.Process {
 	return append(list, ss.opts.Homes.Processes()...)
 }
 
-// with records the session with an id, so that it can be written to, and returns it. It may be one that takes no
-// messages. It fails with *[SessionError].
+// with records the living session with an id, so that messages to it can be queued, and returns it. The session may
+// be one that takes no messages. It fails with *[SessionError].
 func (ss *Sessions) with(ctx context.Context, id string) (Pane, error) {
 	for _, s := range ss.living() {
 		if s.Session == id {
@@ -366,8 +366,8 @@ func (ss *Sessions) with(ctx context.Context, id string) (Pane, error) {
 	return Pane{}, &SessionError{Name: id}
 }
 
-// record records a session, so that messages to it can be put there. One that was moved to the background keeps its name, and
-// what waits for it.
+// record records a session, so that messages to it can be queued. A session that was moved to the background keeps
+// its name and the messages that wait for it.
 func (ss *Sessions) record(ctx context.Context, of Pane) (Pane, error) {
 	var was []string
 	if s, ok := transcript.ProcessWith(of.Root, of.Ref.PID); ok && s.Job != "" && of.Profile == Session {
@@ -383,8 +383,8 @@ func (ss *Sessions) record(ctx context.Context, of Pane) (Pane, error) {
 	return paneOf(r), err
 }
 
-// process returns the process of a session: the one that is recorded, or another one that goes on with it. What is recorded follows
-// it. It is zero if none lives.
+// process returns the process of a session: the recorded one, or another one that continues the session, which is
+// then recorded. It is zero if none lives.
 func (ss *Sessions) process(ctx context.Context, of *Pane) (now transcript.Process, err error) {
 	if program := ss.opts.Homes.of(of.Profile); program != nil {
 		now = processIn(program, *of)
@@ -420,20 +420,20 @@ func (ss *Sessions) processOf(of Pane) transcript.Process {
 	return now
 }
 
-// ending reports whether the process at which a message was, as sessionAt names it, still ends: first it removes its file,
-// and then it writes what is missing in its transcript. One whose conversation was moved to the background gives its model nothing
-// any more.
+// ending reports whether the process that had a message, named as by sessionAt, is still ending: it first removes its
+// file, and then writes the missing records into its transcript. A process whose conversation was moved to the
+// background gives its model nothing any more, and counts as ending only for timing.settle.
 func (ss *Sessions) ending(session string, now transcript.Process) bool {
 	pid, start, _ := strings.Cut(session, "@")
 	n, err := strconv.Atoi(pid)
 	if viewer, ok := transcript.ProcessWith(ss.opts.Root.Path(), n); ok && viewer.IsViewer() && viewer.ProcStart == start {
-		info, err := os.Stat(viewer.Path) // which is not written any more
+		info, err := os.Stat(viewer.Path) // it is not written any more
 		return err == nil && time.Since(info.ModTime()) < ss.timing.settle
 	}
 	return err == nil && session != sessionAt(now) && teams.StateOf(transcript.Process{PID: n, ProcStart: start}) == teams.Alive
 }
 
-// over says that no process has a session, and what goes on with it.
+// over says that no process has a session, and how it can be continued.
 func over(of Pane) string {
 	if _, job, _ := teams.Moved(of.Root, of.Ref.ID); job != "" && of.Profile == Session {
 		return "the session in the background was stopped; it goes on with: claude respawn " + job
@@ -449,8 +449,8 @@ func whyBusy(s transcript.Process) string {
 	return ""
 }
 
-// Closed says why nothing can be sent to a pane or session now, whatever is at its prompt, if that does not change by
-// itself; "" if it can.
+// Closed says why nothing can be sent to a pane or session, if that does not change by itself; else "". It does not
+// look at the prompt.
 func (vs *Views) Closed(ctx context.Context, of Pane) (held tmux.Reason, why string, err error) {
 	if !of.IsSession() {
 		held, why, err = of.Ref.Closed(ctx, of.Profile)
@@ -525,13 +525,13 @@ func Check(to Pane, m Message) error {
 	return peer.Message{From: m.From, Text: m.Text}.Check()
 }
 
-// Headless reports whether a session is one that another program runs, such as "claude -p", so that what it answers goes there.
+// Headless reports whether another program runs a session of Claude Code ("claude -p"), and so gets its answers.
 func (ss *Sessions) Headless(of Pane) bool {
 	s, _ := transcript.ProcessWith(ss.opts.Root.Path(), of.Ref.PID)
 	return of.IsSession() && strings.HasPrefix(s.Entrypoint, "sdk")
 }
 
-// sessionPane is a session that nothing was sent to.
+// sessionPane returns the session of a process as it is without a record.
 func sessionPane(root string, s transcript.Process) Pane {
 	name := SessionName(s.Name, s.Session)
 	return Pane{
@@ -561,15 +561,15 @@ func (vs *Views) seeSession(ctx context.Context, of Pane) (View, error) {
 	return v, err
 }
 
-// saysIdle asks a session that does not say in its file what it does, as a headless one of 2.1.257 does not, whether it is idle, and waits for a while
-// for it to say so.
+// saysIdle asks a session whether it is idle, and waits up to 5 s for the answer, if the file of its process has no
+// status. The file of a headless session of 2.1.257 has none.
 func (vs *Views) saysIdle(ctx context.Context, of Pane) bool {
 	s, err := vs.sessions.process(ctx, &of)
 	if err != nil || s.Status != "" || of.Profile != Session || vs.reach(s) != BySocket {
 		return false
 	}
 	end := vs.incoming.use()
-	defer func() { _ = end() }() // what may be left of it is removed by the next one
+	defer func() { _ = end() }() // the next use removes leftovers
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	return vs.incoming.mailbox.Idle(ctx, of.Root, s) == nil

@@ -18,8 +18,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// follow looks how far the agent in a pane is with the tasks of its messages, and records
-// it. Ends of turns that no hook told of are seen here if the transcript shows them.
+// follow records the progress of the agent in a pane with the tasks of its messages. It also
+// finds ends of turns that no hook has reported, if the transcript shows them.
 func (t *Tasks) follow(ctx context.Context, of Pane, messages []ledger.PaneMessage) error {
 	var open []ledger.PaneMessage
 	since := time.Now()
@@ -60,7 +60,7 @@ func (t *Tasks) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 		}
 	}
 	found := t.transcripts.found(paths...)
-	idle := false // whether it was seen, once for all of them
+	idle := false // the agent was seen idle, once for all messages
 	for _, m := range open {
 		s, ok := found[Nonce(m.UUID)]
 		if ok && s.removed && !s.given {
@@ -74,7 +74,7 @@ func (t *Tasks) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 			}
 			continue
 		}
-		if ok && s.altered(string(m.Raw)) { // the prompt on the screen has confirmed it
+		if ok && s.altered(string(m.Raw)) { // the screen alone had confirmed it
 			if err := t.lose(ctx, m, altered); err != nil {
 				return err
 			}
@@ -96,14 +96,14 @@ func (t *Tasks) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 			continue
 		}
 		if s.over() && !s.final && !idle {
-			if of.IsSession() && now.Status == "" { // some headless ones do not say what they do
+			if of.IsSession() && now.Status == "" { // some headless sessions report no status
 				idle = !s.endedAt.IsZero() && time.Since(s.endedAt) > t.timing.recent
 			} else if why, err := t.views.atWork(ctx, of, true); err != nil {
 				return err
 			} else {
 				idle = why == ""
 			}
-			// The agent may have been given something between the two looks.
+			// The agent may have got a message between the two looks.
 			found = t.transcripts.found(paths...)
 			s = found[Nonce(m.UUID)]
 		}
@@ -116,8 +116,8 @@ func (t *Tasks) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 	return nil
 }
 
-// brokenOff ends the task of a message without an end in the transcript if the agent has been
-// idle for a while: an ESC that comes before the agent has said anything is not recorded.
+// brokenOff ends the task of a message whose turn has no end in the transcript once the agent
+// has been idle for a while: an ESC before the agent's first text is not recorded.
 func (t *Tasks) brokenOff(ctx context.Context, of Pane, m ledger.PaneMessage) error {
 	why, err := t.views.atWork(ctx, of, true)
 	if err != nil {
@@ -138,7 +138,7 @@ func (t *Tasks) brokenOff(ctx context.Context, of Pane, m ledger.PaneMessage) er
 	return t.lose(ctx, m, "its turn was broken off")
 }
 
-// lose ends the task of a message that will not come to an end.
+// lose ends the task of a message whose end can no longer be seen.
 func (t *Tasks) lose(ctx context.Context, m ledger.PaneMessage, why string) error {
 	ended, err := t.opts.Ledger.PaneMessages.EndTasks(ctx, m.InboxKey, ledger.TaskEnd{Lost: why}, m.UUID)
 	if err == nil && len(ended) > 0 {
@@ -148,7 +148,7 @@ func (t *Tasks) lose(ctx context.Context, m ledger.PaneMessage, why string) erro
 	return err
 }
 
-// ended says why the agent in a pane cannot go on with any task; "" if it can.
+// ended says why the agent in a pane cannot continue any task; "" if it can.
 func (t *Tasks) ended(ctx context.Context, of Pane) (lost string, err error) {
 	there, err := t.tmux.look(ctx, of.Ref)
 	switch {
@@ -169,8 +169,8 @@ func (t *Tasks) ended(ctx context.Context, of Pane) (lost string, err error) {
 	return "", err
 }
 
-// endTasks ends the tasks of the messages to a pane that were in the same turn as one whose
-// turn is over. idle says whether that holds of all turns.
+// endTasks ends the tasks of the messages to a pane that were in the turn of one, which is
+// over. If the agent is idle, turns that have ended need not be final.
 func (t *Tasks) endTasks(ctx context.Context, k inbox.InboxKey, open []ledger.PaneMessage, found map[string]progress, one progress, idle bool) error {
 	var uuids []string
 	for _, m := range open {
@@ -193,11 +193,11 @@ func (t *Tasks) endTasks(ctx context.Context, k inbox.InboxKey, open []ledger.Pa
 }
 
 // Stopped records that a turn of an agent has ended, and notifies the senders of messages
-// whose tasks have ended with it. It waits until the program has written what the agent said
-// last, if that is not known, but not longer than ctx. The hook must be one for which the
-// program waits before it begins another turn.
+// whose tasks have ended with it. It waits until the program has written the end of the turn
+// into the transcript, but not longer than ctx. The hook must be one for which the program
+// waits before it begins another turn.
 func (t *Tasks) Stopped(ctx context.Context, s Stop) error {
-	keep := context.WithoutCancel(ctx) // what is recorded is recorded whole
+	keep := context.WithoutCancel(ctx) // a record is never left half done
 	messages, err := t.opts.Ledger.PaneMessages.Open(keep, t.opts.Root.Path())
 	if err != nil {
 		return err
@@ -217,7 +217,7 @@ func (t *Tasks) Stopped(ctx context.Context, s Stop) error {
 	if s.Transcript != "" {
 		found = t.transcripts.found(s.Transcript)
 	}
-	// Other agents need not wait.
+	// Messages to other agents are left out, so that their programs need not wait.
 	messages = slices.DeleteFunc(messages, func(m ledger.PaneMessage) bool {
 		_, recorded := found[Nonce(m.UUID)]
 		return !recorded && !here(m.InboxKey)
@@ -240,7 +240,7 @@ func (t *Tasks) Stopped(ctx context.Context, s Stop) error {
 }
 
 // begun waits until messages that are being delivered are confirmed, or ctx ends: a turn can
-// end before its message is. It returns those whose tasks are open.
+// end before its message is confirmed. It returns the messages with open tasks.
 func (t *Tasks) begun(ctx context.Context, messages []ledger.PaneMessage) (open []ledger.PaneMessage, err error) {
 	for _, m := range messages {
 		if !m.Task.Open() {
@@ -257,8 +257,8 @@ func (t *Tasks) begun(ctx context.Context, messages []ledger.PaneMessage) (open 
 }
 
 // awaitEnd reads the transcript until the end of the turn is in it, or ctx ends: the hook is
-// called before the program has written the last records of the turn, up to 0.8 s before.
-// complete is true if the end is there.
+// called up to 0.8 s before the program has written the last records of the turn. complete
+// is true if the end is there.
 func (t *Tasks) awaitEnd(ctx context.Context, s Stop, messages []ledger.PaneMessage) (found map[string]progress, complete bool) {
 	called := time.Now()
 	tick := time.NewTicker(t.timing.record)
@@ -267,7 +267,7 @@ func (t *Tasks) awaitEnd(ctx context.Context, s Stop, messages []ledger.PaneMess
 		found = t.transcripts.found(s.Transcript)
 		end := t.transcripts.lastStop(s.Transcript)
 		complete = !end.at.Before(called.Add(-t.timing.recent)) && (s.Answer == "" || strings.TrimSpace(end.said.Text) == strings.TrimSpace(s.Answer))
-		// An earlier turn may have ended just before, with the same words.
+		// An earlier turn may have ended just before, with the same last text.
 		given := slices.ContainsFunc(messages, func(m ledger.PaneMessage) bool { s := found[Nonce(m.UUID)]; return s.given && !s.over() })
 		if complete && !given {
 			return found, true
@@ -280,9 +280,9 @@ func (t *Tasks) awaitEnd(ctx context.Context, s Stop, messages []ledger.PaneMess
 	}
 }
 
-// stopped is Stopped for the messages of one pane whose tasks are open. If the transcript is
-// not complete, what it has is of the turn that ended, or older: the program does not begin
-// another one before the hook has ended. here says that the agent is in that pane.
+// stopped is Stopped for the messages of one pane whose tasks are open. All records of an
+// incomplete transcript belong to the turn that ended, or are older: the program begins no
+// other turn before the hook has ended. here means that the agent is in that pane.
 func (t *Tasks) stopped(ctx context.Context, k inbox.InboxKey, here bool, messages []ledger.PaneMessage, found map[string]progress, complete bool, s Stop) (err error) {
 	// uuids by end: an earlier turn may have ended before its message was recorded as sent.
 	over, counted := map[ledger.TaskEnd][]string{}, false
@@ -301,7 +301,7 @@ func (t *Tasks) stopped(ctx context.Context, k inbox.InboxKey, here bool, messag
 		case recorded && at.given:
 			// In the next turn: the hook was late.
 		case recorded:
-			// The transcript will show when it is given.
+			// The transcript will show when the model is given it.
 			if err := t.opts.Ledger.PaneMessages.TaskRecorded(ctx, m.UUID, s.Transcript); err != nil {
 				return err
 			}
@@ -326,16 +326,16 @@ func (t *Tasks) stopped(ctx context.Context, k inbox.InboxKey, here bool, messag
 	return err
 }
 
-// Answer returns the agent's answer to a message, as a row of an inbox, or nil while its task
-// has not ended, and if nothing is known of one. done is true once it has. [ErrUnknown].
+// Answer returns the agent's answer to a message as a row of an inbox; nil while the task is
+// open, or if no answer is known. done reports whether the task has ended. [ErrUnknown].
 func (t *Tasks) Answer(ctx context.Context, uuid string) (row []byte, done bool, err error) {
 	m, err := t.queue.Message(ctx, uuid)
 	return m.Answer, m.Task == ledger.TaskEnded, err
 }
 
-// AwaitAnswer waits until the task of a message has ended, or the message has failed, or ctx
-// ends. It follows the task itself, so that it needs no service. What the agent of a session has written to the person since
-// its model was given the message is the answer, even before the task has ended; direct says so.
+// AwaitAnswer waits until the task of a message has ended, or the message has failed, or ctx ends. It follows the
+// task itself, so that it needs no service. If the agent of a session writes to the person after its model was given
+// the message, that text is the answer, even before the task has ended; direct is then true.
 func (t *Tasks) AwaitAnswer(ctx context.Context, uuid string) (m ledger.PaneMessage, direct bool, err error) {
 	var answer []byte
 	m, err = t.queue.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) {
@@ -357,7 +357,7 @@ func (t *Tasks) AwaitAnswer(ctx context.Context, uuid string) (m ledger.PaneMess
 	return m, direct, err
 }
 
-// written returns the first message that the agent of a session wrote to the person in the turn of a message; nil if there is none.
+// written returns the first message of a session's agent to the person in the turn of a message; nil without one.
 func (t *Tasks) written(ctx context.Context, to ledger.PaneMessage) ([]byte, error) {
 	all, err := t.opts.Ledger.Person.Said(ctx, to.Root)
 	if err != nil {
@@ -383,7 +383,7 @@ func (t *Tasks) written(ctx context.Context, to ledger.PaneMessage) ([]byte, err
 }
 
 // AwaitGiven waits until the model of the agent was given a message, or the message has failed, or ctx ends. Like
-// [Tasks.AwaitAnswer] it needs no service, but what a session loses is sent again by one alone.
+// [Tasks.AwaitAnswer] it needs no service, but only a service sends a message again that a session has lost.
 func (t *Tasks) AwaitGiven(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
 	return t.queue.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) {
 		if m.Task == ledger.TaskGiven || m.Task == ledger.TaskEnded || m.State.Ended() && m.State != ledger.Done {
@@ -428,14 +428,14 @@ func noticeOf(m ledger.PaneMessage) Notice {
 	return Notice{ID: m.UUID, At: m.TaskAt, Lost: m.Lost, Text: text, PaneMessage: m}
 }
 
-// notify notifies the agents that asked for it and have not got it. One whose notification
-// fails is notified later.
+// notify sends the notifications that agents asked for and have not got yet. One that fails
+// is sent later.
 func (t *Tasks) notify(ctx context.Context) error {
 	_, err := t.notifyAll(ctx)
 	return err
 }
 
-// notifyAll is notify. It reports whether some could not be notified.
+// notifyAll is notify, and reports whether a notification failed.
 func (t *Tasks) notifyAll(ctx context.Context) (left bool, err error) {
 	ended, err := t.opts.Ledger.PaneMessages.EndedTasks(ctx, t.opts.Root.Path())
 	for _, m := range ended {
@@ -463,7 +463,7 @@ func (t *Tasks) notifyAll(ctx context.Context) (left bool, err error) {
 	return left, err
 }
 
-// first reports whether it is called with that text for the first time.
+// first reports whether it is called with a text for the first time.
 func (s *shared) first(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -472,13 +472,13 @@ func (s *shared) first(text string) bool {
 	return !again
 }
 
-// gone reports whether an error says that there is nobody to be notified any more.
+// gone reports whether an error says that the recipient of a notification does not exist any more.
 func gone(err error) bool {
 	return errors.Is(err, teams.ErrTeamGone) || errors.As(err, new(*teams.NotFoundError)) || errors.As(err, new(*NotFoundError))
 }
 
-// notifyAgent puts a notification into an inbox, under an id that comes from the message: a
-// second one is not written.
+// notifyAgent puts a notification into an inbox. The id is derived from the message, so that a
+// second notification is not written.
 func (t *Tasks) notifyAgent(ctx context.Context, m ledger.PaneMessage) error {
 	n, id := noticeOf(m), ledger.DeriveID(ledger.PaneIDs, "done", m.UUID)
 	summary := m.Inbox + " has ended a task"
@@ -516,8 +516,8 @@ func (t *Tasks) notifyAgent(ctx context.Context, m ledger.PaneMessage) error {
 	return err
 }
 
-// left ends the tasks of messages that a process had that has ended, and returns the others. What its model was not
-// given waits again, and nobody sees the end of what it was given.
+// left settles the messages of a process that has ended, and returns the others. A message that its model was not
+// given waits again. If the model was given it, and the transcript has no end of its turn, the task is lost.
 func (t *Tasks) left(ctx context.Context, of Pane, now transcript.Process, open []ledger.PaneMessage, paths []string) (others []ledger.PaneMessage, err error) {
 	var gone []ledger.PaneMessage
 	for _, m := range open {
@@ -535,8 +535,8 @@ func (t *Tasks) left(ctx context.Context, of Pane, now transcript.Process, open 
 		return others, nil
 	}
 	var again, lost []string
-	found := t.transcripts.found(paths...) // after they were seen to have ended: all that they wrote
-	moving, copied := now.Job != "", ""    // to where the conversation was moved, with the turn that ran
+	found := t.transcripts.found(paths...) // after the process was seen to have ended, so that it has written all
+	moving, copied := now.Job != "", ""    // the running turn continues where the conversation was moved
 	if moving {
 		copied, _ = transcript.Session(t.opts.Root.Path(), now.Cwd, now.Session)
 	} else if now.PID == 0 { // the process in the background may not be there yet

@@ -12,8 +12,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// terminal is the way to a pane: the message is typed, and Enter is pressed. It has two commits, and after the first one it is only
-// ever continued: [tmux.Continue] cannot paste.
+// terminal is the way to a pane: it types the message, and presses Enter. Each of the two steps is committed first.
+// After the first commit the message is only continued, by [tmux.Continue], which cannot paste.
 type terminal struct {
 	*carrier
 	of     Pane
@@ -28,17 +28,17 @@ func (t *terminal) look(ctx context.Context, a *attempt) (f facts, _ error) {
 		if f = t.record.shown(ctx); !f.shown {
 			f = t.outcome(a, tmux.Outcome{State: tmux.Unconfirmed, Reason: tmux.Outdated, Detail: old.Error()}, nil)
 		}
-	case a.frame != "": // it is continued
+	case a.frame != "": // give continues it
 	case old != nil:
 		f.hold = hold{why: tmux.Outdated, detail: old.Error()}
-	case t.agent.Status == transcript.ProcessWaiting: // the program says so up to 0.3 s before the dialog is on the screen
+	case t.agent.Status == transcript.ProcessWaiting: // reported up to 0.3 s before the dialog is on the screen
 		f.hold = hold{why: tmux.Dialog, detail: "the agent asks something"}
 	}
 	return f, nil
 }
 
 func (t *terminal) give(ctx context.Context, a *attempt) (facts, error) {
-	// What was pasted is followed to its end, for a while.
+	// After the paste, a delivery goes on for up to timing.finish even if ctx has ended.
 	var pasted atomic.Bool
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -80,14 +80,14 @@ func (t *terminal) give(ctx context.Context, a *attempt) (facts, error) {
 	return f, ignoreMoved(err, a.message.UUID)
 }
 
-// outcome is what is known after a try.
+// outcome returns the facts after a try.
 func (t *terminal) outcome(a *attempt, out tmux.Outcome, failed error) (f facts) {
 	m, detail := a.message, cmp.Or(out.Detail, string(out.Reason))
 	if failed != nil {
 		detail = cmp.Or(out.Detail, failed.Error())
 	}
 	if out.Reason == "" && (errors.Is(failed, context.Canceled) || errors.Is(failed, context.DeadlineExceeded)) {
-		out.Reason, detail = tmux.Reason(m.Held), cmp.Or(m.Detail, detail) // a look that was cut off says nothing new
+		out.Reason, detail = tmux.Reason(m.Held), cmp.Or(m.Detail, detail) // an interrupted look has found nothing new
 	}
 	why := hold{why: cmp.Or(out.Reason, tmux.Unknown), detail: detail}
 	switch {
@@ -100,19 +100,19 @@ func (t *terminal) outcome(a *attempt, out tmux.Outcome, failed error) (f facts)
 	default:
 		f.last, f.doubt = true, detail
 		if out.Reason == tmux.NotProven && t.of.Profile == tmux.Generic && m.Notify {
-			f.task = ledger.TaskStaged // nothing ever proves anything there, but a hook may tell
+			f.task = ledger.TaskStaged // there is never a proof, but a hook may report the end
 		}
 	}
 	return f
 }
 
-// patience returns for how long after the paste more may become known of a message.
+// patience returns for how long after the paste a proof of a message may still appear.
 func (t *terminal) patience(m ledger.PaneMessage, out tmux.Outcome, failed error) time.Duration {
 	switch out.Reason {
 	case tmux.Outdated, tmux.Stuck, tmux.InMode, tmux.InputOff, tmux.Synchronized, tmux.Dialog, tmux.Unknown:
 		return t.timing.expire
 	case tmux.NotShown:
-		if m.Frame != "" { // it was pasted by another process, and its transcript may lag behind
+		if m.Frame != "" { // another process pasted it, and the transcript may lag behind
 			return t.timing.lag
 		}
 	}
@@ -122,13 +122,13 @@ func (t *terminal) patience(m ledger.PaneMessage, out tmux.Outcome, failed error
 	return 0
 }
 
-// begun is what is known of a message that the program has taken.
+// begun returns the facts of a message that the program has taken.
 func (t *terminal) begun(ctx context.Context, out tmux.Outcome) facts {
 	f := t.record.has(ctx)
 	switch {
 	case f.shown:
 	case out.Busy || t.of.Profile != tmux.Claude:
-		f.task = ledger.TaskStaged // late rather than early, where it cannot be known
+		f.task = ledger.TaskStaged // the turn is not known: a late end is better than an early one
 	default:
 		f.task = ledger.TaskArmed
 	}

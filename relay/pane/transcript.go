@@ -21,31 +21,31 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// progress is how far a transcript shows that a message came.
+// progress is the progress of a message, as a transcript shows it.
 type progress struct {
 	path        string
 	queuedAt    time.Time // when the program queued it last; zero if it is not known
 	given       bool      // the model was given it
 	at          time.Time // when that was; zero if it is not known
-	kept        bool      // it is in the conversation, whatever becomes of the process
-	turn        string    // of Codex: the one in which the model was given it
+	kept        bool      // it is in the conversation, even after the end of the process
+	turn        string    // of Codex: the id of the turn in which the model was given it
 	removed     bool      // a person took it out of the program's queue, to the prompt
-	refused     string    // what a hook said that kept it from the model
+	refused     string    // the text of the hook that kept it from the model, if one did
 	ended       bool      // a turn ended after that
 	endedAt     time.Time // when that was, or when the turn was interrupted; zero if it is not known
 	interrupted bool      // a person interrupted the turn after that
 	final       bool      // another turn has begun since the turn ended
-	answer      string    // what the agent said last in the turn
-	saidAt      time.Time // when it said that; zero if it is not known
-	texts       []string  // that came with it, where the text stands behind what names it
+	answer      string    // the agent's last text in the turn
+	saidAt      time.Time // when the agent wrote the answer; zero if it is not known
+	texts       []string  // its text as recorded behind its marker; several records may differ
 }
 
-// over reports whether the turn of the message came to an end. Unless it is final, a hook
-// may make the agent go on.
+// over reports whether the turn of the message came to an end. Unless that is final, a hook
+// may make the agent continue.
 func (s progress) over() bool { return s.ended || s.interrupted }
 
-// altered reports whether a text that was sent came as another one. What arrives as bytes on a socket is not compared: there, the id
-// is in the same bytes.
+// altered reports whether the recorded texts all differ from the text that was sent. A message that arrives on a
+// socket is not compared: its text and its id come in the same bytes.
 func (s progress) altered(sent string) bool {
 	return len(s.texts) > 0 && !slices.ContainsFunc(s.texts, func(text string) bool { return tmux.Arrived(text, sent) })
 }
@@ -56,11 +56,11 @@ type conversation struct {
 	at      map[string]*progress // by nonce
 	open    []*progress          // that are given and not final
 	queue   transcript.Queue
-	said    transcript.Said // by the agent, last
+	said    transcript.Said // the agent's last text
 	stopped stopped         // the last turn, if its end is near the end of the file
 
 	prompted bool   // it has a prompt
-	dequeued string // what left the program's queue last, for a turn
+	dequeued string // the text that last left the program's queue for a turn
 
 	recorded []string // of Codex and Qwen Code: nonces of messages that are in the conversation, and not given yet
 }
@@ -68,16 +68,16 @@ type conversation struct {
 // stopped is the end of a turn.
 type stopped struct {
 	at   time.Time
-	said transcript.Said // what the agent said last
+	said transcript.Said // the agent's last text
 }
 
-// nearEnd is how much of the end of a transcript is searched for ends of turns even if no
-// message of ours is open.
+// nearEnd is the size of the end of a transcript that is searched for ends of turns even if
+// no message of ours is open.
 const nearEnd = 256 << 10
 
-// marker is how a message begins in what a program takes.
+// marker matches the beginning of a message in the input of a program.
 //
-// It is compiled when it is used first: every command links this package.
+// It is compiled at the first use, since every command links this package.
 var marker = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\[teambridge ([0-9a-f]{12})(?: from [^\]\n]*)?\] `)
 })
@@ -92,19 +92,19 @@ func newConversation(path string) *conversation {
 	return c
 }
 
-// line takes one record. late says that it is near the end of the file.
+// line processes one record. late means that it is near the end of the file.
 //
 //   - At Enter, an idle program writes a user record, and a busy one queues the message: see
-//     [transcript.Queue]. That the model was given what was queued is shown by a user record,
-//     in a turn of its own, or in mid-turn by an attachment.
-//   - What was queued can be given in one turn, in several user records.
+//     [transcript.Queue]. When the model is given a queued message, a user record shows that
+//     for a turn of its own, and an attachment for the middle of a turn.
+//   - Several queued messages can be given in one turn, in several user records.
 //   - A turn ends with an assistant record, and then turn_duration.
 //   - A busy program can write the first prompt of a session after the whole turn with it (measured on 2.1.257).
-//   - What another session wrote is queued first even if the program is idle, and is given as a user record whose
-//     origin has its id. There is neither while the program asks its person whether it may come.
-//   - What the waiting hook hands over is queued first, too, as text in a reminder. The user record that gives it to the
-//     model is like that of a notification.
-//   - If ESC is pressed before the agent has said anything, there is no record of that.
+//   - A message of another session is queued first even if the program is idle, and is given as a user record whose
+//     origin has its id. While the program asks its person whether to accept the message, there is neither record.
+//   - A message from the waiting hook is queued first, too, as text in a reminder. The user record that gives it to
+//     the model is like that of a notification.
+//   - If ESC is pressed before the agent's first text, there is no record of that.
 func (c *conversation) line(line []byte, late bool) {
 	prompted := c.prompted
 	c.prompted = prompted || bytes.Contains(line, []byte(`"type":"user"`)) && !bytes.Contains(line, []byte(`"type":"tool_result"`))
@@ -172,7 +172,7 @@ func (c *conversation) line(line []byte, late bool) {
 	}
 }
 
-// refused takes what may say that a hook has refused a prompt, so that the model will not be given it.
+// refused takes a text that may report that a hook has refused a prompt. The model is not given such a prompt.
 func (c *conversation) refused(text string) {
 	why, prompt, ok := transcript.RefusedBy(text, c.dequeued)
 	if !ok {
@@ -189,7 +189,7 @@ func (c *conversation) refused(text string) {
 	}
 }
 
-// queued follows the queue of the program.
+// queued processes a record of the program's queue.
 func (c *conversation) queued(r *transcript.Record) {
 	left, _ := c.queue.Add(r)
 	switch r.Operation {
@@ -208,7 +208,7 @@ func (c *conversation) queued(r *transcript.Record) {
 			s.queuedAt, s.removed = r.Time(), false
 		}
 	case "remove":
-		if _, ok := peer.Queued(left.Text); !ok { // else its origin tells, which nobody can type
+		if _, ok := peer.Queued(left.Text); !ok { // otherwise its origin proves it, which nobody can type
 			c.given(c.has(left.Text), r.Time())
 		}
 	case "popAll":
@@ -218,7 +218,7 @@ func (c *conversation) queued(r *transcript.Record) {
 	}
 }
 
-// begin notes that a turn begins with a prompt, so that an earlier one is over.
+// begin notes that a turn begins with a prompt, so that earlier turns that have ended are final.
 func (c *conversation) begin() {
 	c.open = slices.DeleteFunc(c.open, func(s *progress) bool {
 		s.final = s.over()
@@ -226,7 +226,7 @@ func (c *conversation) begin() {
 	})
 }
 
-// answered takes what the agent says, and whether it stops then.
+// answered takes a text of the agent; stops means that the agent stops after it.
 func (c *conversation) answered(r *transcript.Record, stops bool) {
 	c.said.Add(r)
 	if stops {
@@ -236,7 +236,7 @@ func (c *conversation) answered(r *transcript.Record, stops bool) {
 		if c.said.Text != "" {
 			s.answer, s.saidAt = c.said.Text, c.said.At
 		}
-		if stops { // the last time counts: a hook can make it go on
+		if stops { // the last stop counts: a hook can make the agent continue
 			s.ended, s.endedAt = true, r.Time()
 		}
 	}
@@ -258,7 +258,7 @@ func (c *conversation) given(list []string, at time.Time) {
 	}
 }
 
-// has returns the nonces of the messages in a text, and keeps what came with each.
+// has returns the nonces of the messages in a text, and keeps the text of each.
 func (c *conversation) has(text string) (list []string) {
 	for _, m := range messages(text) {
 		c.came(m.nonce, m.text)
@@ -267,7 +267,7 @@ func (c *conversation) has(text string) (list []string) {
 	return list
 }
 
-// came keeps the text that came with a message. It is recorded several times, and other texts can quote what names it.
+// came keeps a text of a message. A message is recorded several times, and other texts can quote its marker.
 func (c *conversation) came(nonce, text string) {
 	const most = 8
 	if s := c.of(nonce); len(s.texts) < most && !slices.Contains(s.texts, text) {
@@ -275,7 +275,7 @@ func (c *conversation) came(nonce, text string) {
 	}
 }
 
-// named is a message in a text, from what names it on.
+// named is a message found in a text: its nonce, and the text behind its marker.
 type named struct{ nonce, text string }
 
 func messages(text string) (list []named) {
@@ -295,7 +295,7 @@ func nonces(text string) (list []string) {
 	return list
 }
 
-// found looks for messages in transcripts.
+// found returns the progress of the messages in transcripts, by nonce.
 func (tr *transcripts) found(paths ...string) map[string]progress {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -308,7 +308,7 @@ func (tr *transcripts) found(paths ...string) map[string]progress {
 		}
 		for line, err := range c.tail.Lines() {
 			if err != nil {
-				break // a transcript that cannot be read says nothing
+				break // a transcript that cannot be read shows nothing
 			}
 			switch {
 			case codex.IsRollout(path):
@@ -342,7 +342,7 @@ func (tr *transcripts) lastStop(path string) stopped {
 	return stopped{}
 }
 
-// forget forgets the transcripts that nobody follows.
+// forget drops all transcripts. It is called when no message is open.
 func (tr *transcripts) forget() {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -356,14 +356,14 @@ func (tr *transcripts) dir(ctx context.Context, of Pane) string {
 	}
 	there, err := tr.tmux.look(ctx, of.Ref)
 	if err != nil {
-		return "" // the session, if it is known, has a transcript anyway
+		return "" // the transcript of a known session is found without it
 	}
 	return there.Path
 }
 
 // paths returns the files in which the program of a pane, which runs in dir, may record
-// what it was sent since a time: that of its session, if its process is known, and those of
-// its directory that have changed since.
+// messages that were sent since a time: the transcript of its session, if its process is
+// known, and those of its directory that have changed since.
 func (tr *transcripts) paths(of Pane, dir string, since time.Time) (paths []string) {
 	root := tr.opts.Root.Path()
 	if program := tr.opts.Homes.of(of.Profile); program != nil {
@@ -390,7 +390,7 @@ func (tr *transcripts) paths(of Pane, dir string, since time.Time) (paths []stri
 	return paths
 }
 
-// Written returns when the transcript of the session in a pane, as it was looked at, was last written; zero if that is
+// Written returns when the transcript of the session in a view was last written; zero if that is
 // not known.
 func (vs *Views) Written(v View) (at time.Time) {
 	if path, ok := vs.conversation(v); ok {
@@ -401,7 +401,7 @@ func (vs *Views) Written(v View) (at time.Time) {
 	return at
 }
 
-// Asked returns the use of a tool that the agent in a pane or a session asks its person about, as far as its transcript tells.
+// Asked returns the use of a tool about which an agent asks its person, if its transcript shows that use.
 func (vs *Views) Asked(v View) (call transcript.Block, ok bool) {
 	if path, found := vs.conversation(v); found {
 		call, ok = transcript.Asked(path)
@@ -421,8 +421,8 @@ func (vs *Views) conversation(v View) (path string, ok bool) {
 	return transcript.Session(vs.opts.Root.Path(), dir, id)
 }
 
-// process returns the agent in a pane whose first process is pid: the session of that
-// process or, of its descendants, the nearest one. If that only shows a session, it is the one that is shown.
+// process returns the agent in a pane whose first process is pid: the session of that process or of its nearest
+// descendant that has one. If that process only shows a session, the shown session's process is returned.
 func (vs *Views) process(pid int) (nearest transcript.Process) {
 	const deepest = 16
 	depth := deepest
@@ -446,7 +446,7 @@ func (vs *Views) process(pid int) (nearest transcript.Process) {
 	return nearest
 }
 
-// proof looks for one message.
+// proof looks for one message in the transcripts.
 type proof struct {
 	in    *transcripts
 	of    Pane
@@ -464,7 +464,7 @@ func (tr *transcripts) proof(of Pane, m ledger.PaneMessage) *proof {
 	return &proof{in: tr, of: of, nonce: Nonce(m.UUID), text: string(m.Raw), since: since}
 }
 
-// find returns what the transcripts say of the message, and whether they have it.
+// find returns the progress of the message, and whether the transcripts have it.
 func (p *proof) find(ctx context.Context) (progress, bool) {
 	if p.dir == "" {
 		p.dir = p.in.dir(ctx, p.of) // once: find is called several times a second
@@ -473,14 +473,14 @@ func (p *proof) find(ctx context.Context) (progress, bool) {
 	return s, ok
 }
 
-// has is what is known of the message if the transcripts name it.
+// has returns the facts that the transcripts show of the message.
 func (p *proof) has(ctx context.Context) facts { return p.known(p.find(ctx)) }
 
-// shown is has, but a record of the queue that is older than the sending does not count: an earlier process queued the message, and its queue
-// ended with it.
+// shown is has, but a record of the queue from before the message was sent does not count: an earlier process queued
+// the message then, and its queue ended with it.
 func (p *proof) shown(ctx context.Context) facts {
 	s, ok := p.find(ctx)
-	before := !s.queuedAt.IsZero() && s.queuedAt.Before(p.since.Truncate(time.Millisecond)) // in which transcripts have times
+	before := !s.queuedAt.IsZero() && s.queuedAt.Before(p.since.Truncate(time.Millisecond)) // the transcripts' precision
 	return p.known(s, ok && (s.given || s.kept || !before))
 }
 

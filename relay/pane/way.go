@@ -8,39 +8,39 @@ import (
 	"teambridge/relay/tmux"
 )
 
-// A way is how messages get to one agent: its socket, its waiting hook, the server or the queue of its program, or its terminal. It is
-// made for one look. What it finds is judged by [decide] and recorded by the carrier, which are the same for all.
+// A way gets messages to one agent: by its socket, its waiting hook, the server or the queue of its program, or its
+// terminal. It is made for one look. For all ways, [decide] chooses the action, and the carrier records the result.
 type way interface {
-	// look says what is known of a message, and changes nothing: what keeps it from being given or, if it was given, or was about to be when a
-	// process of ours was killed, what became of that.
+	// look returns the facts of a message, and changes nothing: what prevents giving it now or, if an attempt was
+	// committed before, the outcome of that attempt.
 	look(ctx context.Context, a *attempt) (facts, error)
-	// give commits the attempt, gives the message to the agent, and says what is known then. A terminal in which the text may stand already is
-	// continued; other agents are given it again.
+	// give commits the attempt, gives the message to the agent, and returns the facts after that. A terminal that may
+	// have the text already is continued; other agents are given the message again.
 	give(ctx context.Context, a *attempt) (facts, error)
 }
 
-// attempt is a message with what was made of it to give it.
+// attempt is a message with the record of the attempt to give it.
 type attempt struct {
 	message ledger.PaneMessage
-	uuids   []string // its delivery, and those that are given with it
+	uuids   []string // of its delivery, and of those that are given with it
 	frame   string   // "" until it is committed
 	session string   // the process to which it was given, as sessionAt names it; "" for a terminal
 	tries   int      // how often it was given to a session
 }
 
-// facts is what is known of a message after a look, or after it was given.
+// facts are the facts of a message after a look, or after it was given.
 type facts struct {
 	shown      bool        // the agent has it, as its own record or its screen shows
-	altered    bool        // but another text than was sent
-	task       ledger.Task // how far its task is, if it is shown, or if it is given up
+	altered    bool        // but with another text than was sent
+	task       ledger.Task // the state of its task, if it is shown or given up
 	transcript string      // the file that has it
 
 	refused string // why the agent, or its person, does not want it
 	absent  string // why it is certain that the agent does not have it, and will not
 	hold    hold   // why it is not given now, or not again yet
-	pending bool   // the look was broken off: the next one finds out
+	pending bool   // the look was interrupted, and the next one decides
 	last    bool   // it must not be given again
-	doubt   string // what is known of a message that is given up
+	doubt   string // why nobody knows whether the agent has a message that is given up
 }
 
 // hold is why a message waits.
@@ -56,14 +56,14 @@ type action int
 const (
 	give     action = iota // give it to the agent, perhaps not for the first time
 	confirm                // the agent has it
-	refuse                 // it has failed: the agent has nothing, and will not
+	refuse                 // it has failed: the agent does not have it, and will not
 	takeBack               // it waits again, as if it had not been given
 	keep                   // it stays as it is until a later look
 	giveUp                 // it has failed: nobody knows whether the agent has it
 	leave                  // nothing is recorded
 )
 
-// decide says what to do with a message. What is shown counts more than all else, since what an agent has must not be given to it again.
+// decide returns the action for a message. A message that is shown is never given again, whatever other facts say.
 func decide(f facts) action {
 	switch {
 	case f.shown && f.altered:

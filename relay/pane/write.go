@@ -16,12 +16,12 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// session is what the ways into sessions have in common.
+// session is the common part of the ways into sessions.
 //
-// Of what was written, the transcript of a living session says within a second that it was queued. If it does not, the
-// session asks its person first, or has dropped it, and mostly says so. What is written again is never in a
-// transcript: a session that has ended writes no more, and a living one is given the time in which it would
-// have said something.
+// A living session records a written message as queued in its transcript within a second. If it does not, it asks
+// its person first, or has dropped the message, and it mostly reports that. A message is written again only if it is
+// in no transcript: a session that has ended writes no more, and a living one first gets the time in which it would
+// have reported something.
 type session struct {
 	*carrier
 	of     Pane
@@ -40,8 +40,8 @@ func (w socket) give(ctx context.Context, a *attempt) (facts, error) {
 	return w.write(ctx, a, func() error { return w.incoming.mailbox.Send(ctx, w.of.Root, w.now, m) })
 }
 
-// seen is look. busy, if there is such a reason, is why the agent cannot be given a message now, or why it may have one that its transcript does
-// not show yet.
+// seen is look. busy, if it is not zero, is why the agent cannot be given a message now, or why it may have a message
+// that its transcript does not show yet.
 func (s *session) seen(ctx context.Context, a *attempt, busy hold) (f facts, err error) {
 	if a.frame == "" {
 		f.hold, err = s.held(ctx, a.message, busy)
@@ -50,8 +50,8 @@ func (s *session) seen(ctx context.Context, a *attempt, busy hold) (f facts, err
 	if f = s.proof(ctx, a); decide(f) != give {
 		return f, nil
 	}
-	// The time counts from when the session was last seen to ask nothing: what its person has just allowed is
-	// not in the transcript at once.
+	// The time counts from when the session was last seen without a question: a message that its person has just
+	// allowed is not in the transcript at once.
 	quiet := notYet(a.tries)
 	switch f.hold = busy; {
 	case busy.why != "":
@@ -67,15 +67,15 @@ func (s *session) seen(ctx context.Context, a *attempt, busy hold) (f facts, err
 // suspended is why nothing is written to a session whose process was stopped.
 const suspended = "the session is suspended, as by Ctrl-Z; it takes messages again once it is continued with fg"
 
-// slept reports whether a message was looked at much later than it was due, or the clock was set back: the machine was suspended, or
-// nothing of ours ran. The session may have had no time to show it, so that the time counts anew.
+// slept reports whether a message is looked at much later than it was due, or the clock was set back: the machine was
+// suspended, or no process of ours ran. The session may have had no time to show the message, so the wait restarts.
 func (s *session) slept(m ledger.PaneMessage) bool {
 	return !m.NextTry.IsZero() && time.Since(m.NextTry) > s.timing.lag || time.Now().Before(m.HeldSince)
 }
 
-// proof says what the transcript, the process and the session itself tell of a message that was written.
+// proof returns the facts of a written message from the transcript, the process and the reports of the session.
 func (s *session) proof(ctx context.Context, a *attempt) facts {
-	// In this order: what a process wrote before it was seen to have ended is in the transcript.
+	// The process comes first: the transcript then has all that a process wrote before it was seen to have ended.
 	queued := a.message.Policy == string(ByQueue)
 	gone := s.now.PID == 0 || a.session != sessionAt(s.now) && !queued // another process may be about to take it out of the queue
 	ending := gone && s.sessions.ending(a.session, s.now)
@@ -94,7 +94,7 @@ func (s *session) proof(ctx context.Context, a *attempt) facts {
 		return f
 	}
 	switch {
-	case process.Stopped(s.now.PID) && !queued: // it reads what was written once it is continued
+	case process.Stopped(s.now.PID) && !queued: // it reads its socket once it is continued
 		f.hold = hold{why: tmux.Busy, detail: suspended}
 	case s.reach(s.now) == Outdated: // an older teambridge has written it
 		f.hold = hold{why: tmux.Outdated, detail: Refuses(s.now)}
@@ -132,9 +132,9 @@ func (s *session) held(ctx context.Context, m ledger.PaneMessage, busy hold) (ho
 		return hold{why: tmux.HasQueue, detail: fmt.Sprintf("%d messages wait in the session", queued)}, err
 	}
 	if err != nil || s.of.Profile == Codex {
-		return hold{}, err // it has no limit
+		return hold{}, err // Codex has no limit
 	}
-	// Its bucket, as far as we have taken something out of it.
+	// The rate limit of the session, as far as our own messages have used it.
 	sent, err := s.opts.Ledger.PaneMessages.SentSince(ctx, m.InboxKey, time.Now().Add(-peer.Burst*s.timing.refill))
 	bucket := peer.NewBucket(s.timing.refill)
 	for _, at := range sent {
@@ -146,7 +146,7 @@ func (s *session) held(ctx context.Context, m ledger.PaneMessage, busy hold) (ho
 	return hold{}, err
 }
 
-// write commits an attempt, makes it, and waits until the transcript shows the message, or the session says something of it, for a while.
+// write commits an attempt, makes it, and waits a while until the transcript or the session reports the message.
 func (s *session) write(ctx context.Context, a *attempt, send func() error) (facts, error) {
 	if s.now.PID == 0 { // it was stopped in the background
 		job, why := stoppedJob(s.of, s.opts.State), hold{why: tmux.Busy, detail: "the session was stopped in the background, and is being started again"}
@@ -186,7 +186,7 @@ func (s *session) write(ctx context.Context, a *attempt, send func() error) (fac
 	}
 }
 
-// said says what the session said of a message, if that is of any consequence, and returns a channel that is closed when it says more.
+// said returns the facts that the session reported of a message, if any, and a channel closed at its next report.
 func (s *session) said(a *attempt) (f facts, told bool, next <-chan struct{}) {
 	n, _, next := s.incoming.mailbox.Told(s.name(a))
 	switch n.Status {
@@ -215,8 +215,8 @@ func (s *session) said(a *attempt) (f facts, told bool, next <-chan struct{}) {
 	return f, decide(f) != give, next
 }
 
-// name is the id under which a session says what becomes of a message. A session of Qwen Code repeats what it has said
-// of an id, even if the message was never in its queue: so, each frame has another one.
+// name returns the id under which a session reports on a message. A session of Qwen Code repeats its last report on
+// an id even if the message was never in its queue. So each frame has an id of its own.
 func (s *session) name(a *attempt) string {
 	if s.of.Profile == Qwen {
 		return a.frame
@@ -224,8 +224,8 @@ func (s *session) name(a *attempt) string {
 	return a.message.UUID
 }
 
-// notYet is why a message is held that was written so often and of which the session shows nothing: another reason each
-// time, so that the time starts again.
+// notYet returns why a message is held that was written that many times and that the session does not show. The
+// reason changes with each try, so that the wait starts again.
 func notYet(tries int) tmux.Reason {
 	if tries < 2 || tries%2 == 1 {
 		return tmux.Unknown
