@@ -34,11 +34,11 @@ type launch struct {
 //	--agent NAME                                            with a Profile
 //	--model, --permission-mode, --fallback-model, --system-prompt, --append-system-prompt, --allowedTools,
 //	--disallowedTools                                       with a Mode
-//	--system-prompt-snapshot off                            with a system prompt, or its default, in it, or a Profile: a
-//	                                                        resumed conversation would keep its first one
-//	--model default                                         with the default model in it, and Resume; it is that of the
-//	                                                        Profile if that has one
-//	--permission-mode default                               without any, and without --dangerously-skip-permissions: the
+//	--system-prompt-snapshot off                            with a system prompt, or its default, in the Mode, or a
+//	                                                        Profile: a resumed conversation would keep its first prompt
+//	--model default                                         with Resume, and the default model in the Mode or, with a
+//	                                                        Profile, no model; not if the Profile has one
+//	--permission-mode default                               without another, or --dangerously-skip-permissions: the
 //	                                                        settings of a project could name another, and 2.1.285 to
 //	                                                        2.1.301 begin in auto by themselves
 //	--settings={"permissions":{"ask":["Bash",…]},…}         in plan mode, see below
@@ -47,15 +47,15 @@ type launch struct {
 // With a permission mode, --dangerously-skip-permissions becomes --allow-dangerously-skip-permissions, so
 // that the mode takes effect and can be changed back.
 //
-// In plan mode neither flag is passed, since with one of them plan mode can allow everything. Plan mode alone
+// In plan mode neither flag is passed, since plan mode with one of them can allow everything. Plan mode alone
 // can be undermined by files of the project: rules in its settings allow shell commands; a subagent with a
-// permissionMode of its own works in that mode; a sandbox approves what runs in it. So --settings adds rules,
-// which precede all others, to ask about every tool that can change something, and turns off approval by the
-// sandbox and by a model. ExitPlanMode is disallowed, since a member of a team may use it without asking
-// anybody; with a Permission it is allowed, and a rule makes Claude Code ask. A command with --settings of
-// its own gets none of these settings; all of these tools are disallowed instead.
+// permissionMode of its own works in that mode; a sandbox approves commands that run in it. So --settings adds
+// rules, which precede all others, to ask about each tool that can change something, and turns off approval
+// by the sandbox and by a model. ExitPlanMode is disallowed, since a member of a team may use it without a
+// question; with a Permission it is allowed, and a rule makes Claude Code ask. A command with its own
+// --settings gets none of these settings; all of these tools are disallowed instead.
 //
-// --session-id and --resume of the command are replaced; they name the session if Options.Session does not.
+// --session-id and --resume of the command are replaced; they name the session if Options.Session is empty.
 // Refused with [ErrInvalid] are other formats, --continue and --fork-session (the session would be unknown),
 // --no-session-persistence (no transcript would show which frames were taken), and --permission-mode plan
 // together with --dangerously-skip-permissions (no version then plans).
@@ -256,8 +256,8 @@ func (f *flags) take(name string) (value string, there bool) {
 	return value, there
 }
 
-// forget adds the flag for the default model: a resumed process would otherwise use the conversation's. A
-// profile's model takes precedence over the conversation's.
+// forget adds the flag for the default model, since a resumed process would otherwise use the conversation's
+// model. A profile with a model needs no flag: its model takes precedence.
 func (f *flags) forget(m mode.Mode, p *profile.Profile) {
 	if (m.Model.IsDefault() || m.Model.IsAbsent() && p.Name != "") && p.Model == "" && !f.has("--model") {
 		f.add("--model", "default")
@@ -349,13 +349,13 @@ func (f *flags) plan(o Options) error {
 		f.add("--settings=" + settings)
 	}
 	if len(denied) > 0 {
-		// Claude Code adds these to the tools of another flag of that name.
+		// Claude Code adds these tools to those of another flag with this name.
 		f.add("--disallowedTools=" + strings.Join(denied, ","))
 	}
 	return nil
 }
 
-// plans reports whether a process that starts in that mode has the flags that secure plan mode.
+// plans reports whether a process that starts in a mode has the flags that secure plan mode.
 func (o Options) plans(m mode.Mode) bool {
 	value, ok := m.PermissionMode.Value()
 	if !ok {
@@ -390,7 +390,7 @@ func (f *flags) set(name, value string) {
 	f.add(name + "=" + value)
 }
 
-// NeedsRestart reports whether the change of mode takes a new process. [Process.SetMode] can change the model
+// NeedsRestart reports whether the change of mode needs a new process. [Process.SetMode] can change the model
 // and the permission mode of a running one, but plan mode is only secure with the flags of [Options.Argv].
 func (o Options) NeedsRestart(from, to mode.Mode) bool {
 	if o.plans(from) != o.plans(to) {

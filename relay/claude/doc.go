@@ -20,15 +20,15 @@
 // bytes again:
 //
 //   - Accepted, then Done, Failed or Cancelled: it runs now, and did not run before.
-//   - Known: it was taken before. [Transcript.Turn] tells whether its turn finished or was cut. The frame will not start
-//     a cut turn again.
+//   - Known: it was taken before. [Transcript.Turn] shows whether its turn finished or was cut. The frame will not
+//     start a cut turn again.
 //
 // This holds if three rules are kept:
 //
 //   - One frame at a time. Frames that wait are joined into one turn, and only the last uuid is remembered.
-//   - One process at a time. A process whose bridge was killed keeps running; see [process.Predecessor] before resuming.
-//   - Resume what has a transcript, start what has none ([Transcript.Exists]). The transcript is about 0.1 s late: a frame
-//     that was Done stays done, even if it is not stored.
+//   - One process at a time. A process whose bridge was killed keeps running: see [process.Predecessor] before Resume.
+//   - Resume a session with a transcript, and start one without ([Transcript.Exists]). The transcript is about 0.1 s
+//     late: a frame that was Done stays done, even if it is not stored.
 //
 // A command (a text with "/" in front) may be stored under another id, and another process would run it again.
 //
@@ -44,13 +44,13 @@
 //
 // The process leads its own process group, which ends with it. When Wait, End or Kill returns, the process is
 // reaped, and its goroutines and descriptors are gone. If the bridge is killed, the process finishes its turn
-// and exits, since its stdin has ended. The next bridge must look for it.
+// and exits, since its stdin has ended. The next bridge must look for that process.
 //
 // # What is not promised
 //
 // A process that is killed within about 0.1 s after its model answered has not recorded the answer, see
-// [Transcript]: it calls the tool again, or repeats the turn. [Process.End] does not do this to a process
-// that reads its stdin. [Process.Kill] and [process.Predecessor.End] can.
+// [Transcript]: its successor calls the tool again, or repeats the turn. [Process.End] does not cause this for a
+// process that reads its stdin. [Process.Kill] and [process.Predecessor.End] can.
 //
 // On Unix systems other than Linux a [process.Predecessor] cannot be distinguished from another process with
 // its id, and is left alone. On Windows the process is ended without its children. Processes that tools start

@@ -13,8 +13,8 @@ var (
 	// ErrEnded means that the process has ended, or that its stdin was closed. Nothing was written.
 	ErrEnded = errors.New("process has ended")
 
-	// ErrUnusable means that an earlier line reached the process only in part. Nothing was written, since it
-	// would become part of that line. Send the frame to another process.
+	// ErrUnusable means that an earlier line reached the process only in part. Nothing was written, since a
+	// new line would become part of the earlier one. Send the frame to another process.
 	ErrUnusable = errors.New("stdin holds a line that was cut off")
 
 	// ErrNoAnswer means that a control request was not answered in time. The next [Init] shows whether it
@@ -24,8 +24,8 @@ var (
 	// ErrInvalid means that a frame or an option cannot be used. Retrying does not help.
 	ErrInvalid = errors.New("invalid")
 
-	// ErrOverrun means that the process was killed because it printed or asked far more than the buffers
-	// hold.
+	// ErrOverrun means that the process was killed because its output or its requests exceeded the
+	// buffers.
 	ErrOverrun = errors.New("more output than is kept")
 
 	// ErrSessionTaken means that a session with the id exists: resume it.

@@ -27,8 +27,8 @@ type Status struct {
 // Echo is a user's frame that the process prints back. [session.Fold] decides whether its turn has begun.
 type Echo struct {
 	UUID string
-	// Stamped means that it has a timestamp. An echo without one is of a uuid that was taken before, or of a
-	// frame that was joined with the next.
+	// Stamped means that it has a timestamp. An echo without one belongs to a frame that was taken before, or
+	// that was joined with the next frame.
 	Stamped bool
 }
 
@@ -89,8 +89,8 @@ type Gap struct {
 	Bytes  int64
 }
 
-// parse decodes a line of output. It fails if the line is no JSON object, or a known field has the wrong type. A line of
-// unknown type is an [Other].
+// parse decodes a line of output. It fails if the line is no JSON object, or a known field has the wrong type. A line
+// of unknown type is an [Other].
 func parse(line []byte) (Payload, *session.Line, error) {
 	l, err := session.Parse(line)
 	if err != nil {

@@ -16,8 +16,8 @@ type Options struct {
 	Command []string
 	// Plain adds no flags: for programs other than Claude Code, and wrappers that add the flags themselves.
 	Plain bool
-	// Root is the Claude directory, which holds the transcripts. If it is empty, the output that a process
-	// left unprinted when it died is not looked up, and its open turn has failed.
+	// Root is the Claude directory, which holds the transcripts. If it is empty, records that a process did
+	// not print before it died are not looked up, and its open turn has failed.
 	Root string
 	// Dir is the working directory; empty is the caller's.
 	Dir string
@@ -35,7 +35,7 @@ type Options struct {
 	Mode mode.Mode
 	// Profile is the agent's profile; the zero Ref is none. Each new process reads it again.
 	Profile profile.Ref
-	// Member makes the process a member of a team, which cannot spawn others.
+	// Member makes the process a member of a team. A member cannot spawn other members.
 	Member Member
 
 	// Permission answers permission requests of the process. If it is nil, the process denies by itself. Only
@@ -62,7 +62,7 @@ type Options struct {
 	AnswerTimeout time.Duration
 }
 
-// Member is a place in a team.
+// Member names a member of a team.
 type Member struct {
 	Name, Team string
 }

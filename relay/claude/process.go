@@ -31,8 +31,8 @@ type Process struct {
 	log     backlog
 	signals signals // used only by the reader of stdout
 
-	// settings is held while the model or permission mode changes: no frame may be written before that is
-	// answered.
+	// settings is held while the model or permission mode changes: no frame may be written before the
+	// answer.
 	settings chan struct{}
 
 	mu          sync.Mutex
@@ -43,7 +43,7 @@ type Process struct {
 	errors      []string                      // of the last result
 	cause       error                         // why it was killed by this package
 
-	// Separate from mu, since large lines take a while.
+	// folding guards fold. It is separate from mu, since large lines take a while.
 	folding sync.Mutex
 	fold    *session.Fold
 
@@ -129,8 +129,8 @@ func (p *Process) exit(err error) error {
 	return e
 }
 
-// last returns the events that the process did not live to print: a cut turn, or an end that only the
-// transcript has.
+// last returns an event with the envelopes that the process did not print before it ended: of a cut turn, or
+// of an end that only the transcript has.
 func (p *Process) last() agent.Event {
 	p.folding.Lock()
 	defer p.folding.Unlock()
@@ -205,8 +205,8 @@ func (p *Process) Send(ctx context.Context, data []byte) error {
 	})
 }
 
-// State returns the state of a frame that was sent to this process. It may be ahead of the events read so
-// far.
+// State returns the state of a frame that was sent to this process. It may be ahead of the events that were
+// read so far.
 func (p *Process) State(uuid string) agent.State {
 	p.folding.Lock()
 	defer p.folding.Unlock()

@@ -61,10 +61,10 @@ func (r Runtime) Moved(session string) (now, holder string) {
 	return now, holder
 }
 
-// Predecessor finds a process that an earlier relay started.
+// Predecessor returns a process that an earlier relay started.
 func (Runtime) Predecessor(p agent.Process) agent.Predecessor { return process.Predecessor(p) }
 
-// Turn is [Transcript.Turn]. It reports nothing for a program whose transcript may be elsewhere.
+// Turn is [Transcript.Turn]. Unknown is true for a Plain program without a transcript here: it may be elsewhere.
 func (r Runtime) Turn(ctx context.Context, session, uuid string) (agent.Turn, error) {
 	t := r.transcript(session)
 	turn, err := t.Turn(ctx, uuid)

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// NobodyAsked names the settings that make Claude Code deny instead of asking for permission; empty if there
-// are none. With permissions.denyInsteadOfPrompting, everything that the rules leave open is denied, and even
-// --permission-prompt-tool is not asked. The setting works in the user's settings (in the directory root), in
-// --settings of the command, and in managed settings, but not in those of a project. Managed settings outside
-// files are not checked.
+// NobodyAsked returns the path of the settings that make Claude Code deny instead of asking for permission, or
+// the flag; empty if there are none. With permissions.denyInsteadOfPrompting, every use that the rules leave
+// open is denied, and even --permission-prompt-tool is not asked. The setting works in the user's settings (in
+// the directory root), in --settings of the command, and in managed settings, but not in the settings of a
+// project. Managed settings outside files are not checked.
 func NobodyAsked(root, dir string, command []string) string {
 	return nobodyAsked(root, dir, command, managedSettings)
 }

@@ -54,7 +54,7 @@ func (s *signals) background() agent.Background {
 	return agent.Background{Tasks: len(s.tasks), Scheduled: s.crons > 0 || s.wakeup}
 }
 
-// lost describes what Claude Code could not write. It reports this once, as it exits, with status 0.
+// lost describes the data that Claude Code could not write. It reports the loss once, as it exits with status 0.
 func (s *signals) lost(l *session.Line) string {
 	why, what := fmt.Sprintf("the disk is full (%.40s)", l.LostCode), "changes of its configuration"
 	if l.LostCode == "EDQUOT" {

@@ -16,16 +16,16 @@ import (
 //	--prefill=TEXT                          with a text, which is put at the prompt and not run, without
 //	                                        spaces at its ends
 //	--model, --permission-mode, …           as [Options.Argv] does
-//	--settings=VALUE                        what the function returns for the value that Command has, which is empty if
-//	                                        it has none; empty: as it was
+//	--settings=VALUE                        the result of settings for the value in Command, which is empty if there is
+//	                                        none; an empty result keeps that value
 //
 // In plan mode neither --dangerously-skip-permissions nor the flag that lets a person switch to it is passed:
 // see [Options.Argv].
 //
-// It refuses with [ErrInvalid] the session flags that Argv refuses; flags that need no terminal, which are
-// --print, its formats, and --background; two --settings, since only one would take effect; and a prompt or a
-// subcommand, since a prompt would run again whenever the session is resumed. A prompt after an unknown flag
-// is taken for that flag's value.
+// It refuses with [ErrInvalid] the session flags that Argv refuses; flags for a program that is not at this
+// terminal, or whose session is not known, such as --print, --background and --teleport; two --settings, since
+// only one would take effect; and a prompt or a subcommand, since a prompt would run again at each resume of
+// the session. A prompt after an unknown flag is taken for that flag's value.
 func (o Options) Terminal(prefill string, settings func(own string) (string, error)) (argv []string, session string, err error) {
 	invalid := func(err error) ([]string, string, error) {
 		return nil, "", &CommandError{err}

@@ -15,8 +15,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Transcript is the file in which Claude Code keeps a conversation, one JSON record a line. It can be read while Claude
-// Code writes it.
+// Transcript is the file in which Claude Code keeps a conversation, with one JSON record per line. It can be read
+// while Claude Code writes it.
 //
 // Claude Code writes a record about 0.1 s after its event: a call of the model, the answer, the end of a
 // tool. A process that is killed in this gap loses the record, and its successor repeats that step.
@@ -46,8 +46,8 @@ func (t Transcript) Exists() (bool, error) {
 }
 
 // Resumable reports whether a process can resume the session. A session without a transcript can only be
-// begun. If its process was killed while it wrote the first message, the transcript has none, and Claude Code
-// can neither begin nor resume it: the error is [agent.ErrUnusable].
+// begun. If its process was killed while it wrote the first message, the transcript has no message, and Claude
+// Code can neither begin nor resume the session: the error is [agent.ErrUnusable].
 func (t Transcript) Resumable() (bool, error) {
 	path, err := t.Path()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,8 +67,8 @@ func (t Transcript) Resumable() (bool, error) {
 	return false, fmt.Errorf("claude: transcript %s: %w", path, agent.ErrUnusable)
 }
 
-// Turn returns what the transcript has of a frame's turn; zero without a transcript. It reads the file from
-// its beginning, at about 1 GB/s.
+// Turn returns a frame's turn as far as the transcript has it; zero without a transcript. It reads the file
+// from its beginning, at about 1 GB/s.
 //
 // The turn consists of the descendants of the frame's record by parentUuid, even across a compaction, up to
 // the next prompt, without records of subagents.
@@ -102,10 +102,9 @@ func (t Transcript) Turn(ctx context.Context, uuid string) (agent.Turn, error) {
 	return turn.Turn, nil
 }
 
-// Envelopes yields the envelopes of the transcript since a time, and before that from the beginning of the
-// turn that was open a minute earlier. Their ids are those of [agent.Event.Envelopes]: see package session.
-// gone means that the process has exited, so that everything open has failed. Without a transcript there is
-// nothing.
+// Envelopes yields the envelopes of the transcript since a time, beginning with the turn that was open one
+// minute before. Their ids are the same as in [agent.Event.Envelopes]: see package session. gone means that the
+// process has exited, so that its open turn has failed. Without a transcript, Envelopes yields nothing.
 func (t Transcript) Envelopes(ctx context.Context, since time.Time, gone bool) iter.Seq2[wire.Envelope, error] {
 	return func(yield func(wire.Envelope, error) bool) {
 		path, err := t.Path()
