@@ -12,24 +12,24 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// conversation is what the live output and the transcript of a conversation have in common:
-// the turn that is open, and what is open in it.
+// conversation is the common state of the readers of live output and of transcripts: the
+// open turn, and the open calls in it. It makes the envelopes.
 type conversation struct {
 	at       time.Time // of the record that is being read
-	subagent *string   // whose conversation it is
+	subagent *string   // that the conversation belongs to; nil for the agent itself
 	out      []wire.Envelope
 
 	turn        string          // the id of the open turn; empty between turns
-	prompt      json.RawMessage // its prompt, until that was told
-	told        bool            // the prompt was told
+	prompt      json.RawMessage // its prompt, until it has an envelope
+	told        bool            // the prompt has an envelope
 	alive       bool            // the agent has acknowledged the turn
 	interrupted bool
-	over        string // the turn whose end was told last
+	over        string // the last turn that has a turn-end
 	usage       *wire.Usage
 	calls       []*call  // that are open, in the order of their starts
-	denied      []string // the calls that were denied last by us, by id
+	denied      []string // ids of the calls that we denied last
 
-	// inside, if it is set, tells what a subagent did that is about to be stopped.
+	// inside, if it is set, makes the envelopes of a subagent that is about to be stopped.
 	inside func(by *call)
 }
 
@@ -40,7 +40,7 @@ type call struct {
 	parent         *string // the subagent whose call it is
 	agent          *string // the subagent that it began
 	background     bool    // the call has ended, and its subagent keeps running
-	file           string  // in the result, the id of the subagent in its transcript
+	file           string  // the id in the name of the subagent's transcript, from the result
 	path           string  // of the file that it writes
 	size           float64
 }
@@ -51,10 +51,10 @@ func (c *conversation) take() []wire.Envelope {
 	return out
 }
 
-// unknown begins the uuid that stands for one that a record does not have.
+// unknown is the prefix of the uuid that a record without one is given.
 const unknown = "?"
 
-// envelope is one that the agent made in the open turn.
+// envelope adds an envelope of the agent in the open turn.
 func (c *conversation) envelope(id, record string, event wire.Event) *wire.Envelope {
 	e := wire.Envelope{ID: id, Time: float64(c.at.UnixMilli()), Role: wire.RoleAgent, Subagent: c.subagent, Event: event}
 	if c.turn != "" {
@@ -67,7 +67,7 @@ func (c *conversation) envelope(id, record string, event wire.Event) *wire.Envel
 	return &c.out[len(c.out)-1]
 }
 
-// begin begins a turn, and ends one that is open: its process has died.
+// begin begins a turn. A turn that is still open has failed: its process has died.
 func (c *conversation) begin(id string, prompt json.RawMessage) {
 	if c.turn == id {
 		return
@@ -77,7 +77,7 @@ func (c *conversation) begin(id string, prompt json.RawMessage) {
 	c.envelope(wire.DerivedID("turn-start", id), "", new(wire.TurnStart))
 }
 
-// given tells the prompt of the open turn, unless it was told. The agent has acknowledged it.
+// given makes the envelope of the open turn's prompt, once: the agent has acknowledged the turn.
 func (c *conversation) given(content json.RawMessage) {
 	if c.turn == "" {
 		return
@@ -92,21 +92,21 @@ func (c *conversation) given(content json.RawMessage) {
 	c.prompt, c.alive = nil, true
 }
 
-// said tells a text of the user.
+// said makes the envelope of a text of the user.
 func (c *conversation) said(uuid string, content json.RawMessage) {
 	if text := asTyped(texts(content)); text != "" {
 		c.envelope(wire.DerivedID("text", uuid, "0"), uuid, &wire.Text{Text: toolcall.Cut(text)}).Role = wire.RoleUser
 	}
 }
 
-// note tells a text of the program.
+// note makes the envelope of a text of the program.
 func (c *conversation) note(uuid, text string) {
 	if text = strings.TrimSpace(text); text != "" {
 		c.envelope(wire.DerivedID("service", uuid), uuid, &wire.Service{Text: toolcall.Cut(text)})
 	}
 }
 
-// output tells what a local command printed.
+// output makes the envelope of the output of a local command.
 func (c *conversation) output(uuid, text string) {
 	for _, tag := range []string{"local-command-stdout", "local-command-stderr"} {
 		text = strings.ReplaceAll(strings.ReplaceAll(text, "<"+tag+">", ""), "</"+tag+">", "")
@@ -114,7 +114,7 @@ func (c *conversation) output(uuid, text string) {
 	c.note(uuid, text)
 }
 
-// assistant tells what the agent says and does.
+// assistant makes the envelopes of the agent's texts and tool calls.
 func (c *conversation) assistant(r *Line) {
 	if r.Message.Model == transcript.Synthetic {
 		c.note(r.UUID, texts(r.Message.Content))
@@ -141,7 +141,7 @@ func (c *conversation) assistant(r *Line) {
 	c.subagent, c.turn = sub, turn
 }
 
-// call tells the start of a tool call.
+// call makes the envelopes of the start of a tool call.
 func (c *conversation) call(record, n string, b transcript.Block) {
 	id := wire.DerivedID("tool-call-start", record, n)
 	for _, open := range c.calls {
@@ -163,7 +163,7 @@ func (c *conversation) call(record, n string, b transcript.Block) {
 	}
 }
 
-// Subagent returns the id of the subagent that a call of a tool begins, or "".
+// Subagent returns the id of the subagent that a tool call begins, or "".
 func Subagent(tool, call string) string {
 	if tool != "Task" && tool != "Agent" {
 		return ""
@@ -182,7 +182,7 @@ func (c *conversation) began(id string) *call {
 	return c.calls[i]
 }
 
-// results tells the ends of tool calls.
+// results makes the envelopes of the ends of tool calls.
 func (c *conversation) results(r *Line) {
 	for _, b := range r.Blocks() {
 		if b.Type != "tool_result" {
@@ -231,13 +231,13 @@ func turnOf(c *call) *string {
 	return new(c.turn)
 }
 
-// ended tells the end of a call.
+// ended makes the envelope of the end of a call.
 func (c *conversation) ended(done *call, record string, outcome wire.Outcome) {
 	e := c.envelope(wire.DerivedID("tool-call-end", done.start), record, &wire.ToolCallEnd{Call: done.id, Outcome: outcome})
 	e.Subagent, e.Turn = done.parent, turnOf(done)
 }
 
-// stop tells the end of the subagent that a call began, and first of what is open in it.
+// stop ends the subagent that a call began, after the open calls in it.
 func (c *conversation) stop(by *call) {
 	if by.agent == nil {
 		return
@@ -250,7 +250,7 @@ func (c *conversation) stop(by *call) {
 	e.Subagent, e.Turn = by.agent, turnOf(by)
 }
 
-// notified ends a subagent that went on in the background.
+// notified ends a subagent that ran in the background.
 func (c *conversation) notified(id string) {
 	if by := c.began(id); by != nil && by.background {
 		c.calls = slices.DeleteFunc(c.calls, func(open *call) bool { return open == by })
@@ -295,8 +295,8 @@ func (c *conversation) end(status wire.TurnStatus) {
 	c.turn, c.prompt, c.told, c.alive, c.interrupted, c.usage = "", nil, false, false, false, nil
 }
 
-// gone ends all that is open, since the process is gone. A turn that the agent has not
-// acknowledged is begun again by the next process.
+// gone ends the open turn and its calls, since the process is gone. A turn that the agent has
+// not acknowledged gets no end: the next process begins it again.
 func (c *conversation) gone() {
 	switch {
 	case c.alive && c.interrupted:
@@ -317,7 +317,7 @@ func usageOf(raw json.RawMessage) *wire.Usage {
 	return &wire.Usage{InputTokens: u.Input, CacheCreationInputTokens: u.CacheCreation, CacheReadInputTokens: u.CacheRead, OutputTokens: u.Output}
 }
 
-// asTyped is a prompt as the user typed it: Claude Code keeps a command in tags.
+// asTyped returns a prompt as the user typed it: Claude Code keeps a command in tags.
 func asTyped(text string) string {
 	if !strings.HasPrefix(text, "<command-") {
 		return strings.TrimSpace(text)

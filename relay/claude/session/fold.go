@@ -13,36 +13,36 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Fold follows a process, line by line: what became of the frames that it was given, and what it did, as envelopes. It
-// is not safe for concurrent use.
+// Fold follows the output of a process, line by line: it keeps the states of the frames that the process was given,
+// and makes envelopes. It is not safe for concurrent use.
 type Fold struct {
 	conversation
 	frames
 	started string // the frame that lifecycle started, whose turn begins with the next init
-	init    bool   // since the last result
+	init    bool   // there was an init since the last result
 
 	session string
 	began   time.Time       // the last init
-	since   map[string]bool // ids of envelopes since then
+	since   map[string]bool // ids of the envelopes since that init
 }
 
 // New returns a Fold for a process that has not printed anything yet.
 func New() *Fold { return &Fold{since: map[string]bool{}} }
 
-// Denied says that a question of the process about a call was answered with a denial. That the result says so, too, is not
-// relied on. The question may come before the call is printed.
+// Denied notes that the process asked about a call, and that the answer was a denial. The result of the call may not
+// show the denial. The question may come before the call is printed.
 func (f *Fold) Denied(call string) {
 	if f.denied = append(f.denied, call); len(f.denied) > maxDenied {
 		f.denied = f.denied[1:]
 	}
 }
 
-// Line returns what a line of output, read at that time, tells: how far frames have come, and envelopes. A line of a type
-// that is not known tells nothing.
+// Line returns the progress of frames and the envelopes from a line of output that was read at a time. A line of an
+// unknown type has neither.
 func (f *Fold) Line(l *Line, at time.Time) ([]agent.Progress, []wire.Envelope) {
 	f.at = l.time(at)
 	if l.UUID == "" {
-		// Of another program. Nothing else tells of it, so that the ids may be random.
+		// The line is of another program, and no other record has it. So the ids may be random.
 		l.UUID = unknown + rand.Text()
 	}
 	switch l.Type {
@@ -102,7 +102,7 @@ func (f *Fold) user(l *Line) {
 	}
 	kind := l.Kind()
 	if l.Replay && f.State(l.UUID) != 0 {
-		kind = transcript.Prompt // whatever it says
+		kind = transcript.Prompt // whatever its text is
 	}
 	switch {
 	case l.ParentTool != "" || kind == transcript.Results:
@@ -111,7 +111,7 @@ func (f *Fold) user(l *Line) {
 		f.open("")
 		f.interrupted = true
 	case kind == transcript.Output:
-		// The answer to set_model is one outside of all turns.
+		// The answer to set_model is an output outside of all turns.
 		if f.turn == "" && f.init {
 			f.open("")
 		}
@@ -128,8 +128,8 @@ func (f *Fold) user(l *Line) {
 	}
 }
 
-// open begins the turn to which a line belongs that does not say it, if none is open: that of
-// a frame which another program does not acknowledge, or one that Claude Code began by itself.
+// open begins the turn of a line that does not name its turn, if no turn is open: the turn of a
+// frame that another program does not acknowledge, or one that Claude Code began by itself.
 func (f *Fold) open(self string) {
 	if frame := f.waiting(); f.turn == "" && !f.acknowledges && frame != "" {
 		f.begin(frame, f.prompted(frame))
@@ -140,7 +140,7 @@ func (f *Fold) open(self string) {
 	f.given(nil)
 }
 
-// result takes the end of a turn, which is also that of its frames.
+// result processes the result of a turn, which ends the turn and its frames.
 func (f *Fold) result(l *Line) {
 	mute := !f.acknowledges
 	if mute && f.turn == "" && l.unbegun() {
@@ -174,19 +174,19 @@ func (f *Fold) result(l *Line) {
 	f.end(status)
 }
 
-// StatedCost is the key under which the usage of a turn-end has what the program says that the session had
-// cost by then, in US dollars by model; see [transcript.Stated].
+// StatedCost is the key, in the usage of a turn-end, of the cost of the session until then as the program
+// states it, in US dollars by model; see [transcript.Stated].
 const StatedCost = "stated_cost_usd"
 
-// Open reports whether a turn has begun and not ended, also one that the program has not
-// acknowledged yet, and when and in which session it began.
+// Open reports whether a turn has begun and not ended, even if the program has not
+// acknowledged it yet, and when and in which session it began.
 func (f *Fold) Open() (session string, since time.Time, open bool) {
 	return f.session, f.began, f.turn != "" || f.init
 }
 
-// End returns what is left to tell when the process is gone and all that it printed was read: what
-// its transcript has of the open turn and the process did not print, and the end of what is
-// still open. The transcript may be nil.
+// End returns the remaining envelopes after the process is gone and all its output was read: those
+// of the open turn that only the transcript has, and the ends of the turn and calls that are
+// still open. kept are the envelopes of the transcript, or nil.
 func (f *Fold) End(at time.Time, kept iter.Seq2[wire.Envelope, error]) ([]wire.Envelope, error) {
 	var all []wire.Envelope
 	var err error

@@ -7,13 +7,13 @@ import (
 	"teambridge/relay/agent"
 )
 
-// frames is what became of the frames that a process was given.
+// frames has the states of the frames that a process was given.
 type frames struct {
 	all          map[string]*frameState
 	order        []string // frames in flight, in the order sent
 	past         []string // frames that have ended, oldest first
 	stamped      bool     // an echo had a timestamp, so this program adds them
-	acknowledges bool     // the program has echoed something, reported a lifecycle, or told the version of Claude Code
+	acknowledges bool     // the program has echoed a frame, or reported a lifecycle or the version of Claude Code
 	changes      []agent.Progress
 }
 
@@ -27,12 +27,12 @@ const (
 
 type frameState struct {
 	state       agent.State
-	content     json.RawMessage // until it is told
+	content     json.RawMessage // of its prompt, until that has an envelope
 	begun       bool            // a turn has begun since it was written
 	lifecycle   bool            // the process reports on it by uuid
 	interrupted bool
 	result      *agent.Result // of its turn; nil until that has ended
-	end         agent.State   // what the result makes of it
+	end         agent.State   // its end as its result shows it
 }
 
 // Sent notes that a frame is about to be written. A frame in flight keeps its state; one that has ended begins
@@ -98,14 +98,14 @@ func (f *frames) prompted(uuid string) (content json.RawMessage) {
 	return content
 }
 
-// turnBegins takes the beginning of any turn.
+// turnBegins notes the beginning of any turn.
 func (f *frames) turnBegins() {
 	for _, uuid := range f.order {
 		f.all[uuid].begun = true
 	}
 }
 
-// reported takes a report on a frame.
+// reported processes a lifecycle report on a frame.
 func (f *frames) reported(uuid, state string) {
 	f.acknowledges = true
 	sent := f.all[uuid]
@@ -132,13 +132,13 @@ func (f *frames) reported(uuid, state string) {
 	}
 }
 
-// echoed takes the echo of a frame, and reports whether its turn has begun, or it was given to the model in the middle
-// of another; else it is known from before, or joined with the next. inTurn means that a turn has begun since the last
-// result.
+// echoed processes the echo of a frame. It reports whether the turn of the frame has begun, or the model was given
+// the frame in the middle of another turn. Otherwise the frame is known from before, or joined with the next one.
+// inTurn means that a turn has begun since the last result.
 func (f *frames) echoed(uuid string, stamped, inTurn bool) (taken bool) {
 	f.acknowledges, f.stamped = true, f.stamped || stamped
 	sent := f.all[uuid]
-	// The turn can be another's. The transcript corrects a wrong Known; a wrong Accepted would wait for a wrong end.
+	// The turn can be another's. The transcript corrects a wrong Known, but a wrong Accepted waits for a wrong end.
 	taken = stamped || !f.stamped && inTurn && (sent == nil || sent.begun)
 	if sent == nil || sent.state != agent.Written {
 		return taken
@@ -171,7 +171,7 @@ func (f *frames) stopped(list []string) bool {
 	return slices.ContainsFunc(list, func(uuid string) bool { return f.all[uuid].interrupted })
 }
 
-// turnEnds takes the result of the turn of the frames.
+// turnEnds notes the result of the turn of frames.
 func (f *frames) turnEnds(list []string, result *agent.Result, end agent.State) {
 	for _, uuid := range list {
 		sent := f.all[uuid]
@@ -186,7 +186,7 @@ func (f *frames) turnEnds(list []string, result *agent.Result, end agent.State) 
 	}
 }
 
-// exits ends the frames whose results were printed but whose ends will not be.
+// exits ends the frames whose results were printed. The process exits without printing their ends.
 func (f *frames) exits() {
 	for _, uuid := range f.InFlight() {
 		if sent := f.all[uuid]; sent.state == agent.Accepted && sent.result != nil {
@@ -195,7 +195,7 @@ func (f *frames) exits() {
 	}
 }
 
-// finish ends a frame. Its result is more precise than what its lifecycle says.
+// finish ends a frame. The state from its result is more precise than that from its lifecycle.
 func (f *frames) finish(uuid string, state agent.State) {
 	if end := f.all[uuid].end; end == agent.Cancelled || end == agent.Failed {
 		state = end

@@ -18,7 +18,7 @@ type Line struct {
 	transcript.Record
 	Output
 
-	// Of output, too. If one of these has another type than expected, it is as good as missing.
+	// Fields of output, too. A field here with an unexpected type counts as missing.
 	ParentTool string          `json:"parent_tool_use_id"`
 	ToolUse    string          `json:"tool_use_id"`
 	LiveResult json.RawMessage `json:"tool_use_result"`
@@ -27,10 +27,10 @@ type Line struct {
 	TaskID     string   `json:"task_id"`
 	Tasks      []Task   // those that run
 	LostCode   string   `json:"error_code"` // of session_writes_lost
-	Lost       []string // of the same
+	Lost       []string // of session_writes_lost
 }
 
-// Output is what only output has, and what a line cannot be used without.
+// Output has the fields that only output has. A line in which one of them has the wrong type cannot be used.
 type Output struct {
 	Session       string `json:"session_id"`
 	Model         string
@@ -60,8 +60,8 @@ type Task struct {
 	ID string `json:"task_id"`
 }
 
-// Parse decodes a line of output. It fails if the line is no JSON object, or a field of [Output] in a line of known type
-// has another type than expected.
+// Parse decodes a line of output. It fails if the line is no JSON object, or if a field of [Output] has an unexpected
+// type in a line of known type.
 func Parse(data []byte) (*Line, error) {
 	if !utf8.Valid(data) {
 		data = bytes.ToValidUTF8(data, []byte("\uFFFD"))
@@ -84,7 +84,7 @@ func Parse(data []byte) (*Line, error) {
 	return l, nil // in a line of unknown type, fields may have any form
 }
 
-// time is when the record was made, or read if it does not say.
+// time returns when the record was made, or the time read if the record has none.
 func (l *Line) time(read time.Time) time.Time {
 	if at := l.Time(); !at.IsZero() {
 		return at
@@ -92,7 +92,7 @@ func (l *Line) time(read time.Time) time.Time {
 	return read
 }
 
-// Outcome returns the end of a turn as its result tells it.
+// Outcome returns the end of a turn from its result.
 func (l *Line) Outcome() *agent.Result {
 	o := &agent.Result{Text: l.Result}
 	switch {
@@ -122,7 +122,7 @@ func (l *Line) unbegun() bool {
 	return strings.Contains(text, SessionTaken) || strings.Contains(text, SessionUnknown)
 }
 
-// texts are the texts of a message; what is not a text is named.
+// texts returns the texts of a message, with the types of other blocks in brackets.
 func texts(content json.RawMessage) string {
 	var all []string
 	for _, b := range transcript.Blocks(content) {

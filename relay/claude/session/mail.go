@@ -8,10 +8,10 @@ import (
 	"teambridge/relay/wire"
 )
 
-// mailTags are those around what others wrote to a session: through its socket, and by the waiting hook.
+// mailTags are the tags around messages from others to a session: through its socket, and by the waiting hook.
 var mailTags = []string{"cross-session-message", "teambridge-message"}
 
-// mail is what others wrote in a text for the model, each with who wrote it.
+// mail returns the messages of others in a text for the model, each with its sender.
 func mail(text string) (list []string) {
 	for _, tag := range mailTags {
 		for rest := text; ; {
@@ -34,7 +34,7 @@ func mail(text string) (list []string) {
 	return list
 }
 
-// mailed tells what others wrote, and reports whether there is something.
+// mailed makes the envelopes of the messages of others in a text, and reports whether there are any.
 func (c *conversation) mailed(uuid, text string) bool {
 	list := mail(text)
 	for i, one := range list {

@@ -10,7 +10,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// resultMeta is what is printed next to the results of tools.
+// resultMeta is the data that is printed next to the result of a tool.
 type resultMeta struct {
 	ID       string
 	Kind     string              `json:"non_execution_kind"`
@@ -21,7 +21,7 @@ type resultMeta struct {
 // subagents ask.
 const maxDenied = 256
 
-// outcome is how a call has ended, by its result b in the record r.
+// outcome returns how a call has ended, from its result b in the record r.
 func (c *conversation) outcome(r *Line, done *call, b transcript.Block) wire.Outcome {
 	var result struct {
 		IsAsync          bool
@@ -43,7 +43,7 @@ func (c *conversation) outcome(r *Line, done *call, b transcript.Block) wire.Out
 		return wire.OutcomeCut
 	case b.IsError && r.refused(b.ToolUseID, text):
 		return wire.OutcomeDenied
-	case b.IsError, done.tool == "SendMessage" && result.Success != nil && !*result.Success: // to nobody
+	case b.IsError, done.tool == "SendMessage" && result.Success != nil && !*result.Success: // it has no recipient
 		return wire.OutcomeFailed
 	case result.IsAsync, result.BackgroundTaskID != "", result.Status == "async_launched", result.Status == "teammate_spawned":
 		return wire.OutcomeStarted
@@ -52,8 +52,8 @@ func (c *conversation) outcome(r *Line, done *call, b transcript.Block) wire.Out
 }
 
 // stopped reports whether an error says that the call was interrupted, or that nobody answered the
-// question whether it may run. Most versions record the same of a call that a person rejects at
-// the terminal and of one that is interrupted while it runs; in a headless session it is an interrupt.
+// question whether it may run. Most versions record the same text for a call that a person rejects at
+// the terminal and for one that is interrupted while it runs. In a headless session it means an interrupt.
 func (r *Line) stopped(text string) bool {
 	if strings.HasPrefix(text, "The user doesn't want to proceed with this tool use.") {
 		atTerminal := r.BeforeRun && !strings.HasPrefix(r.Entrypoint, "sdk")
@@ -64,8 +64,8 @@ func (r *Line) stopped(text string) bool {
 		strings.Contains(text, transcript.Interruption)
 }
 
-// refused reports whether an error says that the tool was not allowed. In the transcript of an outdated version, and of
-// another program, only the text tells.
+// refused reports whether an error says that the tool was not allowed. In transcripts of outdated versions and of
+// other programs, only the text shows it.
 func (r *Line) refused(id, text string) bool {
 	if r.DenialKind != "" || r.Decision.Decision == "reject" {
 		return true
@@ -75,11 +75,11 @@ func (r *Line) refused(id, text string) bool {
 			return true
 		}
 	}
-	line, _, _ := strings.Cut(text, "\n") // what a command printed begins in the second
+	line, _, _ := strings.Cut(text, "\n") // the output of a command begins in the second
 	return agent.IsDenial(text) || slices.ContainsFunc(refusals, func(s string) bool { return strings.Contains(line, s) })
 }
 
-// refusals are in the texts with which Claude Code itself refuses a tool.
+// refusals are parts of the texts with which Claude Code itself refuses a tool.
 var refusals = []string{
 	"Permission to use ", "Permission for this ", "Claude requested permissions to ", "was blocked. For security, Claude Code may only",
 	"denied by your permission settings", "PreToolUse:",

@@ -15,18 +15,18 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Options say what to read of a transcript.
+// Options select the part of a transcript to read.
 type Options struct {
-	// Since leaves out what is older, but not the beginning of a turn that was open a minute
-	// before. The minute is for records that were written late.
+	// Since leaves out older records, except those of the turn that was open one minute before.
+	// The minute is for records that were written late.
 	Since time.Time
-	// Gone says that the process is gone: what is still open has failed. Otherwise it stays open.
+	// Gone means that the process is gone, so that an open turn has failed. Otherwise it stays open.
 	Gone bool
 }
 
-// Read tells what a transcript says. A transcript of a subagent or a teammate is a conversation
-// of its own. What subagents did stands before their end. An error that wraps
-// [io/fs.ErrNotExist] says that there is no transcript.
+// Read yields the envelopes of a transcript. The transcript of a subagent or a teammate is a
+// conversation of its own. The envelopes of a subagent precede its end. An error that wraps
+// [io/fs.ErrNotExist] means that there is no transcript.
 func Read(ctx context.Context, path string, o Options) iter.Seq2[wire.Envelope, error] {
 	return func(yield func(wire.Envelope, error) bool) {
 		t := newReader(path, o.Since)
@@ -41,9 +41,9 @@ func Read(ctx context.Context, path string, o Options) iter.Seq2[wire.Envelope, 
 	}
 }
 
-// Follow tells what a transcript says, and then what is added to it, until ctx ends. It looks for more
-// after each pause, and ends too if there was none and done, unless it is nil, says so. A last line
-// that is not complete is waited for.
+// Follow yields the envelopes of a transcript and then of records that are added to it, until ctx ends. It
+// looks for more records after each pause. If there were none, it also ends if done is not nil and returns
+// true. It waits until an incomplete last line is complete.
 func Follow(ctx context.Context, path string, from time.Time, pause time.Duration, done func() bool) iter.Seq2[wire.Envelope, error] {
 	return func(yield func(wire.Envelope, error) bool) {
 		t := newReader(path, from)
@@ -72,8 +72,8 @@ type reader struct {
 	tail transcript.Tail
 	own  bool // it belongs to a subagent, whose records are all marked as such
 
-	held     wire.TurnStatus             // how the turn has ended, unless the agent continues it
-	self     bool                        // the program begins a turn
+	held     wire.TurnStatus             // the end of the turn, unless the agent continues
+	self     bool                        // the program begins the next turn
 	waiting  *Line                       // a command, until it is known whether it begins a turn
 	boundary *Line                       // a compaction, until it is known which turn it belongs to
 	spent    map[string]*wire.Usage      // of the turn, by message
@@ -87,7 +87,7 @@ func newReader(path string, since time.Time) *reader {
 	}
 	t.inside = t.subagentSaid
 	if !since.IsZero() {
-		// Where the last turn begins that began before a minute before.
+		// Reading begins with the last turn that began more than a minute before since.
 		before := since.Add(-time.Minute)
 		t.tail.Begin = transcript.From(func(line []byte) bool {
 			if !bytes.Contains(line, []byte(`"type":"user"`)) {
@@ -101,7 +101,7 @@ func newReader(path string, since time.Time) *reader {
 	return t
 }
 
-// all reads what is there, and reports whether there was something. It is not ok if yield wants no more.
+// all reads the new records. grown means that there were some; ok is false after an error or if yield wants no more.
 func (t *reader) all(ctx context.Context, yield func(wire.Envelope, error) bool) (grown, ok bool) {
 	for line, err := range t.tail.Lines() {
 		if err != nil {
@@ -124,7 +124,7 @@ func (t *reader) all(ctx context.Context, yield func(wire.Envelope, error) bool)
 	return grown, true
 }
 
-// took takes the next record. What is told from now on has its time.
+// took decodes the next record. Envelopes from now on have its time.
 func (t *reader) took(r transcript.Record) *Line {
 	took := &Line{Record: r}
 	t.at = took.time(t.at)
@@ -190,7 +190,7 @@ func (t *reader) record(r *Line) {
 	}
 }
 
-// attachment takes what the agent was given in the middle of a turn.
+// attachment processes an attachment, such as a prompt that the agent was given in the middle of a turn.
 func (t *reader) attachment(r *Line) {
 	switch a := r.Attachment; {
 	case a.Type != "queued_command":
@@ -205,8 +205,8 @@ func (t *reader) attachment(r *Line) {
 	}
 }
 
-// notification tells that a subagent in the background has ended, also one that began before what
-// is read.
+// notification ends a subagent that ran in the background, even if it began before the first
+// record that is read.
 func (t *reader) notification(text string) {
 	_, id, _ := strings.Cut(text, "<tool-use-id>")
 	id, _, _ = strings.Cut(id, "</tool-use-id>")
@@ -266,7 +266,7 @@ func (t *reader) user(r *Line) {
 	}
 }
 
-// answering reports whether the agent has said something in the open turn.
+// answering reports whether the agent has answered in the open turn.
 func (t *reader) answering() bool { return len(t.spent) > 0 }
 
 // run begins the turn of a command that waits.
@@ -279,7 +279,7 @@ func (t *reader) run() {
 	}
 }
 
-// compacted tells of a compaction.
+// compacted makes the envelope of the compaction that waits for its turn.
 func (t *reader) compacted() {
 	if r := t.boundary; r != nil {
 		t.boundary = nil
@@ -295,7 +295,7 @@ func (t *reader) start(uuid string, content json.RawMessage) {
 	t.self = false
 }
 
-// settle ends the turn if the agent has said so.
+// settle ends the turn if the agent has ended it.
 func (t *reader) settle() {
 	t.run()
 	if t.held != "" {
@@ -319,7 +319,7 @@ func (t *reader) end(status wire.TurnStatus) {
 	clear(t.spent)
 }
 
-// subagents is the folder with the transcripts of subagents.
+// subagents returns the folder with the transcripts of subagents.
 func (t *reader) subagents() string {
 	if t.own {
 		return filepath.Dir(t.tail.Path)
@@ -327,7 +327,7 @@ func (t *reader) subagents() string {
 	return filepath.Join(strings.TrimSuffix(t.tail.Path, ".jsonl"), "subagents")
 }
 
-// subagentSaid tells what a subagent did, from its own transcript.
+// subagentSaid makes the envelopes of a subagent from its own transcript.
 func (t *reader) subagentSaid(by *call) {
 	id := by.file
 	if id == "" {
@@ -343,7 +343,7 @@ func (t *reader) subagentSaid(by *call) {
 	t.subagent, t.turn = by.agent, by.turn
 	for line, err := range t.seen[id].Lines() {
 		if err != nil {
-			break // an outdated version keeps none of some subagents
+			break // an outdated version keeps no transcript of some subagents
 		}
 		r, ok := transcript.Parse(line)
 		switch r := t.took(r); {
@@ -357,7 +357,7 @@ func (t *reader) subagentSaid(by *call) {
 	t.subagent, t.turn, t.at = subagent, turn, at
 }
 
-// subagentFile finds the subagent that a tool call began.
+// subagentFile returns the id in the transcript's name of the subagent that a tool call began, or "".
 func (t *reader) subagentFile(call string) string {
 	for _, s := range transcript.Subagents(t.subagents()) {
 		if s.ToolUseID == call {
