@@ -8,7 +8,7 @@
 //	… write frame.UUID and frame.Line down …
 //	err = p.Send(ctx, frame.Line)
 //	for event, err := range p.Events(ctx) {
-//		… event.Payload is what was printed, event.Progress what became of frames …
+//		… event.Payload is the decoded line, event.Progress has the new states of frames …
 //	}
 //	err = p.End(ctx, agent.Grace{EOF: 30 * time.Second, Term: 5 * time.Second})
 //
@@ -26,7 +26,7 @@
 // This holds if three rules are kept:
 //
 //   - One frame at a time. Frames that wait are joined into one turn, and only the last uuid is remembered.
-//   - One process at a time. A process whose bridge was killed keeps running: see [process.Predecessor] before Resume.
+//   - One process at a time. A process whose bridge was killed keeps running: see [process.Predecessor] first.
 //   - Resume a session with a transcript, and start one without ([Transcript.Exists]). The transcript is about 0.1 s
 //     late: a frame that was Done stays done, even if it is not stored.
 //
