@@ -200,6 +200,14 @@ func BenchmarkQuery(b *testing.B) {
 			}
 		})
 	}
+	b.Run("index", func(b *testing.B) { // of all rows, once
+		for b.Loop() {
+			if err := j.Index(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(all)/b.Elapsed().Seconds(), "rows/s")
+	})
 	for name, words := range map[string]string{"word": "review", "rare word": "4777", "symbol": "☃"} {
 		b.Run("search "+name, func(b *testing.B) {
 			for b.Loop() {
