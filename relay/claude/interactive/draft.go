@@ -17,15 +17,15 @@ import (
 	"teambridge/teams/sharedfile"
 )
 
-// How long a request for the draft stays after it was given up. A program that was too slow opens its editor later: with
-// the request gone, it would be the person's editor, which nobody asked for.
+// lateEditor is how long a request for the draft remains after it was given up. A slow program opens its editor
+// later: without the request, that would be the person's own editor, which the person did not ask for.
 const lateEditor = 10 * time.Second
 
-// maxDraft bounds a draft. One that is larger is not taken out.
+// maxDraft is the maximum size of a draft. A larger one is not taken.
 const maxDraft = 4 << 20
 
-// TakeDraft returns what stands at the prompt. press presses Ctrl-G (0x07) at the terminal; it is called twice or more,
-// because the first copy can be stale. ok is false if the program did not give it out before ctx ended, as in a dialog.
+// TakeDraft returns the draft at the prompt. press presses Ctrl-G (0x07) at the terminal; it is called twice or more,
+// because the first copy can be stale. ok is false if no copy came before ctx ended, as in a dialog.
 func (l *Launch) TakeDraft(ctx context.Context, press func() error) (text string, ok bool, err error) {
 	for range 2 {
 		if text, ok, err = l.copyDraft(ctx, press); !ok {
@@ -35,10 +35,10 @@ func (l *Launch) TakeDraft(ctx context.Context, press func() error) (text string
 	return text, true, nil
 }
 
-// pressAgain is how long one Ctrl-G gets. It can be lost when it comes while the program returns from its editor.
+// pressAgain is the time after which Ctrl-G is pressed again. A press can be lost while the editor is closing.
 const pressAgain = 700 * time.Millisecond
 
-// copyDraft has the program copy its draft once.
+// copyDraft makes the program copy its draft once.
 func (l *Launch) copyDraft(ctx context.Context, press func() error) (text string, ok bool, err error) {
 	if err := l.askDraft(); err != nil {
 		return "", false, err
@@ -95,7 +95,7 @@ func (l *Launch) draft() (text string, ok bool, err error) {
 	return clean(withoutContext(string(data))), true, nil
 }
 
-// The lines around the last answer, which are put in front of the draft if the person wants that (externalEditorContext). Each line between begins with "# ".
+// With externalEditorContext, these lines around the last answer precede the draft. Lines between begin with "# ".
 const (
 	contextStart = "# ─── Claude's last response"
 	contextEnd   = "\n# ─── Write your reply"
@@ -111,7 +111,7 @@ func withoutContext(file string) string {
 	return strings.TrimPrefix(draft, "\n")
 }
 
-// forgetDraft makes Ctrl-G the person's again, some time after the last request.
+// forgetDraft removes an old request for the draft, so that Ctrl-G opens the person's editor again.
 func (l *Launch) forgetDraft() error {
 	if info, err := os.Stat(l.askFile()); err != nil || time.Since(info.ModTime()) < lateEditor {
 		return nil
@@ -122,9 +122,9 @@ func (l *Launch) forgetDraft() error {
 func (l *Launch) askFile() string { return filepath.Join(l.files, "ask") }
 func (l *Launch) editor() string  { return filepath.Join(l.files, "editor") }
 
-// script is the editor. Programs that the agent runs get it as well (git commit), so it looks at the name of the file.
-// Without an editor of the person's it takes what Claude Code would take. Editors with a window of their own must be
-// told to wait; Claude Code does that for those that it knows.
+// script returns the editor. Programs that the agent runs (git commit) get it, too, so it checks the name of the
+// file. If the person has no editor, the script chooses one as Claude Code would. Editors with a window of their own
+// need a flag to wait, which Claude Code, too, passes to those that it knows.
 func (l *Launch) script() string {
 	own := map[string]string{}
 	for _, entry := range l.env {

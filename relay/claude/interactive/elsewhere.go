@@ -12,9 +12,9 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Elsewhere returns the id of a living process, other than ours, that has the session; 0 if there is none. Two processes
-// with one session write two branches of the conversation, and neither sees the other's. One to which it was moved counts: see
-// [transcript.Moved].
+// Elsewhere returns the id of a living process, other than ours, that has the session; 0 if there is none. Two
+// processes with one session write two branches of the conversation, and neither sees the other's. A process to which
+// the conversation was moved counts: see [transcript.Moved].
 func Elsewhere(root, session string, ours agent.Process) (pid int) {
 	if _, _, in := teams.Moved(root, session); in.PID != ours.PID && in.PID != 0 {
 		return in.PID
@@ -27,9 +27,9 @@ func Elsewhere(root, session string, ours agent.Process) (pid int) {
 	return 0
 }
 
-// Ended reports whether no process has the session any more, headless or not, so that its transcript does not go on
-// until it is resumed. Of an outdated version, which may not say which session it has resumed, that is not known, and
-// false.
+// Ended reports whether no process, headless or not, has the session any more, so that its transcript does not grow
+// until a resume. It returns false for an outdated version, which may not report the session that it has resumed, and
+// without a transcript.
 func Ended(root, session string) bool {
 	path, ok := transcript.Session(root, "", session)
 	if !ok {
@@ -40,10 +40,10 @@ func Ended(root, session string) bool {
 	return !version.Outdated() && Elsewhere(root, session, agent.Process{}) == 0
 }
 
-// Obstacle says why the program must not be ended now, for a person; empty if it may. With it, Claude Code removes the
-// team that it leads: living teammates and unread rows would be lost. A team that may be its own counts. own is the team
-// that the session belongs to for teambridge, which is not removed; empty if there is none. earlier are the sessions that
-// the program had before.
+// Obstacle tells a person why the program must not be ended now; empty if it may. As it ends, Claude Code removes the
+// team that it leads, and living teammates and unread rows would be lost. A team that it may lead counts, too, and so
+// does a conversation that was moved to the background. own is the team to which teambridge counts the session, which
+// is not removed; empty if there is none. earlier are the sessions that the program had before.
 func Obstacle(ctx context.Context, root *teams.Root, own, session string, earlier ...string) (reason string, err error) {
 	if _, job, _ := teams.Moved(root.Path(), session); job != "" {
 		return fmt.Sprintf("its conversation was moved to the background, as %s: end the agent, stop that with claude stop %[1]s, and run this again", job), nil
@@ -73,7 +73,7 @@ func obstacle(ctx context.Context, root *teams.Root, name, session string, earli
 	defer func() { err = errors.Join(err, team.Close()) }()
 	config, err := team.Config(ctx)
 	if _, corrupt := errors.AsType[*teams.CorruptError](err); corrupt {
-		return "", nil // Claude Code cannot read it either, so it is nobody's
+		return "", nil // Claude Code cannot read it either, so no program leads it
 	} else if err != nil {
 		return "", err
 	}

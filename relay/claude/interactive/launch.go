@@ -17,8 +17,8 @@ import (
 	"teambridge/relay/process"
 )
 
-// ErrInvalid means that the command cannot be run at a terminal with a session that is known: it prints (-p), or names
-// no session that could be told (--continue).
+// ErrInvalid means that the command cannot be run at a terminal with a known session: for example, it prints (-p), or
+// does not say which session it continues (--continue).
 var ErrInvalid = claude.ErrInvalid
 
 // Options say what to start.
@@ -31,13 +31,13 @@ type Options struct {
 	Dir string
 	// State is our own directory. New makes one below it, of mode 0700, which Close removes.
 	State string
-	// Session is the id of the session, a UUID. Empty: what Command names, or a new one.
+	// Session is the id of the session, a UUID. Empty: the session that Command names, or a new one.
 	Session string
 	// Resume continues that session, which must have a transcript. No other process may have it: see [Elsewhere].
 	Resume bool
-	// Prefill is put at the prompt and not run, without spaces at its ends and control characters.
+	// Prefill is put at the prompt and not run. Spaces at its ends and control characters are left out.
 	Prefill string
-	// Mode is what the program starts with, in place of what Command says.
+	// Mode is the mode that the program starts in. Its settings replace those of Command.
 	Mode mode.Mode
 	// Env is the whole environment, as "NAME=value"; nil is ours.
 	Env []string
@@ -56,11 +56,11 @@ type Launch struct {
 	pid       int       // the process that has the session, once it is known
 }
 
-// maxPrefill is the longest text that goes into an argument. Linux allows 128 KiB for one, and less for all on some systems.
+// maxPrefill is the longest text that goes into an argument. Linux allows 128 KiB for one; some systems less for all.
 const maxPrefill = 64 << 10
 
 // New makes the files that the launch needs. Close removes them, after the program has ended. The error wraps
-// [ErrInvalid] if the command is to blame.
+// [ErrInvalid] if the command cannot be used.
 func New(o Options) (l *Launch, err error) {
 	l = &Launch{env: o.Env, root: o.Root, dir: o.Dir, started: time.Now()}
 	if l.env == nil {
@@ -94,11 +94,11 @@ func New(o Options) (l *Launch, err error) {
 	return l, nil
 }
 
-// noAgentView is the variable with which ← at the prompt does nothing. It would move the conversation to a process in the
-// background, which nobody takes away from there.
+// noAgentView is the variable that disables ← at the prompt. That key would move the conversation to a process in the
+// background, from which teambridge cannot take it back.
 const noAgentView = "CLAUDE_CODE_DISABLE_AGENT_VIEW"
 
-// Cmd is what to start: program, arguments, directory and environment. Each call returns another one.
+// Cmd returns the command to start, with arguments, directory and environment. Each call returns a new one.
 func (l *Launch) Cmd() *exec.Cmd {
 	cmd := exec.Command(l.argv[0], l.argv[1:]...)
 	cmd.Dir = l.dir
@@ -109,10 +109,10 @@ func (l *Launch) Cmd() *exec.Cmd {
 	return cmd
 }
 
-// Session is the id of the session that the program begins with. It can go to another one: see [State.Session].
+// Session returns the id of the session that the program begins with. It can change to another: see [State.Session].
 func (l *Launch) Session() string { return l.session }
 
-// Paste is the part of the prefill that is too long for an argument, almost always empty. It is to be pasted, in a
+// Paste returns the prefill if it is too long for an argument; almost always empty. The caller must paste it, in a
 // bracketed paste, as soon as the program is idle.
 func (l *Launch) Paste() string { return l.paste }
 
@@ -124,8 +124,8 @@ func (l *Launch) Close() error {
 	return nil
 }
 
-// makeFiles makes a directory for one launch, and removes those of launchers that were killed. If the path of ours
-// cannot be the value of EDITOR, it is made among the temporary files.
+// makeFiles makes a directory for one launch, and removes those of launchers that were killed. If a path below state
+// cannot be the value of EDITOR, the directory is made among the temporary files.
 func makeFiles(state string) (string, error) {
 	all := filepath.Join(state, "local")
 	if err := os.MkdirAll(all, 0o700); err != nil {
@@ -160,7 +160,7 @@ func makeFiles(state string) (string, error) {
 	return "", fmt.Errorf("neither %q nor %q can be the path of an editor: name another directory with --state-dir", all, os.TempDir())
 }
 
-// isPlain reports whether a path stands for itself wherever it is split at blanks or read by a shell.
+// isPlain reports whether a path remains unchanged if it is split at blanks or read by a shell.
 func isPlain(path string) bool {
 	return !strings.ContainsFunc(path, func(r rune) bool {
 		return r < 128 && !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+@:,%", r) || unicode.IsSpace(r)

@@ -7,11 +7,11 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Status is what the program does, in the words of [transcript.Process].
+// Status is the activity of the program, in the words of [transcript.Process].
 type Status string
 
 const (
-	// Starting: nothing is known yet. It can stand in a dialog, such as the one about trust.
+	// Starting: nothing is known yet. The program can be in a dialog, such as the one about trust.
 	Starting Status = ""
 	Idle     Status = transcript.ProcessIdle
 	Busy     Status = transcript.ProcessBusy    // a turn runs, or a teammate in the process works
@@ -19,17 +19,17 @@ const (
 	Shell    Status = transcript.ProcessShell   // a shell command of the person runs
 )
 
-// State is what a running program is at.
+// State is the state of a running program.
 type State struct {
 	Status Status
-	// For is what it waits for, in Claude Code's words, such as "permission prompt"; empty if it does not say.
+	// For is the reason why it waits, in Claude Code's words, such as "permission prompt"; empty if not reported.
 	For string
 	// Session is the id of its session, which changes with /clear and /resume.
 	Session string
 }
 
-// Look tells what the program with that process id is at. The error is a *[teams.OutdatedError] if the program says that it
-// is an outdated version, which may have taken the place of the one that was asked.
+// Look returns the state of the program with a process id. The error is a *[teams.OutdatedError] if the program
+// reports an outdated version, which may have replaced the version that was checked before.
 func (l *Launch) Look(pid int) (State, error) {
 	if err := l.forgetDraft(); err != nil {
 		return State{}, fmt.Errorf("interactive: %w", err)
@@ -50,13 +50,13 @@ func (l *Launch) Look(pid int) (State, error) {
 	case Idle, Shell:
 	case Waiting:
 		s.For = p.WaitingFor
-	default: // words of later versions too: what is not known is not idle
+	default: // an unknown word, as of a later version, does not mean idle
 		s.Status = Busy
 	}
 	return s, nil
 }
 
-// process returns what sessions/<pid>.json says. If a script started the program, the file has another id.
+// process returns the content of sessions/<pid>.json. If a script started the program, the file has another id.
 func (l *Launch) process(pid int) (transcript.Process, bool) {
 	for _, id := range []int{pid, l.pid} {
 		if p, ok := transcript.ProcessWith(l.root, id); ok {

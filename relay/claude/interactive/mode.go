@@ -7,12 +7,12 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// PermissionMode is the permission mode that the person left the session in, in Claude Code's words; empty if nobody used
-// it at a terminal: that of the last message that was entered there, or of the permission-mode record after it. That record
-// is written when the process ends, if the mode differs from the last one written.
+// PermissionMode returns the permission mode in which the person left the session, in Claude Code's words; empty if
+// the session was not used at a terminal. It is the mode of the last message that was entered there, or of a later
+// permission-mode record, which the process writes when it ends, if the mode differs from the last one written.
 //
-// What is not known: a change by Shift-Tab without a message, if the process is killed; and that a process that was started
-// without a mode of its own, in a session that was left in another one, was in the default.
+// Two facts are not known: a change by Shift-Tab without a message, if the process is killed; and the default mode of
+// a process that was started without a mode, if the session was left in another mode before.
 func PermissionMode(root, dir, session string) (mode string, err error) {
 	path, ok := transcript.Session(root, dir, session)
 	if !ok {

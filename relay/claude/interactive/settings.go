@@ -13,8 +13,8 @@ import (
 	"teambridge/teams/sharedfile"
 )
 
-// settings returns the file for --settings, given the value that the person's command has; empty if nothing is to change.
-// If settings of the person name an editor, which would win over ours, our settings name ours.
+// settings returns the file for --settings, given the value in the person's command; empty if no change is needed. An
+// editor in the person's settings would take precedence over ours, so our settings then name ours.
 func (l *Launch) settings(own string) (string, error) {
 	merged := map[string]json.RawMessage{}
 	if own != "" {
@@ -48,12 +48,12 @@ func (l *Launch) settings(own string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// A file even if the person's were an argument: they can hold keys, and any user of the machine can read arguments.
+	// A file, even if the person's value was an argument: settings can have keys, and any user can read arguments.
 	path := filepath.Join(l.files, "settings.json")
 	return path, atomicfile.Write(path, data)
 }
 
-// object decodes an object, and takes a missing one for an empty one.
+// object decodes a JSON object. A missing object counts as empty.
 func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	members := map[string]json.RawMessage{}
 	if raw == nil {
@@ -68,11 +68,11 @@ func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// editors are those that settings name.
+// editors are the editors that settings name.
 type editors struct{ visual, editor string }
 
-// editors returns those that the person's settings name, which win over the environment: the settings of the command,
-// of the directory, and of the person. What cannot be read names none.
+// editors returns the editors that the settings of the command, of the directory, or of the person name. They take
+// precedence over the environment. Unreadable settings name none.
 func (l *Launch) editors(command map[string]json.RawMessage) (found editors) {
 	all := []map[string]json.RawMessage{command}
 	for _, path := range []string{
@@ -105,7 +105,7 @@ func (l *Launch) inDir(path ...string) string {
 	return filepath.Join(l.dir, joined)
 }
 
-// maxSettings bounds a file of settings. Theirs have some KB.
+// maxSettings is the maximum size of a settings file, or of a paste. Usual settings have some KB.
 const maxSettings = 1 << 20
 
 // readLimited reads a small regular file.

@@ -15,17 +15,17 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Unrun returns what a person entered in a session since then and what the program ended before it ran, in order:
+// Unrun returns the prompts that a person entered in a session since a time and that the program never ran, in order:
 //
-//   - Prompts in history.jsonl that are not in the transcript. With Enter, Claude Code writes the history at once and the
-//     transcript up to 80 ms later.
+//   - Prompts in history.jsonl that are not in the transcript. With Enter, Claude Code writes the history at once and
+//     the transcript up to 80 ms later.
 //   - Prompts that waited for the end of a turn: see [transcript.Queue].
 //
-// Pastes are expanded. Left out are commands of Claude Code's own, such as /clear, and shell commands ("!ls"). A prompt
+// Pastes are expanded. Claude Code's own commands, such as /clear, and shell commands ("!ls") are left out. A prompt
 // that is in the transcript has been run, even if it has no answer.
 //
-// The history leaves out a prompt that repeats the one before it. Such a one is not found if it is not in the transcript
-// either. A missing file says nothing. What cannot be read in one, such as half a line, is passed over.
+// The history leaves out a prompt that repeats the one before it. Such a prompt is not found if the transcript does
+// not have it either. A missing file counts as empty. Unreadable parts of a file, such as half a line, are skipped.
 func Unrun(root, dir, session string, since time.Time) ([]string, error) {
 	prompts, err := readHistory(root, session, since)
 	if err != nil {
@@ -33,7 +33,7 @@ func Unrun(root, dir, session string, since time.Time) ([]string, error) {
 	}
 	var log promptLog
 	if path, ok := transcript.Session(root, dir, session); ok {
-		// Both clocks are that of the machine, but the stamp of a record can be a little older than that of its prompt.
+		// Both times are from the clock of the machine, but the time of a record can be a little before its prompt's.
 		if log, err = readPrompts(path, since.Add(-clockSlack)); err != nil {
 			return nil, fmt.Errorf("interactive: transcript: %w", err)
 		}
@@ -58,8 +58,8 @@ func Unrun(root, dir, session string, since time.Time) ([]string, error) {
 	return texts, nil
 }
 
-// Entered reports whether a person entered anything in a session since then: what was at the prompt at first is not there
-// any more.
+// Entered reports whether a person entered anything in a session since a time, so that the text that was first at the
+// prompt is not there any more.
 func Entered(root, session string, since time.Time) (bool, error) {
 	prompts, err := readHistory(root, session, since)
 	if err != nil {
@@ -68,16 +68,16 @@ func Entered(root, session string, since time.Time) (bool, error) {
 	return len(prompts) > 0, nil
 }
 
-// clockSlack is how much older a record can be than the prompt that it holds: 3 ms were measured.
+// clockSlack is how much older a record can be than its prompt: 3 ms were measured.
 const clockSlack = 2 * time.Second
 
-// A file's end that is read. Only the last seconds count.
+// The sizes of the ends of files that are read. Only their last seconds matter.
 const (
 	historyTail    = 8 << 20
 	transcriptTail = 256 << 20
 )
 
-// readHistory returns what was entered in a session since then.
+// readHistory returns the prompts that were entered in a session since a time.
 func readHistory(root, session string, since time.Time) (list []transcript.Queued, err error) {
 	for line, err := range transcript.Lines(filepath.Join(root, "history.jsonl"), historyTail) {
 		if err != nil {
@@ -115,12 +115,12 @@ func readHistory(root, session string, since time.Time) (list []transcript.Queue
 	return list, nil
 }
 
-// pasted finds where a paste was left out of what the history shows.
+// pasted matches the mark that the history shows in place of a paste.
 var pasted = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\[(?:Pasted text|\.\.\.Truncated text) #(\d+)(?: \+\d+ lines)?(?:\.\.\.)?\]`)
 })
 
-// pasteTags are put around a paste.
+// pasteTags matches the tags that are put around a paste.
 var pasteTags = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\n*</?pasted_content(?: id="[0-9a-f]*")?>\n*`)
 })
@@ -132,18 +132,18 @@ func readPaste(root, hash string) string {
 	}
 	data, err := readLimited(filepath.Join(root, "paste-cache", hash+".txt"))
 	if err != nil {
-		return "" // its mark stands for it
+		return "" // its mark remains in the text
 	}
 	return string(data)
 }
 
-// promptLog is what a transcript says of prompts.
+// promptLog has the prompts of a transcript.
 type promptLog struct {
 	run    []transcript.Queued // the agent was given them
 	queued transcript.Queue    // they wait
 }
 
-// readPrompts reads what a transcript has from the first record on that is not older than since.
+// readPrompts reads the prompts of a transcript, from the first record that is not older than since.
 func readPrompts(path string, since time.Time) (log promptLog, err error) {
 	begun := false
 	for line, err := range transcript.Lines(path, transcriptTail) {
@@ -167,7 +167,7 @@ func readPrompts(path string, since time.Time) (log promptLog, err error) {
 		case r.Type == "attachment" && r.Attachment.Type == "queued_command":
 			log.ran(time.Time{}, transcript.Texts(r.Attachment.Prompt, "\n"))
 		case r.Type == "queue-operation":
-			log.queued.Add(&r) // what leaves it gets a record of its own, or is at the prompt again
+			log.queued.Add(&r) // a prompt that leaves it gets its own record, or is at the prompt again
 		}
 	}
 	return log, nil
@@ -189,7 +189,7 @@ func (l *promptLog) ran(at time.Time, text string) {
 	}
 }
 
-// take reports whether the prompt is accounted for, and takes out what says so.
+// take reports whether a record shows that the prompt was run, and removes that record.
 func (l *promptLog) take(p transcript.Queued) bool {
 	for i, r := range l.run {
 		if (r.At.IsZero() || !r.At.Before(p.At.Add(-clockSlack))) && holds(r.Text, p.Text) {
@@ -200,7 +200,7 @@ func (l *promptLog) take(p transcript.Queued) bool {
 	return false
 }
 
-// holds reports whether the text of a record is the prompt, or what a command became.
+// holds reports whether the text of a record is the prompt, or the record of its command.
 func holds(record, entered string) bool {
 	name, args, ok := command(entered)
 	if !ok {
@@ -214,8 +214,8 @@ func holds(record, entered string) bool {
 	return record == "Unknown command: /"+name || record == "Unknown skill: "+name || same(record, entered)
 }
 
-// same compares texts without white space, since a record can have more of it, and without what is put around pastes.
-// A paste whose text is gone can be anything.
+// same compares texts without white space, since a record can have more of it, and without the tags around pastes. A
+// paste whose text is gone matches any text.
 func same(record, entered string) bool {
 	record = bare(pasteTags().ReplaceAllString(record, ""))
 	parts := pasted().Split(entered, -1)
@@ -233,7 +233,7 @@ func same(record, entered string) bool {
 
 func bare(text string) string { return strings.Join(strings.Fields(text), "") }
 
-// command splits a slash command; paths are none.
+// command splits a slash command. A path is no command.
 func command(entered string) (name, args string, ok bool) {
 	after, ok := strings.CutPrefix(strings.TrimSpace(entered), "/")
 	if !ok {
@@ -262,7 +262,7 @@ func isMessage(entered string) bool {
 	return !ok || !slices.Contains(strings.Fields(ownCommands), name)
 }
 
-// ownCommands change or show something and say nothing to the model. A command that is not here may be the person's own.
+// ownCommands change or show something, and give the model no prompt. Other commands may be the person's own.
 const ownCommands = `
 add-dir agents allowed-tools background bashes btw bug chrome clear color compact config context copy cost desktop diff
 doctor effort exit export extra-usage fast feedback focus fork help hooks ide install-github-app install-slack-app
