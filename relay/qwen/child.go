@@ -12,23 +12,23 @@ import (
 	"teambridge/teams/atomicfile"
 )
 
-// A session gives each process that it starts a token. A message sent with it is not held for the person, and the model is told that it
-// comes from a process of the session and carries none of the user's authority. While a server of ours runs in a session, it keeps the
-// token in the state directory, where any process of ours that delivers messages finds it.
+// A session gives a token to each process that it starts. A message with the token is not held for the person; the
+// model learns that it comes from a process of the session, without authority of the user. While a server of ours
+// runs in a session, it keeps the token in the state directory, for any process of ours that delivers messages.
 
-// child is what is kept.
+// child is the record of a token.
 type child struct {
 	Socket string                `json:"socket"`
 	Token  string                `json:"token"`
-	Above  []process.Predecessor `json:"above"` // who has started the server, one of which is the session
+	Above  []process.Predecessor `json:"above"` // the ancestors of the server, one of which is the session
 }
 
 func childFile(state, socket string) string {
 	return filepath.Join(state, "qwen", filepath.Base(socket)+".json")
 }
 
-// KeepToken keeps the token that a session has given this process, which has that environment and was started by the processes
-// parents, until forget is called. It does nothing in a process that no session of Qwen Code has started.
+// KeepToken keeps the token that a session gave this process, until forget is called. lookup reads the environment of
+// this process, and parents are its ancestors. It does nothing if no session of Qwen Code started this process.
 func KeepToken(state string, lookup func(string) (string, bool), parents []int) (forget func() error, err error) {
 	c := child{}
 	c.Socket, _ = lookup("QWEN_CODE_MESSAGING_SOCKET")
@@ -52,7 +52,7 @@ func KeepToken(state string, lookup func(string) (string, bool), parents []int) 
 	}
 	return func() error {
 		now, err := os.ReadFile(path)
-		if err == nil && string(now) == string(data) { // else it is another server's
+		if err == nil && string(now) == string(data) { // otherwise the file is another server's
 			err = os.Remove(path)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
@@ -62,8 +62,8 @@ func KeepToken(state string, lookup func(string) (string, bool), parents []int) 
 	}, nil
 }
 
-// childToken returns the token that the process of a session has given a server of ours, if it is kept. The session drops a message silently if the
-// token belongs to another process.
+// childToken returns the kept token that a session gave a server of ours, or "". The session silently drops a message
+// with another process's token.
 func childToken(state string, s record, start string) string {
 	data, err := os.ReadFile(childFile(state, s.Socket))
 	var c child

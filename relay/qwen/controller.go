@@ -11,19 +11,19 @@ import (
 	"teambridge/teams/atomicfile"
 )
 
-// Controller is what makes us, by the will of the person, a program whose messages count as the person's own in the sessions below Home.
+// Controller makes our messages count as the person's own in the sessions below Home, if the person agrees.
 type Controller struct {
 	Home  string `json:"home"`
-	ID    string `json:"id"` // by which it can be revoked
+	ID    string `json:"id"` // for revoking it
 	Token string `json:"token"`
 }
 
 func controllerFile(state string) string { return filepath.Join(state, "qwen", "controller.json") }
 
-// ControllersFile is where Qwen Code keeps which controllers there are.
+// ControllersFile returns the path of Qwen Code's list of controllers.
 func ControllersFile(home string) string { return filepath.Join(home, "peer-controllers.json") }
 
-// KeepController keeps a controller in a state directory, in place of another one.
+// KeepController writes a controller to a state directory, and replaces an earlier one.
 func KeepController(state string, c Controller) error {
 	data, err := json.Marshal(c)
 	if err != nil {
@@ -35,7 +35,7 @@ func KeepController(state string, c Controller) error {
 	return atomicfile.Write(controllerFile(state), data)
 }
 
-// ForgetController removes what [KeepController] has kept.
+// ForgetController removes the controller that [KeepController] wrote.
 func ForgetController(state string) error {
 	if err := os.Remove(controllerFile(state)); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -43,7 +43,7 @@ func ForgetController(state string) error {
 	return nil
 }
 
-// ControllerOf returns the controller that is kept for a directory of Qwen Code, if it has not been revoked there.
+// ControllerOf returns the kept controller for a directory of Qwen Code, unless it was revoked there.
 func ControllerOf(state, home string) (c Controller, ok bool) {
 	data, err := os.ReadFile(controllerFile(state))
 	if err != nil || json.Unmarshal(data, &c) != nil || c.ID == "" || c.Token == "" || c.Home != home {

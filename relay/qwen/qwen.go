@@ -1,7 +1,7 @@
-// Package qwen finds sessions of Qwen Code, and reads what becomes of messages to them.
+// Package qwen finds sessions of Qwen Code, and reads the outcome of messages to them.
 //
-// A session that somebody has at a terminal describes itself in a file, and takes messages on a socket: see package peer. The
-// files follow the program's published protocol, version 1. What its transcripts hold was measured on 0.24.4.
+// A session at a terminal describes itself in a file, and takes messages on a socket: see package peer. The files
+// follow the program's published protocol, version 1. The format of its transcripts was tested with 0.24.4.
 package qwen
 
 import (
@@ -27,25 +27,25 @@ import (
 // Session is a session of Qwen Code in a living process.
 type Session struct {
 	PID     int
-	Start   string // when the process started, as in [transcript.Process]; "" if its file does not say
-	ID      string // that it has now: /clear and resuming another one change it
+	Start   string // when the process started, as in [transcript.Process]; "" if unknown
+	ID      string // the current one: /clear and resuming another session change it
 	Cwd     string
 	Name    string
 	Version string
 	Begun   time.Time // when it wrote its file
 	Path    string    // of that file
-	Chat    string    // its transcript, which there is once it has a prompt
+	Chat    string    // its transcript, which exists from its first prompt on
 
-	Socket   string // on which it takes messages; "": it takes none
-	Terminal bool   // a person has it at a terminal; others refuse all messages
+	Socket   string // for messages; "": it takes none
+	Terminal bool   // at a person's terminal; other sessions refuse all messages
 
-	// Status is what it does as far as its transcript tells, as in [transcript.Process]; "" if that does not tell. A turn
-	// that its person interrupted seems to go on until the next one.
+	// Status is its status according to its transcript, as in [transcript.Process]; "" if unknown. A turn that its
+	// person interrupted counts as running until the next one.
 	Status  string
 	Changed time.Time // when Status changed
 }
 
-// Home returns the directory of Qwen Code, for a user with that environment; "" if it is not known.
+// Home returns the directory of Qwen Code, according to a user's environment; "" if it is unknown.
 func Home(lookup func(string) (string, bool)) string {
 	if dir, _ := lookup("QWEN_HOME"); filepath.IsAbs(dir) {
 		return dir
@@ -56,7 +56,7 @@ func Home(lookup func(string) (string, bool)) string {
 	return ""
 }
 
-// record is what a session, or another program that can be written to, says of itself.
+// record is the file of a session, or of another program that takes messages.
 type record struct {
 	Schema    int     `json:"schemaVersion"`
 	PID       int     `json:"pid"`
@@ -77,7 +77,7 @@ var file = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\
 
 const maxRecord = 64 << 10
 
-// read returns the record in a file, and the start of its process, if that lives here.
+// read returns the record in a file, and the start of its process. ok is false unless that lives on this system.
 func read(path string) (r record, start string, ok bool) {
 	name := file().FindStringSubmatch(filepath.Base(path))
 	info, err := os.Lstat(path)
@@ -98,21 +98,21 @@ func read(path string) (r record, start string, ok bool) {
 		boot, ticks, _ := strings.Cut(*r.Start, ":")
 		start = ticks + "@" + boot
 	}
-	alive, _ := process.Predecessor{PID: r.PID, Start: start}.Alive() // on systems that do not tell, another one may have its id
+	alive, _ := process.Predecessor{PID: r.PID, Start: start}.Alive() // without a start, it may be another process
 	start, _, _ = strings.Cut(start, "@")
 	return r, start, alive
 }
 
-// space is the namespace of process ids that this process is in, on Linux.
+// space returns the pid namespace of this process, on Linux.
 var space = sync.OnceValue(func() string {
 	name, _ := proc.Namespace()
 	return name
 })
 
-// Sessions returns the sessions in living processes, the oldest first. Programs that only write to sessions, as we do, are left out.
+// Sessions returns the sessions in living processes, the oldest first, without programs that only send, such as ours.
 func Sessions(home string) (list []Session) {
 	folder := filepath.Join(home, "sessions")
-	all, _ := sharedfile.ReadDir(folder) // none, if it cannot be read
+	all, _ := sharedfile.ReadDir(folder) // an unreadable folder has none
 	for _, e := range all {
 		path := filepath.Join(folder, e.Name())
 		r, start, ok := read(path)
@@ -125,7 +125,7 @@ func Sessions(home string) (list []Session) {
 		}
 		s.Chat, _ = Chat(home, s.Cwd, s.ID)
 		s.Status, s.Changed = works(s.Chat)
-		if s.Status == "" && s.Changed.IsZero() || s.Changed.Before(s.Begun) { // the turn was one of a process that has ended
+		if s.Status == "" && s.Changed.IsZero() || s.Changed.Before(s.Begun) { // an earlier process's turn
 			s.Status, s.Changed = transcript.ProcessIdle, s.Begun
 		}
 		list = append(list, s)
@@ -134,8 +134,8 @@ func Sessions(home string) (list []Session) {
 	return list
 }
 
-// Token returns what a session wants to be shown before it takes a message; "" if nothing: for what the person wrote, that of the
-// controller, or else the token that [KeepToken] has kept in a state directory, or that of its file. ok is false if the file at that path is no longer the one of the session.
+// Token returns the token that a session requires of a message, or "": for a person's message, the controller's; else
+// the one that [KeepToken] kept, or the file's. ok is false if the file is no longer the session's.
 func Token(state, path, session string, person bool) (token string, ok bool) {
 	r, start, ok := read(path)
 	if !ok || r.Session != session {
@@ -151,7 +151,7 @@ func Token(state, path, session string, person bool) (token string, ok bool) {
 
 var strange = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-zA-Z0-9]`) })
 
-// chats is the folder of the transcripts of a directory.
+// chats returns the folder of the transcripts of sessions in a directory.
 func chats(home, cwd string) string {
 	return filepath.Join(home, "projects", strange().ReplaceAllString(cwd, "-"), "chats")
 }
@@ -166,7 +166,7 @@ func Chat(home, cwd, id string) (path string, ok bool) {
 	return path, err == nil
 }
 
-// Recent returns the transcripts of a directory that have changed since a time.
+// Recent returns the transcripts of sessions in a directory that have changed since a time.
 func Recent(home, cwd string, since time.Time) (paths []string) {
 	folder := chats(home, cwd)
 	all, _ := sharedfile.ReadDir(folder)
@@ -181,7 +181,7 @@ func Recent(home, cwd string, since time.Time) (paths []string) {
 // IsChat reports whether a path is a transcript of Qwen Code.
 func IsChat(path string) bool { return filepath.Base(filepath.Dir(path)) == "chats" }
 
-// known is what was read of a transcript, until that changes: a service looks several times a second.
+// known caches a transcript's facts until it changes, since a service asks several times a second.
 type known struct {
 	info    os.FileInfo
 	status  string
@@ -193,7 +193,7 @@ var (
 	knownBy = map[string]known{} // by path
 )
 
-// works says what a session does, by the end of its transcript, and since when.
+// works returns the status of a session and since when it has it, by the end of its transcript.
 func works(path string) (status string, since time.Time) {
 	if path == "" {
 		return "", time.Time{}
@@ -233,33 +233,33 @@ func works(path string) (status string, since time.Time) {
 	return status, since
 }
 
-// Kind is what a line of a transcript tells.
+// Kind is the kind of a line of a transcript.
 type Kind int
 
-// The kinds of lines that are of interest.
+// The kinds of lines that matter here.
 const (
-	Begun  Kind = iota + 1 // a turn begins, but not with mail
-	Mail                   // a turn begins with what another process wrote to the session
-	Worked                 // the model answered, or a tool did
-	Ended                  // the model answered, and calls no tool: the turn is over
+	Begun  Kind = iota + 1 // a turn begins, but not with Mail
+	Mail                   // a turn begins with a message that another process wrote to the session
+	Worked                 // the model answered, or a tool finished
+	Ended                  // the model answered without a tool call: the turn is over
 	Failed                 // the API did not answer
 )
 
-// Event is what a line of a transcript tells.
+// Event is a line of a transcript.
 type Event struct {
 	Kind Kind
 	At   time.Time
-	Text string // of Mail, what was written, with &lt; for <; of Ended, what the agent said
+	Text string // with Mail, the message, with &lt; for <; with Ended, the agent's answer
 }
 
-// envelope begins what another process wrote.
+// envelope begins a message of another process.
 const envelope = "<cross_session_message "
 
-// Parse reads a line of a transcript; ok is false if it tells nothing of interest. What the person types while the agent works does not
-// begin a turn.
+// Parse reads a line of a transcript. ok is false if the line does not matter here. Prompts that the person types
+// while the agent works do not begin a turn.
 func Parse(line []byte) (e Event, ok bool) {
 	if bytes.Contains(line, []byte(`"type":"system"`)) && !bytes.Contains(line, []byte("api_error")) {
-		return e, false // most of a transcript
+		return e, false // most lines of a transcript
 	}
 	var r struct {
 		Timestamp time.Time
