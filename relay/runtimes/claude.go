@@ -15,7 +15,7 @@ import (
 	"teambridge/teams"
 )
 
-// checkClaude returns a *[SettingError] if the flags contradict each other, or what a relay needs.
+// checkClaude returns a *[SettingError] if flags contradict each other, or the needs of a relay.
 func checkClaude(r *ledger.Relay) error {
 	if r.URL != "" || r.PasswordFile != "" {
 		return &SettingError{"url", "Claude Code has no server; it is for --runtime opencode"}
@@ -43,7 +43,7 @@ func openClaude(ctx context.Context, l Launch) (agent.Runtime, error) {
 		Permission: l.allowing(l.Tools),
 	}
 	if l.Tools != nil {
-		// The flag is about built-in tools.
+		// The flag applies to built-in tools only.
 		built := slices.DeleteFunc(slices.Clone(l.Tools), func(name string) bool { return strings.HasPrefix(name, "mcp__") })
 		child.Command = append(child.Command, "--tools="+strings.Join(built, ","))
 	}
@@ -60,7 +60,7 @@ func openClaude(ctx context.Context, l Launch) (agent.Runtime, error) {
 		}
 	}
 	if l.Team != nil && !r.Plain {
-		// Without it, its SendMessage reaches nobody.
+		// Without a name, its SendMessage would reach nobody.
 		child.Member = claude.Member{Name: l.Member, Team: l.Team.Name()}
 	}
 	return claude.Runtime{Options: child}, nil
@@ -92,7 +92,7 @@ func CheckProgram(ctx context.Context, r ledger.Relay, env []string) error {
 	}
 	if err != nil {
 		said := ""
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok { // such as env that does not find node
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok { // for example, env does not find node
 			if said, _, _ = strings.Cut(strings.TrimSpace(string(exit.Stderr)), "\n"); said != "" {
 				said = fmt.Sprintf(": %.200s", said)
 			}

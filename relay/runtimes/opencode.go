@@ -15,7 +15,7 @@ import (
 	"teambridge/relay/process"
 )
 
-// Variables of OpenCode's, for a server that runs already.
+// Environment variables of OpenCode for a server that already runs.
 const (
 	openCodeUser     = "OPENCODE_SERVER_USERNAME"
 	openCodePassword = "OPENCODE_SERVER_PASSWORD"
@@ -37,7 +37,7 @@ func (l Launch) openCode() (opencode.Options, error) {
 	}
 	for _, tool := range l.Tools {
 		switch tool = strings.ToLower(tool); tool {
-		case "write", "multiedit", "patch", "apply_patch": // one rule is for all of them
+		case "write", "multiedit", "patch", "apply_patch": // one rule covers all of them
 			tool = "edit"
 		}
 		tools = append(tools, tool)
@@ -81,7 +81,7 @@ func (l Launch) instructions() string {
 		"What you say last in a turn is sent to the members whose messages you were given in it.", l.Member, l.Team.Name())
 }
 
-// checkOpenCode reports whether an OpenCode can be started, or reached.
+// checkOpenCode reports whether an OpenCode can be started or reached.
 func checkOpenCode(r *ledger.Relay) error {
 	switch u, err := url.Parse(r.URL); {
 	case r.URL != "" && r.Profile != "":

@@ -1,5 +1,5 @@
-// Package runtimes is the table of the runtimes that agents can have: what each is called, which
-// settings it takes, and how its agents are started.
+// Package runtimes is the table of the runtimes of agents: the name and the settings of each, and how to start its
+// agents.
 package runtimes
 
 import (
@@ -20,7 +20,7 @@ import (
 	"teambridge/teams"
 )
 
-// The names of the runtimes. Empty is Claude Code, too.
+// The names of the runtimes. An empty name is Claude Code, too.
 const (
 	Claude   = "claude"
 	OpenCode = "opencode"
@@ -30,15 +30,15 @@ const (
 // Kind is a runtime.
 type Kind struct {
 	Name   string
-	Modes  []string // permission modes that its agents can be given
-	NoMCP  string   // why its agents can be given no MCP servers; empty: they can
-	NoList string   // why its agents can be given neither a list of tools nor a profile; empty: they can
+	Modes  []string // permission modes that its agents support
+	NoMCP  string   // why its agents cannot have MCP servers; empty if they can
+	NoList string   // why its agents cannot have a list of tools or a profile; empty if they can
 
-	// JoinsAny says that an agent becomes a member of any team that it is to be in. Agents of Claude
-	// Code become members of teams that were made here: a lead starts its own in its team.
+	// JoinsAny means that an agent can become a member of any team. An agent of Claude Code can only join teams that
+	// were made here: in other teams, the lead starts its own agents.
 	JoinsAny bool
 
-	// NeedsCommand says that there is no usual program.
+	// NeedsCommand means that the runtime has no default program.
 	NeedsCommand bool
 
 	check func(*ledger.Relay) error
@@ -60,13 +60,13 @@ func all() []Kind {
 	}
 }
 
-// acpAgents returns the usual commands of agents of the Agent Client Protocol by the names that they have as runtimes. A relay
-// is recorded with [ACP] and the command.
+// acpAgents returns the default commands of agents of the Agent Client Protocol, by their names as runtimes. The
+// record of their relay has [ACP] and the command.
 func acpAgents() map[string][]string {
 	return map[string][]string{"codex": {"codex-acp"}, "gemini": {"gemini", "--acp"}, "qwen": {"qwen", "--acp"}}
 }
 
-// Names returns the names of the runtimes, and those of agents of [ACP] that need no command.
+// Names returns the names of the runtimes, and of the agents of [ACP] that need no command.
 func Names() (names []string) {
 	for _, k := range all() {
 		names = append(names, k.Name)
@@ -74,7 +74,7 @@ func Names() (names []string) {
 	return append(names, slices.Sorted(maps.Keys(acpAgents()))...)
 }
 
-// Find returns the runtime of that name.
+// Find returns the runtime with that name.
 func Find(name string) (Kind, bool) {
 	list := all()
 	if acpAgents()[name] != nil {
@@ -88,31 +88,30 @@ func Find(name string) (Kind, bool) {
 	return list[0], name == ""
 }
 
-// JoinsAny is [Kind.JoinsAny] of the agent of a relay.
+// JoinsAny returns [Kind.JoinsAny] for the agent of a relay.
 func JoinsAny(r ledger.Relay) bool {
 	k, _ := Find(r.Runtime)
 	return k.JoinsAny
 }
 
-// SettingError says that an agent cannot be started with one of its settings.
+// SettingError reports a setting with which an agent cannot be started.
 type SettingError struct {
-	Setting string // as the flag of "relay add" is called; "command" is one
+	Setting string // the name of its flag of "relay add"; "command" for the command
 	Reason  string
 }
 
 func (e *SettingError) Error() string { return e.Setting + ": " + e.Reason }
 
-// ProgramError says that there is no such program, or that it did not print its version, as
-// Claude Code does.
+// ProgramError reports that a program does not exist, or fails to print its version as Claude Code does.
 type ProgramError struct{ Err error }
 
 func (e *ProgramError) Error() string { return e.Err.Error() }
 func (e *ProgramError) Unwrap() error { return e.Err }
 
-// Check checks what the settings of a relay say of its agent, and replaces each by its usual
-// form. Root must be set. The error is a *[SettingError], or one of [profile.Ref.Load].
+// Check checks the settings of a relay's agent, and replaces each by its usual form. Root must be set. The error is a
+// *[SettingError], or one of [profile.Ref.Load].
 func Check(r *ledger.Relay) error {
-	// It is kept as JSON, which would change it.
+	// The command is kept as JSON, which would change invalid text.
 	if slices.ContainsFunc(r.Command, func(word string) bool { return !utf8.ValidString(word) }) {
 		return &SettingError{"command", fmt.Sprintf("%q is not valid UTF-8", r.Command)}
 	}
@@ -139,7 +138,7 @@ func Check(r *ledger.Relay) error {
 	if err := kind.check(r); err != nil {
 		return err
 	}
-	// A service was started in another directory than the caller.
+	// The service may run in another directory than the caller.
 	if !filepath.IsAbs(r.Dir) {
 		return &SettingError{"dir", fmt.Sprintf("%q is not an absolute path", r.Dir)}
 	}
@@ -157,7 +156,7 @@ func Check(r *ledger.Relay) error {
 	return err
 }
 
-// profileOf is the profile of a relay's agent.
+// profileOf returns the profile of a relay's agent.
 func profileOf(r ledger.Relay) profile.Ref {
 	if r.Profile == "" {
 		return profile.Ref{}
@@ -165,28 +164,27 @@ func profileOf(r ledger.Relay) profile.Ref {
 	return profile.Ref{Name: r.Profile, Dir: r.Dir, Root: r.Root}
 }
 
-// Launch says how an agent is started.
+// Launch has the options for starting an agent.
 type Launch struct {
-	Settings   ledger.Relay // as [Check] leaves them
-	Team       *teams.Team  // nil: it is in none, and Settings.Root is the directory of Claude Code
+	Settings   ledger.Relay // as returned by [Check]
+	Team       *teams.Team  // nil if it is in no team; then Settings.Root is Claude Code's directory
 	Member     string       // its name in the team
 	State      string       // our state directory
-	Env        []string     // as "NAME=value"; nil is ours
-	Checked    bool         // [CheckProgram] has found nothing
+	Env        []string     // as "NAME=value"; nil for our own
+	Checked    bool         // [CheckProgram] found no problem
 	Permission *agent.Permission
 	Stderr     io.Writer
 
-	// Tools, if not nil, are all tools that the agent has, by the names of Claude Code. It uses them
-	// without being asked.
+	// Tools, if not nil, lists all tools that the agent has, by Claude Code's names. It may use them without asking.
 	Tools     []string
-	MCPConfig string // a file that names its MCP servers; only if there is no [Kind.NoMCP]
-	Bound     bool   // a server ends with this process, even if that is killed (on Linux)
+	MCPConfig string // a file with its MCP servers; only without [Kind.NoMCP]
+	Bound     bool   // a server ends with this process, even if this process is killed (on Linux)
 }
 
-// Runtime returns what starts the agent. *[ProgramError] if there is no such program, *[teams.OutdatedError] if it is an
-// outdated Claude Code.
+// Runtime returns the runtime that starts the agent. It fails with a *[ProgramError] if the program does not exist,
+// and with a *[teams.OutdatedError] if it is an outdated Claude Code.
 func (l Launch) Runtime(ctx context.Context) (agent.Runtime, error) {
-	// Agents keep their conversations under the real path.
+	// Agents record their conversations under the real path.
 	dir, err := filepath.EvalSymlinks(l.Settings.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("runtimes: the agent's directory: %w", err)
@@ -202,7 +200,7 @@ func (l Launch) Runtime(ctx context.Context) (agent.Runtime, error) {
 	return kind.open(ctx, l)
 }
 
-// allowing is the permission of an agent that may use tools without being asked.
+// allowing returns the permission of an agent that may use tools without asking.
 func (l Launch) allowing(tools []string) *agent.Permission {
 	if l.Tools == nil || l.Permission == nil {
 		return l.Permission
