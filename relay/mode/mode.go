@@ -1,4 +1,4 @@
-// Package mode describes the settings that an agent works with, and changes of them.
+// Package mode describes the settings of an agent, and changes of them.
 //
 // A [Mode] is the set of settings that a message may request. Each [Setting] has three states: absent (no
 // change), default (null in JSON: the agent's own default), or a value. Modes are comparable: == and
@@ -29,7 +29,7 @@ type Mode struct {
 	DisallowedTools    Setting[[]string]
 }
 
-// field is a setting of a mode by its key in JSON.
+// field is a setting of a mode, with its key in JSON.
 type field struct {
 	key  string
 	json *string
@@ -53,11 +53,10 @@ func (m *Mode) fields() [7]field {
 // fallbackModel, customSystemPrompt and appendSystemPrompt (texts), allowedTools
 // and disallowedTools (lists of texts); each may be missing, or null.
 //
-// It is strict, because a misspelt setting would let an agent run with more
-// permissions than were asked for: an unknown key (they are case-sensitive), a
-// repeated one, a value of another type, bytes that are not UTF-8, and anything
-// after the object are errors, of type *[Error], as is half of a surrogate pair. Which models and
-// permission modes there are is for the agent to know.
+// Parse is strict, because a misspelt setting would let an agent run with wider permissions than requested. It
+// refuses, with an *[Error], an unknown key (keys are case-sensitive), a repeated one, a value of another type, bytes
+// that are not UTF-8, half of a surrogate pair, and anything after the object. It does not check the names of models
+// and permission modes, which only the agent knows.
 func Parse(data []byte) (Mode, error) {
 	var m Mode
 	var whole json.RawMessage
@@ -86,7 +85,7 @@ func Parse(data []byte) (Mode, error) {
 	return m, nil
 }
 
-// set puts the value of a key of valid JSON into the field it belongs to.
+// set sets the field with that key to a value of valid JSON.
 func set(fields []field, key string, value json.RawMessage) error {
 	i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
 	if i < 0 {
@@ -101,8 +100,8 @@ func set(fields []field, key string, value json.RawMessage) error {
 	return err
 }
 
-// canonical returns a value of valid JSON in the form of [Setting], or what is
-// wrong with its type. encoding/json would take null for an empty text here.
+// canonical returns a value of valid JSON in the form of [Setting], or an error about its type. encoding/json would
+// accept null as an empty text here.
 func canonical(value json.RawMessage, list bool) ([]byte, error) {
 	switch kind := rawjson.Word(value); {
 	case kind == "null":
@@ -161,14 +160,14 @@ func (m Mode) Hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// String returns the mode as JSON, for people to read. It holds whole prompts.
+// String returns the mode as JSON, for people. It includes whole prompts.
 func (m Mode) String() string { return string(m.appendJSON(nil)) }
 
-// MarshalJSON returns what [Mode.Hash] is the hash of.
+// MarshalJSON returns the JSON that [Mode.Hash] hashes.
 func (m Mode) MarshalJSON() ([]byte, error) { return m.appendJSON(nil), nil }
 
-// UnmarshalJSON is [Parse]: it replaces all of m, and leaves it as it is on
-// an error. Unlike most types, a Mode takes null for a mistake.
+// UnmarshalJSON is [Parse]: it replaces all of m, and leaves m unchanged on an error. Unlike most types, a Mode
+// refuses null.
 func (m *Mode) UnmarshalJSON(data []byte) error {
 	parsed, err := Parse(data)
 	if err != nil {
@@ -193,9 +192,9 @@ func (m Mode) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// Error says what is wrong with the JSON form of a [Mode].
+// Error is an error in the JSON form of a [Mode].
 type Error struct {
-	Key string // the key it is about; "" where the JSON as a whole is wrong
+	Key string // the key with the error; "" if the JSON as a whole is invalid
 	Err error
 }
 
@@ -203,7 +202,7 @@ func (e *Error) Error() string {
 	if e.Key == "" {
 		return fmt.Sprintf("mode: %v", e.Err)
 	}
-	// The key is anybody's text, of any length.
+	// The key can be any text of any length.
 	return fmt.Sprintf("mode: %.64q: %v", e.Key, e.Err)
 }
 
