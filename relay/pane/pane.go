@@ -157,7 +157,7 @@ type timing struct {
 	follow           time.Duration // between two looks at a task
 	firstTry, maxTry time.Duration // between two tries
 	expire           time.Duration
-	finish           time.Duration // how long a delivery may go on after its context has ended
+	finish           time.Duration // how long a delivery may continue after its context has ended
 	look             time.Duration // between two looks at a program that seems to be idle
 	lag              time.Duration // how long a transcript may lag behind a paste
 	recent           time.Duration // how long before a hook the turn may have ended

@@ -140,7 +140,7 @@ func (r *Registry) OfMember(ctx context.Context, t *teams.Team, member, socket s
 
 // Sender returns the name of a sender as the agent in a pane sees it, and the inbox that learns when the task has
 // ended. From is NAME@TEAM, or the id of a session and [SessionTeam]. A NAME alone is a member of the team of to. If
-// to is a registered pane or a session, it is a registered pane or else a member of the only living team with that
+// to is a registered pane or a session, NAME is a registered pane or else a member of the only living team with that
 // name. NAME@TEAM@MACHINE and [Stranger] have no inbox. The person, "" or [mail.User], has neither inbox nor name.
 // Sender fails with *[NotFoundError], *[SenderError], *[SessionError], and as [teams.Team.Resolve] does.
 func (r *Registry) Sender(ctx context.Context, to Pane, from string) (name string, reports inbox.InboxKey, err error) {

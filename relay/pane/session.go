@@ -97,7 +97,7 @@ func goesOn(known []Pane, first, other transcript.Process) bool {
 }
 
 // RelayOf returns the session of a process from the ledger's list of sessions that relays run; ok is false if it has
-// none. The start times must match, too: a process can have the pid of an agent that was killed.
+// none. The start times must match, too, if known: a process can have the pid of an agent that was killed.
 func RelayOf(relayed []ledger.Session, p transcript.Process) (of ledger.Session, ok bool) {
 	i := slices.IndexFunc(relayed, func(r ledger.Session) bool {
 		start, _, known := strings.Cut(r.Start, "@")
@@ -525,7 +525,7 @@ func Check(to Pane, m Message) error {
 	return peer.Message{From: m.From, Text: m.Text}.Check()
 }
 
-// Headless reports whether another program runs a session of Claude Code ("claude -p"), and so gets its answers.
+// Headless reports whether another program runs a session, as with "claude -p", and so gets its answers.
 func (ss *Sessions) Headless(of Pane) bool {
 	s, _ := transcript.ProcessWith(ss.opts.Root.Path(), of.Ref.PID)
 	return of.IsSession() && strings.HasPrefix(s.Entrypoint, "sdk")

@@ -21,7 +21,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// progress is the progress of a message, as a transcript shows it.
+// progress is how far a message has come, as a transcript shows it.
 type progress struct {
 	path        string
 	queuedAt    time.Time // when the program queued it last; zero if it is not known

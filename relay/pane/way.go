@@ -19,7 +19,7 @@ type way interface {
 	give(ctx context.Context, a *attempt) (facts, error)
 }
 
-// attempt is a message with the record of the attempt to give it.
+// attempt is a message with the state of the attempt to give it.
 type attempt struct {
 	message ledger.PaneMessage
 	uuids   []string // of its delivery, and of those that are given with it
@@ -28,7 +28,7 @@ type attempt struct {
 	tries   int      // how often it was given to a session
 }
 
-// facts are the facts of a message after a look, or after it was given.
+// facts are the findings about a message from a look, or from giving it.
 type facts struct {
 	shown      bool        // the agent has it, as its own record or its screen shows
 	altered    bool        // but with another text than was sent

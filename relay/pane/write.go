@@ -186,7 +186,7 @@ func (s *session) write(ctx context.Context, a *attempt, send func() error) (fac
 	}
 }
 
-// said returns the facts that the session reported of a message, if any, and a channel closed at its next report.
+// said returns the facts that the session reported of a message, if any, and a channel closed at the next report.
 func (s *session) said(a *attempt) (f facts, told bool, next <-chan struct{}) {
 	n, _, next := s.incoming.mailbox.Told(s.name(a))
 	switch n.Status {
