@@ -17,7 +17,7 @@ import (
 
 // Options select the part of a transcript to read.
 type Options struct {
-	// Since leaves out older records, except those of the turn that was open one minute before.
+	// Since leaves out older records, except those of the turn that was open one minute before Since.
 	// The minute is for records that were written late.
 	Since time.Time
 	// Gone means that the process is gone, so that an open turn has failed. Otherwise it stays open.
@@ -153,7 +153,7 @@ func (t *reader) record(r *Line) {
 		t.compacted()
 		switch {
 		case t.turn != "":
-		case t.over != "" && !t.self: // a hook made the agent go on
+		case t.over != "" && !t.self: // a hook made the agent continue
 			t.turn, t.told, t.alive = t.over, true, true
 		default:
 			t.start(r.UUID, nil)
@@ -295,7 +295,7 @@ func (t *reader) start(uuid string, content json.RawMessage) {
 	t.self = false
 }
 
-// settle ends the turn if the agent has ended it.
+// settle ends the turn if its end was read.
 func (t *reader) settle() {
 	t.run()
 	if t.held != "" {
