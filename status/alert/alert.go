@@ -91,13 +91,13 @@ func Open(opts Options) (*Alerter, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	if a.record, err = readRecord(opts.State, name); err != nil {
-		a.record = Record{} // missing or unreadable: start anew, without alerts about the present list
+		a.record = Record{} // missing or unreadable: start a new record, without alerts about the present list
 	}
 	a.record.To, a.record.Root, a.record.Team = opts.To.String(), opts.Root, opts.Team
 	return a, nil
 }
 
-// News reports whether w is news compared with was, its earlier state. It is not if messages were only read.
+// News reports whether w is news compared with was, its earlier state. If messages were only read, it is not.
 func News(w, was api.Attention) bool { return w.Message != was.Message && w.Count >= was.Count }
 
 // Update sets the current list. If no alert was ever delivered, the things in the first list are only counted, not
@@ -114,8 +114,8 @@ func (a *Alerter) Update(list []api.Attention) {
 	signals.Send(a.news)
 }
 
-// due returns the things to send. If no alert was ever delivered, before is the number of things in the first list,
-// else -1.
+// due returns the things to send. If no alert was ever delivered, before is the number of things in the first list;
+// otherwise it is -1.
 func (a *Alerter) due() (list []api.Attention, before int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -40,7 +40,7 @@ var bodies = map[string]string{
 // file or variable with the address.
 type Destination struct {
 	Kind     string
-	File     string // absolute; empty: Variable has it
+	File     string // absolute; empty: Variable has the address
 	Variable string
 }
 
@@ -80,7 +80,7 @@ type request struct {
 	url, token string
 	to         string         // the topic of ntfy, or the chat of Telegram
 	body       string         // one of bodies, or the person's own
-	secrets    *regexp.Regexp // matches each word of it but the host
+	secrets    *regexp.Regexp // matches each word of the file but the host
 }
 
 // load reads and parses the address. The errors do not repeat it.

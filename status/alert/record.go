@@ -26,7 +26,7 @@ type Record struct {
 	Last    time.Time `json:"last,omitzero"`  // the last alert that was delivered
 	Problem *Problem  `json:"problem,omitempty"`
 
-	// Told has the things that were sent, by the id of the api.Attention, with their state at that time.
+	// Told has the things that were sent, by their ids in api.Attention, with their states at that time.
 	Told map[string]told `json:"told"`
 
 	Running bool `json:"-"` // a process sends these alerts now
@@ -36,7 +36,7 @@ type Record struct {
 type Problem struct {
 	Since   time.Time `json:"since"`
 	Why     string    `json:"why"`
-	Refused bool      `json:"refused"` // and are not sent again
+	Refused bool      `json:"refused"` // the server refused; no further attempt
 }
 
 type told struct {

@@ -15,7 +15,7 @@ import (
 // Limits of an alert, in bytes of UTF-8 but for the first. ntfy accepts 4096 bytes, and Telegram 4096 characters.
 const (
 	maxLines = 10   // things that are named
-	maxBody  = 3000 // all of them
+	maxBody  = 3000 // all lines together
 	maxText  = 2400 // the text of one thing
 	maxShare = 400  // the same, if there are several things
 	maxID    = 500  // an id, which has names in it
@@ -42,7 +42,7 @@ type thing struct {
 	From   string     `json:"from,omitempty"`
 	Count  int        `json:"count,omitempty"`
 	Since  *time.Time `json:"since,omitempty"`
-	Text   string     `json:"text,omitempty"` // only if it was asked for
+	Text   string     `json:"text,omitempty"` // only with [Options.Text]
 }
 
 // who returns the agent that a thing is about, or the team.
