@@ -4,8 +4,8 @@
 // An agent sends as the session that started the server, and cannot choose another name. It reads only its own
 // messages. It has none of a person's rights: it cannot grant permissions, set a mode or run commands.
 //
-// The protocol version is 2025-11-25 or earlier. Claude Code first requests a later one ("server/discover"), and waits
-// for 3 s unless that is refused at once.
+// The protocol version is 2025-11-25 or earlier. Claude Code first requests a later one ("server/discover"), and
+// waits for 3 s unless the request is refused at once.
 package mcp
 
 import (
@@ -41,8 +41,8 @@ type Bridge interface {
 
 // Options configures a server. All fields are needed.
 type Options struct {
-	// Once calls do with the service or, if that does not run or fails, with the files. A message under the id is
-	// sent once.
+	// Once calls do with the service or, if the service does not run or fails, with the files. A message with that id
+	// is sent once.
 	Once    func(ctx context.Context, id string, do func(b Bridge) error) error
 	Parents []int // the ancestors of this process, its parent first
 	Dir     string
@@ -352,7 +352,7 @@ func (c *call) messageID(to, text string) string {
 	return uuid.NewSHA1(uuid.NameSpaceDNS, []byte(strings.Join([]string{"teambridge/status/mcp", use, to, text}, "\n"))).String()
 }
 
-// deliver calls give to send the message s or to ask a question, waits as in says, and sets in s what became of it.
+// deliver calls give to send the message s or to ask a question, waits as in requests, and records the outcome in s.
 func (t *tools) deliver(ctx context.Context, c *call, b Bridge, s *Sent, in waitFor, give func(q api.NewQuestion, ask bool) (api.Sent, *api.Answered, error)) error {
 	timeout := time.Duration(in.Timeout) * time.Second
 	switch in.Wait {
@@ -375,7 +375,7 @@ func (t *tools) deliver(ctx context.Context, c *call, b Bridge, s *Sent, in wait
 	if in.Wait == "answer" {
 		switch {
 		case errors.Is(err, api.CodeTimeout), errors.Is(err, api.CodeNoAnswer):
-			// The hint says whether the message stays sent: without a service, an undelivered one does not.
+			// The hint tells whether the message stays sent: without a service, an undelivered message does not.
 			f := view.Explain(err)
 			s.State, s.Meaning = unanswered, f.Message+"; "+f.Hint+"; an answer that comes later is in read_messages"
 			if sent.State == api.NotSent {
@@ -448,7 +448,7 @@ func (t *tools) reply(ctx context.Context, c *call, in replying) (s Sent, err er
 	})
 }
 
-// Message is a message to or from an agent.
+// Message is a message to or from the agent.
 type Message struct {
 	ID     string `json:"id"`
 	From   string `json:"from"`
@@ -514,7 +514,7 @@ func (t *tools) found(ctx context.Context, c *call, q api.SearchQuery) (l Messag
 	})
 }
 
-// The limits of an answer with messages. Programs put a longer answer into a file, of which the model sees the start.
+// The limits of an answer with messages. Programs put a longer answer into a file, and show the model its beginning.
 const (
 	maxListed = 50
 	maxText   = 4000  // of one message, in bytes
@@ -606,7 +606,7 @@ func (t *tools) answers(ctx context.Context, b Bridge, who caller, hits []api.Hi
 	return newestFirst(hits), nil
 }
 
-// became describes what became of a sent message.
+// became describes the outcome of a sent message.
 func became(m *api.Record) string {
 	switch f, r := m.Relay, m.Receipt; {
 	case f != nil && slices.Contains([]string{"given", "finished"}, f.State), r != nil && r.SeenAt != nil:
