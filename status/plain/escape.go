@@ -1,5 +1,5 @@
-// Package plain prepares text that others wrote for a terminal: it escapes what could control the
-// terminal or reorder a line, and fits text into columns.
+// Package plain prepares other people's text for a terminal: it escapes characters that could control the terminal or
+// reorder a line, and fits text into columns.
 package plain
 
 import (
@@ -64,8 +64,8 @@ func EscapeRune(r rune) string {
 	return fmt.Sprintf(`\u%04x`, r)
 }
 
-// JSON encodes v as one line, with <, > and & as they are. Unsafe characters are \u escapes, even
-// where JSON does not require it.
+// JSON encodes v as one line, with <, > and & unescaped. Unsafe characters become \u escapes, even if JSON does not
+// require it.
 func JSON(v any) ([]byte, error) {
 	line, err := rawjson.Encode(v)
 	if err != nil {
@@ -74,7 +74,7 @@ func JSON(v any) ([]byte, error) {
 	return escapeJSON(append(line, '\n')), nil
 }
 
-// escapeJSON makes \u escapes of the unsafe characters in a line of JSON.
+// escapeJSON replaces the unsafe characters in a line of JSON by \u escapes.
 func escapeJSON(line []byte) (out []byte) {
 	if !bytes.ContainsFunc(line, func(r rune) bool { return harmful(r, true) }) {
 		return line
@@ -91,8 +91,7 @@ func escapeJSON(line []byte) (out []byte) {
 	return out
 }
 
-// JSONWriter makes \u escapes of the unsafe characters in the lines of JSON that are written to
-// it, each in one call.
+// JSONWriter writes lines of JSON to W, with \u escapes for unsafe characters. Each line must be written in one call.
 type JSONWriter struct{ W io.Writer }
 
 // Write writes a line.

@@ -7,13 +7,12 @@ import (
 
 const (
 	gap       = 2  // columns between two cells
-	narrowest = 10 // no column of a table is folded to less, unless rows would wrap: then to half,
-	headRoom  = 16 // or to less than its head, up to this
+	narrowest = 10 // the least width of a folded column; half of it if rows would wrap otherwise
+	headRoom  = 16 // a head of up to this width is not folded, unless rows would wrap otherwise
 )
 
-// Table aligns rows of cells in columns, the first row as the head, and escapes the cells. If they
-// take more than so many columns, which 0 does not bound, long cells are folded into at most so
-// many lines.
+// Table aligns rows of cells in columns, with the first row as the head, and escapes the cells. If they are wider
+// than columns, long cells are folded into at most deepest lines. columns 0 means no limit.
 func Table(rows [][]string, columns, deepest int) string {
 	var widths []int
 	shown := make([][]string, len(rows))
@@ -55,8 +54,7 @@ func Table(rows [][]string, columns, deepest int) string {
 	return b.String()
 }
 
-// narrow makes the widest columns narrower until the table has so many columns of the
-// terminal.
+// narrow narrows the widest columns until the table fits into columns.
 func narrow(widths []int, head []string, columns int) {
 	excess := gap*(len(widths)-1) - columns
 	for i, w := range widths {
@@ -69,13 +67,13 @@ func narrow(widths []int, head []string, columns int) {
 		}
 		return narrowest
 	})
-	// Else each row would wrap. Where that does not help, they can be read better as they are.
+	// Otherwise each row would wrap. If half the width is not enough either, wider columns are easier to read.
 	if excess > 0 && len(widths)*(narrowest/2+gap)-gap <= columns {
 		shrink(widths, excess, func(int) int { return narrowest / 2 })
 	}
 }
 
-// shrink makes the widest columns narrower by so many in all, but none narrower than least, and returns what is left.
+// shrink narrows the widest columns by excess in all, but no column below least. It returns the remaining excess.
 func shrink(widths []int, excess int, least func(int) int) int {
 	for ; excess > 0; excess-- {
 		widest := -1
@@ -92,8 +90,8 @@ func shrink(widths []int, excess int, least func(int) int) int {
 	return excess
 }
 
-// fold breaks s, a single line, into lines of so many columns, between words where it can.
-// With lines, what does not fit into so many is cut off, with an ellipsis.
+// fold breaks s, a single line, into lines of columns width, between words if possible. lines, if not 0, limits the
+// number of lines: the last one is cut, with an ellipsis.
 func fold(s string, columns, lines int) (folded []string) {
 	for s != "" {
 		if len(folded)+1 == lines {
@@ -120,8 +118,8 @@ func fold(s string, columns, lines int) (folded []string) {
 	return slices.Clip(folded)
 }
 
-// Indent is a text below the line about it: escaped, and folded into so many columns, which 0 does
-// not bound.
+// Indent returns a text, escaped, indented and folded into columns, for the lines below a heading. columns 0 means no
+// limit.
 func Indent(text string, columns int) string {
 	const margin = "    "
 	var b strings.Builder

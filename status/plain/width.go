@@ -35,7 +35,7 @@ func Cut(s string, columns int) string {
 	return s
 }
 
-// Width is how many columns s takes on a terminal.
+// Width returns the number of columns that s takes on a terminal.
 func Width(s string) (n int) {
 	if len(s) == utf8.RuneCountInString(s) {
 		return len(s)
@@ -46,9 +46,8 @@ func Width(s string) (n int) {
 	return n
 }
 
-// wide has the characters that take two columns on a terminal: those of East Asian Width W
-// and F (https://www.unicode.org/reports/tr11/), with the gaps between them left out where
-// nothing is assigned.
+// wide has the characters that take two columns on a terminal: those of East Asian Width W and F
+// (https://www.unicode.org/reports/tr11/). It includes the gaps between them that have no assigned characters.
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x1100, 0x115f, 1}, {0x231a, 0x231b, 1}, {0x23e9, 0x23ec, 1}, {0x25fd, 0x25fe, 1}, {0x2614, 0x2615, 1},
@@ -67,13 +66,13 @@ var wide = &unicode.RangeTable{
 	},
 }
 
-// runeWidth is how many columns a character takes on a terminal.
+// runeWidth returns the number of columns that a character takes on a terminal.
 func runeWidth(r rune) int {
 	switch {
 	case r < 0x300:
 		return 1
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
-		return 0 // it is on the character before
+		return 0 // it combines with the character before
 	case unicode.Is(wide, r):
 		return 2
 	}
