@@ -78,7 +78,7 @@ const (
 	MaxAhead   = 64       // deliveries that are claimed and not done; more rows stay unread in the file
 	MaxRows    = 10       // rows in one frame
 	MaxBytes   = 64 << 10 // of wrapped texts in one frame; a larger row goes alone
-	MaxDeaths  = 3        // agent deaths before the frame in flight fails; several rows are split after 2, and each has 2 more
+	MaxDeaths  = 3        // agent deaths before a frame fails; several rows are split after 2, and each has 2 more
 	MaxNudges  = 3        // for one frame whose turns are cut
 	MaxStarts  = 5        // of an agent that dies at once before the relay gives up
 	deadWithin = 10 * time.Second

@@ -142,7 +142,8 @@ func Say(title string, became wire.Outcome) string {
 	return head + object + tail
 }
 
-// argument returns a value of about limit bytes at most. It cuts a longer text, and replaces any other value by its size.
+// argument returns a value of about limit bytes at most. It cuts a longer text, and replaces other values by their
+// size.
 func argument(value json.RawMessage, limit int) json.RawMessage {
 	if len(value) <= limit {
 		return value
