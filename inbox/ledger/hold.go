@@ -22,7 +22,7 @@ type Hold struct {
 
 // Exchanges is how often two agents have answered each other.
 type Exchanges struct {
-	Hops  int       // how often in a row the sender has answered an answer
+	Hops  int       // how often in a row the sender has answered an answer; 0 if it is no such answer
 	Since time.Time // when the message back hops earlier was claimed; zero if there is none
 }
 
