@@ -430,7 +430,7 @@ func (s *Service) lookAtPanes(ctx context.Context) error {
 		// Sessions that work write their files often.
 		select {
 		case <-ctx.Done():
-		case <-time.After(s.opts.Tick / 2):
+		case <-time.After(min(history.Recheck, s.opts.Tick/2)):
 		}
 	})
 }
