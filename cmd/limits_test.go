@@ -24,7 +24,7 @@ func TestLimits(t *testing.T) {
 		{"lines of status", product.lines("status"), 28_702},
 		{"lines of cmd", product.lines("cmd", "plugin"), 16_298},
 		{"lines of tests", tests, 105_345},
-		{"lines of scripts", linesOf(t, "testdata/script/*.txtar"), 6_999},
+		{"lines of scripts", linesOf(t, "testdata/script/*.txtar"), 7_001},
 		{"methods of the widest type of the core", product.widest("status/local", "status/history", "status/links", "status/question", "status/bridge", "status/service"), 34},
 		{"methods of the widest type of the databases", product.widest("inbox/ledger", "inbox/journal"), 22},
 		{"methods of the widest type of the commands", product.widest("cmd/teambridge", "cmd/setup"), 40},
