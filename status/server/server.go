@@ -13,8 +13,8 @@
 // The service listens on a unix socket that only its user can open and, on request, on loopback addresses. There,
 // each request needs the token in the file api.token of the state directory, or the cookie that a browser gets for a
 // one-time code, which is valid for a minute. If the file is removed or replaced, all cookies, codes and streams of
-// that token end within a second, or where the kernel reports no changes, 30 s. An authenticated client has a person's authority: see [bridge.Person]. Requests
-// from pages of other sites are refused on every listener.
+// that token end within a second, or 30 s if the kernel reports no changes. An authenticated client has a person's
+// authority: see [bridge.Person]. Requests from pages of other sites are refused on every listener.
 //
 // The socket also accepts HTTP/2 without TLS, for clients on other machines: "teambridge dial-stdio" gives them a
 // single connection.
