@@ -162,22 +162,25 @@ func benchWriter(b *testing.B, each int) {
 	}
 }
 
-// BenchmarkQuery measures questions to a journal of 50,000 messages of 50 inboxes, or of as many
-// as JOURNAL_BENCH_ROWS says.
+// BenchmarkQuery measures what a journal of 50,000 messages of 50 inboxes costs, or one of as many as JOURNAL_BENCH_ROWS
+// says: queries, searches, to open it, to record a message, and to prune it to half its size.
 func BenchmarkQuery(b *testing.B) {
-	j := mustOpen(b, filepath.Join(b.TempDir(), "journal.db"))
+	path := filepath.Join(b.TempDir(), "journal.db")
+	j := mustOpen(b, path)
 	all := 50_000
 	if n, err := strconv.Atoi(os.Getenv("JOURNAL_BENCH_ROWS")); err == nil {
 		all = n
 	}
-	for i := range all / 1000 {
-		s := look(b, 1)
-		s.Team, s.Inbox = fmt.Sprint("team", i/10%5), fmt.Sprint("member", i%10)
+	snapshot := func(i int, second float64, rows []inbox.Row) Snapshot { // of the i-th inbox
+		s := look(b, second)
+		s.Team, s.Inbox, s.Rows = fmt.Sprint("team", i/10%5), fmt.Sprint("member", i%10), rows
 		if i >= 50 {
 			s.Inbox = fmt.Sprint("member", i)
 		}
-		s.Rows = benchRows(b, i*1000, 1000)
-		observe(b, j, s)
+		return s
+	}
+	for i := range all / 1000 {
+		observe(b, j, snapshot(i, 1, benchRows(b, i*1000, 1000)))
 	}
 	for name, q := range map[string]Query{
 		"all":   {Limit: 50, Newest: true},
@@ -219,6 +222,38 @@ func BenchmarkQuery(b *testing.B) {
 			}
 		})
 	}
+	size, err := j.Size(b.Context())
+	must(b, err)
+	b.Run("open", func(b *testing.B) {
+		for b.Loop() {
+			again, err := Open(b.Context(), path)
+			must(b, err)
+			must(b, again.Close())
+		}
+		b.ReportMetric(float64(size)/(1<<20), "MiB")
+	})
+	next := all + 1000 // the number of the next message
+	b.Run("record", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			s := snapshot(next, float64(next), benchRows(b, next, 1))
+			next++
+			b.StartTimer()
+			observe(b, j, s)
+		}
+	})
+	for i := range all / 1000 {
+		observe(b, j, snapshot(i, 2, nil)) // messages in an inbox are not pruned
+	}
+	b.Run("prune", func(b *testing.B) { // once; later rounds find nothing to delete
+		var p Pruned
+		for b.Loop() {
+			one, err := j.Prune(b.Context(), time.Time{}, size/2)
+			must(b, err)
+			p.Messages += one.Messages
+		}
+		b.ReportMetric(float64(p.Messages)/b.Elapsed().Seconds(), "rows/s")
+	})
 }
 
 // benchEnvelopes are envelopes of a turn from the n-th on, as an agent makes them.
