@@ -46,7 +46,7 @@ func (j Messages) Changes(ctx context.Context, after int64, limit int) (list []C
 			UNION ALL SELECT seq, 'receipt', seq FROM receipts WHERE seq>?1
 			UNION ALL SELECT seq, 'relay', seq FROM relay_events WHERE seq>?1
 			UNION ALL SELECT seq, 'envelope', seq FROM envelopes WHERE seq>?1
-			ORDER BY 1 LIMIT ?2) ORDER BY n`, after, limit)
+			ORDER BY 1 LIMIT ?2+0) ORDER BY n`, after, limit)
 		if err != nil {
 			return err
 		}

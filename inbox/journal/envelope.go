@@ -163,7 +163,7 @@ func (j Envelopes) All(ctx context.Context, q EnvelopeQuery) iter.Seq2[Envelope,
 		q.Query = part
 		where := q.envelopes()
 		return sqlite.Select(ctx, j.db, "envelopes", scanEnvelope, "SELECT "+envelopeColumns+" WHERE e.seq IN (SELECT e.seq FROM envelopes e WHERE "+
-			where.String()+" ORDER BY e.seq "+q.order()+" LIMIT ?) ORDER BY e.seq "+q.order(), where.limited(limit)...)
+			where.String()+" ORDER BY e.seq "+q.order()+" LIMIT ?+0) ORDER BY e.seq "+q.order(), where.limited(limit)...)
 	})
 }
 

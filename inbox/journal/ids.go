@@ -20,6 +20,6 @@ func (j Messages) IDs(ctx context.Context, q Query, prefix string) ([]string, er
 		limit = -1
 	}
 	return sqlite.Select(ctx, j.db, "ids", func(v sqlite.Row) string { return v.Text(0) },
-		"SELECT id FROM messages WHERE "+c.String()+" UNION SELECT id FROM envelopes WHERE "+c.String()+" ORDER BY 1 LIMIT ?",
+		"SELECT id FROM messages WHERE "+c.String()+" UNION SELECT id FROM envelopes WHERE "+c.String()+" ORDER BY 1 LIMIT ?+0",
 		append(append(c.args, c.args...), limit)...)
 }

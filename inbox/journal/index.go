@@ -236,7 +236,7 @@ func (s *indexing) renew(at int64) error {
 	err := s.Query(func(v sqlite.Row) {
 		s.done = v.Int(0)
 		stale = append(stale, v.Int(1))
-	}, "SELECT n, seq FROM stale WHERE n>? ORDER BY n LIMIT ?", s.done, indexPage)
+	}, "SELECT n, seq FROM stale WHERE n>? ORDER BY n LIMIT ?+0", s.done, indexPage)
 	if err != nil || len(stale) == 0 {
 		return err
 	}

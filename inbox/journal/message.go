@@ -198,7 +198,7 @@ func (j Messages) All(ctx context.Context, q Query) iter.Seq2[Record, error] {
 		where := q.messages()
 		// The numbers first, so that nothing but numbers is sorted.
 		return sqlite.Select(ctx, j.db, "messages", scan, "SELECT "+columns+" WHERE m.seq IN (SELECT m.seq FROM messages m WHERE "+where.String()+
-			" ORDER BY m.seq "+q.order()+" LIMIT ?) ORDER BY m.seq "+q.order(), where.limited(limit)...)
+			" ORDER BY m.seq "+q.order()+" LIMIT ?+0) ORDER BY m.seq "+q.order(), where.limited(limit)...)
 	})
 }
 

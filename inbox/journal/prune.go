@@ -54,7 +54,7 @@ func byTime(table string, count func(*Pruned) *int64, first ...string) pruning {
 // drop deletes records from before a time, at most limit.
 func (j *Journal) drop(ctx context.Context, p *Pruned, of pruning, before, limit int64) (n int64, err error) {
 	err = j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) (err error) {
-		which := "IN (SELECT seq FROM " + of.which + " LIMIT ?)"
+		which := "IN (SELECT seq FROM " + of.which + " LIMIT ?+0)"
 		for _, last := range of.last {
 			if err := watermark(c, "SELECT max(seq) FROM "+strings.Replace(last, "@", which, 1), before, limit); err != nil {
 				return err

@@ -246,6 +246,6 @@ func (j Receipts) list(ctx context.Context, q Query, lost bool) iter.Seq2[Receip
 			where.terms = append(where.terms, "state IN ('lost', 'unknown')") // as in the index
 		}
 		return sqlite.Select(ctx, j.db, "receipts", scanReceipt,
-			"SELECT "+receiptColumns+" WHERE "+where.String()+" ORDER BY seq "+q.order()+" LIMIT ?", where.limited(limit)...)
+			"SELECT "+receiptColumns+" WHERE "+where.String()+" ORDER BY seq "+q.order()+" LIMIT ?+0", where.limited(limit)...)
 	})
 }

@@ -54,6 +54,6 @@ func (j RelayEvents) All(ctx context.Context, q Query) iter.Seq2[RelayEvent, err
 		where := q.inboxes()
 		q.records(&where, "", "at")
 		return sqlite.Select(ctx, j.db, "relay events", scanRelayed,
-			"SELECT "+relayedColumns+" WHERE "+where.String()+" ORDER BY seq "+q.order()+" LIMIT ?", where.limited(limit)...)
+			"SELECT "+relayedColumns+" WHERE "+where.String()+" ORDER BY seq "+q.order()+" LIMIT ?+0", where.limited(limit)...)
 	})
 }

@@ -151,7 +151,7 @@ func (q *question) inIndex(columns, joined, seq string, where conditions, limit 
 		columns += ", snippet(words, " + column + ", '" + markOpen + "', '" + markClose + "', '…', " + strconv.Itoa(snippetWords) + ")"
 	}
 	// CROSS JOIN makes SQLite read the index first, in the order of its numbers.
-	query = "SELECT " + columns + " FROM words CROSS JOIN " + joined + " WHERE words MATCH ? AND " + where.String() + " ORDER BY words.rowid DESC LIMIT ?"
+	query = "SELECT " + columns + " FROM words CROSS JOIN " + joined + " WHERE words MATCH ? AND " + where.String() + " ORDER BY words.rowid DESC LIMIT ?+0"
 	return strings.Replace(query, seq+"<?", "words.rowid<?", 1), append([]sqlite.Value{q.match()}, where.limited(limit)...)
 }
 

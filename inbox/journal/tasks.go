@@ -167,7 +167,7 @@ func (j Tasks) Changes(ctx context.Context, q TaskQuery) (list []TaskChange, mor
 	}
 	query := "SELECT seq, root, list, task, subject, what, was, now, after, at FROM task_changes c WHERE " + strings.Join(where, " AND ") + " ORDER BY seq DESC"
 	if q.Limit > 0 {
-		query, args = query+" LIMIT ?", append(args, q.Limit+1)
+		query, args = query+" LIMIT ?+0", append(args, q.Limit+1)
 	}
 	err = j.db.Do(ctx, "list tasks", func(c *sqlite.Conn) error {
 		list = nil

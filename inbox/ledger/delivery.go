@@ -294,7 +294,7 @@ func (l Deliveries) List(ctx context.Context, q DeliveryQuery) ([]Delivery, erro
 	add(true, "true ORDER BY seq DESC")
 	rest := strings.Join(where, " AND ")
 	if q.Limit > 0 {
-		rest, args = rest+" LIMIT ?", append(args, q.Limit)
+		rest, args = rest+" LIMIT ?+0", append(args, q.Limit)
 	}
 	return l.list(ctx, "deliveries", rest, args...)
 }

@@ -22,5 +22,5 @@ func (l Person) Dismissed(ctx context.Context, root string) ([]string, error) {
 }
 
 func pruneDismissed(c *sqlite.Conn, at int64) (int64, error) {
-	return c.Exec("DELETE FROM dismissed WHERE (root, id) IN (SELECT root, id FROM dismissed WHERE at<? LIMIT ?)", at, pruneRows)
+	return c.Exec("DELETE FROM dismissed WHERE (root, id) IN (SELECT root, id FROM dismissed WHERE at<? LIMIT ?+0)", at, pruneRows)
 }

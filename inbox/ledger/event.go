@@ -80,7 +80,7 @@ func (l Events) After(ctx context.Context, after int64, limit int) ([]Event, err
 		e.message, m.raw, m.frame, EXISTS (SELECT 1 FROM pane_messages WHERE seq=e.delivery),
 		coalesce((SELECT machine FROM outgoing WHERE seq=e.delivery), '')
 		FROM events e CROSS JOIN inboxes USING (inbox_id) LEFT JOIN deliveries d ON d.seq=e.delivery LEFT JOIN messages m ON m.message=e.message
-		WHERE n>? AND (e.delivery=0 OR d.uuid IS NOT NULL) AND (e.message=0 OR m.message IS NOT NULL) ORDER BY n LIMIT ?`, after, limit)
+		WHERE n>? AND (e.delivery=0 OR d.uuid IS NOT NULL) AND (e.message=0 OR m.message IS NOT NULL) ORDER BY n LIMIT ?+0`, after, limit)
 }
 
 // Last returns the number of the last event, or 0 if there was none.

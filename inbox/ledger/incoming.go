@@ -109,13 +109,13 @@ func scanIncoming(v sqlite.Row) Incoming {
 
 // After returns messages that were not yet put anywhere, in the order of arrival: at most limit, with N above after.
 func (l Arrivals) After(ctx context.Context, after int64, limit int) ([]Incoming, error) {
-	return l.list(ctx, "arrived", "stage='received' AND n>? ORDER BY n LIMIT ?", after, limit)
+	return l.list(ctx, "arrived", "stage='received' AND n>? ORDER BY n LIMIT ?+0", after, limit)
 }
 
 // Open returns at most limit messages, the newest first, that were put into their inboxes, have no final stage, and
 // reached their stage after a time.
 func (l Arrivals) Open(ctx context.Context, since time.Time, limit int) ([]Incoming, error) {
-	return l.list(ctx, "open incoming", "stage IN ('verified', 'consumed') AND at>? ORDER BY n DESC LIMIT ?", since.UnixMicro(), limit)
+	return l.list(ctx, "open incoming", "stage IN ('verified', 'consumed') AND at>? ORDER BY n DESC LIMIT ?+0", since.UnixMicro(), limit)
 }
 
 // Tell makes [Arrivals.Untold] return messages again, by their ids, so that the machine gets new receipts.
@@ -137,7 +137,7 @@ func untold(c *sqlite.Conn, machine, id string) error {
 
 // Untold returns at most limit messages of a machine whose present stages it has not been told.
 func (l Arrivals) Untold(ctx context.Context, machine string, limit int) ([]Incoming, error) {
-	return l.list(ctx, "untold", "machine=? AND told<>stage ORDER BY n LIMIT ?", machine, limit)
+	return l.list(ctx, "untold", "machine=? AND told<>stage ORDER BY n LIMIT ?+0", machine, limit)
 }
 
 func (l Arrivals) list(ctx context.Context, op, rest string, args ...sqlite.Value) ([]Incoming, error) {
@@ -209,7 +209,7 @@ func (l Arrivals) Prune(ctx context.Context, before time.Time) (err error) {
 // pruneIncoming is a step of Prune. Later messages with dates no later than those of the forgotten ones are refused.
 // A date after the message's stage counts as the time of that stage.
 func pruneIncoming(c *sqlite.Conn, at int64) (int64, error) {
-	const old = "SELECT n FROM incoming WHERE at<?1 AND stage<>'received' ORDER BY n LIMIT ?2"
+	const old = "SELECT n FROM incoming WHERE at<?1 AND stage<>'received' ORDER BY n LIMIT ?2+0"
 	if _, err := c.Exec(`UPDATE machines SET horizon=max(horizon, coalesce((SELECT max(min(sent, at)) FROM incoming i WHERE i.machine=machines.machine AND n IN (`+old+`)), 0))`, at, pruneRows); err != nil {
 		return 0, err
 	}

@@ -120,7 +120,7 @@ func addOutgoing(c *sqlite.Conn, seq int64, m *Outgoing) error {
 		coalesce((SELECT seq FROM outgoing WHERE machine=?1 AND stage='stored' ORDER BY seq LIMIT 1), seq)) FROM (SELECT ?2 AS seq)`, m.Machine, seq)
 	if err == nil && n >= MaxOutgoing {
 		n, err = c.Number(`SELECT count(*) FROM (SELECT 1 FROM outgoing WHERE machine=?1 AND stage='queued'
-			UNION ALL SELECT 1 FROM outgoing WHERE machine=?1 AND stage='stored' LIMIT ?2)`, m.Machine, MaxOutgoing)
+			UNION ALL SELECT 1 FROM outgoing WHERE machine=?1 AND stage='stored' LIMIT ?2+0)`, m.Machine, MaxOutgoing)
 	}
 	if err != nil || n >= MaxOutgoing {
 		return cmp.Or(err, fmt.Errorf("ledger: message to %s: %w", m.Machine, ErrOutboxFull))
@@ -167,7 +167,7 @@ func (l Outbox) Asked(ctx context.Context, machine string) (bool, error) {
 // Next returns the next messages for the hub to store for a machine, in order. It leaves out rows that are not marked
 // yet. It returns at most limit messages, with at most bytes of content in all, but always the first one.
 func (l Outbox) Next(ctx context.Context, machine string, limit, bytes int) ([]Outgoing, error) {
-	list, err := l.list(ctx, "next outgoing", "outgoing.machine=? AND outgoing.stage='queued' AND marked=1 ORDER BY seq LIMIT ?", machine, limit)
+	list, err := l.list(ctx, "next outgoing", "outgoing.machine=? AND outgoing.stage='queued' AND marked=1 ORDER BY seq LIMIT ?+0", machine, limit)
 	for i, m := range list {
 		if bytes -= len(m.Raw); bytes < 0 && i > 0 {
 			return list[:i], err
@@ -180,7 +180,7 @@ func (l Outbox) Next(ctx context.Context, machine string, limit, bytes int) ([]O
 // and whose stage is not final.
 func (l Outbox) Open(ctx context.Context, machine string, after int64, limit int) ([]Outgoing, error) {
 	return l.list(ctx, "open outgoing", `seq IN (SELECT seq FROM (SELECT seq FROM outgoing WHERE machine=?1 AND stage='stored' AND seq>?2
-		UNION ALL SELECT seq FROM outgoing WHERE machine=?1 AND stage IN ('received', 'verified', 'consumed') AND seq>?2) ORDER BY seq LIMIT ?3) ORDER BY seq`, machine, after, limit)
+		UNION ALL SELECT seq FROM outgoing WHERE machine=?1 AND stage IN ('received', 'verified', 'consumed') AND seq>?2) ORDER BY seq LIMIT ?3+0) ORDER BY seq`, machine, after, limit)
 }
 
 // list returns the messages that match a condition. In it, columns of deliveries that outgoing also has need the name

@@ -607,7 +607,7 @@ func (l PaneMessages) NextTurnEnded(ctx context.Context, k inbox.InboxKey, answe
 	}
 	err = l.write(ctx, "turn ended", durable, func(c *sqlite.Conn) error {
 		ended = ""
-		const oldest = "SELECT uuid FROM inboxes JOIN deliveries USING (inbox_id) JOIN pane_messages USING (seq) WHERE task=? AND " + thisInbox + " ORDER BY sent_at, seq LIMIT 1"
+		const oldest = "SELECT uuid FROM inboxes JOIN deliveries USING (inbox_id) JOIN pane_messages USING (seq) WHERE task=+? AND " + thisInbox + " ORDER BY sent_at, seq LIMIT 1"
 		list, err := sqlite.All(c, func(v sqlite.Row) string { return v.Text(0) }, oldest, inboxArgs(k, string(TaskArmed))...)
 		if err != nil {
 			return err
@@ -664,5 +664,5 @@ func prunePaneMessages(c *sqlite.Conn, _ int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return c.Exec("DELETE FROM pane_messages WHERE seq IN (SELECT seq FROM pane_messages WHERE seq NOT IN (SELECT seq FROM deliveries) LIMIT ?)", pruneRows)
+	return c.Exec("DELETE FROM pane_messages WHERE seq IN (SELECT seq FROM pane_messages WHERE seq NOT IN (SELECT seq FROM deliveries) LIMIT ?+0)", pruneRows)
 }

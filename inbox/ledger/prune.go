@@ -93,11 +93,11 @@ func (l *Ledger) Size(ctx context.Context) (int64, error) { return l.db.Size(ctx
 
 func pruneSends(c *sqlite.Conn, at int64) (int64, error) {
 	return c.Exec(`DELETE FROM sends WHERE (root, team, created_at, inbox, id) IN
-		(SELECT root, team, created_at, inbox, id FROM sends WHERE state='written' AND at<? LIMIT ?)`, at, pruneRows)
+		(SELECT root, team, created_at, inbox, id FROM sends WHERE state='written' AND at<? LIMIT ?+0)`, at, pruneRows)
 }
 
 func pruneDeliveries(c *sqlite.Conn, at int64) (int64, error) {
-	const ended = "SELECT seq FROM deliveries WHERE at<?1 AND NOT " + unended + " ORDER BY seq LIMIT ?2"
+	const ended = "SELECT seq FROM deliveries WHERE at<?1 AND NOT " + unended + " ORDER BY seq LIMIT ?2+0"
 	for _, query := range []string{
 		`INSERT INTO pruned (inbox_id, key, occurrence)
 			SELECT inbox_id, key, max(occurrence) FROM deliveries WHERE key<>'' AND seq IN (` + ended + `) GROUP BY inbox_id, key
@@ -115,7 +115,7 @@ func pruneDeliveries(c *sqlite.Conn, at int64) (int64, error) {
 func pruneFrames(c *sqlite.Conn, at int64) (int64, error) {
 	const ended = `SELECT uuid FROM frames WHERE at<?1 AND NOT ` + unended + `
 		AND uuid NOT IN (SELECT frame FROM deliveries)
-		AND parent NOT IN (SELECT uuid FROM frames WHERE ` + unended + `) LIMIT ?2`
+		AND parent NOT IN (SELECT uuid FROM frames WHERE ` + unended + `) LIMIT ?2+0`
 	return c.Exec("DELETE FROM frames WHERE uuid IN ("+ended+")", at, pruneRows)
 }
 
@@ -125,7 +125,7 @@ func pruneMessages(c *sqlite.Conn, at int64) (int64, error) {
 	// Messages are in the order of their times, unless the clock was set.
 	const old = `SELECT message FROM messages WHERE message NOT IN (SELECT message FROM pending) AND message NOT IN (SELECT message FROM said WHERE read_at=0)
 		AND message < (SELECT min(coalesce((SELECT message FROM messages WHERE at>=?1 ORDER BY message LIMIT 1), max(message)), max(message)) FROM messages)
-		ORDER BY message LIMIT ?2`
+		ORDER BY message LIMIT ?2+0`
 	const last = `message=(SELECT max(message) FROM messages) AND message NOT IN (SELECT message FROM pending) AND message NOT IN (SELECT message FROM said WHERE read_at=0)`
 	for _, query := range []string{
 		"DELETE FROM events WHERE message IN (SELECT message FROM messages WHERE " + last + " AND at<?1)",
@@ -143,7 +143,7 @@ func pruneMessages(c *sqlite.Conn, at int64) (int64, error) {
 
 // pruneEvents comes after the other parts with events, and also forgets the lines of frames that are gone.
 func pruneEvents(c *sqlite.Conn, at int64) (int64, error) {
-	gone, err := c.Exec("DELETE FROM events WHERE n IN (SELECT n FROM events WHERE at<? ORDER BY at LIMIT ?)", at, pruneRows)
+	gone, err := c.Exec("DELETE FROM events WHERE n IN (SELECT n FROM events WHERE at<? ORDER BY at LIMIT ?+0)", at, pruneRows)
 	if err != nil || gone == pruneRows {
 		return gone, err
 	}

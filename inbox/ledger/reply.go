@@ -115,5 +115,5 @@ func (l Replies) EndShutdown(ctx context.Context, k inbox.InboxKey, request, why
 // pruneOwed forgets replies that could not be sent since before a time. It comes first: a reply whose own send is
 // forgotten would be sent a second time.
 func pruneOwed(c *sqlite.Conn, at int64) (int64, error) {
-	return c.Exec("DELETE FROM owed WHERE n IN (SELECT n FROM owed LEFT JOIN frames ON uuid=frame WHERE coalesce(at, 0)<? LIMIT ?)", at, pruneRows)
+	return c.Exec("DELETE FROM owed WHERE n IN (SELECT n FROM owed LEFT JOIN frames ON uuid=frame WHERE coalesce(at, 0)<? LIMIT ?+0)", at, pruneRows)
 }

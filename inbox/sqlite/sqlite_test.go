@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -441,5 +442,25 @@ func TestErrorsSayWhatWhereAndWhatNext(t *testing.T) {
 	unknown := &Error{Name: "diary", Op: "write", Path: "/x", Err: fs.ErrInvalid}
 	if got, want := unknown.Error(), "diary: write in /x: invalid argument"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// SQLite prepares no statement of the databases again for each value of its limit.
+func TestPreparedOnce(t *testing.T) {
+	limit := regexp.MustCompile(`LIMIT \?\d*($|[^+\d])`)
+	for _, pattern := range []string{"../*/*.go", "../*/*.sql"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || len(paths) == 0 {
+			t.Fatal(paths, err)
+		}
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := limit.Find(text); found != nil && filepath.Base(path) != "conn.go" {
+				t.Errorf("%s: %q, not LIMIT ?+0", path, found)
+			}
+		}
 	}
 }
