@@ -15,14 +15,12 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// BenchmarkAppend measures an append to an inbox of so many rows of 350 bytes,
-// and in the same run what the disk alone takes for it: copying the file, with
-// fsync and rename. "x-copy" is the ratio. For 10,000 rows, 3.5 MB, it has to be
+// BenchmarkAppend measures an append to an inbox of rows of 350 bytes, and in the same run what the disk alone takes:
+// a copy of the file, with fsync and rename. "x-copy" is the ratio. For 10,000 rows, which are 3.5 MB, it must be
 // under 2.
 func BenchmarkAppend(b *testing.B) {
-	// A process that sends one message collects no garbage. Here each append
-	// and each copy leaves 3.5 MB, which at the default would be collected
-	// every time, beside the next one.
+	// A process that sends one message collects no garbage. Here each append and each copy leaves 3.5 MB of garbage,
+	// which would be collected each time by default.
 	defer debug.SetGCPercent(debug.SetGCPercent(1000))
 	for _, bc := range []struct {
 		name     string
@@ -48,15 +46,15 @@ func BenchmarkAppend(b *testing.B) {
 				}
 				took := time.Since(start)
 				ours += took
-				time.Sleep(3 * took) // for twice as long the lock is left free for the agents
+				time.Sleep(3 * took) // the lock stays free for the agents for twice as long as an append holds it
 				start = time.Now()
 				must(b, bareCopy(p.path(), copied))
 				bare += time.Since(start)
 				if bc.rows <= 100 {
-					p.write(file) // a large one may grow by the few: writing it would keep the disk busy
+					p.write(file) // a large one may grow by these few rows: writing it again would keep the disk busy
 				}
 			}
-			// Not by stopping the timer: that stops the world, twice for each append.
+			// The timer runs on: stopping it would stop the world, twice for each append.
 			b.ReportMetric(float64(ours.Nanoseconds())/float64(b.N), "ns/op")
 			b.ReportMetric(float64(ours)/float64(bare), "x-copy")
 			b.ReportMetric(float64(bare.Nanoseconds())/float64(b.N), "copy-ns/op")
@@ -64,7 +62,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// bareCopy copies a file in the least that is safe.
+// bareCopy copies a file with the fewest steps that are safe.
 func bareCopy(from, to string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {

@@ -12,13 +12,12 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// layout is how a file is laid out around and in its rows.
+// layout describes the layout of a file, around its rows and in them.
 type layout struct {
 	head, between, tail string
 	row                 func(compact string) string
 }
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -47,8 +46,7 @@ var layouts = map[string]layout{
 	"blank lines": {" \n[\n\n    ", " ,\n\n    ", "\n\n]\n \n", indent("\n", "    ", "    ")},
 }
 
-// odd is the i-th row of a file that is hard to keep. All have an id and a
-// "read" that is false.
+// odd returns row i of a file that is hard to keep. Each row has an id, and a "read" that is false.
 func odd(i int) string {
 	kinds := []string{
 		`{"from":"bob","text":"plain %[1]d","timestamp":"2026-11-20T12:00:00.000Z","read":false,"messageId":"row-%[1]d"}`,
@@ -64,8 +62,7 @@ func (l layout) file(rows []string) []byte {
 	return []byte(l.head + strings.Join(rows, l.between) + l.tail)
 }
 
-// In a file of 2,000 rows in any layout, an append, a mark and a take change
-// what they have to and no other byte.
+// In a file of 2,000 rows in any layout, an append, a mark and a take change only the bytes that they must change.
 func TestOtherBytesStay(t *testing.T) {
 	t.Parallel()
 	const n = 2000
@@ -97,7 +94,7 @@ func TestOtherBytesStay(t *testing.T) {
 				t.Errorf("appended %q; in lines: want %v", added, want)
 			}
 
-			// Back to what it was, byte for byte.
+			// The file is what it was before, byte for byte.
 			if taken, err := b.Take(t.Context(), func(r inbox.Row) bool { return r.Text == "m-0" }); err != nil || len(taken) != 1 {
 				t.Fatalf("took %d rows, %v", len(taken), err)
 			}
@@ -106,7 +103,7 @@ func TestOtherBytesStay(t *testing.T) {
 			var ids []string
 			for i := 0; i < n; i += 97 {
 				ids = append(ids, fmt.Sprintf("row-%d", i))
-				// The last one counts, where there are two.
+				// Where a row has two, the last one counts.
 				at := strings.LastIndex(rows[i], "false")
 				rows[i] = rows[i][:at] + "true" + rows[i][at+len("false"):]
 			}
@@ -139,7 +136,7 @@ func TestOtherBytesStay(t *testing.T) {
 	}
 }
 
-// equal shows the first difference only: the files are large.
+// equal shows only the first difference: the files are large.
 func equal(t *testing.T, what string, got, want []byte) {
 	t.Helper()
 	if bytes.Equal(got, want) {

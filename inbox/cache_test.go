@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fresh parses without anything that is remembered.
+// fresh parses without a cache.
 func fresh(data []byte) (rows []*Row, err error) {
 	spans, err := elements(data, nil)
 	for _, s := range spans {
@@ -26,8 +26,8 @@ func fresh(data []byte) (rows []*Row, err error) {
 	return rows, err
 }
 
-// What is remembered gives the same rows as parsing anew, whatever becomes of the
-// file: rows appended, removed, changed in any byte, a torn file, another one.
+// A cache returns the same rows as a new parse, whatever happens to the file: rows are appended or removed, any byte
+// changes, the file is torn, or it is another file.
 func TestPastIsAsParsedAnew(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -86,8 +86,7 @@ func TestPastIsAsParsedAnew(t *testing.T) {
 	}
 }
 
-// What is remembered keeps no file but the last in memory, though each row of it may
-// have been parsed from another.
+// A cache keeps no file but the last in memory, although each row of it may have been parsed from another.
 func TestPastKeepsOneFile(t *testing.T) {
 	t.Parallel()
 	var p parseCache
@@ -108,8 +107,7 @@ func TestPastKeepsOneFile(t *testing.T) {
 	}
 }
 
-// What an inbox that remembers reads and edits is what one that does not would, also
-// when both do in turn.
+// An inbox with a cache reads and edits the same as one without, even if both take turns.
 func TestCachedInbox(t *testing.T) {
 	t.Parallel()
 	plain := newTeam(t).inbox("alice")
@@ -148,8 +146,8 @@ func TestCachedInbox(t *testing.T) {
 	}
 }
 
-// A large file is parsed from where it differs from what was read before, and the files that were read last are kept up to a
-// limit.
+// A large file is parsed only from the first byte that has changed, and only the files that were read last are
+// cached, up to a limit.
 func TestRecentInboxes(t *testing.T) {
 	t.Parallel()
 	r := recentInboxes{caches: map[string]*parseCache{}, sizes: map[string]int{}}

@@ -8,9 +8,8 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// A writer that ignores the lock puts back what it had read before our message,
-// once, twice or always: the message is sent in the end, or its sender knows
-// that it was not and can send it again under its id.
+// A writer that ignores the lock puts back the content from before our message, once, twice or always. The message is
+// sent in the end, or its sender learns that it was not sent, and can send it again under its id.
 func TestClobbered(t *testing.T) {
 	t.Parallel()
 	for _, step := range []lockedfile.Step{lockedfile.StepReadBack, lockedfile.StepFence} {

@@ -17,9 +17,8 @@ import (
 	"teambridge/relay/relaytest/simagent"
 )
 
-// Processes of ours, two Node programs with the lock of npm's proper-lockfile
-// and an agent that takes all write to one inbox at once: the agent counts every
-// message once, and the rows of others keep every byte.
+// Our processes, two Node programs with the lock of npm's proper-lockfile, and an agent that takes rows use one inbox
+// at once. The agent gets every message once, and the rows of other programs keep every byte.
 func TestContention(t *testing.T) {
 	senders, peers, each := 8, 2, killtest.Rounds(t, envRounds, 100)
 	if testing.Short() {
@@ -38,7 +37,7 @@ func contend(t *testing.T, senders, peers, each int) {
 	p := newPlace(t)
 	p.write([]byte("[]"))
 	others := make([]*exec.Cmd, peers)
-	for i := range others { // before anything runs: a test without them is skipped
+	for i := range others { // before anything runs: without them the test is skipped
 		others[i] = lockPeer(t, p.path(), fmt.Sprintf("peer%d", i), fmt.Sprint(each))
 	}
 	agent, err := simagent.New(simagent.Options{Dir: p.dir, Name: "alice", Poll: 50 * time.Millisecond})
@@ -119,7 +118,7 @@ func contend(t *testing.T, senders, peers, each int) {
 		seen = append(seen, row.Text)
 	}
 	killtest.Once(t, sent, seen)
-	// Rows of the peers, as the agent found them.
+	// Rows of the Node programs, as the agent found them.
 	for _, row := range taken {
 		for _, written := range rows {
 			if w, ok := written[row.Text]; ok && compact(t, row.Raw) != w.Row {

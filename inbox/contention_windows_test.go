@@ -11,8 +11,8 @@ import (
 	"teambridge/relay/relaytest/killtest"
 )
 
-// Three processes of ours and a Node program with the lock of npm's proper-lockfile write to one inbox at once. All is
-// there, once, and the rows of the Node program keep every byte.
+// Three processes of ours and a Node program with the lock of npm's proper-lockfile write to one inbox at once. Each
+// message is in it once, and the rows of the Node program keep every byte.
 func TestContentionWithNode(t *testing.T) {
 	each := killtest.Rounds(t, envRounds, 20)
 	p := newPlace(t)
@@ -27,7 +27,7 @@ func TestContentionWithNode(t *testing.T) {
 			}
 		})
 	}
-	written := map[string]string{} // rows of the peer, by text
+	written := map[string]string{} // rows of the Node program, by text
 	all.Go(func() {
 		var stderr bytes.Buffer
 		peer.Stderr = &stderr

@@ -19,16 +19,15 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// A sender is killed at each point of an append. Sent again under its id, the
-// message is there once; or, where an agent took rows in between, it is known
-// to be sent, or said to be unknown, and never there twice.
+// A sender is killed at each point of an append. If the message is sent again under its id, it is there once. If an
+// agent took rows in between, the message is known to be sent, or its state is unknown, and it is never there twice.
 func TestKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
 	for _, pt := range []struct {
 		at       string
-		intended bool // whether the memory says so by then
+		intended bool // whether the memory has the intent by then
 		written  bool // whether the row is in the file by then
-		known    bool // whether the memory says that
+		known    bool // whether the memory has recorded that the row is written
 	}{
 		{at: "recall before"},
 		{at: "recall after"},
@@ -59,11 +58,11 @@ func TestKilledAtEachPoint(t *testing.T) {
 				}
 				p.age()
 
-				var seen int // how often the agent got it
+				var seen int // how often the agent got the message
 				var agent *simagent.Agent
 				wantErr, dedup := error(nil), pt.written
 				if taken {
-					// Somebody writes, so that there is always something to take.
+					// Another message, so that there is always a row to take.
 					if _, err := p.agent("bob", 0).Send(t.Context(), simagent.Message{To: "alice", Text: "other"}); err != nil {
 						t.Fatal(err)
 					}
@@ -81,14 +80,13 @@ func TestKilledAtEachPoint(t *testing.T) {
 				}
 				wantN := 1
 				if wantErr != nil && !pt.written {
-					wantN = 0 // not known is not sent
+					wantN = 0 // an unknown message is not sent again
 				}
 				if n := p.count("m-0") + seen; n != wantN {
 					t.Errorf("%d times there, want %d", n, wantN)
 				}
 				if _, err := os.Lstat(p.lock()); err == nil && !taken && pt.written && wantErr == nil {
-					// There was nothing to write, so the dead sender's lock was not taken
-					// over: agents do that.
+					// Nothing had to be written, so the dead sender's lock was not taken over. Agents do that.
 					p.wantNames("alice.json", "alice.json.lock")
 				} else {
 					p.wantNames("alice.json")
@@ -111,7 +109,7 @@ func times(a *simagent.Agent, text string) (n int) {
 	return n
 }
 
-// drain lets an agent take all that is in its inbox, while nobody writes.
+// drain lets an agent take all rows of its inbox, while no process writes.
 func (p *place) drain(a *simagent.Agent) {
 	p.t.Helper()
 	n := len(a.Log())
@@ -136,10 +134,9 @@ func (p *place) drain(a *simagent.Agent) {
 	running.Wait()
 }
 
-// A sender is killed at random instants of a loop of appends, over and over: no
-// message is there twice, none that it said was sent is missing, and the one it
-// was at can be sent again. With an agent that takes in between, that one may be
-// unknown instead. 200 kills take half a minute:
+// A sender that appends in a loop is killed at random instants, again and again. No message is there twice, no
+// message that it reported as sent is missing, and the message that was interrupted can be sent again. With an agent
+// that takes rows in between, the state of that one may be unknown instead. 200 kills take half a minute:
 //
 //	INBOX_TEST_ROUNDS=200 go test -run KilledAtRandomInstants -v ./inbox
 func TestKilledAtRandomInstants(t *testing.T) {
@@ -170,7 +167,7 @@ func killOften(t *testing.T, kills int, withAgent bool) {
 		j := job{Prefix: fmt.Sprintf("k%d", k), Count: 1 << 20}
 		said := p.killed(t, j, time.Duration(random.Int64N(int64(25*time.Millisecond))), withAgent, agent)
 		for i, l := range said {
-			// With an agent beside it a sender waits for locks, and fails no more.
+			// A sender waits for locks that an agent holds, and does not fail because of them.
 			if want := fmt.Sprintf("sent %s-%d", j.Prefix, i); l != want {
 				t.Fatalf("kill %d: sender printed %q, want %q", k, l, want)
 			}
@@ -185,7 +182,7 @@ func killOften(t *testing.T, kills int, withAgent bool) {
 		} else if random.IntN(2) == 0 {
 			p.drain(agent)
 		}
-		// What it was at, or about to begin with.
+		// The message that was interrupted, or the next one.
 		at := numbered(j.Prefix, len(said))
 		r, err := p.open(lockedfile.Options{}).Append(t.Context(), at, inbox.AppendOptions{Memory: p.memory()})
 		switch {
@@ -201,8 +198,8 @@ func killOften(t *testing.T, kills int, withAgent bool) {
 			p.drain(agent)
 		}
 	}
-	// A message that is refused as unknown takes no lock, and so leaves that of the sender
-	// that was killed. The next one takes it over.
+	// A message that is refused as unknown takes no lock, so the lock of the killed sender remains. The next message
+	// takes it over.
 	last := numbered("last", 0)
 	if _, err := p.open(lockedfile.Options{}).Append(t.Context(), last, inbox.AppendOptions{Memory: p.memory()}); err != nil {
 		t.Fatal(err)
@@ -235,8 +232,8 @@ func killOften(t *testing.T, kills int, withAgent bool) {
 		withAgent, kills, len(ids), locks, resent, len(unknown), lost)
 }
 
-// killed runs a sender, kills it that long after its first line, and returns
-// the lines it printed. An agent, if there is one, takes while it lives.
+// killed starts a sender, kills it that long after its first line, and returns the lines it printed. An agent, if
+// there is one, takes rows while the sender lives.
 func (p *place) killed(t *testing.T, j job, after time.Duration, withAgent bool, agent *simagent.Agent) []string {
 	t.Helper()
 	sender := killtest.Start(t, p.sender(j))

@@ -12,9 +12,8 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// A full disk: the message is not sent, nothing is lost, nothing is left, and
-// once there is room it can be sent under its id. With room for the lock only,
-// for a part of the file, and for none of them.
+// On a full disk, with room for nothing, for the lock only, or for a part of the file, the message is not sent,
+// nothing is lost, and no file is left. Once there is room, the message can be sent under its id.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	for _, free := range []int{0, 1, 3} { // pages
@@ -50,7 +49,8 @@ func TestDiskFull(t *testing.T) {
 				} else {
 					p.wantNames()
 				}
-				// A process that another test starts at this moment has the file open until it executes its program.
+				// A process that another test starts at this moment keeps the file open until it executes its
+				// program.
 				must(t, errors.Join(os.Truncate(junk, 0), os.Remove(junk)))
 				r, err := b.Append(t.Context(), m, inbox.AppendOptions{Memory: p.memory()})
 				if err != nil || r.Deduplicated || p.count("m-0") != 1 {
@@ -61,14 +61,14 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// No inode is left for the lock, or for the temporary file.
+// With no inode left for the lock or for the temporary file, an append fails with ENOSPC and changes nothing.
 func TestInodesFull(t *testing.T) {
 	t.Parallel()
 	for free := range 2 {
 		disk := smallDisk(t, fmt.Sprintf("size=256k,nr_inodes=%d", 8+free))
 		p := newPlaceIn(t, disk, filepath.Dir(disk))
 		p.write([]byte(foreign))
-		// Used: the root, claude, teams, demo, config.json, inboxes, alice.json.
+		// Inodes in use: the root, claude, teams, demo, config.json, inboxes, alice.json.
 		must(t, os.WriteFile(filepath.Join(disk, "junk"), nil, 0o600))
 		if _, err := p.open(lockedfile.Options{}).Append(t.Context(), numbered("m", 0), inbox.AppendOptions{Memory: p.memory()}); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("%d free: got %v, want ENOSPC", free, err)
@@ -96,7 +96,7 @@ func smallDisk(t *testing.T, options string) string {
 	return dir
 }
 
-// fill writes a file that leaves that many pages of the disk free.
+// fill writes a file that leaves the given number of pages of the disk free.
 func fill(t *testing.T, disk string, free int) (junk string) {
 	t.Helper()
 	junk = filepath.Join(disk, "junk")

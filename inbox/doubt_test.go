@@ -12,7 +12,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// resend sends the message m-0 again and fails unless that ends as wanted.
+// resend sends the message m-0 again and checks the result.
 func (p *place) resend(force, dedup bool, want error) {
 	p.t.Helper()
 	r, err := p.open(lockedfile.Options{}).Append(p.t.Context(), numbered("m", 0), inbox.AppendOptions{Memory: p.memory(), Force: force})
@@ -21,8 +21,8 @@ func (p *place) resend(force, dedup bool, want error) {
 	}
 }
 
-// An append that fails after the rename does not forget that the message may
-// have been written: the agent that took it does not get it twice.
+// An append that fails after the rename still remembers that the message may have been written: an agent that took it
+// does not get it twice.
 func TestFailedAfterTheRename(t *testing.T) {
 	t.Parallel()
 	for _, taken := range []bool{false, true} {
@@ -33,7 +33,7 @@ func TestFailedAfterTheRename(t *testing.T) {
 			if s != lockedfile.StepUnlock {
 				return
 			}
-			// Somebody's file in it keeps the lock from being removed.
+			// A file in the lock directory keeps the lock from being removed.
 			info, err := os.Stat(p.lock())
 			must(t, err)
 			must(t, errors.Join(os.Mkdir(inside, 0o755), os.Chtimes(p.lock(), info.ModTime(), info.ModTime())))
@@ -53,8 +53,7 @@ func TestFailedAfterTheRename(t *testing.T) {
 	}
 }
 
-// A message that was sent without a memory, and is found in the file by a sender
-// with one, is known from then on.
+// A message that was sent without a memory is recorded in the memory of the next sender that finds it in the file.
 func TestMemoryLearnsWhatIsInTheFile(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -69,7 +68,7 @@ func TestMemoryLearnsWhatIsInTheFile(t *testing.T) {
 	}
 }
 
-// A forced send that fails leaves what was known before: that it is unknown.
+// A forced send that fails leaves the state unknown, as before.
 func TestForcedAndFailed(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -81,7 +80,7 @@ func TestForcedAndFailed(t *testing.T) {
 			}
 		}
 	}}
-	// One that died between its intent and now, and the file has changed since.
+	// A sender died after its intent, and the file has changed since.
 	memory := p.memory()
 	key := inbox.SendKey{InboxKey: inbox.InboxKey{Root: p.root, Team: "demo", CreatedAt: 1795196213317, Inbox: "alice"}, ID: "m-0"}
 	m := numbered("m", 0)
@@ -95,7 +94,7 @@ func TestForcedAndFailed(t *testing.T) {
 	p.resend(false, true, nil)
 }
 
-// A row without an id is found by the one that is made of its content.
+// A row without an id is found by the id that is derived from its content.
 func TestFindByDerivedID(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -111,8 +110,8 @@ func TestFindByDerivedID(t *testing.T) {
 	}
 }
 
-// Of a message that was sent before, nothing is said while the file is corrupt, and it is
-// not sent again once it is whole.
+// While the file is corrupt, sending a message again fails and leaves the file. Once the file is whole, even if it is
+// empty, the message counts as sent.
 func TestSentBeforeAndCorrupt(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

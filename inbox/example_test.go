@@ -13,7 +13,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Write a message into an inbox, and find out later what became of it.
+// Write a message into an inbox, and find out later whether it was taken.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "example")
@@ -21,7 +21,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	// In place of ~/.claude, a team that was captured from Claude Code 2.1.80.
+	// A team that was captured from Claude Code 2.1.80 takes the place of ~/.claude.
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "testdata", "claude-2.1.80"))); err != nil {
 		log.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func Example() {
 	// One Locker for the whole process.
 	locker := lockedfile.New(lockedfile.Options{
 		Dir:  filepath.Join(dir, "state", "locks"),
-		Wait: time.Minute, Hold: time.Minute, // the defaults are better, except on a machine that stands still at times
+		Wait: time.Minute, Hold: time.Minute, // the defaults are better, except on a machine that stalls at times
 	})
 	box, err := inbox.Open(team, "worker", locker)
 	if err != nil {
@@ -59,7 +59,7 @@ func Example() {
 	fmt.Printf("%d rows, the last from %s: %q\n", len(rows), last.From, last.Text)
 	fmt.Println(receipt.Tracked.Look(&inbox.Seen{Rows: rows}, false))
 
-	// What an old agent does with a row that it takes. A current one removes it.
+	// An old agent marks a row that it takes. A current one removes it.
 	if _, err := box.MarkRead(ctx, receipt.ID); err != nil {
 		log.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// NewDraft makes a draft of a file that is nowhere. Find, Set and Remove work
-// on it, and what they make of the file is what Edit would write.
+// NewDraft makes a draft of a file that is not on disk. Find, Set and Remove work on it, and Content is what Edit
+// would write.
 func NewDraft(data []byte) (*Draft, error) {
 	spans, err := elements(data, nil)
 	if err != nil {
@@ -16,10 +16,8 @@ func NewDraft(data []byte) (*Draft, error) {
 	return &Draft{data: slices.Clip(data), spans: spans}, nil
 }
 
-// Append is append.
 func (d *Draft) Append(row []byte) { d.append(row) }
 
-// Content is content.
 func (d *Draft) Content() ([]byte, error) { return d.content() }
 
 // Take removes the rows that match from the inbox, and returns them.

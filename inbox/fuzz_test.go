@@ -24,8 +24,8 @@ func seeds(f *testing.F, add func(file []byte)) {
 	}
 }
 
-// Nothing makes Parse panic; what it takes is what Edit takes, and an edit that
-// changes nothing gives the same bytes back, however it comes to change nothing.
+// Parse never panics. It accepts the same files as Edit, and every edit that changes nothing gives the same bytes
+// back.
 func FuzzParse(f *testing.F) {
 	seeds(f, func(file []byte) { f.Add(file) })
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -49,7 +49,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("row %d: %q, %q", i, row.Raw, rows[n].Raw)
 			}
 			if _, found, ok := d.Find(row.ID()); !ok || found.ID() != row.ID() {
-				// A row can be found by the id of another that hashes to its msg_id.
+				// A row can be found by the id of another row, if that id hashes to the row's msg_id.
 				t.Errorf("row %d is not found by its id %q", i, row.ID())
 			}
 			_, _ = row.Time()
@@ -62,7 +62,7 @@ func FuzzParse(f *testing.F) {
 		if content, err := d.Content(); content != nil || err != nil {
 			t.Errorf("unchanged, but content %q, %v", content, err)
 		}
-		// Setting what is there already changes nothing.
+		// Setting a field to its own value changes nothing.
 		for i, row := range d.All() {
 			fields, err := rawjson.Fields(row.Raw)
 			must(t, err)
@@ -89,8 +89,7 @@ func lastValue(raw []byte, fields []rawjson.Field, name string) (last []byte) {
 	return last
 }
 
-// Appending keeps all up to the end of the last element and all behind it, and
-// is undone by removing the row.
+// Appending keeps all bytes before and after the new row, and removing the row restores the file.
 func FuzzAppend(f *testing.F) {
 	seeds(f, func(file []byte) { f.Add(file, "text") })
 	f.Fuzz(func(t *testing.T, data []byte, text string) {
@@ -136,9 +135,8 @@ func FuzzAppend(f *testing.F) {
 	})
 }
 
-// Any sequence of changes to a draft has the effect that it has on the decoded
-// values, and rows that were not changed keep their bytes. Each pair of bytes of
-// ops is one change.
+// Any sequence of changes to a draft has the same effect as on the decoded values, and rows that were not changed
+// keep their bytes. Each pair of bytes of ops is one change.
 func FuzzDraft(f *testing.F) {
 	seeds(f, func(file []byte) {
 		f.Add(file, []byte{0, 0, 1, 1, 2, 2})
@@ -151,7 +149,7 @@ func FuzzDraft(f *testing.F) {
 		}
 		spans, err := rawjson.Elements(data)
 		must(t, err)
-		model := make([]any, len(spans)) // decoded; removed{} for what is gone
+		model := make([]any, len(spans)) // decoded; removed{} for a removed row
 		touched := make([]bool, len(spans))
 		for i, s := range spans {
 			model[i] = decode(t, s.Of(data))
@@ -161,7 +159,7 @@ func FuzzDraft(f *testing.F) {
 			op, at := ops[0], int(ops[1])
 			ops = ops[2:]
 			if len(spans) > 0 {
-				at %= len(spans) + 1 // one too far, too
+				at %= len(spans) + 1 // also one past the end
 			}
 			switch op % 3 {
 			case 0:
@@ -228,7 +226,7 @@ func FuzzDraft(f *testing.F) {
 		if n != len(is) {
 			t.Errorf("%d elements, want %d", len(is), n)
 		}
-		// The layout of the end stays, unless all that was there is gone.
+		// The layout of the end stays, unless all rows that were there have been removed.
 		if slices.ContainsFunc(model, func(v any) bool { return v != (any)(removed{}) }) {
 			if tail := data[spans[len(spans)-1].End:]; !bytes.HasSuffix(content, tail) {
 				t.Errorf("the end %q became %q", tail, content)
@@ -239,7 +237,7 @@ func FuzzDraft(f *testing.F) {
 
 type removed struct{}
 
-// decode gives the value of raw with numbers as they are spelled.
+// decode returns the value of raw, and keeps the spelling of numbers.
 func decode(t *testing.T, raw []byte) any {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(string(raw)))

@@ -16,8 +16,8 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// The team is deleted before each step of a send, and once made again at once:
-// the sender is told, and nothing comes back to life.
+// The team is deleted before each step of a send, and in one case created again at once. The sender learns of it, and
+// no file of the team is made again.
 func TestTeamDeletedInTheMiddle(t *testing.T) {
 	t.Parallel()
 	steps := []lockedfile.Step{
@@ -51,7 +51,7 @@ func TestTeamDeletedInTheMiddle(t *testing.T) {
 				} else if _, err := os.Lstat(p.dir); !errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("deleted before %s (file %v): the team is there again: %q", step, exists, tree(p.root))
 				}
-				// Not there, and not in doubt.
+				// The message is not there, and its state is not unknown.
 				again := p.memory()
 				if key := (inbox.SendKey{InboxKey: inbox.InboxKey{Root: p.root, Team: "demo", CreatedAt: 1795196213317, Inbox: "alice"}, ID: "m-0"}); step != lockedfile.StepReadBack {
 					if s, ok, err := again.Recall(t.Context(), key); ok || err != nil {
@@ -63,8 +63,8 @@ func TestTeamDeletedInTheMiddle(t *testing.T) {
 	}
 }
 
-// A deletion that has come as far as config.json, or that and the lock, before
-// each step of a send.
+// Before each step of a send, a deletion of the team has removed config.json, or config.json and the lock. The send
+// fails, leaves nothing of its own where the inbox is gone, and keeps the rows of others.
 func TestTeamHalfDeletedInTheMiddle(t *testing.T) {
 	t.Parallel()
 	for _, step := range []lockedfile.Step{
@@ -93,7 +93,7 @@ func TestTeamHalfDeletedInTheMiddle(t *testing.T) {
 				if !errors.Is(err, teams.ErrTeamGone) {
 					t.Errorf("before %s (file %v, lock %v): got %v, want ErrTeamGone", step, exists, lock, err)
 				}
-				// Only of what stays in the file is it unknown whether it was sent.
+				// The state is unknown only if the message stays in the file.
 				if got, want := errors.Is(err, lockedfile.ErrReplaced), exists && step == lockedfile.StepReadBack; got != want {
 					t.Errorf("before %s (file %v, lock %v): %v: ErrReplaced is %v, want %v", step, exists, lock, err, got, want)
 				}
@@ -114,8 +114,8 @@ func TestTeamHalfDeletedInTheMiddle(t *testing.T) {
 	}
 }
 
-// Deleted when all but the lock's removal is done: the message had been read
-// back, and the team is gone all the same.
+// If the team is deleted when only the lock remains to be removed, the message was sent, and the team is not made
+// again.
 func TestTeamDeletedBeforeTheUnlock(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -134,11 +134,10 @@ func TestTeamDeletedBeforeTheUnlock(t *testing.T) {
 	}
 }
 
-// Senders race with a deletion of the team, over and over. The deletion may find
-// a lock of theirs in a directory that it has just emptied, and give up; then
-// they clear away what it left. All that can stay is an inbox with messages that
-// were written before config.json was deleted. Nobody was told that one of those
-// was not sent: its sender knows that it was, or that this is unknown.
+// Senders race with a deletion of the team, again and again. The deletion may find a lock of a sender in a directory
+// that it has just emptied, and give up; then the senders remove what it left. Only an inbox with messages that were
+// written before config.json was deleted may remain, and no sender of those messages was told that its message was
+// not sent.
 func TestTeamDeletedWhileSending(t *testing.T) {
 	t.Parallel()
 	rounds := killtest.Rounds(t, envRounds, 50)
@@ -169,7 +168,7 @@ func TestTeamDeletedWhileSending(t *testing.T) {
 					case errors.Is(err, teams.ErrTeamGone):
 						return
 					case errors.Is(err, lockedfile.ErrCompromised):
-						// The lock was deleted, and config.json not yet.
+						// The lock was deleted before config.json.
 						compromised.Add(1)
 					case err != nil:
 						t.Errorf("got %v, want ErrTeamGone", err)
@@ -179,7 +178,7 @@ func TestTeamDeletedWhileSending(t *testing.T) {
 			})
 		}
 		<-started
-		// As Claude Code does at the end of a session: once, recursively.
+		// Claude Code does this at the end of a session: once, recursively.
 		deleted := os.RemoveAll(p.dir)
 		wg.Wait()
 		if deleted != nil {
@@ -204,7 +203,7 @@ func TestTeamDeletedWhileSending(t *testing.T) {
 		rounds, all.Load(), unsure.Load(), compromised.Load(), failed, late)
 }
 
-// tree lists what is below dir.
+// tree lists the paths below dir.
 func tree(dir string) string {
 	var all []string
 	filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {

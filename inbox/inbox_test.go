@@ -42,7 +42,6 @@ const config = `{
   ]
 }`
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -90,7 +89,7 @@ func (tt *team) content(name string) string {
 	return string(b)
 }
 
-// memory is a Memory in memory, with a fault to inject.
+// memory is a Memory without a file, with a fault to inject.
 type memory struct {
 	mu    sync.Mutex
 	sends map[SendKey]Send
@@ -226,7 +225,7 @@ func TestAppendWritesOneRow(t *testing.T) {
 	}
 }
 
-// A UUID is its own msg_id; without an id a new one is made.
+// A UUID is its own msg_id. A message without an id gets a new one.
 func TestAppendChoosesAnID(t *testing.T) {
 	t.Parallel()
 	tt := newTeam(t)
@@ -290,8 +289,8 @@ func TestAppendTwiceIsOnce(t *testing.T) {
 	}
 }
 
-// intent makes every message one whose sender died before it could say that it
-// was written.
+// intent changes every recorded message to the state it has if its sender died before it could record that the
+// message was written.
 func (m *memory) intent() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -416,9 +415,9 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// A sender that nobody chose is no part of a message: sent again under its id after the
-// default name has changed (the team was joined in between), it is the same message, in
-// the file and in the memory. A chosen one is.
+// The default sender is no part of a message: if the message is sent again under its id after the default name has
+// changed (because the person joined the team), it is the same message, in the file and in the memory. A chosen
+// sender is part of it.
 func TestDefaultSenderIsNoPartOfAMessage(t *testing.T) {
 	t.Parallel()
 	byDefault := func(from string) Message { return Message{ID: "one", From: from, DefaultFrom: true, Text: "hello"} }

@@ -9,9 +9,8 @@ import (
 	"teambridge/relay/relaytest/standin"
 )
 
-// lockPeer returns a command that runs testdata/peer.js, which writes to inboxes
-// in place, as older versions of Claude Code do, with npm's proper-lockfile. Where
-// node or proper-lockfile is missing the test is skipped or fails, see
+// lockPeer returns a command that runs testdata/peer.js, which writes to inboxes in place with npm's proper-lockfile,
+// as older versions of Claude Code do. If node or proper-lockfile is missing, the test is skipped or fails; see
 // standin.Require.
 func lockPeer(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()

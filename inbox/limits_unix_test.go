@@ -20,7 +20,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// operations are all ways to look at an inbox and to change it.
+// operations are all ways to read an inbox and to change it.
 var operations = map[string]func(ctx context.Context, b *inbox.Inbox, m inbox.Memory) error{
 	"append": func(ctx context.Context, b *inbox.Inbox, m inbox.Memory) error {
 		_, err := b.Append(ctx, numbered("m", 0), inbox.AppendOptions{Memory: m})
@@ -43,8 +43,8 @@ var operations = map[string]func(ctx context.Context, b *inbox.Inbox, m inbox.Me
 // errCorrupt stands for any CorruptError with the path of the inbox.
 var errCorrupt = errors.New("corrupt")
 
-// What can stand where an inbox belongs: each operation gives a clear answer and
-// leaves it as it was, with nothing beside it.
+// Whatever is in the place of an inbox, each operation returns a clear error, leaves it unchanged, and leaves no
+// other file.
 func TestWhatIsNoInbox(t *testing.T) {
 	t.Parallel()
 	content := func(s string) func(p *place) error {
@@ -55,7 +55,7 @@ func TestWhatIsNoInbox(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		make func(p *place) error
-		want map[string]error // nil: success; what is missing here is not tried
+		want map[string]error // nil: success; operations that are missing here are not tried
 	}{
 		"garbage":         {content("hello"), all(errCorrupt)},
 		"cut":             {content(foreign[:len(foreign)-2]), all(errCorrupt)},
@@ -121,7 +121,7 @@ func TestWhatIsNoInbox(t *testing.T) {
 	}
 }
 
-// picture describes all that is below dir but what a sender keeps for itself.
+// picture describes everything below dir except the sender's own files.
 func picture(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder
@@ -158,7 +158,7 @@ func picture(t *testing.T, dir string) string {
 	return all.String()
 }
 
-// A team directory that leads out of the Claude directory is no team.
+// A team directory that is a link out of the Claude directory is no team.
 func TestTeamIsALink(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -172,7 +172,7 @@ func TestTeamIsALink(t *testing.T) {
 	}
 }
 
-// A team directory that becomes a link, once it was opened, is not followed.
+// A team directory that is replaced by a link after it was opened is not followed.
 func TestTeamBecomesALink(t *testing.T) {
 	t.Parallel()
 	for _, step := range []lockedfile.Step{"", lockedfile.StepLock, lockedfile.StepFence} {
@@ -205,7 +205,7 @@ func TestTeamBecomesALink(t *testing.T) {
 	}
 }
 
-// An append that would make the file too large is refused, and forgotten.
+// An append that would make the file too large is refused, and the memory forgets its intent.
 func TestGrowsTooLarge(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -213,7 +213,7 @@ func TestGrowsTooLarge(t *testing.T) {
 	copy(full, `[{"from":"bob","text":"x","timestamp":"y"}`)
 	full[len(full)-1] = ']'
 	p.write(full)
-	before := picture(t, p.root) // which does not read it all
+	before := picture(t, p.root) // picture does not read the whole file
 	_, err := p.open(lockedfile.Options{}).Append(t.Context(), numbered("m", 0), inbox.AppendOptions{Memory: p.memory()})
 	if !errors.Is(err, lockedfile.ErrTooLarge) || picture(t, p.root) != before {
 		t.Errorf("got %v, want ErrTooLarge and the file as it was", err)
@@ -223,8 +223,8 @@ func TestGrowsTooLarge(t *testing.T) {
 	p.resend(false, false, nil)
 }
 
-// Without the permission for one of the things that are needed, nothing changes.
-// The sender is a process of another user, since root may do everything.
+// If any one of the needed permissions is missing, nothing changes. The sender runs as another user, since root may
+// do everything.
 func TestNoPermission(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -285,8 +285,8 @@ func TestNoPermission(t *testing.T) {
 	}
 }
 
-// copyFile copies a program. Nothing is started meanwhile: a process has a copy of what
-// is open until it becomes another program, and what is open for writing does not run.
+// copyFile copies a program. No process is started meanwhile: a new process keeps a copy of each open file until it
+// executes its program, and a program that is open for writing cannot be executed.
 func copyFile(to, from string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -15,7 +15,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// tracked sends a message behind two that wait.
+// tracked sends a message that is placed after two waiting ones.
 func (tt *team) tracked() (*Inbox, *Tracked) {
 	tt.t.Helper()
 	b := tt.inbox("alice")
@@ -31,7 +31,7 @@ func (tt *team) tracked() (*Inbox, *Tracked) {
 	return b, r.Tracked
 }
 
-// without writes the inbox without some rows, as another tool does.
+// without removes rows from the inbox, as another tool does.
 func (tt *team) without(b *Inbox, ids ...string) {
 	tt.t.Helper()
 	if _, err := b.Take(tt.t.Context(), func(r Row) bool { return strings.Contains(strings.Join(ids, " "), r.ID()) }); err != nil {
@@ -41,7 +41,7 @@ func (tt *team) without(b *Inbox, ids ...string) {
 
 func (tt *team) look(b *Inbox, keeps bool, tr *Tracked, want Fate) {
 	tt.t.Helper()
-	before, _ := os.ReadFile(b.Path()) // compared
+	before, _ := os.ReadFile(b.Path()) // only compared
 	seen, err := b.See(tt.t.Context())
 	must(tt.t, err)
 	if got := tr.Look(seen, keeps); got != want {
@@ -52,6 +52,7 @@ func (tt *team) look(b *Inbox, keeps bool, tr *Tracked, want Fate) {
 	}
 }
 
+// Look finds the fate of a message from the rows ahead of it that are left.
 func TestLook(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -92,7 +93,7 @@ func TestLookAtWhatIsRead(t *testing.T) {
 	tt.look(b, false, tr, Consumed)
 }
 
-// Only what the agent itself marked shows that it keeps rows.
+// Only a row that the agent itself has marked shows that it keeps rows.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]bool{
@@ -109,8 +110,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// What Append has seen is the inbox as it was under the lock, byte for
-// byte, however soon the agent takes the message.
+// Receipt.Seen is the inbox as it was under the lock, byte for byte, even if the agent takes the message at once.
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	tt := newTeam(t)
@@ -122,7 +122,7 @@ func TestSeen(t *testing.T) {
 			locked = time.Now()
 		case lockedfile.StepUnlock:
 			free = time.Now()
-			after, _ = os.ReadFile(filepath.Join(tt.dir, "inboxes", "alice.json")) // it is compared
+			after, _ = os.ReadFile(filepath.Join(tt.dir, "inboxes", "alice.json")) // only compared
 		}
 	}})
 	b, err := Open(tt.team, "alice", locker)
@@ -136,13 +136,13 @@ func TestSeen(t *testing.T) {
 		if diff := cmp.Diff(want, seen.Rows); diff != "" {
 			t.Errorf("%s: seen (-want +got):\n%s", what, diff)
 		}
-		// Nothing is locked to find what is there already.
+		// An append that finds its message in the file takes no lock.
 		if seen.At.Before(locked) || seen.Done.Before(seen.At) || free.After(locked) && free.Before(seen.Done) {
 			t.Errorf("%s: seen from %v to %v, and locked from %v to %v", what, seen.At, seen.Done, locked, free)
 		}
 	}
 	var ours Receipt
-	for i, id := range []string{"first", "ours", "ours"} { // the last one is there already
+	for i, id := range []string{"first", "ours", "ours"} { // the last one is in the file already
 		r, err := b.Append(t.Context(), Message{ID: id, From: "a", Text: id}, AppendOptions{Force: true, Track: true})
 		if err != nil || r.Deduplicated != (i == 2) {
 			t.Fatalf("%+v, %v", r, err)
@@ -158,7 +158,7 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// A message behind very many keeps those of both ends, which prove its loss.
+// A message after very many others tracks the ones of both ends, which prove its loss.
 func TestAheadOfALongInbox(t *testing.T) {
 	t.Parallel()
 	var rows []Row
@@ -181,7 +181,7 @@ func TestAheadOfALongInbox(t *testing.T) {
 	}
 }
 
-// A row that was read already proves nothing: newer agents remove it later.
+// A row that was read already proves no loss: newer agents remove it later.
 func TestLookIgnoresReadRowsAhead(t *testing.T) {
 	t.Parallel()
 	tt := newTeam(t)
@@ -193,7 +193,7 @@ func TestLookIgnoresReadRowsAhead(t *testing.T) {
 	tt.look(b, false, tr, Consumed)
 }
 
-// The team's end is neither consumption nor loss.
+// The end of the team is neither consumption nor loss.
 func TestLookAtATeamThatIsGone(t *testing.T) {
 	t.Parallel()
 	tt := newTeam(t)

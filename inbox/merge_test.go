@@ -20,7 +20,7 @@ func TestMergeOrder(t *testing.T) {
 	for _, e := range got {
 		names = append(names, fmt.Sprint(e.Inbox, e.Index))
 	}
-	// b4 is older than the row in front of it: time decides between rows.
+	// b4 is older than the row before it: the time decides between rows.
 	want := []string{"b0", "a0", "a1", "b1", "b2", "b4", "a2", "b3"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -15,23 +15,21 @@ import (
 	"teambridge/inbox"
 )
 
-// notebook is the simplest Memory that outlives a process: one file for each
-// message, replaced by rename. It is not flushed to disk, for only processes
-// are killed here and not the machine.
+// notebook is the simplest Memory that outlives a process: one file for each message, replaced by rename. It is not
+// flushed to the disk, since the tests kill only processes.
 type notebook struct {
 	dir  string
-	lock string // the lock directory while which no call is allowed; empty: none
+	lock string // no call is allowed while this lock directory exists; empty: none
 
-	// around, if not nil, is called before and after each call with its name,
-	// and can kill the process there.
+	// around, if not nil, is called before and after each call with its name, and can kill the process there.
 	around func(call, when string)
-	// fail, if not nil, is what the call of its name answers, undone.
+	// fail, if not nil, has an error for a call by its name; that call does nothing.
 	fail map[string]error
 }
 
 var errHeld = errors.New("the memory was used while the lock of the inbox was held")
 
-// free fails when ctx has ended, and while the lock is held: Claude's agents would wait for us.
+// free fails if ctx has ended, or while Claude's lock is held: agents would wait for us.
 func (n *notebook) free(ctx context.Context, call string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An entry that is no message is named, with why; all others are rows as before.
+// An entry that is no message is reported with the reason, and all others are rows as before.
 func TestPassedOver(t *testing.T) {
 	t.Parallel()
 	const box = `[1, {"from":"a","text":"x"}, null, {"from":"a"}, {"text":"x"}, {"from":7,"text":"x"}, {"from":"a","text":{}}, {"from":"","text":""}, "x"]`

@@ -17,16 +17,15 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// envRounds is how often tests do what they do at random instants or in a race. By
-// default that is not often.
+// envRounds has the number of rounds of tests with random instants or races. The default is small.
 const envRounds = "INBOX_TEST_ROUNDS"
 
-// place is a Claude directory with the team demo, whose member alice has the
-// inbox that the tests fight for, and what a sender keeps beside it.
+// place is a Claude directory with the team demo, whose member alice has the inbox that the tests use, and the files
+// of the senders.
 type place struct {
 	t     testing.TB
 	root  string // the Claude directory
-	dir   string // of the team
+	dir   string // of the team demo
 	state string // where the flock files are
 	notes string // where the notebook is
 }
@@ -43,7 +42,7 @@ func newPlace(t testing.TB) *place {
 	return newPlaceIn(t, base, base)
 }
 
-// newPlaceIn has the Claude directory below base and the sender's own below own.
+// newPlaceIn makes a place with the Claude directory below base and the sender's own files below own.
 func newPlaceIn(t testing.TB, base, own string) *place {
 	t.Helper()
 	p := &place{
@@ -61,8 +60,8 @@ func (p *place) makeTeam() {
 	must(p.t, os.WriteFile(filepath.Join(p.dir, "config.json"), []byte(configJSON), 0o644))
 }
 
-// open returns alice's inbox, locked as opts say; opts.Dir is filled in, and the lock
-// is held for as long as a busy disk takes.
+// open returns alice's inbox with a locker of these options. It fills in opts.Dir, and lets the lock be held as long
+// as a busy disk takes.
 func (p *place) open(opts lockedfile.Options) *inbox.Inbox {
 	p.t.Helper()
 	opts.Dir = p.state
@@ -88,7 +87,7 @@ func (p *place) breakLock() {
 	}
 }
 
-// appendTo sends the message m-0 with a memory, or without.
+// appendTo sends the message m-0, with a memory if n is not nil.
 func (p *place) appendTo(n *notebook) error {
 	p.t.Helper()
 	opts := inbox.AppendOptions{Force: n == nil}
@@ -99,10 +98,10 @@ func (p *place) appendTo(n *notebook) error {
 	return err
 }
 
-// memory returns what remembers across processes.
+// memory returns a Memory that outlives the process.
 func (p *place) memory() *notebook { return &notebook{dir: p.notes} }
 
-// agent returns the simulated agent of a member; it does not run.
+// agent returns the simulated agent of a member, which does not run yet.
 func (p *place) agent(name string, poll time.Duration) *simagent.Agent {
 	p.t.Helper()
 	a, err := simagent.New(simagent.Options{Dir: p.dir, Name: name, Poll: poll})
@@ -125,7 +124,7 @@ func (p *place) content() []byte {
 	return b
 }
 
-// rows reads the inbox and fails unless it is whole.
+// rows returns the rows of the inbox, which must be whole.
 func (p *place) rows() []inbox.Row {
 	p.t.Helper()
 	rows, err := inbox.Parse(p.content())
@@ -146,8 +145,8 @@ func (p *place) count(id string) (n int) {
 	return n
 }
 
-// age makes the lock directory, if there is one, as old as that of a process
-// that died over 10 s ago. Nobody else may be using the inbox.
+// age makes the lock directory, if there is one, as old as that of a process that died over 10 s ago. No other
+// process may be using the inbox.
 func (p *place) age() {
 	p.t.Helper()
 	old := time.Now().Add(-lockedfile.StaleAfter - time.Second)
@@ -156,8 +155,7 @@ func (p *place) age() {
 	}
 }
 
-// wantNames fails unless the inboxes directory holds exactly these: no lock and
-// no temporary file.
+// wantNames fails unless the inboxes directory has exactly these entries, and so no lock and no temporary file.
 func (p *place) wantNames(want ...string) {
 	p.t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(p.path()))
@@ -174,23 +172,20 @@ func (p *place) wantNames(want ...string) {
 	}
 }
 
-// numbered is the i-th message of a sender. The text is the id too, since that
-// is what all agents log.
+// numbered returns message i of a sender. Its id is its text, since all agents log the text.
 func numbered(prefix string, i int) inbox.Message {
 	id := fmt.Sprintf("%s-%d", prefix, i)
 	return inbox.Message{ID: id, From: "bob", Text: id}
 }
 
-// foreign is what other programs left in an inbox, in spellings that any
-// re-encoding would lose.
+// foreign is the content that other programs left in an inbox, with spellings that any new encoding would lose.
 const foreign = `[
   {"from":"bob","text":"lone \ud800, <&> \u003c","timestamp":"yesterday","n":1.0,"big":12345678901234567890,"e":1e400,"z":-0,"read":true},
   null,
   { "k":1, "k":2, "from" : "bob", "text":"two", "timestamp":"2026-11-20T12:00:00.000Z", "read":true }
 ]`
 
-// wantForeign fails unless content begins with all rows of [foreign], byte for
-// byte.
+// wantForeign fails unless content begins with all rows of [foreign], byte for byte.
 func (p *place) wantForeign(content []byte) {
 	p.t.Helper()
 	want := bytes.TrimSuffix([]byte(foreign), []byte("\n]"))

@@ -18,18 +18,17 @@ import (
 
 func TestMain(m *testing.M) { killtest.Main(m, killtest.Roles{"sender": killtest.Job(send)}) }
 
-// job is what a sender process is to do: send the messages Prefix-0 to
-// Prefix-(Count-1), under these as ids, and print for each "sent ID", or
-// "failed ID: CLASS: ERROR". Its points are the steps of the lock and the calls
-// of the Memory, as "intend before".
+// job is the work of a sender process: it sends the messages Prefix-0 to Prefix-(Count-1), whose texts are their ids,
+// and prints "sent ID", or "failed ID: CLASS: ERROR", for each. Its points are the steps of the lock and the calls of
+// the Memory, such as "intend before".
 type job struct {
 	Root, State, Notes string
 	Prefix             string
 	Count              int
-	Break              bool // it loses its lock before the fence, so that the message is not written
+	Break              bool // the sender loses its lock before the fence, so that the message is not written
 }
 
-// classes name the errors that the tests tell apart.
+// classes has names for the errors that the tests distinguish.
 var classes = []struct {
 	name string
 	err  error
@@ -78,13 +77,13 @@ func send(j job) error {
 	return nil
 }
 
-// sender returns the process for a job in this place.
+// sender returns the command of a process that does a job in this place.
 func (p *place) sender(j job) *exec.Cmd {
 	j.Root, j.State, j.Notes = p.root, p.state, p.notes
 	return killtest.Command(p.t.Context(), "sender", j)
 }
 
-// texts are those of n messages with a prefix.
+// texts returns the texts of n messages with a prefix.
 func texts(prefix string, n int) (list []string) {
 	for i := range n {
 		list = append(list, numbered(prefix, i).Text)

@@ -56,8 +56,7 @@ const protocolConfig = `{"name":"t","createdAt":1,"leadAgentId":"boss@t","member
 	{"agentId":"worker@t","name":"worker","agentType":"general-purpose"},
 	{"agentId":"operator@t","name":"operator","joinedAt":2,"tmuxPaneId":"","cwd":"/","subscriptions":[]}]}`
 
-// Nobody can send an object of the protocol by accident, and nobody in the name of an
-// agent at all.
+// A protocol object is sent only on purpose, and never in the name of an agent.
 func TestCheckProtocol(t *testing.T) {
 	t.Parallel()
 	c, err := teams.Parse("t", []byte(protocolConfig))
@@ -90,7 +89,7 @@ func TestCheckProtocol(t *testing.T) {
 	}
 }
 
-// What is refused is not written, whoever calls.
+// Append itself refuses such an object, and writes nothing.
 func TestAppendRefusesProtocol(t *testing.T) {
 	t.Parallel()
 	tt := newTeam(t)

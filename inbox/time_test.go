@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A time that JSON cannot hold counts as none: it would take a whole answer with it.
+// A time that JSON cannot encode counts as none: it would make the whole answer fail.
 func TestRowTime(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

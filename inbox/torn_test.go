@@ -14,7 +14,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// The contents that a program writes in place, and how many rows they have.
+// written has the contents that a program writes in place, and how many rows each has.
 var written = []struct {
 	content []byte
 	rows    int
@@ -23,9 +23,8 @@ var written = []struct {
 	{[]byte("[\n" + `{"from":"bob","text":"x","timestamp":"y"}` + "\n]"), 1},
 }
 
-// A program writes in place all the time, as older agents do: it takes the lock,
-// empties the file and writes it in pieces. Reading without the lock never gives
-// anything but one of the states between two writes.
+// While a program writes in place all the time, as older agents do (it takes the lock, empties the file and writes it
+// in pieces), reading without the lock returns only states between two writes.
 func TestReadWhileWrittenInPlace(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -51,8 +50,7 @@ func TestReadWhileWrittenInPlace(t *testing.T) {
 	}
 }
 
-// A program that stays in the middle of it for longer than a reader waits for a
-// torn file, but holds the lock, is waited for.
+// A reader waits for a writer that holds the lock, even if the file is torn for longer than a reader otherwise waits.
 func TestReadWhileWrittenSlowly(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -77,15 +75,14 @@ func TestReadWhileWrittenSlowly(t *testing.T) {
 	}
 }
 
-// inPlace writes the inbox as an older agent does, and calls middle when half of
-// it is there.
+// inPlace writes the inbox as an older agent does, and calls middle when half of the content is written.
 func inPlace(p *place, content []byte, middle func()) error {
 	for {
 		err := os.Mkdir(p.lock(), 0o755)
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, fs.ErrExist) { // on Windows, a reader can have the last one open for a moment
+		if !errors.Is(err, fs.ErrExist) { // on Windows, a reader can have the last lock open for a moment
 			return err
 		}
 	}
@@ -105,8 +102,8 @@ func inPlace(p *place, content []byte, middle func()) error {
 	return errors.Join(f.Close(), os.Remove(p.lock()))
 }
 
-// A file that stays torn with nobody at it is what it is, and a reader that is
-// told to stop waiting for one does.
+// A file that stays torn while no writer holds the lock is corrupt. While the lock is held, a reader waits until its
+// ctx is canceled.
 func TestReadTornForGood(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

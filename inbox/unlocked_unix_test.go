@@ -12,8 +12,8 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Nothing is asked of the memory and nothing is told it while Claude's lock is held,
-// whatever becomes of the message: each call fails there.
+// No call of the Memory is made while Claude's lock is held, whatever happens to the message: each call would fail
+// there.
 func TestMemoryIsNotUsedUnderTheLock(t *testing.T) {
 	t.Parallel()
 	intent := func(p *place, before string) inbox.Send {
@@ -22,10 +22,10 @@ func TestMemoryIsNotUsedUnderTheLock(t *testing.T) {
 		return inbox.Send{SendKey: key, Digest: m.Digest(), Before: before, State: inbox.SendIntent, At: m.Time}
 	}
 	for name, tc := range map[string]struct {
-		setup func(p *place, n *notebook) error // what came before
+		setup func(p *place, n *notebook) error // what happened before
 		at    lockedfile.Step                   // before this step ...
 		do    func(p *place)                    // ... that happens, each time
-		ctx   bool                              // the caller goes away there too
+		ctx   bool                              // the caller's context ends there, too
 		force bool
 		want  error
 		calls []string
