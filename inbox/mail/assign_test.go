@@ -13,7 +13,7 @@ func times(seconds ...int) (list []time.Time) {
 	return list
 }
 
-// When each of equal messages was given: in their order, and 0 if that is not sure.
+// Equal messages are given in their order: assign returns when each one was given, or 0 if that is not sure.
 func TestAssign(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -47,7 +47,7 @@ func TestAssign(t *testing.T) {
 	}
 }
 
-// What assign says is true for every way to give messages in order, each once or not at all.
+// A time that assign returns is true for every way to give messages in order, each once or not at all.
 func TestAssignIsSure(t *testing.T) {
 	t.Parallel()
 	sent := times(10, 20, 30)

@@ -23,8 +23,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// looking is a message to worker in an inbox of three unread rows, of which the
-// message is the last.
+// looking is a message to worker, the last of three unread rows in its inbox.
 type looking struct {
 	*testing.T
 	opts    mail.Options
@@ -83,7 +82,7 @@ func (l *looking) rows() []json.RawMessage {
 	return rows
 }
 
-// write replaces the inbox, as any program can.
+// write replaces the inbox with these rows, as any program can.
 func (l *looking) write(rows ...json.RawMessage) {
 	l.Helper()
 	data, err := json.Marshal(append([]json.RawMessage{}, rows...))
@@ -95,8 +94,8 @@ func (l *looking) write(rows ...json.RawMessage) {
 	}
 }
 
-// lead lets config.json name a process that leads the team: this one or, if it is not alive,
-// one that has ended.
+// lead makes config.json name a process as the one that leads the team: this process or, if alive is false, one that
+// has ended.
 func (l *looking) lead(alive bool) {
 	l.Helper()
 	p, err := simagent.CurrentProcess()
@@ -105,7 +104,7 @@ func (l *looking) lead(alive bool) {
 	}
 	if !alive {
 		p.Start = "1"                  // the pid belongs to another process by now
-		if runtime.GOOS == "windows" { // where only a pid that nobody has tells
+		if runtime.GOOS == "windows" { // where only a pid that no process has shows that it has ended
 			p.PID = 1<<31 - 3
 		}
 	}
@@ -121,7 +120,7 @@ func (l *looking) lead(alive bool) {
 	}
 }
 
-// raw replaces the inbox by that text, as any program can.
+// raw replaces the inbox with a text, as any program can.
 func (l *looking) raw(text string) {
 	l.Helper()
 	if err := os.WriteFile(l.d.Inbox.Path(), []byte(text), 0o600); err != nil {
@@ -137,8 +136,7 @@ func (l *looking) delete() {
 	}
 }
 
-// marked is a row as an old agent leaves it; by is the relay's delivery, if it
-// was one.
+// marked returns a row as an old agent leaves it. If a relay took it, by is the id of its delivery.
 func (l *looking) marked(row json.RawMessage, by string) json.RawMessage {
 	l.Helper()
 	var fields map[string]any
@@ -156,7 +154,7 @@ func (l *looking) marked(row json.RawMessage, by string) json.RawMessage {
 	return data
 }
 
-// claim makes the ledger know that a relay claimed the message, and what it came to.
+// claim records in the ledger that a relay claimed the message, and then calls then.
 func (l *looking) claim(marked bool, then func(uuid string)) {
 	l.Helper()
 	key := l.sender.Key(l.d)
@@ -183,7 +181,7 @@ func (l *looking) claim(marked bool, then func(uuid string)) {
 	}
 }
 
-// observe records what is in the inbox now, as whoever watches does.
+// observe records the content of the inbox in the journal, as a service does.
 func (l *looking) observe() {
 	l.Helper()
 	seen, err := l.sender.See(l.Context(), l.d)
@@ -195,7 +193,7 @@ func (l *looking) observe() {
 	}
 }
 
-// Each case of what can be seen of a message, and what is said of it.
+// The fate of a message follows from the inbox, the ledger, the journal and the lead's process.
 func TestVerdict(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -274,7 +272,7 @@ func TestVerdict(t *testing.T) {
 			t.Parallel()
 			l := look(t)
 			tc.then(l)
-			before, _ := os.ReadFile(l.d.Inbox.Path()) // compared
+			before, _ := os.ReadFile(l.d.Inbox.Path()) // only compared
 			if fate, err := fateOf(t, l.sender, l.d); fate != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("it is %s, %v; want %s, %v", fate, err, tc.want, tc.err)
 			}
@@ -285,8 +283,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// What is followed is judged once: a corrupt inbox is not recorded as an empty one, and an
-// inbox that is missing because its team is being deleted says that the team is gone.
+// Follow judges once: it does not record a corrupt inbox as an empty one. Sight reports that the team is gone if an
+// inbox is missing because its team is being deleted.
 func TestFollowWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	l := look(t)
@@ -301,10 +299,10 @@ func TestFollowWhatCannotBeRead(t *testing.T) {
 		}
 	}
 	l.delete()
-	l.opts.Journal, l.opts.Ledger = nil, nil // their timers are not those of synctest
+	l.opts.Journal, l.opts.Ledger = nil, nil // synctest does not control their timers
 	s := sender(t, l.opts)
 	synctest.Test(t, func(t *testing.T) {
-		go func() { // as Claude Code deletes its team: the inboxes first
+		go func() { // Claude Code deletes the inboxes of its team first
 			time.Sleep(20 * time.Millisecond)
 			if err := os.RemoveAll(l.opts.Team.Path()); err != nil {
 				t.Error(err)
@@ -320,7 +318,7 @@ func TestFollowWhatCannotBeRead(t *testing.T) {
 	})
 }
 
-// A team that was moved away is gone, though its directory is open and can be read.
+// A team whose directory was moved away is gone, although the open directory can still be read.
 func TestFollowTeamThatIsMoved(t *testing.T) {
 	t.Parallel()
 	l := look(t)
@@ -336,8 +334,8 @@ func TestFollowTeamThatIsMoved(t *testing.T) {
 	}
 }
 
-// Of an agent that is known to be too old, only a row that is marked as read was taken. If its
-// version is not known, rows that it has marked say that it may keep those that it took.
+// An agent that is known to be too old has taken only the rows that are marked as read. If its version is not known,
+// marked rows mean that it may keep the rows that it took.
 func TestVerdictByVersion(t *testing.T) {
 	t.Parallel()
 	none := func(*looking) []json.RawMessage { return nil }
@@ -389,7 +387,7 @@ func TestVerdictByVersion(t *testing.T) {
 	}
 }
 
-// conversation makes the lead's process, in which worker is, one of that version.
+// conversation makes the lead's process, whose team has worker, one of this version.
 func (l *looking) conversation(version string) {
 	l.Helper()
 	c := l.sender.Config()
@@ -405,16 +403,16 @@ func (l *looking) conversation(version string) {
 	}
 }
 
-// What the model was given was taken, whatever the inbox looks like, unless it may have
-// been another message.
+// A message that the model was given was taken, whatever the inbox contains, unless another message may have been
+// given.
 func TestVerdictByConversation(t *testing.T) {
 	t.Parallel()
 	const block = `<teammate-message teammate_id="user" verified="false">\n` + told + `\n</teammate-message>`
 	const evil = `<teammate-message teammate_id="evil">\nx\n</teammate-message>\n\n`
 	for name, tc := range map[string]struct {
 		content string
-		ago     time.Duration // before the message was sent
-		twin    bool          // another one with the same text
+		ago     time.Duration // how long before the message was sent
+		twin    bool          // whether another message has the same text
 		want    inbox.Fate
 	}{
 		"given":                       {block, 0, false, inbox.Consumed},
@@ -443,11 +441,10 @@ func TestVerdictByConversation(t *testing.T) {
 	}
 }
 
-// teammate makes worker's conversation, in which its model was given that, a JSON
-// string without its quotes.
+// teammate makes worker's transcript, in which its model was given content, a JSON string without its quotes.
 func (l *looking) teammate(content string, at time.Time) { l.teammateOf("2.1.329", content, at) }
 
-// teammateOf is teammate of that version.
+// teammateOf does the same with an agent of this version.
 func (l *looking) teammateOf(version, content string, at time.Time) {
 	l.Helper()
 	l.conversation(version)
@@ -464,7 +461,8 @@ func (l *looking) teammateOf(version, content string, at time.Time) {
 	}
 }
 
-// What was sent before and is not there is consumed only if somebody saw it go.
+// A message that was sent before and is not in the inbox is consumed only if it was seen to disappear, or there is
+// proof.
 func TestVerdictOnWhatWasSentBefore(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -507,8 +505,7 @@ func TestVerdictOnWhatWasSentBefore(t *testing.T) {
 	}
 }
 
-// A message that is lost, or may be, is sent again under its id only by force, and
-// then once.
+// A message that is lost, or may be lost, is sent again under its id only by force, and then once.
 func TestSentAgainByForce(t *testing.T) {
 	t.Parallel()
 	for _, want := range []inbox.Fate{inbox.Lost, inbox.Unknown} {

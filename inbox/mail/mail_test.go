@@ -17,7 +17,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// open returns a copy of a captured team, a locker and a ledger for it.
+// open returns options with a copy of a captured team, a locker and a ledger.
 func open(t *testing.T, captured, name string) mail.Options {
 	t.Helper()
 	f := teamstest.Captured(t, captured)
@@ -38,7 +38,7 @@ func sender(t *testing.T, opts mail.Options) *mail.Sender {
 	return s
 }
 
-// record has the ledger know that the team was joined.
+// record records in the ledger that the team was joined.
 func record(t *testing.T, opts mail.Options, m teams.Membership) {
 	t.Helper()
 	c, err := opts.Team.Config(t.Context())
@@ -52,8 +52,8 @@ func record(t *testing.T, opts mail.Options, m teams.Membership) {
 	}
 }
 
-// The person is "user", to whom no agent can write, until the team was joined from here, and
-// is nobody that somebody else brought.
+// The person is "user", to whom no agent can write, until this program has joined the team. A member that another
+// program added is not the person.
 func TestFrom(t *testing.T) {
 	t.Parallel()
 	opts := open(t, "claude-2.1.329", "session-2de3961d")
@@ -131,7 +131,7 @@ func TestPutReturnsWhatItSaw(t *testing.T) {
 	}
 }
 
-// Without a ledger, only what is forced is sent: no history would have it.
+// Without a ledger, only forced messages are sent: otherwise no history would have them.
 func TestPutWithoutALedger(t *testing.T) {
 	t.Parallel()
 	opts := open(t, "claude-2.1.329", "session-2de3961d")
@@ -166,8 +166,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// The caller goes away (an HTTP client, ^C) right after the message was written: it was
-// read back, so that it was sent stays known when its agent has taken it.
+// If the caller goes away (an HTTP client, ^C) right after the message was written, the message still counts as sent,
+// even when its agent has taken it.
 func TestCallerGoesAwayAfterTheWrite(t *testing.T) {
 	t.Parallel()
 	opts := open(t, "claude-2.1.329", "session-2de3961d")
@@ -191,8 +191,8 @@ func TestCallerGoesAwayAfterTheWrite(t *testing.T) {
 	}
 }
 
-// The same message is sent under one id twice, and the team is joined in between: it is
-// the same message although its sender has another name now.
+// If a message is sent twice under one id, and the team is joined in between, it is the same message, although its
+// sender has another name now.
 func TestJoinedBetweenTwoSends(t *testing.T) {
 	t.Parallel()
 	opts := open(t, "claude-2.1.329", "session-2de3961d")
@@ -209,7 +209,7 @@ func TestJoinedBetweenTwoSends(t *testing.T) {
 	if s.From() == mail.User {
 		t.Fatal("the team was not joined")
 	}
-	if err := os.WriteFile(filepath.Join(opts.Team.Path(), "inboxes", "worker.json"), []byte("[]"), 0o600); err != nil { // taken
+	if err := os.WriteFile(filepath.Join(opts.Team.Path(), "inboxes", "worker.json"), []byte("[]"), 0o600); err != nil { // the agent took the message
 		t.Fatal(err)
 	}
 	if d, err := s.Put(t.Context(), "worker", m, inbox.AppendOptions{}); err != nil || !d.Deduplicated {

@@ -16,7 +16,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// conversing is worker, whose inbox and transcript say what the test says.
+// conversing is worker with an inbox and a transcript that the test writes.
 type conversing struct {
 	*looking
 	rows    []json.RawMessage
@@ -32,7 +32,7 @@ func converse(t *testing.T) *conversing {
 
 func second(s int) time.Time { return time.Date(2026, 11, 20, 10, 0, s, 0, time.UTC) }
 
-// row puts a row into the inbox, and into the journal.
+// row adds a row to the inbox, and to the journal.
 func (c *conversing) row(at int, id, from, summary, text string) mail.Delivered {
 	c.Helper()
 	raw, err := json.Marshal(map[string]any{
@@ -47,7 +47,7 @@ func (c *conversing) row(at int, id, from, summary, text string) mail.Delivered 
 	return mail.Delivered{Team: c.d.Team, Member: "worker", ID: id, Start: second(at), Inbox: c.d.Inbox, Tracked: &inbox.Tracked{ID: id, Row: raw}}
 }
 
-// gave lets the model be given messages at once.
+// gave records that the model was given these messages at once.
 func (c *conversing) gave(version string, at int, messages ...string) {
 	c.Helper()
 	config := c.sender.Config()
@@ -80,8 +80,7 @@ func given(from, summary, text string) string {
 	return `<teammate-message teammate_id="` + from + `"` + summary + ">\n" + text + "\n</teammate-message>"
 }
 
-// Which messages the model was given, and when, as far as that is sure: the second of
-// each, 0 if nothing is said.
+// Seen returns when the model was given each message, in seconds here, and 0 if that is not sure.
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	const recent = "2.1.329"
@@ -180,8 +179,8 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// Of what a relay took, the ledger says whether the model was given it; of what the agent
-// took by itself, its transcript.
+// For a row that a relay took, the ledger shows whether the model was given it; for a row that the agent took itself,
+// its transcript does.
 func TestSeenOfARelay(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[ledger.DeliveryState]bool{
@@ -216,8 +215,8 @@ func TestSeenOfARelay(t *testing.T) {
 	}
 }
 
-// An agent whose transcript was not found for long, and which takes a message, is looked for at
-// once: it is only now that it has one.
+// If an agent without a known transcript takes a message, its transcript is searched for at once: it may exist only
+// now.
 func TestSeenInATranscriptThatWasNotThere(t *testing.T) {
 	t.Parallel()
 	l := look(t)

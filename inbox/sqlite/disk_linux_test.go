@@ -16,7 +16,7 @@ func diskChildren() killtest.Roles {
 	return killtest.Roles{"full": childFull}
 }
 
-// Without space for a copy of what it was, a database is not brought up to date.
+// A database is not upgraded if there is no space for a copy of it.
 func TestNoSpaceForACopy(t *testing.T) {
 	t.Parallel()
 	killtest.OnOwnDisk(t, "full")
@@ -62,7 +62,7 @@ func childFull(args []string) error {
 	if _, err := os.Lstat(path + ".copying"); err == nil {
 		return errors.New("half a copy is left")
 	}
-	// With space it goes on.
+	// With space again, the upgrade succeeds.
 	if err := os.Remove(filepath.Join(dir, "filler")); err != nil {
 		return err
 	}

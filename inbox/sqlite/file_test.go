@@ -39,7 +39,7 @@ func TestFileModes(t *testing.T) {
 		filepath.Dir(filepath.Dir(path)): 0o700, filepath.Dir(path): 0o700,
 		path: 0o600, path + "-wal": 0o600, path + "-shm": 0o600,
 	})
-	// One that others can read is closed to them, a directory left as it is.
+	// Open takes the permissions of others away from the file, and does not change its directory.
 	shut(t, d)
 	must(t, os.Chmod(path, 0o664))
 	must(t, os.Chmod(filepath.Dir(path), 0o755))
@@ -108,10 +108,10 @@ func TestPathsThatCannotBeADatabase(t *testing.T) {
 	}
 }
 
-// What is no database of ours, or none any more, is refused and keeps its bytes.
+// A file that is no database of ours, or is damaged, is refused and keeps its bytes.
 func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 	t.Parallel()
-	// made returns a database of some pages after a script.
+	// made returns the bytes of a database of some pages after a script.
 	made := func(t *testing.T, script string) []byte {
 		path := filepath.Join(t.TempDir(), "diary.db")
 		d := open(t, path, aFormat())
@@ -152,7 +152,7 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 			data := test.data(t)
 			must(t, os.WriteFile(path, data, 0o600))
 
-			// What Open cannot see, a use must; neither may repair it.
+			// A fault that Open cannot see is found by a use. Neither repairs the file.
 			d, err := Open(t.Context(), path, aFormat())
 			if err == nil {
 				for _, query := range []string{"SELECT max(text) FROM days", "DELETE FROM days", "INSERT INTO days (text) SELECT text FROM days"} {
@@ -184,7 +184,7 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// The log of a file that is refused stays, too: a process that ends without Close leaves one.
+// The log of a refused file stays, too: a process that ends without Close leaves a log.
 func TestLogsOfRefusedFilesStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -57,7 +57,7 @@ func run(t *testing.T, d *DB, script string) {
 	}
 }
 
-// wantMigrated wants the second step to have run once, after the given number of days.
+// wantMigrated checks that the second step has run once, after the given number of days.
 func wantMigrated(t *testing.T, path string, before int64) {
 	t.Helper()
 	d := open(t, path, twoSteps())
@@ -92,7 +92,7 @@ func TestMigrate(t *testing.T) {
 		}
 		wantMigrated(t, path, before)
 		wantMigrated(t, path, before) // nothing is left to do
-		// The program of before meets the newer file.
+		// A program of the earlier version refuses the newer file.
 		_, err := Open(t.Context(), path, aFormat())
 		var newer *NewerError
 		if !errors.As(err, &newer) || newer.Version != 2 || newer.Known != 1 || newer.Path != path {
@@ -120,12 +120,12 @@ func TestFailedMigrationLeavesTheVersionBefore(t *testing.T) {
 	wantMigrated(t, path, 1)
 }
 
-// What a database was before it was brought up to date is kept, once, and for its owner alone.
+// An upgrade keeps one copy of the database as it was before, and only the owner can read it.
 func TestCopies(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "a[b", "diary.db") // no pattern
+	path := filepath.Join(t.TempDir(), "a[b", "diary.db") // the name must not be read as a pattern
 	firstVersion(t, path)
-	// In the way, so that no copy can be made: nothing is changed.
+	// A directory prevents a copy, so nothing is changed.
 	if err := os.MkdirAll(filepath.Join(path+".copying", "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestCopies(t *testing.T) {
 	if err := os.RemoveAll(path + ".copying"); err != nil {
 		t.Fatal(err)
 	}
-	// A copy that was left half done, and one of an earlier time.
+	// An incomplete copy, and one from an earlier upgrade.
 	for _, name := range []string{".copying", ".version7"} {
 		if err := os.WriteFile(path+name, []byte("old"), 0o600); err != nil {
 			t.Fatal(err)

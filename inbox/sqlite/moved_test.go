@@ -9,7 +9,7 @@ import (
 	"teambridge/teams/winetest"
 )
 
-// move moves a database that is open.
+// move moves an open database.
 func move(t *testing.T, from, to string) {
 	t.Helper()
 	for _, suffix := range []string{"", "-wal", "-shm"} {
@@ -17,8 +17,7 @@ func move(t *testing.T, from, to string) {
 	}
 }
 
-// What is committed to a file that was moved away does not pass for recorded, and the
-// database that takes its place is left alone.
+// A commit to a file that was moved away fails with ErrMoved, and the database that takes its place is not changed.
 func TestMoved(t *testing.T) {
 	t.Parallel()
 	winetest.SkipUnix(t, "a database that is open cannot be moved")

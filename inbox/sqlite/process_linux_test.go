@@ -10,7 +10,7 @@ import (
 	"teambridge/relay/relaytest/killtest"
 )
 
-// It does not run beside others: a process that they start has all files open for a moment.
+// It is not parallel: a process that another test starts has all files of this one open for a moment.
 func TestUsers(t *testing.T) {
 	dir := t.TempDir()
 	path, away := filepath.Join(dir, "diary.db"), filepath.Join(dir, "away", "diary.db")
@@ -35,10 +35,10 @@ func TestUsers(t *testing.T) {
 		}
 	}
 	it := Process{pid, fmt.Sprintf("%s %s", filepath.Base(os.Args[0]), path)}
-	wantUsers(path, it) // and not this process, which had it open
+	wantUsers(path, it) // without this process, which has closed it
 	wantUses(path, true)
 
-	// What has its name by now is another file.
+	// Its name belongs to another file now.
 	must(t, os.Rename(path, away))
 	wantUses(path, false)
 	shut(t, newDB(t, path))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What was deleted is neither in the file nor in its log, and takes no space.
+// Deleted data is neither in the file nor in its log, and takes no space.
 func TestGiveBack(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "diary.db")
@@ -16,7 +16,7 @@ func TestGiveBack(t *testing.T) {
 	d, err := Open(t.Context(), path, f)
 	must(t, err)
 	defer shut(t, d)
-	other := newDB(t, path) // as a service has it open
+	other := newDB(t, path) // a service has it open, too
 	exec := func(query string) {
 		t.Helper()
 		must(t, d.Do(t.Context(), "write", func(c *Conn) error { _, err := c.Exec(query); return err }))

@@ -87,7 +87,7 @@ func TestTransactionIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// The version tells every commit, and nothing else.
+// The version changes with every commit, and with nothing else.
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "diary.db")
@@ -127,7 +127,7 @@ func TestVersion(t *testing.T) {
 	version(false, "nothing")
 }
 
-// A poll asks SQLite only while something may have been committed. The clock is the test's.
+// A poll asks SQLite only if there may have been a commit. The test controls the clock.
 func TestPoll(t *testing.T) {
 	t.Parallel()
 	winetest.Skip(t, "Windows does not tell when an open file was written, so that SQLite is always asked")
@@ -164,7 +164,7 @@ func TestPoll(t *testing.T) {
 		}
 
 		begun := time.Now()
-		<-d.turn // whoever asks SQLite waits for it
+		<-d.turn // every query waits for the turn
 		time.AfterFunc(7*time.Second, func() { d.turn <- struct{}{} })
 		quiet(5)
 		if took := time.Since(begun); took > 5*time.Second {
@@ -172,7 +172,7 @@ func TestPoll(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 
-		// A commit becomes visible after its fsync, however long that takes: then the log is as it was.
+		// A commit becomes visible only after its fsync, however long that takes. Until then the log looks unchanged.
 		if err := other.Do(t.Context(), "begin the log again", func(c *Conn) error {
 			return c.Query(func(Row) {}, "PRAGMA wal_checkpoint(RESTART)")
 		}); err != nil {
@@ -232,7 +232,7 @@ func TestQueriesAreKept(t *testing.T) {
 					t.Errorf("%s is kept, which SQLite runs when it parses it", query)
 				}
 			}
-			if c.kept[insert] == nil || len(c.kept) > 2 { // opening it asks how many tables there are
+			if c.kept[insert] == nil || len(c.kept) > 2 { // Open counts the tables, which is the other query
 				t.Errorf("kept are %v, want the insert", c.kept)
 			}
 			return err
@@ -254,8 +254,7 @@ func TestQueriesAreKept(t *testing.T) {
 	}
 }
 
-// A query may be made again while its rows are being read, and there can be more
-// queries than are kept.
+// A query may be run again while its rows are being read, and more queries can be used than are kept.
 func TestKeptQueriesNestAndAreLimited(t *testing.T) {
 	t.Parallel()
 	d := newDB(t, filepath.Join(t.TempDir(), "diary.db"))
@@ -308,8 +307,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// One that finds the file empty asks more than one question of it, while
-// another is making it what it should be.
+// Several processes can make one database at once: each one that finds the file empty asks again while another makes
+// it.
 func TestMadeByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 20 {
@@ -334,7 +333,7 @@ func TestMadeByManyAtOnce(t *testing.T) {
 	}
 }
 
-// The process that waited for the lock finds the work done.
+// The process that waited for the lock finds that the upgrade is done.
 func TestUpgradeThatAnotherProcessMade(t *testing.T) {
 	t.Parallel()
 	d := newDB(t, filepath.Join(t.TempDir(), "diary.db"))
@@ -399,7 +398,7 @@ func TestWaitingForATurnEndsWithTheContext(t *testing.T) {
 
 func TestWindowsPathsBecomeURIs(t *testing.T) {
 	t.Parallel()
-	// As filepath.ToSlash leaves them there.
+	// filepath.ToSlash returns such paths on Windows.
 	for path, want := range map[string]string{
 		"C:/Users/Ann B/x.db": "file:///C:/Users/Ann%20B/x.db",
 		"//host/share/x.db":   "file:////host/share/x.db",

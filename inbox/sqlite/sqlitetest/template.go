@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A Template makes a database once and copies it, which is much faster than making each. Make
-// must close it.
+// A Template makes a database once and copies it, which is much faster than making each one. Make must close the
+// database.
 type Template struct {
 	Make func(path string) error
 
@@ -18,7 +18,7 @@ type Template struct {
 	err  error
 }
 
-// New returns the path of a copy with the given name, in its own directory.
+// New returns the path of a copy with the given name, in a directory of its own.
 func (m *Template) New(t testing.TB, name string) string {
 	t.Helper()
 	m.once.Do(func() {
