@@ -18,7 +18,7 @@ func events(t *testing.T, l *Ledger) []Event {
 	return list
 }
 
-// sent are the messages that were sent, as events tell of them: "written one".
+// sent returns the events of sends, such as "written one".
 func sent(t *testing.T, l *Ledger) []string {
 	t.Helper()
 	list := []string{}
@@ -36,7 +36,7 @@ func withRow(id, row string) Send {
 	return s
 }
 
-// later makes all that is pending as old as if its senders had died a while ago.
+// later makes all pending sends as old as if their senders had died some time ago.
 func later(t *testing.T, l *Ledger) {
 	t.Helper()
 	must(t, l.db.Do(t.Context(), "test", func(c *sqlite.Conn) error {
@@ -45,15 +45,15 @@ func later(t *testing.T, l *Ledger) {
 	}))
 }
 
-// A written message has one event, with its row. A withdrawn one has none. One whose
-// sender never came back has the event unknown, after a while.
+// A written message has one event, with its row. A withdrawn one has none. If a sender never comes back, its message
+// gets the event "unknown" after some time.
 func TestEventsOfSends(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	for name, tc := range map[string]struct {
 		do    func(l *Ledger) // on a message with id 1
 		want  []string
-		after []string // when its sender would have given up long ago
+		after []string // once its sender would have given up long ago
 	}{
 		"written": {
 			do: func(l *Ledger) {
@@ -153,7 +153,7 @@ func TestEventsOfSends(t *testing.T) {
 	}
 }
 
-// An event has all of the message, and another process makes none of its own.
+// The event of a send has the whole message, and another process adds no second event.
 func TestEventOfASend(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
@@ -171,8 +171,7 @@ func TestEventOfASend(t *testing.T) {
 	}
 }
 
-// A message is forgotten with its events, and its number is not that of another one
-// as long as anybody may know it.
+// A message is forgotten with its events, and its number is not used again while another process may know it.
 func TestPruneForgetsSent(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)

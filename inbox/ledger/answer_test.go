@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// answers are what agents answered, as events tell of it, without their times.
+// answers returns the agents' answers from the events, without their times.
 func answers(t *testing.T, l *Ledger) []answer {
 	t.Helper()
 	list := []answer{}
@@ -35,8 +35,7 @@ func wantAnswers(t *testing.T, l *Ledger, want ...answer) {
 	}
 }
 
-// What an agent answered is recorded with the end of its turn, once, and says to which
-// messages it is.
+// An agent's answer is recorded once, with the end of its turn, and with the ids of the messages that it answers.
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -53,7 +52,7 @@ func TestAnswer(t *testing.T) {
 	first := answer{From: bob.Inbox, Text: "a <b> & c\n", Type: "answer", ID: "f", InReplyTo: []string{aRow("a").ID, aRow("b").ID}}
 	wantAnswers(t, l, first)
 
-	// A turn that was cut, and gone on with.
+	// A turn that was cut and continued.
 	must(t, l.Frames.Commit(t.Context(), aFrame("g"), "typed"))
 	must(t, l.Frames.Commit(t.Context(), aNudge("n", "g")))
 	must(t, l.Frames.Finish(t.Context(), "n", Done, "", "after all"))
@@ -68,7 +67,7 @@ func TestAnswer(t *testing.T) {
 	wantAnswers(t, l)
 }
 
-// Of a turn that did not end well, or of which nothing is known, there is no answer.
+// A turn that failed, was cancelled, or has no text has no answer.
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()
 	for state, text := range map[DeliveryState]string{Failed: "API Error", Cancelled: "half", Done: ""} {

@@ -11,10 +11,9 @@ import (
 	"teambridge/relay/relaytest/killtest"
 )
 
-// BenchmarkProcess measures the ledger's part of a whole process that sends one
-// message: open, look up, intend, written. "nothing" is the same binary doing
-// nothing; take it off. The median is the figure to go by, one fsync in a
-// hundred takes ten times the others.
+// BenchmarkProcess measures the ledger's part of a whole process that sends one message: open, look up, intend,
+// written. "nothing" is the same binary without work, to be subtracted. Use the median: one fsync in a hundred takes
+// ten times as long as the others.
 //
 //	go test -run '^$' -bench Process -benchtime 300x ./inbox/ledger
 func BenchmarkProcess(b *testing.B) {
@@ -71,8 +70,7 @@ func BenchmarkSend(b *testing.B) {
 	})
 }
 
-// fillSends makes the ledger know n messages that were written, each at its number
-// in microseconds.
+// fillSends records n written messages in the ledger, each at its number in microseconds.
 func fillSends(tb testing.TB, l *Ledger, n int) {
 	tb.Helper()
 	err := run(l, fmt.Sprintf(`INSERT INTO sends SELECT '/home/ann/.claude', 'blue', 1, 'bob',
@@ -83,7 +81,7 @@ func fillSends(tb testing.TB, l *Ledger, n int) {
 	}
 }
 
-// BenchmarkPrune measures forgetting 10,000 of 20,000 messages.
+// BenchmarkPrune measures how long it takes to forget 10,000 of 20,000 messages.
 func BenchmarkPrune(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
@@ -96,9 +94,8 @@ func BenchmarkPrune(b *testing.B) {
 	}
 }
 
-// BenchmarkRelay measures what the ledger adds to one row on its way to the
-// agent, in a relay that keeps its ledger open. Claim and commit wait for the
-// disk; what an agent waits for is claim, mark, waiting, commit and tried.
+// BenchmarkRelay measures what the ledger adds to one row on its way to the agent, in a relay that keeps its ledger
+// open. Claim and commit wait for the disk. An agent waits for claim, mark, waiting, commit and tried.
 func BenchmarkRelay(b *testing.B) {
 	for _, size := range []int{300, 128 << 10} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {

@@ -2,7 +2,7 @@ package ledger
 
 import "testing"
 
-// Reasons are stored as text, which those of earlier versions have as well.
+// Reasons are stored as text, also in ledgers of earlier versions.
 func TestSplitReason(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]struct {

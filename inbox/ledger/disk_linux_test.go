@@ -51,7 +51,7 @@ func childFull(args []string) error {
 	if !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), path) {
 		return fmt.Errorf("after %d intents: %w; want ErrFull with the path", n, err)
 	}
-	// A ledger that is to be made on a full disk.
+	// A new ledger on a full disk.
 	if err := killtest.Fill(dir); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func childFull(args []string) error {
 		return fmt.Errorf("open: %w; want ErrFull", err)
 	}
 
-	// Everything acknowledged is there, and with space it goes on.
+	// Every acknowledged message is there, and with space again, sends succeed.
 	if err := os.Remove(ballast); err != nil {
 		return err
 	}

@@ -9,8 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// told is a line for each event: "d1 done", "relay running 7 s", with the reason
-// behind it.
+// told returns a line for each event, such as "d1 done" or "relay running 7 s", with the reason at its end.
 func told(t *testing.T, l *Ledger, after int64) []string {
 	t.Helper()
 	list, err := l.Events.After(t.Context(), after, 1000)
@@ -32,8 +31,7 @@ func told(t *testing.T, l *Ledger, after int64) []string {
 	return lines
 }
 
-// Every step of a delivery is told once, a step that changes nothing is not, and
-// one that was refused neither.
+// Every step of a delivery has one event. A step that changes nothing, or is refused, has none.
 func TestEventForEachStep(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
@@ -68,8 +66,7 @@ func TestEventForEachStep(t *testing.T) {
 	}
 }
 
-// Of a relay it is told what an observer needs: not that it starts, not what
-// changes nothing.
+// The events of a relay are those that an observer needs: none for a start, and none for a step that changes nothing.
 func TestEventsOfARelay(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
@@ -97,8 +94,7 @@ func TestEventsOfARelay(t *testing.T) {
 	}
 }
 
-// Events go with their age; what is told of a delivery that is there is not
-// mixed up with one that was forgotten.
+// Events are pruned by age, and later events of an open delivery have nothing of one that was forgotten.
 func TestPruneForgetsEvents(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
@@ -142,7 +138,7 @@ func TestStanding(t *testing.T) {
 	want := RelayInfo{Session: session, Open: 2, Failed: 1, InFlight: "f"}
 	standing(want)
 	must(t, l.Frames.Advance(t.Context(), "f", Accepted, ""))
-	must(t, l.Sessions.SetSession(t.Context(), session)) // keeps when the agent acknowledged
+	must(t, l.Sessions.SetSession(t.Context(), session)) // keeps the time of the agent's acknowledgment
 	want.Acked = mustFrame(t, l, "f").At
 	standing(want)
 	must(t, l.Frames.Advance(t.Context(), "f", Done, ""))

@@ -93,7 +93,7 @@ func TestHandoffRefusesValues(t *testing.T) {
 	}
 }
 
-// A wish is there until the launcher has answered that very wish, or until it is taken back.
+// A wish stays until the launcher has answered this very wish, or until it is taken back.
 func TestWishesAreAnsweredOnce(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -117,10 +117,10 @@ func TestWishesAreAnsweredOnce(t *testing.T) {
 	ask(AtRelay, false, 1)
 	seen := check(AtRelay, false, 0, "")
 	seen.Reason = "busy"
-	must(t, l.Sessions.SetHandoff(ctx, seen)) // it is not answered by what else is recorded
+	must(t, l.Sessions.SetHandoff(ctx, seen)) // recording something else does not answer the wish
 	check(AtRelay, false, 0, "")
 
-	ask(AtTerminal, true, 2) // after the launcher has looked
+	ask(AtTerminal, true, 2) // after the launcher has read the first wish
 	seen.At, seen.Reason, seen.Wanted = AtRelay, "", ""
 	must(t, l.Sessions.SetHandoff(ctx, seen))
 	seen = check(AtTerminal, true, 1, "")
@@ -152,7 +152,7 @@ func TestWishesAreAnsweredOnce(t *testing.T) {
 
 const eachWishes = 30
 
-// childWishes asks for places and prints its wishes; the launcher grants all that it sees.
+// childWishes asks for places and prints its wishes; the launcher grants each wish that it sees.
 func childWishes(args []string) error {
 	ctx, l, err := openAtOnce(args[0])
 	if err != nil {
@@ -183,8 +183,8 @@ func childWishes(args []string) error {
 	}
 }
 
-// Several processes wish while the launcher answers: each wish has its own number, and the
-// session ends where the last one wants it.
+// While several processes wish and the launcher answers, each wish has its own number, and the session ends in the
+// place of the last wish.
 func TestManyProcessesWish(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
@@ -214,7 +214,7 @@ func TestManyProcessesWish(t *testing.T) {
 	}
 }
 
-// Prompts are counted from the one after which the session returned.
+// OpenPrompts counts only prompts after the one at which the session returned.
 func TestOpenPrompts(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -231,13 +231,13 @@ func TestOpenPrompts(t *testing.T) {
 	check(0, 2, 3)
 	check(1, 1, 3)
 	check(3, 0, 3)
-	must(t, l.Frames.Commit(ctx, aFrame("f"), "one")) // in flight, it has not ended
+	must(t, l.Frames.Commit(ctx, aFrame("f"), "one")) // in flight, and so still open
 	check(0, 2, 3)
 	must(t, l.Deliveries.Drop(ctx, "three"))
 	check(0, 1, 1)
 }
 
-// What a launcher keeps of a person, and what it is asked for, waits for the disk.
+// A launcher's record of the session and a person's requests are flushed to the disk before they count.
 func TestHandoffsWaitForTheDisk(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)

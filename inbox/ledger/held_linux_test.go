@@ -23,17 +23,15 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// envSends is how many messages TestLockHeld sends, 100 a second; the default is 20. With
-// it the ledger is locked for 14 s, 100,000 deliveries are pruned at a time, and the bound
-// of half a second is checked.
+// envSends has the number of messages that TestLockHeld sends, 100 a second; the default is 20. If it is set, the
+// ledger is locked for 14 s, 100,000 deliveries are pruned at a time, and the limit of half a second is checked.
 //
 //	LEDGER_TEST_SENDS=10000 go test -run LockHeld -timeout 20m -v ./inbox/ledger
 const envSends = "LEDGER_TEST_SENDS"
 
-// How long Claude's lock on an inbox of 1000 rows is held, as its agents see it: with
-// nothing else at work, with the ledger locked by another process, while old deliveries
-// are pruned, and with a slow disk while somebody else changes the file, so that it has to be
-// written under the lock.
+// Claude's lock on an inbox of 1000 rows is held only for a short time, as its agents see it: with no other work,
+// with the ledger locked by another process, while old deliveries are pruned, and with a slow disk while another
+// program changes the file, so that it must be written under the lock.
 func TestLockHeld(t *testing.T) {
 	sends, long := 20, false
 	if n, err := strconv.Atoi(os.Getenv(envSends)); err == nil {
@@ -90,7 +88,7 @@ func TestLockHeld(t *testing.T) {
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if !long { // then the time that the others take does not matter
+			if !long { // otherwise the time that the others take does not matter
 				t.Parallel()
 			}
 			w := newHeldWorld(t, 1000)
@@ -186,7 +184,7 @@ func newHeldWorld(t *testing.T, rows int) *heldWorld {
 	return w
 }
 
-// open opens the ledger as another process would.
+// open opens the ledger a second time, as another process would.
 func (w *heldWorld) open(t *testing.T) *Ledger {
 	l, err := Open(context.Background(), filepath.Join(w.dir, "ledger.db"))
 	if err != nil {
@@ -205,7 +203,7 @@ func (w *heldWorld) read(t *testing.T) []byte {
 	return data
 }
 
-// fill records deliveries that are done.
+// fill records n deliveries that are done.
 func (w *heldWorld) fill(t *testing.T, l *Ledger, n int) {
 	p := inbox.InboxKey{Root: "/r", Team: "demo", CreatedAt: 1, Inbox: "bob"}
 	err := l.write(context.Background(), "fill", quick, func(c *sqlite.Conn) error {
@@ -227,7 +225,7 @@ func (w *heldWorld) fill(t *testing.T, l *Ledger, n int) {
 	}
 }
 
-// touch changes the file under its lock, by rename, as an agent does.
+// touch replaces the file by rename under its lock, as an agent does.
 func (w *heldWorld) touch(t *testing.T) {
 	for os.Mkdir(w.path+".lock", 0o700) != nil {
 		time.Sleep(5 * time.Millisecond)
@@ -238,8 +236,7 @@ func (w *heldWorld) touch(t *testing.T) {
 	}
 }
 
-// watchLock measures how long a directory with that name exists in dir, each time, until
-// the function that it returns is called.
+// watchLock measures how long each directory of that name in dir exists, until the returned function is called.
 func watchLock(t *testing.T, dir, name string) func() []time.Duration {
 	t.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)

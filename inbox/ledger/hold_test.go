@@ -8,12 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// exchange is what two relayed agents, and others, write to each other.
+// exchange is the messages between two relayed agents, and others.
 type exchange struct {
-	t *testing.T
-	l *Ledger
-	n int
-	// The time now.
+	t   *testing.T
+	l   *Ledger
+	n   int
 	now time.Time
 }
 
@@ -21,8 +20,7 @@ func newExchange(t *testing.T) *exchange {
 	return &exchange{t: t, l: newLedger(t), now: monday}
 }
 
-// says claims a message that from wrote to to, a second after the last one, and
-// returns its hop count.
+// says claims a message from one agent to another, a second after the last one, and returns its hop count.
 func (x *exchange) says(from, to string) int {
 	x.t.Helper()
 	x.now = x.now.Add(time.Second)
@@ -48,12 +46,12 @@ func TestExchangesCountAnswers(t *testing.T) {
 	t.Parallel()
 	x := newExchange(t)
 	x.want(0, "ann", "bob")
-	x.want(0, "ann", "bob") // nobody has answered
+	x.want(0, "ann", "bob") // no answer yet
 	x.want(0, "bob", "ann")
 	x.want(1, "ann", "bob")
-	x.want(1, "ann", "bob") // a burst shares its count
+	x.want(1, "ann", "bob") // messages without an answer in between share a count
 	x.want(1, "bob", "ann")
-	x.want(0, "cid", "bob") // others do not count
+	x.want(0, "cid", "bob") // other senders have counts of their own
 	x.want(2, "ann", "bob")
 	x.want(2, "bob", "ann")
 	x.want(3, "ann", "bob")
@@ -64,7 +62,7 @@ func TestExchangesCountAnswers(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 
-	x.want(0, "operator", "ann") // a person, to the other of them
+	x.want(0, "operator", "ann") // a message from a person to the other agent starts from 0
 	x.want(0, "ann", "bob")
 	x.want(0, "bob", "ann")
 	x.want(1, "ann", "bob")
@@ -77,8 +75,8 @@ func TestExchangesCountAnswers(t *testing.T) {
 	x.want(0, "ann", "bob")
 }
 
-// An agent whose inbox is not relayed counts, too: the output of the relayed agent shows
-// what it writes to that agent.
+// Messages to an agent without a relay count, too: the output of the relayed agent shows what it writes to that
+// agent.
 func TestExchangesOfOneThatIsNotRelayed(t *testing.T) {
 	t.Parallel()
 	x := newExchange(t)
@@ -111,21 +109,21 @@ func TestHoldAndRelease(t *testing.T) {
 	must(t, x.l.Holds.Hold(t.Context(), hold))
 	again := hold
 	again.Reason, again.Since = "again", tuesday
-	must(t, x.l.Holds.Hold(t.Context(), again)) // it stays as it is
+	must(t, x.l.Holds.Hold(t.Context(), again)) // the first hold stays
 	wantHolds(t, x.l, hold)
 	got, err := x.l.Holds.Held(t.Context(), ann)
 	must(t, err)
 	if len(got) > 0 {
 		t.Errorf("held for ann: %+v", got)
 	}
-	// Named from the other side.
+	// The hold named from the other side.
 	released, err = x.l.Holds.Release(t.Context(), ann, "bob")
 	must(t, err)
 	if diff := cmp.Diff([]Hold{hold}, released); diff != "" {
 		t.Errorf("released (-want +got):\n%s", diff)
 	}
 	wantHolds(t, x.l)
-	x.want(0, "ann", "bob") // counted again from here, both ways
+	x.want(0, "ann", "bob") // from here, both directions are counted again
 	x.want(0, "bob", "ann")
 	x.want(1, "ann", "bob")
 	must(t, x.l.Holds.Hold(t.Context(), again))
@@ -150,7 +148,8 @@ func wantHolds(t *testing.T, l *Ledger, want ...Hold) {
 	}
 }
 
-// What was claimed before its sender was held goes on. Nothing after it is claimed, nor with it.
+// A row that was claimed before its sender was held is delivered. No later row of that sender is claimed, nor any row
+// of the same claim.
 func TestNothingHeldIsClaimed(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)

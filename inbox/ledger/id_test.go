@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Derived ids are in databases, inboxes and transcripts: they stay what they are.
+// Derived ids never change, since databases, inboxes and transcripts have them.
 func TestDeriveID(t *testing.T) {
 	t.Parallel()
 	name := inbox.InboxKey{Root: "/r", Team: "t", CreatedAt: 5, Inbox: "bob"}.Identity()

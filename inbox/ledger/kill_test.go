@@ -18,9 +18,8 @@ import (
 	"teambridge/relay/relaytest/killtest"
 )
 
-// childRelay works through deliveries as a relay does, on an inbox of its own,
-// and reports each step that was acknowledged until it is killed. It begins
-// with what its predecessor left.
+// childRelay works through deliveries of its own inbox as a relay does, and reports each acknowledged step until it
+// is killed. It begins with the open deliveries of its predecessor.
 func childRelay(args []string) error {
 	ctx, cancel := childContext()
 	defer cancel()
@@ -49,7 +48,7 @@ func report(step string, args ...any) {
 	fmt.Println()
 }
 
-// carry claims up to four rows, marks what is unmarked and commits a frame.
+// carry claims up to four rows, marks the unmarked ones and commits a frame.
 func carry(ctx context.Context, l *Ledger, box inbox.InboxKey, name string) error {
 	var ds []Delivery
 	for i := range 1 + rand.N(4) {
@@ -82,7 +81,7 @@ func carry(ctx context.Context, l *Ledger, box inbox.InboxKey, name string) erro
 		return err
 	}
 	waiting = waiting[:min(len(waiting), 3)]
-	// Random bytes: those of a frame written a second time would differ.
+	// Random bytes: a frame that was written a second time would differ.
 	f := Frame{UUID: "f-" + name, InboxKey: box, Kind: FrameMessage, Bytes: fmt.Append(nil, name, rand.Int64(), strings.Repeat("x", rand.N(9000)))}
 	if err := l.Frames.Commit(ctx, f, uuids(waiting)...); err != nil {
 		return err
@@ -93,7 +92,7 @@ func carry(ctx context.Context, l *Ledger, box inbox.InboxKey, name string) erro
 
 func digestOf(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
-// finish brings what is in flight to its end.
+// finish ends all frames in flight.
 func finish(ctx context.Context, l *Ledger, box inbox.InboxKey, name string) error {
 	for n := 0; ; n++ {
 		f, found, err := l.Frames.InFlight(ctx, box)
@@ -160,14 +159,13 @@ func failAndRetry(ctx context.Context, l *Ledger, f Frame) error {
 	return nil
 }
 
-// A witness remembers all that was acknowledged and all that was seen in the
-// file after each kill.
+// A witness remembers all steps that were acknowledged, and all content of the file after each kill.
 type witness struct {
-	seq     map[string]int64  // of each delivery
-	last    map[string]int64  // the highest of each inbox, as reported
-	marked  map[string]bool   // deliveries
-	digests map[string]string // of each frame
-	frames  map[string]string // of each delivery: its last frame
+	seq     map[string]int64  // by delivery
+	last    map[string]int64  // the highest sequence number that was reported, by inbox
+	marked  map[string]bool   // by delivery
+	digests map[string]string // by frame
+	frames  map[string]string // the last frame, by delivery
 	ended   map[string]DeliveryState
 }
 
@@ -205,7 +203,7 @@ func (w *witness) note(t *testing.T, line string) {
 	}
 }
 
-// verify holds the file against what was noted, and adds what it has.
+// verify checks the file against the witness, and adds its content.
 func (w *witness) verify(t *testing.T, path string) {
 	t.Helper()
 	l := mustOpen(t, path)
@@ -318,7 +316,7 @@ func TestRelaysKilledAtAnyInstant(t *testing.T) {
 
 const eachClaims = 40
 
-// childClaims claims rows that all children claim, and one of its own each.
+// childClaims claims rows that all children claim, and one row of its own in each step.
 func childClaims(args []string) error {
 	ctx, l, err := openAtOnce(args[0])
 	if err != nil {
@@ -363,8 +361,7 @@ func TestManyProcessesClaim(t *testing.T) {
 
 const eachChains = 25
 
-// Two processes that take themselves for the relay of one inbox: the second
-// frame is refused, and no delivery is in two.
+// If two processes run a relay for one inbox, the second frame is refused, and no delivery is in two frames.
 func TestTwoRelaysOfOneInbox(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")

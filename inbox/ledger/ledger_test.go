@@ -59,7 +59,7 @@ func newLedger(t testing.TB) *Ledger {
 	return mustOpen(t, template.New(t, "ledger.db"))
 }
 
-// want checks what the ledger knows of a message; a State of "" means nothing.
+// want checks the ledger's record of a message; a State of "" means that there is none.
 func want(t *testing.T, l *Ledger, send Send) {
 	t.Helper()
 	got, found, err := l.Sends.Recall(t.Context(), send.SendKey)
@@ -74,7 +74,7 @@ func want(t *testing.T, l *Ledger, send Send) {
 	}
 }
 
-// number, run and query speak to the database itself.
+// number, run and query use the database directly.
 func number(l *Ledger, sql string) (n int64, err error) {
 	err = l.db.Do(context.Background(), "test", func(c *sqlite.Conn) error {
 		n, err = c.Number(sql)
@@ -123,7 +123,7 @@ func TestSendFromIntentToWritten(t *testing.T) {
 	send.State, send.At = Written, tuesday
 	want(t, l, send)
 
-	// Said twice it keeps the first time.
+	// A second Written keeps the first time.
 	must(t, l.Sends.Written(t.Context(), send.SendKey, tuesday.Add(time.Hour)))
 	want(t, l, send)
 
@@ -188,7 +188,7 @@ func TestEachPartOfTheKeyCounts(t *testing.T) {
 	} {
 		send := aSend("1")
 		change(&send.SendKey)
-		send.Digest[0] = byte(i) // a key mistaken for another is a conflict
+		send.Digest[0] = byte(i) // a key that is mistaken for another is a conflict
 		must(t, l.Sends.Intend(t.Context(), send))
 		send.State = Intent
 		want(t, l, send)
@@ -240,7 +240,7 @@ func TestValuesThatCannotBeKept(t *testing.T) {
 		t.Errorf("Joined: %v, want a ValueError for member", err)
 	}
 
-	// The largest that can be kept.
+	// The largest values that can be kept.
 	send := aSend(strings.Repeat("x", sqlite.MaxName))
 	send.Before = strings.Repeat("y", maxBefore)
 	must(t, l.Sends.Intend(t.Context(), send))
@@ -346,7 +346,7 @@ func TestIntendWaitsForTheDiskAndWrittenDoesNot(t *testing.T) {
 		level("Written", normal)
 	}
 	join := Join{Root: "/r", Team: "blue", Member: "ann", At: monday}
-	// Each after a Written, which turns it down.
+	// Each step follows a Written, which lowers the level.
 	must(t, l.Sends.Intend(t.Context(), aSend("1")))
 	level("Intend", extra)
 	written()
@@ -407,8 +407,7 @@ func TestEndedContextDoesNothing(t *testing.T) {
 	}
 }
 
-// Two ledgers on one file in one process contend as two processes do; the
-// bubble's clock makes the waiting take no time.
+// Two ledgers on one file in one process contend as two processes do. With the bubble's clock, waiting takes no time.
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -475,8 +474,8 @@ func TestBusyThenFree(t *testing.T) {
 	})
 }
 
-// What SQLite cannot see when it opens the file, a use must; neither may repair it.
-// Package sqlite has the other kinds of files that are refused.
+// A fault that SQLite cannot see when it opens the file is found by a use; neither repairs the file. Package sqlite
+// tests the other kinds of refused files.
 func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
@@ -512,7 +511,7 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// Package sqlite has the other kinds of files that are refused.
+// Package sqlite tests the other kinds of refused files.
 func TestDevelopmentVersionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for mark, newest := range map[int]int{1952599111: 12, 1952599141: 13, 0x74624c31: 1} {
@@ -533,7 +532,7 @@ func TestDevelopmentVersionsAreRefused(t *testing.T) {
 	}
 }
 
-// A limit of SQLite's own stands for the full disk where no small one can be had.
+// Where no small disk is available, a size limit of SQLite simulates a full one.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)

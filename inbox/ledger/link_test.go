@@ -49,7 +49,7 @@ func wantStage(t *testing.T, l *Ledger, id string, want Stage, state DeliverySta
 	}
 }
 
-// The identity of a ledger stays when its name or hub changes, and another hub has another queue.
+// The identity of a ledger stays when its name or hub changes, and another hub means another queue.
 func TestSetLink(t *testing.T) {
 	t.Parallel()
 	l := linked(t)
@@ -72,8 +72,8 @@ func TestSetLink(t *testing.T) {
 	}
 }
 
-// What the hub had stored is queued again when its queue has another name, in its old order, and
-// nothing else is.
+// When the hub's queue has another name, all messages that the hub had stored, and no others, are queued again in
+// their old order.
 func TestSetQueue(t *testing.T) {
 	t.Parallel()
 	l := linked(t, "b")
@@ -96,8 +96,8 @@ func TestSetQueue(t *testing.T) {
 	}
 }
 
-// A receipt never takes a stage back, is of its machine alone, and what was given up can turn out
-// to have arrived.
+// A receipt never moves a message to an earlier stage, counts only for its machine, and can show that a message that
+// was given up has arrived.
 func TestConfirm(t *testing.T) {
 	t.Parallel()
 	l := linked(t, "b", "c")
@@ -132,7 +132,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// What has waited for too long has failed if the hub never had it, and else nobody knows.
+// A message that has waited too long has failed if the hub never had it. Otherwise its state is unknown.
 func TestExpireOutgoing(t *testing.T) {
 	t.Parallel()
 	l := linked(t, "b")
@@ -158,7 +158,7 @@ func TestExpireOutgoing(t *testing.T) {
 	wantStage(t, l, "never", StageQueued, Claimed, "")
 }
 
-// Over the limit nothing more is taken, for that machine, and what was taken before still is.
+// At the limit, the outbox of a machine takes no new message, and still knows the ones that it took before.
 func TestFullOutbox(t *testing.T) {
 	t.Parallel()
 	l := linked(t, "b", "c")
@@ -169,7 +169,7 @@ func TestFullOutbox(t *testing.T) {
 			INSERT INTO outgoing SELECT i, 'b', 'team', 'worker', iif(i%2, 'queued', 'stored'), 0, 0, 0, '' FROM n`, MaxOutgoing-2); err != nil {
 			return err
 		}
-		_, err := c.Exec("UPDATE sqlite_sequence SET seq=? WHERE name='deliveries'", 1000+MaxOutgoing) // as if they were deliveries
+		_, err := c.Exec("UPDATE sqlite_sequence SET seq=? WHERE name='deliveries'", 1000+MaxOutgoing) // as if these were deliveries
 		return err
 	}))
 	o := anOutgoing("b", "over")
@@ -193,7 +193,7 @@ func TestFullOutbox(t *testing.T) {
 	}
 }
 
-// A frame has so many messages that their texts fit, but one at least.
+// A frame has as many messages as fit by the size of their texts, and at least one.
 func TestNextOutgoing(t *testing.T) {
 	t.Parallel()
 	l := linked(t, "b", "c")
@@ -206,7 +206,7 @@ func TestNextOutgoing(t *testing.T) {
 	}
 }
 
-// Another ledger of a machine is known by its presence.
+// Presence with another incarnation reveals that the other machine has a new ledger.
 func TestHeardFrom(t *testing.T) {
 	t.Parallel()
 	l := linked(t, "b")
@@ -230,14 +230,14 @@ func TestHeardFrom(t *testing.T) {
 	}
 	wantStage(t, l, "tried", StageUnknown, Failed, "unknown: the ledger of b is another one than before")
 	wantStage(t, l, "not tried", StageQueued, Claimed, "")
-	must(t, l.Outbox.Unsent(ctx, "tried")) // the hub refused it after all
+	must(t, l.Outbox.Unsent(ctx, "tried")) // the hub did refuse it
 	wantStage(t, l, "tried", StageQueued, Claimed, "")
 	if _, err := l.Links.Incarnation(ctx, "c"); !errors.Is(err, ErrNoMachine) {
 		t.Errorf("a machine without a link: %v, want ErrNoMachine", err)
 	}
 }
 
-// A card is pinned, and what a machine may write to goes with its link.
+// A card is pinned, and the teams that a machine may write to are removed with its link.
 func TestMachines(t *testing.T) {
 	t.Parallel()
 	l := linked(t, "b")
@@ -279,7 +279,7 @@ func anIncoming(id, text string, sent time.Time) Incoming {
 	return Incoming{Team: "team", Member: "worker", ID: id, Digest: sha256.Sum256([]byte(text)), From: "user", Raw: []byte(text), Sent: sent}
 }
 
-// receipts returns what a machine is to be told, and that it was.
+// receipts returns the receipts that a machine has not got yet, and records that it has got them.
 func receipts(t *testing.T, l *Ledger, machine string) (list []Receipt) {
 	t.Helper()
 	untold, err := l.Arrivals.Untold(t.Context(), machine, 100)
@@ -291,8 +291,8 @@ func receipts(t *testing.T, l *Ledger, machine string) (list []Receipt) {
 	return list
 }
 
-// What came is recorded once under its machine, recipient and id, and is told of again each time
-// that it comes.
+// A message is recorded once under its machine, recipient and id, and a receipt is sent again each time that it
+// arrives.
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	l := linked(t, "b", "c")
@@ -339,7 +339,7 @@ func TestReceive(t *testing.T) {
 	}
 	receipts(t, l, "b")
 
-	// How far it has come is told once, again when asked, and when it comes again.
+	// A receipt for a stage is sent once, again when the machine asks, and again when the message arrives again.
 	two := arrived[1]
 	two.Stage, two.Root, two.Recipient = StageVerified, "/root", "worker"
 	must(t, l.Arrivals.Set(ctx, two))
@@ -354,8 +354,8 @@ func TestReceive(t *testing.T) {
 	}
 }
 
-// Ids of what has ended are forgotten, not those of what waits. What the machine dated no later is
-// refused then; a time in the future is not believed.
+// Prune forgets the ids of messages that have ended, and none that wait. Messages that the machine dated no later are
+// refused from then on; a time in the future is replaced by the time of arrival.
 func TestPruneIncoming(t *testing.T) {
 	t.Parallel()
 	l := linked(t, "b", "c")

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The agents that we made members are kept by team and name. Removing a relay marks those
-// that go with it in the same commit, and what was marked since is not forgotten.
+// The members that this program added are kept by team and name. Removing a relay marks its member in the same
+// commit, and a member that has been marked since is not forgotten.
 func TestOwnedMembers(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
@@ -36,7 +36,7 @@ func TestOwnedMembers(t *testing.T) {
 	r, err := l.Relays.Add(ctx, aRelay())
 	must(t, err)
 	must(t, l.Relays.Remove(ctx, r.ID, nil, bob))
-	must(t, l.Teams.RemoveMember(ctx, bob)) // it was marked since
+	must(t, l.Teams.RemoveMember(ctx, bob)) // has no effect: bob has been marked since
 	bob.PendingDelete = true
 	want(bob, eve)
 	must(t, l.Teams.RemoveMember(ctx, bob))

@@ -132,7 +132,7 @@ func TestRemovePane(t *testing.T) {
 	if _, err := l.Panes.Remove(t.Context(), p.InboxKey, ""); !errors.Is(err, ErrUnknown) {
 		t.Errorf("a second time: %v", err)
 	}
-	// The team is as old as its first pane, and this is the first one again.
+	// The team is as old as its first pane, and this pane is the first one again.
 	next := aPane("worker", 1)
 	next.At = tuesday
 	if again, err := l.Panes.Add(t.Context(), next, false); err != nil || again.CreatedAt != tuesday.UnixMilli() {
@@ -206,7 +206,7 @@ func TestPaneMessagesInOrder(t *testing.T) {
 	}
 }
 
-// Each step of a frame from each state that it can be in.
+// A step of a frame is accepted or refused in each state of the frame.
 func TestPaneFrames(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -287,7 +287,7 @@ func TestHeldPaneMessages(t *testing.T) {
 	}
 }
 
-// sentToPane puts a message and confirms it.
+// sentToPane adds a message, pastes it in a frame and confirms the frame.
 func sentToPane(t testing.TB, l *Ledger, p Pane, uuid string, task Task) {
 	t.Helper()
 	put(t, l, aPaneMessage(p.InboxKey, uuid, "queued"))
@@ -312,12 +312,12 @@ func TestTwoPhases(t *testing.T) {
 	}
 	turn("")
 	sentToPane(t, l, p, "a", TaskStaged) // to a busy agent
-	turn("")                             // of what it was doing
+	turn("")                             // the end of its previous work
 	turn("a")
 	sentToPane(t, l, p, "b", TaskArmed) // to an idle agent
 	turn("b")
 	turn("")
-	// Three in a row: each ends with a turn of its own, as if each had one.
+	// Of three messages in a row, each ends with a turn of its own.
 	sentToPane(t, l, p, "c", TaskArmed)
 	sentToPane(t, l, p, "d", TaskArmed)
 	sentToPane(t, l, p, "e", TaskStaged)
@@ -413,7 +413,7 @@ func TestEndedTasksUntilNotified(t *testing.T) {
 	list()
 }
 
-// Their rows go with the deliveries, and what is open stays.
+// Prune removes the rows of messages with their deliveries, and keeps open ones.
 func TestPrunePaneMessages(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -432,9 +432,9 @@ func TestPrunePaneMessages(t *testing.T) {
 	}
 }
 
-// No message is reported as ended before a turn ended that had it, in whatever order
-// messages are sent and turns end, and hooks are lost. The model agent takes what is sent to
-// it in mid-turn into the same turn, or makes a turn of its own of each.
+// No message is reported as ended before a turn that had it has ended, in whatever order messages are sent, turns end
+// and hooks are lost. The model agent either adds a message that is sent in mid-turn to the same turn, or starts
+// another turn for each.
 func TestStopNotificationIsNeverEarly(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -447,7 +447,7 @@ func TestStopNotificationIsNeverEarly(t *testing.T) {
 		}
 		joins := rapid.Bool().Draw(r, "messages of mid-turn join")
 		busy, sentCount := false, 0
-		var queue, turn []string // what the agent keeps, and what is in its turn
+		var queue, turn []string // the messages that the agent keeps, and those in its turn
 		over := map[string]bool{}
 		said := map[string]bool{}
 		send := func() {
@@ -507,7 +507,7 @@ func TestStopNotificationIsNeverEarly(t *testing.T) {
 				}
 			},
 		})
-		// Late is not never: enough turns end all tasks.
+		// Every task ends at some time: enough turns end all of them.
 		for range 2*sentCount + 2 {
 			busy = true
 			end(true)
@@ -530,7 +530,7 @@ func TestPaneErrorsSayWhat(t *testing.T) {
 	}
 }
 
-// No session takes the record of another one, whatever its id is.
+// No session takes the record of another one, whatever their ids are.
 func TestSessionsOfOneName(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -555,7 +555,7 @@ func TestSessionsOfOneName(t *testing.T) {
 	}
 }
 
-// A session that is renamed keeps what was sent to it and what it said, and the id of a message still sends it once.
+// A renamed session keeps the messages to and from it, and the id of a message still sends it once.
 func TestRenameSession(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -584,7 +584,7 @@ func TestRenameSession(t *testing.T) {
 	if err := l.Panes.RenameSession(t.Context(), web.InboxKey, "shop"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("nobody has the old name: %v", err)
 	}
-	// The process is another one, and the id the same: it was resumed.
+	// Another process with the same session id is the session, resumed.
 	if again := session("web", "s-1", 7); again.Inbox != "shop" {
 		t.Errorf("resumed, it is %s", again.Inbox)
 	}

@@ -2,7 +2,7 @@ package ledger
 
 import "testing"
 
-// What a service asks each second, with many messages that have ended: 0.1 ms.
+// BenchmarkOpenPaneMessages measures what a service asks each second, with many messages that have ended: 0.1 ms.
 func BenchmarkOpenPaneMessages(b *testing.B) {
 	l := newLedger(b)
 	p := mustAddPane(b, l, "worker", 1)

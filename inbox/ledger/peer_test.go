@@ -14,7 +14,7 @@ func aPeer(id string, pid int) Pane {
 	return Pane{InboxKey: inbox.InboxKey{Root: paneRoot, Inbox: "work"}, Socket: "/tmp/s", ID: id, PID: pid, Start: "100", Cwd: "/work", Profile: "session", At: monday}
 }
 
-// A session keeps its name whatever its id or its process becomes, and no two have one name.
+// A session keeps its name if its id or its process changes, and no two sessions have one name.
 func TestAddSession(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -42,7 +42,7 @@ func TestAddSession(t *testing.T) {
 	resumed := aPeer("aaaa2", 9)
 	resumed.Start = "900"
 	add(resumed, "work-aaaa")
-	reused := aPeer("cccc", 2) // another process with that id
+	reused := aPeer("cccc", 2) // another process with the same pid
 	reused.Start = "800"
 	add(reused, "work-cccc")
 	if _, err := l.Panes.AddSession(t.Context(), Pane{InboxKey: inbox.InboxKey{Root: paneRoot, Inbox: "work"}}); !errors.As(err, new(*ValueError)) {
@@ -50,7 +50,7 @@ func TestAddSession(t *testing.T) {
 	}
 }
 
-// What a session had taken and not given its model can wait again, in its old place; nothing else can.
+// Messages that a session took and did not give its model can wait again, in their old order; others cannot.
 func TestSendAgain(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -92,7 +92,7 @@ func TestSendAgain(t *testing.T) {
 	}
 }
 
-// What an agent says to the person is recorded once under an id, and unread until the person has read it.
+// A message from an agent to the person is recorded once under an id, and is unread until the person has read it.
 func TestAddSaid(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -176,7 +176,7 @@ func TestAddSaid(t *testing.T) {
 		t.Errorf("one more: %v", err)
 	}
 	say(to, "other", "more", "hello", "")
-	// What senders on another machine are called is only its claim: it has one limit, and others have theirs.
+	// Senders on another machine choose their names, so they share a limit. Other machines have their own.
 	there := func(team string) inbox.InboxKey {
 		return inbox.InboxKey{Root: to.Root, Team: team, CreatedAt: MachineTeamCreated, Inbox: "user"}
 	}

@@ -39,8 +39,7 @@ func children() killtest.Roles {
 	return list
 }
 
-// envRounds is how often processes are killed at random instants, and are made to run
-// into each other. By default that is not often.
+// envRounds has the number of rounds of kills at random instants, and of concurrent processes. The default is small.
 const envRounds = "LEDGER_TEST_ROUNDS"
 
 // openAtOnce opens a ledger in a process of [killtest.AtOnce].
@@ -158,7 +157,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 		for id, state := range acknowledged {
 			got, found, err := l.Sends.Recall(t.Context(), aKey(id))
 			must(t, err)
-			// It can have come further than it could report.
+			// The step can have gone further than the process could report.
 			if !found || got.State != state && state != Intent || got.Digest != aSend(id).Digest {
 				t.Errorf("%s was acknowledged as %s; the ledger has %v, %v", id, state, found, got)
 			}
@@ -180,7 +179,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 	if len(all) < 5*n {
 		t.Errorf("only %d intents were acknowledged: the test did not test", len(all))
 	}
-	// Killed while it is being made.
+	// Killed while the ledger is being made.
 	for i := range n {
 		path := filepath.Join(dir, fmt.Sprint("new", i, ".db"))
 		acknowledged := map[string]State{}
@@ -189,7 +188,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 	}
 }
 
-// childSend is what a command that sends one message does with its ledger.
+// childSend uses a ledger as a command that sends one message does.
 func childSend(args []string) (*Ledger, error) {
 	ctx := context.Background()
 	l, err := Open(ctx, args[0])
@@ -221,7 +220,7 @@ func childClose(args []string) error {
 	return l.Close()
 }
 
-// Processes that leave Close out do not make the log grow without end.
+// The log does not grow without limit if processes leave Close out.
 func TestLogStaysShortWithoutClose(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A person's words of one ID are said once, whatever they are sent through.
+// A prompt with an id is recorded once, however often it is sent.
 func TestSayOnce(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, t.TempDir()+"/ledger.db")
@@ -33,14 +33,14 @@ func TestSayOnce(t *testing.T) {
 	if _, err := l.Deliveries.AddPrompts(t.Context(), Prompt{changed, digest}); !errors.Is(err, ErrConflict) {
 		t.Errorf("another mode under its uuid: %v", err)
 	}
-	// Nor is it put into the inbox as a row.
+	// The id is also taken for a row of the inbox.
 	key := SendKey{InboxKey: bob, ID: "key"}
 	sent, found, err := l.Sends.Recall(t.Context(), key)
 	if err != nil || !found || sent.State != Written || sent.Digest != digest {
 		t.Errorf("remembered %+v, %v, %v", sent, found, err)
 	}
 
-	// What is in the inbox, or may be, is not said.
+	// A message that is in the inbox, or may be, does not become a prompt.
 	for _, state := range []State{Intent, Written} {
 		row := Send{SendKey: key, Digest: digest, At: monday}
 		row.ID = string(state)
@@ -65,7 +65,7 @@ func TestSayOnce(t *testing.T) {
 	}
 }
 
-// The events tell what a person said when it is claimed, and only then.
+// Events have the text of a prompt when it is claimed, and only then.
 func TestEventsTellWhatWasSaid(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, t.TempDir()+"/ledger.db")
@@ -88,7 +88,7 @@ func TestEventsTellWhatWasSaid(t *testing.T) {
 	}
 }
 
-// Of several prompts all are recorded, in their order, or none.
+// Either all of several prompts are recorded, in their order, or none.
 func TestPromptsAllOrNone(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, t.TempDir()+"/ledger.db")

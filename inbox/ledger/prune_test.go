@@ -12,8 +12,7 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Much is forgotten in pieces, each a transaction of its own, so that others can
-// write in between.
+// Prune forgets many messages in several transactions, so that others can write in between.
 func TestPruneInPieces(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -44,8 +43,8 @@ func TestPruneInPieces(t *testing.T) {
 	}
 }
 
-// A text is gone from the file once it was forgotten, that of the last message too. A ledger
-// that is too large forgets what is oldest, and becomes smaller.
+// A forgotten text is gone from the file, even the last one. A ledger that is too large forgets its oldest messages,
+// and becomes smaller.
 func TestPrunedTexts(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)

@@ -21,7 +21,7 @@ import (
 
 var bob = inbox.InboxKey{Root: "/home/ann/.claude", Team: "blue", CreatedAt: 1763280000000, Inbox: "bob"}
 
-// otherPosts differ from bob in one part each.
+// otherPosts returns keys that differ from bob in one part each.
 func otherPosts() []inbox.InboxKey {
 	list := []inbox.InboxKey{bob, bob, bob, bob}
 	list[0].Root += "2"
@@ -31,7 +31,7 @@ func otherPosts() []inbox.InboxKey {
 	return list
 }
 
-// aRow is a row of an inbox whose key and message id are made from its uuid.
+// aRow returns a row of an inbox, with a key and a message id that are made from its uuid.
 func aRow(uuid string) Delivery {
 	return Delivery{
 		UUID: uuid, InboxKey: bob, Key: "key of " + uuid, Occurrence: 1, ID: "id of " + uuid,
@@ -39,7 +39,7 @@ func aRow(uuid string) Delivery {
 	}
 }
 
-// anInput is what a person typed.
+// anInput returns a prompt that a person typed.
 func anInput(uuid string) Delivery {
 	return Delivery{
 		UUID: uuid, InboxKey: bob, From: "operator", Kind: "message", Raw: []byte("fix it"),
@@ -71,8 +71,7 @@ func claimRows(t testing.TB, l *Ledger, uuids ...string) {
 	}
 }
 
-// bring makes a delivery "d" that is in the given state; in frame "f", if that
-// is a state of frames.
+// bring makes a delivery "d" in the given state, in frame "f" if it is a state of frames.
 func bring(t *testing.T, l *Ledger, state DeliveryState) {
 	t.Helper()
 	claimRows(t, l, "d")
@@ -141,7 +140,7 @@ func uuids(ds []Delivery) (list []string) {
 	return list
 }
 
-// dump is everything in the tables of the relay.
+// dump returns the content of all tables of the relay.
 func dump(t *testing.T, l *Ledger) string {
 	t.Helper()
 	var b strings.Builder
@@ -157,7 +156,7 @@ func dump(t *testing.T, l *Ledger) string {
 	return b.String()
 }
 
-// wantRefused runs a step that has to fail with a StateError and change nothing.
+// wantRefused runs a step that must fail with a StateError and change nothing.
 func wantRefused(t *testing.T, l *Ledger, step func() error) {
 	t.Helper()
 	before := dump(t, l)
@@ -172,8 +171,7 @@ func wantRefused(t *testing.T, l *Ledger, step func() error) {
 	}
 }
 
-// wantUnchanged runs a step that has to fail with want, if that is not nil,
-// and change nothing.
+// wantUnchanged runs a step that must change nothing, and fail with want if that is not nil.
 func wantUnchanged(t *testing.T, l *Ledger, want error, step func() error) {
 	t.Helper()
 	before := dump(t, l)
@@ -191,7 +189,7 @@ func TestDeliveryOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := mustOpen(t, path)
 		ds := []Delivery{aRow("r"), anInput("i")}
-		ds[0].Marked, ds[0].State, ds[0].Frame, ds[0].Reason, ds[0].Seq = true, Done, "x", "x", 99 // not looked at
+		ds[0].Marked, ds[0].State, ds[0].Frame, ds[0].Reason, ds[0].Seq = true, Done, "x", "x", 99 // not read by Claim
 		must(t, l.Deliveries.Claim(t.Context(), ds...))
 		row, input := aRow("r"), anInput("i")
 		row.Seq, input.Seq, row.State, input.State, input.Marked = 1, 2, Claimed, Claimed, true
@@ -315,7 +313,7 @@ func TestClaimRefusesAnotherUnderTheSameUUID(t *testing.T) {
 			t.Parallel()
 			l := newLedger(t)
 			must(t, l.Deliveries.Claim(t.Context(), aRow("r"), anInput("i")))
-			// With one before it that could be claimed: all or none.
+			// The row before it could be claimed: either all are claimed, or none.
 			wantUnchanged(t, l, ErrConflict, func() error { return l.Deliveries.Claim(t.Context(), aRow("new"), second) })
 		})
 	}
@@ -349,7 +347,7 @@ func TestRowsOfOneKey(t *testing.T) {
 	}
 	occurrences(bob, "k", 3)
 
-	// What is pruned was claimed all the same.
+	// A pruned row still counts as claimed.
 	must(t, l.Deliveries.End(t.Context(), Done, "noise", "d1", "d2", "d3", "other0"))
 	if n, err := l.Prune(t.Context(), time.Now().Add(time.Hour)); err != nil || n != 4 {
 		t.Fatalf("pruned %d, %v; want 4", n, err)
@@ -418,14 +416,14 @@ func TestWhatIsUnmarkedAndWhatWaits(t *testing.T) {
 	check("r3", "i1 i2 r2")
 
 	wantUnchanged(t, l, ErrUnknown, func() error { return l.Deliveries.Mark(t.Context(), "r3", "nobody") })
-	// A person who retries what an earlier claim left half done wants it delivered.
+	// If a person retries a delivery whose claim was interrupted, it is delivered.
 	must(t, l.Deliveries.End(t.Context(), Failed, "too large", "r3"))
 	check("", "i1 i2 r2")
 	must(t, l.Deliveries.Retry(t.Context(), "r3"))
 	check("", "i1 i2 r2 r3")
 }
 
-// What a person may do to a delivery, in each of its states.
+// Settle, Retry and Drop, which persons use, are accepted or refused in each state of a delivery.
 func TestSettleRetryAndDropInEachState(t *testing.T) {
 	t.Parallel()
 	type step struct {
@@ -466,7 +464,7 @@ func TestSettleRetryAndDropInEachState(t *testing.T) {
 				if got.State != to || got.Seq != was.Seq || to == Claimed && (got.Frame != "" || got.Reason != "") {
 					t.Errorf("got %+v, want it %s", got, to)
 				}
-				if to == Claimed { // and it can go on its way again
+				if to == Claimed { // the delivery can be sent again
 					must(t, l.Frames.Commit(t.Context(), aFrame("f2"), "d"))
 					if f := mustFrame(t, l, "f2"); f.Tries != 0 || f.Deaths != 0 {
 						t.Errorf("the new frame begins with %d tries and %d deaths", f.Tries, f.Deaths)
@@ -539,7 +537,7 @@ func TestAdvanceLeavesOtherDeliveriesAlone(t *testing.T) {
 	wantStates(t, l, "a done", "b failed", "c claimed")
 	wantUnchanged(t, l, ErrUnknown, func() error { return l.Frames.Advance(t.Context(), "nobody", Done, "") })
 
-	// One that a person dropped after its frame had failed stays dropped.
+	// A delivery that a person dropped after its frame had failed stays dropped.
 	must(t, l.Deliveries.Drop(t.Context(), "b"))
 	must(t, l.Frames.Advance(t.Context(), "f2", Failed, ""))
 	wantStates(t, l, "b dropped")
@@ -547,8 +545,7 @@ func TestAdvanceLeavesOtherDeliveriesAlone(t *testing.T) {
 
 func TestCommitRefuses(t *testing.T) {
 	t.Parallel()
-	// f is in flight with d; free is claimed, raw unmarked, gone dropped, far
-	// of another inbox.
+	// f is in flight with d; free is claimed, raw is unmarked, gone is dropped, and far is in another inbox.
 	prepare := func(t *testing.T, inFlight bool) *Ledger {
 		l := newLedger(t)
 		far := aRow("far")
@@ -643,7 +640,7 @@ func TestNudges(t *testing.T) {
 		}
 		return f
 	}
-	// cut has f with a and b, accepted and cut, and n1 about it.
+	// cut returns a ledger with frame f of a and b, which was accepted and cut, and nudge n1 about it.
 	cut := func(t *testing.T) *Ledger {
 		l := newLedger(t)
 		inFlight(t, l, "")
@@ -739,7 +736,7 @@ func TestNudges(t *testing.T) {
 	})
 }
 
-// Whoever forgets the rule of one chain is stopped by the file itself.
+// The file itself enforces that each inbox has one chain of frames.
 func TestTheFileHoldsOneChainForEachInbox(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -977,11 +974,11 @@ func TestPruneForgetsWhatEndedAndNothingOpen(t *testing.T) {
 		must(t, l.Frames.Commit(t.Context(), aFrame("f4"), "cut"))
 		must(t, l.Frames.Commit(t.Context(), aNudge("n4", "f4")))
 		must(t, l.Frames.Advance(t.Context(), "n4", Failed, ""))
-		// A delivery that a person dropped later than its frame ended.
+		// A delivery that a person dropped after its frame had ended.
 		must(t, l.Deliveries.Drop(t.Context(), "failed"))
 		must(t, l.Sessions.SetSession(t.Context(), aSession()))
 
-		// done and taken, f1 and n1; f2 stays for failed.
+		// done and taken, f1 and n1 are pruned; f2 stays for failed.
 		if n, err := l.Prune(t.Context(), limit); err != nil || n != 4 {
 			t.Fatalf("pruned %d, %v; want 4", n, err)
 		}
@@ -997,7 +994,7 @@ func TestPruneForgetsWhatEndedAndNothingOpen(t *testing.T) {
 		count("lines", 4)
 
 		time.Sleep(1000 * time.Hour)
-		// failed and f2, late and f3; n4 stays for the open f4.
+		// failed and f2, late and f3 are pruned; n4 stays for the open f4.
 		if n, err := l.Prune(t.Context(), time.Now()); err != nil || n != 4 {
 			t.Fatalf("pruned %d, %v; want 4", n, err)
 		}
@@ -1054,7 +1051,7 @@ func TestWhatARelayWaitsTheDiskFor(t *testing.T) {
 	}
 }
 
-// What a relay asks again and again must not look through what has ended.
+// The queries that a relay repeats do not read the deliveries that have ended.
 func TestQuestionsUseTheIndexes(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -1122,8 +1119,7 @@ func TestRelayStepsOnAClosedLedger(t *testing.T) {
 	}
 }
 
-// What a relay asks when it begins: which deliveries are open, and which of those
-// that rows name are not there.
+// A starting relay finds out which deliveries are open, and which rows have no delivery.
 func TestAsked(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -1158,8 +1154,8 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// The mode of a frame is the session's from its Commit on, in one step with it;
-// a frame without one, and one that is refused, leave it.
+// Commit makes the mode of a frame that of the session, in one transaction. A frame without a mode, or a refused one,
+// leaves the mode.
 func TestCommitRecordsTheMode(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -1193,8 +1189,8 @@ func TestCommitRecordsTheMode(t *testing.T) {
 	}
 }
 
-// A frame that nobody took is split: its deliveries wait again, each alone, in their
-// order. One that was taken is not, nor one of a single delivery, nor a nudge.
+// A frame that was not taken is split: its deliveries wait again, each alone, in their order. A frame that was taken
+// or has one delivery, and a nudge, are not split.
 func TestSplit(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Relays that are to be run are there for the next process; a member has one.
+// Recorded relays are there for the next process, and a member has at most one.
 func TestRelaysToBeRun(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
@@ -64,11 +64,11 @@ func TestRelaysToBeRun(t *testing.T) {
 	wantRelays(t, l, second)
 }
 
-// A relay that gave up is tried again when that is said, by whoever.
+// Revive lets a relay that gave up be tried again.
 func TestRevive(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
-	must(t, l.Sessions.Revive(t.Context(), bob)) // of whom nothing is known
+	must(t, l.Sessions.Revive(t.Context(), bob)) // no session of bob is recorded
 	must(t, l.Sessions.SetSession(t.Context(), aSession()))
 	must(t, l.Sessions.Revive(t.Context(), bob))
 	s, _, err := l.Sessions.Session(t.Context(), bob)
@@ -80,8 +80,8 @@ func TestRevive(t *testing.T) {
 	}
 }
 
-// A team that was made is known until it is forgotten, and goes with its relay if
-// that is asked for: both or neither.
+// A team that was made is recorded until it is forgotten. Removing its relay can mark it for deletion, and does both
+// or neither.
 func TestFoundings(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
@@ -91,7 +91,7 @@ func TestFoundings(t *testing.T) {
 	younger.CreatedAt, younger.Leaders = 8, nil
 	must(t, l.Teams.Add(t.Context(), younger))
 	f.Leaders = []string{"7 8 9 host"}
-	must(t, l.Teams.Add(t.Context(), f)) // taken back
+	must(t, l.Teams.Add(t.Context(), f)) // acquired again
 	elsewhere := f
 	elsewhere.Root = "/s"
 	must(t, l.Teams.Add(t.Context(), elsewhere))
@@ -152,7 +152,7 @@ func wantFoundings(t *testing.T, l *Ledger, want ...OwnedTeam) {
 	got, err := l.Teams.List(t.Context(), "/r", "")
 	must(t, err)
 	for i := range got {
-		got[i].At = time.Time{} // by the clock
+		got[i].At = time.Time{} // taken from the clock
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("owned_teams (-want +got):\n%s", diff)

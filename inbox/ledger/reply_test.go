@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What ends is owed, once, from the time on from which the relay answers, by the frame's
-// end or that of a nudge about it, and is forgotten with what is old.
+// Each turn that ends while the relay answers for its agent is owed one reply, whether its frame or a nudge about it
+// ended it, and is forgotten with old deliveries.
 func TestOwed(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
@@ -75,8 +75,8 @@ func TestOwed(t *testing.T) {
 	}
 }
 
-// A shutdown request, and what comes after it, goes into no frame if the relay answers for the
-// agent. It is its turn when everything before it has ended.
+// If the relay answers for its agent, a shutdown request and all rows after it go into no frame. The request is
+// answered once everything before it has ended.
 func TestShutdownAsked(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
