@@ -11,7 +11,7 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// answerTo is the event that an agent answered, in the turn of a frame.
+// answerTo returns the event of an agent's answer in the turn of a frame.
 func answerTo(n int64, frame, id, text string) ledger.Event {
 	return ledger.Event{
 		N: n, InboxKey: inbox.Key(root, blue(), "bob"), At: at(float64(n)), Answer: frame,
@@ -19,7 +19,7 @@ func answerTo(n int64, frame, id, text string) ledger.Event {
 	}
 }
 
-// What an agent answered is a message, once for each frame, and no row of its inbox.
+// An agent's answer is a message, once for each frame, and no row of its inbox.
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
@@ -63,7 +63,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// A row of the file is no answer, whatever it says of itself.
+// A row of an inbox file is no answer, even if it claims to be one.
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
@@ -75,8 +75,8 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// An inbox that is renamed keeps its messages, and those that its owner wrote are from the new name. What another process has
-// recorded under the new name before is joined with them.
+// A renamed inbox keeps its messages, and the messages that its owner wrote get the new name. Records that another
+// process has made under the new name are joined with them.
 func TestRename(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)

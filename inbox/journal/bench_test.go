@@ -14,7 +14,7 @@ import (
 	"teambridge/inbox"
 )
 
-// benchRows are rows from the n-th on, with a text as an agent may write it.
+// benchRows returns count rows from number n on, with a text as an agent may write it.
 func benchRows(b testing.TB, n, count int) []inbox.Row {
 	b.Helper()
 	var list []string
@@ -39,7 +39,7 @@ func BenchmarkInsert(b *testing.B) {
 		}
 		n += 500
 		b.StopTimer()
-		s.Rows, s.At = nil, at(float64(n)-1) // or the next would end these
+		s.Rows, s.At = nil, at(float64(n)-1) // otherwise the next snapshot would end these rows
 		if _, err := j.Messages.Observe(b.Context(), s); err != nil {
 			b.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func BenchmarkInsert(b *testing.B) {
 	b.ReportMetric(float64(number(b, j, "SELECT page_count*4096 FROM pragma_page_count"))/float64(n), "bytes/row")
 }
 
-// BenchmarkUnchanged measures a snapshot that differs in nothing.
+// BenchmarkUnchanged measures a snapshot without changes.
 func BenchmarkUnchanged(b *testing.B) {
 	for _, count := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(count), func(b *testing.B) {
@@ -67,8 +67,8 @@ func BenchmarkUnchanged(b *testing.B) {
 	}
 }
 
-// BenchmarkAppend measures one new row at the end of a file of 10,000: with
-// what this process remembers, and without.
+// BenchmarkAppend measures one new row at the end of a file of 10,000, with the view that this process keeps, and
+// without.
 func BenchmarkAppend(b *testing.B) {
 	for _, warm := range []bool{true, false} {
 		b.Run(map[bool]string{true: "warm", false: "cold"}[warm], func(b *testing.B) {
@@ -95,8 +95,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkOne measures one row that comes and goes in an inbox of a newer
-// agent.
+// BenchmarkOne measures one row that appears in the inbox of a newer agent and is taken.
 func BenchmarkOne(b *testing.B) {
 	j := newJournal(b)
 	rows := benchRows(b, 0, 1)
@@ -115,9 +114,9 @@ func BenchmarkOne(b *testing.B) {
 	}
 }
 
-// BenchmarkWriter measures how long somebody else who writes waits for the journal, while an inbox of
-// 2,000 rows is observed that gets 20 rows a second, in as many changes, or 500: the median, the 99th
-// percentile and the longest time. Take -benchtime 10s.
+// BenchmarkWriter measures how long another writer waits for the journal while an inbox of 2,000 rows is observed
+// that gets 20 rows a second in as many changes, or 500: the median, the 99th percentile and the longest time. Use
+// -benchtime 10s.
 func BenchmarkWriter(b *testing.B) {
 	for _, each := range []int{1, 25} {
 		b.Run(fmt.Sprint(20*each), func(b *testing.B) { benchWriter(b, each) })
@@ -256,7 +255,7 @@ func BenchmarkQuery(b *testing.B) {
 	})
 }
 
-// benchEnvelopes are envelopes of a turn from the n-th on, as an agent makes them.
+// benchEnvelopes returns count envelopes of a turn from number n on, as an agent makes them.
 func benchEnvelopes(n, count int) (list []Envelope) {
 	for i := range count {
 		at := float64(n + i)
@@ -271,8 +270,8 @@ func benchEnvelopes(n, count int) (list []Envelope) {
 	return list
 }
 
-// BenchmarkRecordEnvelopes measures envelopes that are recorded one by one, as an agent makes
-// them, many in one commit, and again, as when a transcript is read after a crash.
+// BenchmarkRecordEnvelopes measures envelopes that are recorded one by one, as an agent makes them; many in one
+// commit; and a second time, as when a transcript is read after a crash.
 func BenchmarkRecordEnvelopes(b *testing.B) {
 	for _, each := range []int{1, 100} {
 		b.Run(fmt.Sprint(each), func(b *testing.B) {
@@ -302,7 +301,7 @@ func BenchmarkRecordEnvelopes(b *testing.B) {
 	})
 }
 
-// BenchmarkEnvelopes measures questions to a journal of 50,000 envelopes of 10 agents.
+// BenchmarkEnvelopes measures queries in a journal of 50,000 envelopes of 10 agents.
 func BenchmarkEnvelopes(b *testing.B) {
 	j := newJournal(b)
 	for i := range 500 {
@@ -348,7 +347,7 @@ func BenchmarkEnvelopes(b *testing.B) {
 			}
 		}
 	})
-	// What agents do must not hide what was written to them.
+	// Many envelopes must not hide a message.
 	observe(b, j, look(b, 1, row("look at the parser")))
 	b.Run("search messages", func(b *testing.B) {
 		for b.Loop() {

@@ -38,7 +38,7 @@ func open(t testing.TB, dir string) (*ledger.Ledger, *journal.Journal) {
 
 var post = inbox.InboxKey{Root: "/r", Team: "blue", CreatedAt: 1, Inbox: "bob"}
 
-// deliver takes one person's input from claimed to done: four events.
+// deliver takes one prompt of a person from claimed to done, which makes four events.
 func deliver(ctx context.Context, l *ledger.Ledger, id string) error {
 	return errors.Join(
 		l.Deliveries.Claim(ctx, ledger.Delivery{UUID: id, InboxKey: post, Person: true, Raw: []byte("x")}),
@@ -48,7 +48,7 @@ func deliver(ctx context.Context, l *ledger.Ledger, id string) error {
 	)
 }
 
-// recorded are the events of a journal as it tells them: "d1 done".
+// recorded returns the relay events of a journal, such as "d1 done".
 func recorded(t testing.TB, j *journal.Journal) (list []string) {
 	t.Helper()
 	changes, err := j.Messages.Changes(t.Context(), 0, 100_000)
@@ -61,8 +61,7 @@ func recorded(t testing.TB, j *journal.Journal) (list []string) {
 	return list
 }
 
-// wantSaid checks that what was said is there as messages, each once, and that
-// each has its receipt.
+// wantSaid checks that each prompt is a message, once, and has its receipt.
 func wantSaid(t testing.TB, j *journal.Journal, n int) {
 	t.Helper()
 	there := map[string]int{}
@@ -80,7 +79,7 @@ func wantSaid(t testing.TB, j *journal.Journal, n int) {
 	for r, err := range j.Receipts.All(t.Context(), journal.Query{}) {
 		must(t, err)
 		if there[r.ID] == 0 && r.State == journal.Verified {
-			continue // of what was sent
+			continue // of a message that was sent
 		}
 		if receipts++; r.State != journal.Consumed || there[r.ID] != 1 {
 			t.Errorf("%+v, of which there are %d messages", r, there[r.ID])
@@ -100,8 +99,7 @@ func wanted(from, to int) (list []string) {
 	return list
 }
 
-// Processes that copy are killed while others copy the same: each event is
-// recorded once, in order.
+// Processes that copy are killed while others copy the same events, and each event is recorded once, in order.
 func TestCopiedOnceThroughKills(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -140,8 +138,8 @@ func TestCopiedOnceThroughKills(t *testing.T) {
 	killtest.Once(t, sent, there)
 }
 
-// A replicator copies what happens while it runs, what happened before and what is
-// left when it ends; what another one has recorded it does not record again.
+// A replicator copies the events from before it ran, those while it runs, and the rest when it ends. It does not copy
+// events that another one has recorded.
 func TestReplicator(t *testing.T) {
 	t.Parallel()
 	l, j := open(t, t.TempDir())
@@ -162,7 +160,7 @@ func TestReplicator(t *testing.T) {
 	for len(recorded(t, j)) < 8 {
 		<-copied
 	}
-	must(t, deliver(t.Context(), l, "d2")) // of which it is not told
+	must(t, deliver(t.Context(), l, "d2")) // without a Poke
 	stop()
 	running.Wait()
 	if n, err := j.Copy(t.Context(), l); n != 0 || err != nil {
@@ -174,7 +172,7 @@ func TestReplicator(t *testing.T) {
 	wantSaid(t, j, 3)
 }
 
-// A journal that cannot be written is warned of once, and ends nothing.
+// A journal that cannot be written causes one warning, and ends nothing.
 func TestJournalThatFails(t *testing.T) {
 	t.Parallel()
 	l, j := open(t, t.TempDir())

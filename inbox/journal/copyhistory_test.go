@@ -38,7 +38,7 @@ func say(t *testing.T, l *ledger.Ledger, id string) {
 	must(t, l.Deliveries.Claim(t.Context(), ledger.Delivery{UUID: id, InboxKey: post, Person: true, ID: id, Raw: []byte("text of " + id)}))
 }
 
-// send sends a message as a process does that is killed afterwards if written is false.
+// send sends a message as a process does. If written is false, the process is killed afterwards.
 func send(t *testing.T, l *ledger.Ledger, id string, written bool) {
 	t.Helper()
 	key := inbox.SendKey{InboxKey: post, ID: id}
@@ -66,8 +66,7 @@ func wantTexts(t *testing.T, j *journal.Journal, want ...string) {
 	}
 }
 
-// copyAgain copies until the journal has everything, and sees that nothing is
-// copied twice.
+// copyAgain copies until the journal has everything, and checks that nothing is copied twice.
 func copyAgain(t *testing.T, l *ledger.Ledger, j *journal.Journal) {
 	t.Helper()
 	_, err := j.Copy(t.Context(), l)
@@ -77,9 +76,8 @@ func copyAgain(t *testing.T, l *ledger.Ledger, j *journal.Journal) {
 	}
 }
 
-// A power cut takes back the commits of the ledger that did not wait for the
-// disk, while the journal, another file, has their events. The numbers are given
-// to other events, which must be copied anyway.
+// A power cut undoes the commits of the ledger that did not wait for the disk, while the journal, another file, has
+// their events. Other events get the same numbers, and are copied anyway.
 func TestLedgerLostItsEnd(t *testing.T) {
 	t.Parallel()
 	before, after := t.TempDir(), t.TempDir()
@@ -94,7 +92,7 @@ func TestLedgerLostItsEnd(t *testing.T) {
 	snapshot(t, "journal.db", before, after)
 
 	l, j = open(t, after)
-	copyAgain(t, l, j) // of nothing: what was lost stays in the journal
+	copyAgain(t, l, j) // nothing to copy: the lost events stay in the journal
 	say(t, l, "two")
 	copyAgain(t, l, j) // while the ledger has fewer events than the journal
 	must(t, l.Frames.Advance(t.Context(), "f1", ledger.Done, ""))
@@ -108,8 +106,8 @@ func TestLedgerLostItsEnd(t *testing.T) {
 	}
 }
 
-// An older copy of the ledger is put back, again and again, and each time it
-// grows past what the journal has.
+// An older copy of the ledger is restored again and again, and its new events are copied even if it has more of them
+// than the journal by then.
 func TestLedgerRestored(t *testing.T) {
 	t.Parallel()
 	dir, backup := t.TempDir(), t.TempDir()
@@ -126,7 +124,7 @@ func TestLedgerRestored(t *testing.T) {
 		snapshot(t, "ledger.db", backup, dir)
 		l, err := ledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
 		must(t, err)
-		for n := range 3 * (i + 1) { // before the next copying, each time more than were there
+		for n := range 3 * (i + 1) { // before the next copy, each time more events than before
 			id := fmt.Sprint(round, n)
 			say(t, l, id)
 			texts = append(texts, "text of "+id)
@@ -134,7 +132,7 @@ func TestLedgerRestored(t *testing.T) {
 		}
 		copyAgain(t, l, j)
 		must(t, l.Close())
-		// Another process, which is in an epoch of its own.
+		// Another process, which has an epoch of its own.
 		l, err = ledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
 		must(t, err)
 		must(t, l.Deliveries.Drop(t.Context(), round+"1"))
@@ -148,8 +146,8 @@ func TestLedgerRestored(t *testing.T) {
 	}
 }
 
-// What processes sent that are gone is copied in the order in which it was written,
-// and not what was withdrawn.
+// Messages of processes that have ended are copied in the order in which they were written, and withdrawn ones are
+// not.
 func TestSentIsCopied(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -175,7 +173,7 @@ func TestSentIsCopied(t *testing.T) {
 	wantTexts(t, j, "text of a", "text of b", "text of c")
 }
 
-// A journal that begins late, or was moved away, gets the events of all epochs.
+// A journal that begins late, or that replaces one that was moved away, gets the events of all epochs.
 func TestAllEpochsAreCopied(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -195,8 +193,8 @@ func TestAllEpochsAreCopied(t *testing.T) {
 	}
 }
 
-// Whatever is lost or restored, and whenever it is copied: in the end the journal has
-// each event that the ledger has, in the order of the ledger, and none twice.
+// Whatever is lost or restored, and whenever it is copied: in the end the journal has each event of the ledger once,
+// in the order of the ledger.
 func TestAnyHistoryIsCopied(t *testing.T) {
 	t.Parallel()
 	for range 8 {
@@ -256,8 +254,7 @@ func aHistory(t *testing.T, random *rand.Rand) {
 		case n < 15:
 			withJournal(copyAll)
 		case n < 16:
-			// What is pruned before it is copied is not copied, even if a backup from
-			// before brings it back.
+			// An event that is pruned before it is copied is never copied, even if an older backup restores it.
 			_, err := open[0].Prune(t.Context(), time.Now().Add(time.Hour))
 			must(t, err)
 			backups = nil
@@ -268,7 +265,7 @@ func aHistory(t *testing.T, random *rand.Rand) {
 			}
 			backups = append(backups, backup)
 		case len(backups) > 0:
-			// The one that comes back may be either, or both, from different times.
+			// The restored backup may have either database or both, from different times.
 			kill()
 			for _, name := range []string{"ledger.db", "journal.db"} {
 				if name == "journal.db" && random.IntN(3) > 0 {

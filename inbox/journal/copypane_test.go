@@ -9,8 +9,8 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// What happens to messages to a terminal pane, and what their receipts say then. Enter alone
-// proves nothing; a message that may have been sent is unknown, not lost.
+// The events of messages to a pane are copied, and change their receipts. Enter alone proves nothing; a message that
+// may have been sent is unknown, not lost.
 func TestPaneMessagesAreCopied(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -51,7 +51,7 @@ func TestPaneMessagesAreCopied(t *testing.T) {
 
 	put("a")
 	check("a", "claimed", "", journal.Verified, false)
-	for range 2 { // the second is no news
+	for range 2 { // the second copy changes nothing
 		must(t, l.PaneMessages.Hold(ctx, "a", "draft", "somebody types", time.Now()))
 		check("a", "held", "somebody types", journal.Verified, false)
 	}

@@ -12,11 +12,11 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// The journal has a message to the person once, however often one looks, and learns that it was read.
+// The journal has a message to the person once, however often it is observed, and records that it was read.
 func TestSaidIsObserved(t *testing.T) {
 	t.Parallel()
 	l, j := open(t, t.TempDir())
-	root := t.TempDir() // with no team in it, as for who has sessions alone
+	root := t.TempDir() // without a team, as for a person who has only sessions
 	must(t, os.Mkdir(filepath.Join(root, "teams"), 0o700))
 	for _, team := range []string{ledger.SessionTeam, "ci@build"} {
 		to := inbox.InboxKey{Root: root, Team: team, CreatedAt: ledger.SessionTeamCreated, Inbox: "user"}

@@ -16,7 +16,7 @@ import (
 	"teambridge/relay/relaytest/killtest"
 )
 
-// said is an envelope of bob, that many seconds after monday.
+// said returns an envelope of bob, from the given number of seconds after monday.
 func said(id string, seconds float64, text string) Envelope {
 	return Envelope{
 		InboxKey: inbox.Key(root, blue(), "bob"), ID: id, Session: "s1", Turn: "t1", Kind: "text", Role: "agent",
@@ -40,7 +40,7 @@ func envelopes(t testing.TB, j *Journal, q EnvelopeQuery) (list []Envelope) {
 	return list
 }
 
-// ids is envelopes as one text: "1a 2b".
+// ids returns envelopes as one text: "1a 2b".
 func ids(list []Envelope) string {
 	var s []string
 	for _, e := range list {
@@ -163,7 +163,7 @@ func TestBadEnvelopesAreRefused(t *testing.T) {
 	}
 }
 
-// Envelopes of a team whose creation time was not known yet.
+// Envelopes of a team whose creation time was not yet known are moved to the team once it is known.
 func TestEnvelopesAreAdopted(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
@@ -179,8 +179,8 @@ func TestEnvelopesAreAdopted(t *testing.T) {
 	}
 }
 
-// The inbox of an agent that was never looked at, or has no messages left, goes with the last
-// envelope, and not before. Whoever remembers it must not record under its old number.
+// The inbox of an agent that was never observed, or has no messages left, is pruned with its last envelope, and not
+// before. A process that remembers the inbox must not record under its old number.
 func TestEnvelopesKeepTheirInbox(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "journal.db")
@@ -200,7 +200,7 @@ func TestInboxThatWasMadeAgain(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
 	record(t, j, said("a", 1, ""))
-	observe(t, j, look(t, 2)) // which remembers the inbox
+	observe(t, j, look(t, 2)) // this process remembers the inbox
 	must(t, run(j, "DELETE FROM envelopes"))
 	_, err := j.Prune(t.Context(), at(10), 0)
 	must(t, err)
@@ -233,7 +233,7 @@ func TestPruneEnvelopes(t *testing.T) {
 			t.Errorf("changes after %d: %v", after, err)
 		}
 	}
-	// The transcript is read again: from what was there last, or as a whole.
+	// The transcript is read again, from its last part or as a whole.
 	if diff := cmp.Diff([]bool{false, false, false, true}, record(t, j, said("a", 3, ""), said("b", 4, ""), said("c", 5, ""), said("d", 6, ""))); diff != "" {
 		t.Errorf("after it was read again: %s", diff)
 	}
@@ -249,7 +249,7 @@ func TestPruneEnvelopes(t *testing.T) {
 	if diff := cmp.Diff([]bool{false, true}, record(t, j, said("d", 6, ""), said("e", 7, ""))); diff != "" {
 		t.Errorf("after all was pruned: %s", diff)
 	}
-	// Not for ever.
+	// Envelopes are not kept forever.
 	_, err = j.PruneEnvelopes(t.Context(), at(100))
 	must(t, err)
 	j.now = func() time.Time { return at(7).Add(transcriptAge + time.Second) }
@@ -260,7 +260,7 @@ func TestPruneEnvelopes(t *testing.T) {
 	}
 }
 
-// A journal that is too large first loses what agents did, and then messages.
+// A journal that is too large first loses envelopes, and then messages.
 func TestPruneBySizeBeginsWithEnvelopes(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
@@ -318,7 +318,7 @@ func TestSearchEnvelopes(t *testing.T) {
 	if diff := cmp.Diff([]string{"b: 中文信息在这里 build"}, searchEnvelopes(t, j, "build", EnvelopeQuery{Query: Query{Before: 4, Limit: 1}, Kinds: []string{"text"}})); diff != "" {
 		t.Error(diff)
 	}
-	// Messages are found as before, without them.
+	// Messages are found as before, without the envelopes.
 	if got := found(search(t, j, "build", Query{})); got != "1" {
 		t.Errorf("messages %s, want the one", got)
 	}
@@ -394,7 +394,7 @@ func TestExportHasEnvelopes(t *testing.T) {
 
 const eachEnvelopes = 300
 
-// childRecord records the same envelopes as the others, some at a time.
+// childRecord records the same envelopes as the other processes, some at a time.
 func childRecord(args []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

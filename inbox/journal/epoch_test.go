@@ -23,7 +23,7 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// positions are those of all changes.
+// positions returns the positions of all changes.
 func positions(t *testing.T, j *Journal) (list []Position) {
 	t.Helper()
 	changes, err := j.Messages.Changes(t.Context(), 0, 1000)
@@ -39,7 +39,7 @@ func positions(t *testing.T, j *Journal) (list []Position) {
 	return list
 }
 
-// knows says which positions a journal knows.
+// knows returns for each position whether a journal knows it.
 func knows(t *testing.T, j *Journal, list []Position) (known []bool) {
 	t.Helper()
 	for _, p := range list {
@@ -50,9 +50,8 @@ func knows(t *testing.T, j *Journal, list []Position) (known []bool) {
 	return known
 }
 
-// A position is known as long as the journal has the history that it is of,
-// whoever goes on with that; another journal, and one that lost its end, does not
-// know it, however many numbers it has.
+// A journal knows a position as long as it has the history of that position, whichever process continues it. Another
+// journal, or one that lost its end, does not know it, however many numbers it has.
 func TestPositionsOfOneHistory(t *testing.T) {
 	t.Parallel()
 	dir, backup := t.TempDir(), t.TempDir()
@@ -68,7 +67,7 @@ func TestPositionsOfOneHistory(t *testing.T) {
 	if diff := cmp.Diff([]bool{true, true, true, true}, knows(t, other, list)); diff != "" {
 		t.Errorf("known of %v (-want +got):\n%s", list, diff)
 	}
-	// What is on the disk is what a power cut leaves.
+	// A power cut leaves the files as they are on the disk.
 	for _, suffix := range []string{"", "-wal"} {
 		data, err := os.ReadFile(path + suffix)
 		must(t, err)
@@ -93,8 +92,7 @@ func TestPositionsOfOneHistory(t *testing.T) {
 	}
 }
 
-// Epochs go with what was in them, but for the one that the oldest position is in
-// that can still be gone on from.
+// Epochs are pruned with their changes, except for the epoch of the oldest position that is still known.
 func TestPruneForgetsEpochs(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "journal.db")

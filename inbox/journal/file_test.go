@@ -19,7 +19,7 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// uses is every method that reads or writes the file.
+// uses has every method that reads or writes the file.
 func uses(j *Journal, s Snapshot) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Observe":         func(ctx context.Context) error { _, err := j.Messages.Observe(ctx, s); return err },
@@ -80,7 +80,7 @@ func TestClosedAndEnded(t *testing.T) {
 	}
 }
 
-// The bubble's clock makes the waiting take no time.
+// A writer that waits for another one too long fails with ErrBusy. With the bubble's clock, waiting takes no time.
 func TestLocked(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "journal.db")
@@ -118,7 +118,7 @@ func TestLocked(t *testing.T) {
 	})
 }
 
-// A limit of SQLite's own stands for the full disk.
+// A limit of SQLite simulates the full disk.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
@@ -158,7 +158,7 @@ func TestReadOnly(t *testing.T) {
 	wantChanges(t, observe(t, j, look(t, 2, row("word"), row("more"))).Changes, "2 appeared more#1")
 
 	if os.Getuid() == 0 || runtime.GOOS == "windows" {
-		return // whom no mode keeps from writing
+		return // no mode prevents them from writing
 	}
 	must(t, j.Close())
 	must(t, os.Chmod(path, 0o400))
@@ -166,8 +166,8 @@ func TestReadOnly(t *testing.T) {
 	wantError(t, err, sqlite.ErrReadOnly)
 }
 
-// What SQLite cannot see when it opens the file, a use must; neither may repair it.
-// Package sqlite has the other kinds of files that are refused.
+// A fault that SQLite cannot see when it opens the file is found by a use; neither repairs the file. Package sqlite
+// tests the other kinds of refused files.
 func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "journal.db")

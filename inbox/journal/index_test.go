@@ -15,7 +15,7 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// inIndex brings the index of a journal up to date, demands that it is sound, and returns the numbers that are in it.
+// inIndex brings the index of a journal up to date, checks that it is sound, and returns its numbers.
 func inIndex(t testing.TB, j *Journal) (list []int64) {
 	t.Helper()
 	must(t, j.withIndex(t.Context(), func(db *sqlite.DB) error {
@@ -31,7 +31,7 @@ func inIndex(t testing.TB, j *Journal) (list []int64) {
 	return list
 }
 
-// content returns what is in a file of the index, nil if there is none.
+// content returns the content of a file of the index, nil if there is none.
 func (x *index) content(t testing.TB, suffix string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(x.path() + suffix)
@@ -41,7 +41,7 @@ func (x *index) content(t testing.TB, suffix string) []byte {
 	return data
 }
 
-// Whatever becomes of the index, everything is found.
+// Whatever happens to the index, a search finds everything.
 func TestIndexIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	other := newJournal(t)
@@ -98,7 +98,7 @@ func TestIndexIsMadeAgain(t *testing.T) {
 	}
 }
 
-// An older copy of the journal has other records under the numbers that the index knows.
+// A search is right if an older copy of the journal has other records under the numbers that the index has.
 func TestIndexOfARestoredJournal(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
@@ -125,7 +125,7 @@ func TestIndexOfARestoredJournal(t *testing.T) {
 	}
 	must(t, j.Close())
 
-	// As many records as the index knows, and others.
+	// As many records as in the index, but other ones.
 	must(t, os.WriteFile(path, copied, 0o600))
 	j = mustOpen(t, path)
 	observe(t, j, look(t, 4, row("first"), row("third")))
@@ -135,7 +135,7 @@ func TestIndexOfARestoredJournal(t *testing.T) {
 	sound(t, j)
 }
 
-// One process deletes the index while others use it, and all bring it up to date at the same time.
+// All processes can bring the index up to date at the same time, even while one deletes it.
 func TestIndexOfMany(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "journal.db")
@@ -174,7 +174,7 @@ func TestIndexOfMany(t *testing.T) {
 	sound(t, journals[1])
 }
 
-// Only a search needs the index.
+// Only a search needs the index, or waits for it.
 func TestNothingElseNeedsTheIndex(t *testing.T) {
 	t.Parallel()
 	none := newJournal(t)
@@ -185,13 +185,13 @@ func TestNothingElseNeedsTheIndex(t *testing.T) {
 	unusable := newJournal(t)
 	must(t, os.Mkdir(unusable.index.path(), 0o700))
 	for name, use := range uses(unusable, look(t, 1, row("word"))) {
-		// In whatever order they run: what was pruned is no fault.
+		// In any order: ErrPruned is no fault here.
 		if err := use(t.Context()); (err != nil && !errors.Is(err, ErrPruned)) != strings.HasPrefix(name, "Search") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 
-	// The bubble's clock makes the waiting take no time.
+	// With the bubble's clock, waiting takes no time.
 	path := filepath.Join(t.TempDir(), "journal.db")
 	synctest.Test(t, func(t *testing.T) {
 		j := mustOpen(t, path)
@@ -209,7 +209,7 @@ func TestNothingElseNeedsTheIndex(t *testing.T) {
 			switch err := use(t.Context()); {
 			case strings.HasPrefix(name, "Search"):
 				wantError(t, err, ErrBusy)
-			case strings.HasPrefix(name, "Prune"): // which takes words out of it
+			case strings.HasPrefix(name, "Prune"): // which removes words from the index
 			case err != nil && !errors.Is(err, ErrPruned) || time.Since(start) != 0:
 				t.Errorf("%s waited %v: %v", name, time.Since(start), err)
 			}
@@ -217,7 +217,7 @@ func TestNothingElseNeedsTheIndex(t *testing.T) {
 	})
 }
 
-// What was pruned is in no file of the index, even if the process was killed before it took it out.
+// Pruned words are in no file of the index, even if the process was killed before it removed them there.
 func TestPrunedIsNotInTheIndex(t *testing.T) {
 	t.Parallel()
 	for name, prune := range map[string]func(*Journal) error{
@@ -243,7 +243,7 @@ func TestPrunedIsNotInTheIndex(t *testing.T) {
 			must(t, prune(j))
 			if name == "killed" {
 				j = mustOpen(t, j.db.Path())
-				observe(t, j, look(t, 20)) // so that there is something left to do
+				observe(t, j, look(t, 20)) // so that Prune has work to do
 			}
 			_, err := j.PruneEnvelopes(t.Context(), at(30))
 			must(t, err)

@@ -23,7 +23,7 @@ const root = "/home/ann/.claude"
 
 func blue() teams.Instance { return teams.Instance{Team: "blue", CreatedAt: 1763280000000} }
 
-// at is so many seconds after monday.
+// at returns the time that many seconds after monday.
 func at(seconds float64) time.Time {
 	return monday.Add(time.Duration(seconds * float64(time.Second)))
 }
@@ -69,7 +69,7 @@ func wantError(t testing.TB, err, want error) {
 	}
 }
 
-// file is an inbox file with these rows, as a snapshot's.
+// file returns these rows as the rows of a snapshot.
 func file(t testing.TB, rows ...string) []inbox.Row {
 	t.Helper()
 	parsed, err := inbox.Parse([]byte("[" + strings.Join(rows, ",") + "]"))
@@ -77,7 +77,7 @@ func file(t testing.TB, rows ...string) []inbox.Row {
 	return parsed
 }
 
-// row is a row with this text, of a clock that is ahead, and with more fields: `"read":true`.
+// row returns a row with this text, from a clock that is ahead, and with more fields, such as `"read":true`.
 func row(text string, more ...string) string {
 	quoted, err := json.Marshal(text)
 	if err != nil {
@@ -87,7 +87,7 @@ func row(text string, more ...string) string {
 	return "{" + strings.Join(fields, ",") + "}"
 }
 
-// look is a snapshot of bob's inbox that many seconds after monday.
+// look returns a snapshot of bob's inbox from that many seconds after monday.
 func look(t testing.TB, seconds float64, rows ...string) Snapshot {
 	t.Helper()
 	return Snapshot{InboxKey: inbox.Key(root, blue(), "bob"), Rows: file(t, rows...), At: at(seconds)}
@@ -100,7 +100,7 @@ func observe(t testing.TB, j *Journal, snapshots ...Snapshot) Observation {
 	return o
 }
 
-// short is changes as one text: "1 appeared a#1, 2 gone a#1".
+// short returns changes as one text: "1 appeared a#1, 2 gone a#1".
 func short(changes []Change) string {
 	var list []string
 	for _, c := range changes {
@@ -145,7 +145,7 @@ func texts(list []Record) string {
 	return strings.Join(s, " ")
 }
 
-// run and number speak to the database itself.
+// run and number use the database directly.
 func run(j *Journal, sql string, args ...sqlite.Value) error {
 	return j.db.Do(context.Background(), "test", func(c *sqlite.Conn) error {
 		_, err := c.Exec(sql, args...)

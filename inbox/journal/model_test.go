@@ -9,12 +9,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is what the journal promises of one inbox, said as simply as it can be:
-// no database, no memory of bytes, every list walked.
+// model is the journal's promise about one inbox in its simplest form: without a database, without kept bytes, by
+// walking every list.
 type model struct {
 	list    []known
 	newest  float64 // time of the newest snapshot, as this process knows it
-	written float64 // as another would find it
+	written float64 // the time as another process would find it
 }
 
 type known struct {
@@ -37,7 +37,7 @@ func (m *model) observe(at float64, rows []modelRow) {
 		changed = true
 	}
 	for i, r := range rows {
-		// The how manieth of its equals it is, of how many.
+		// The row's occurrence among its equals, and their number.
 		k, n := 0, 0
 		for o, other := range rows {
 			if other.text == r.text {
@@ -168,7 +168,7 @@ func TestHistoriesAgainstAModel(t *testing.T) {
 				}
 			},
 			"another process": func(*rapid.T) {
-				clear(j.views) // what it has not is what this one knew
+				clear(j.views) // this process had the views, another one has none
 				j.held = 0
 				m.newest = m.written
 			},

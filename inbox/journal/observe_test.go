@@ -23,13 +23,13 @@ func TestRowFromAppearingToGone(t *testing.T) {
 	if diff := cmp.Diff(want, o.Changes[0].Message); diff != "" {
 		t.Errorf("message (-want +got):\n%s", diff)
 	}
-	// What the caller does with its rows does not reach what it was given.
+	// A caller that changes its rows afterwards does not change the recorded message.
 	copy(s.Rows[0].Raw, bytes.Repeat([]byte("x"), 20))
 	if string(o.Changes[0].Message.Raw) != raw {
 		t.Errorf("raw became %q", o.Changes[0].Message.Raw)
 	}
 
-	// Read by an agent and marked by a relay it stays the same message.
+	// A row that an agent has read, and a relay has marked, is still the same message.
 	o = observe(t, j, look(t, 2, strings.Replace(raw, `"read": false`, `"read": true, "relayedBy": "x"`, 1)))
 	wantChanges(t, o.Changes, "2 read hi#1")
 	want.Row.Read, want.ReadAt = true, at(2)
@@ -82,7 +82,7 @@ func TestObserve(t *testing.T) {
 			{look(t, 1, row("a"), row("a")), "1 appeared a#1, 2 appeared a#2", false},
 			{look(t, 2, row("a", read), row("a")), "3 read a#1", false},
 			{look(t, 3, row("a", read), row("a", read)), "4 read a#2", false},
-			{look(t, 4, row("a", read), row("a")), "", false}, // once read
+			{look(t, 4, row("a", read), row("a")), "", false}, // read counts once
 		}},
 		{"read when first seen", []step{
 			{look(t, 1, row("a", read)), "1 appeared a#1", false},
@@ -140,7 +140,7 @@ func TestObserve(t *testing.T) {
 			other := mustOpen(t, path)
 			for i, s := range test.steps {
 				if test.name != "unchanged is a look too" && i%2 == 1 {
-					j, other = other, j // what one did the other has to find
+					j, other = other, j // each must find what the other one recorded
 				}
 				o := observe(t, j, s.s)
 				wantChanges(t, o.Changes, s.want)
@@ -159,7 +159,7 @@ func TestEachPartMakesAnotherRow(t *testing.T) {
 	for _, part := range []string{"a", "b", "c", "d", "e", "f", "g"} {
 		rows = append(rows, strings.Replace(rows[0], `"`+part+`"`, `"x"`, 1))
 	}
-	rows = append(rows, `{"from":"ab","text":""}`, `{"from":"a","text":"b"}`) // no part runs over
+	rows = append(rows, `{"from":"ab","text":""}`, `{"from":"a","text":"b"}`) // parts are not joined into one text
 	for _, change := range observe(t, j, look(t, 1, rows...)).Changes {
 		if change.Message.Occurrence != 1 {
 			t.Errorf("%s is taken for another", change.Message.Raw)
@@ -177,11 +177,11 @@ func TestClockSetBack(t *testing.T) {
 	wantChanges(t, observe(t, j, look(t, 1000, row("a"))).Changes, "1 appeared a#1")
 	now = at(10)
 	wantChanges(t, observe(t, j, look(t, 10, row("b"))).Changes, "2 appeared b#1, 3 gone a#1")
-	// From then on the order is by the new time.
+	// From then on, the new time decides about the order.
 	now = at(12)
 	wantChanges(t, observe(t, j, look(t, 11, row("b"), row("c"))).Changes, "4 appeared c#1")
 	wantChanges(t, observe(t, j, look(t, 9, row("b"))).Changes, "")
-	// A snapshot from the future makes nothing old that comes after it.
+	// A snapshot from the future does not make later ones count as old.
 	wantChanges(t, observe(t, j, look(t, 5000, row("b"))).Changes, "5 gone c#1")
 	now = at(13)
 	wantChanges(t, observe(t, j, look(t, 13)).Changes, "6 gone b#1")
@@ -252,7 +252,7 @@ func TestSnapshotsThatCannotBe(t *testing.T) {
 	}
 }
 
-// A row that is found later has its own time, if that can be right.
+// A row that is found later gets its own time, if that time is plausible.
 func TestTimeOfARow(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
@@ -275,7 +275,7 @@ func TestTimeOfARow(t *testing.T) {
 	}
 }
 
-// Nothing that reads as an inbox file can be wrong for the journal.
+// Any content that can be read as an inbox file can be recorded.
 func TestHostileRows(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
@@ -338,14 +338,14 @@ func TestViewsInMemoryAreLimited(t *testing.T) {
 	if j.held != 0 {
 		t.Errorf("%d rows are counted without views, want 0", j.held)
 	}
-	j.held = maxHeld // as if others held so much
+	j.held = maxHeld // as if other inboxes held so many rows
 	s := look(t, 3)
 	s.Inbox, s.Rows = "new", rows
 	observe(t, j, s)
 	if len(j.views) != 1 || j.held != 1000 {
 		t.Errorf("%d views with %d rows, want 1 with 1000", len(j.views), j.held)
 	}
-	// Rows that come and go leave nothing in memory.
+	// Rows that are taken leave nothing in memory.
 	for i := range 100 {
 		s := look(t, 4+float64(i))
 		s.Inbox, s.Rows = "new", rows[i*9:i*9+9]

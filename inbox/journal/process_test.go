@@ -48,8 +48,8 @@ const (
 	readAhead = 7 // so many of the newest rows are unread
 )
 
-// history is the inbox of an older agent at its n-th look: n rows, the older
-// ones read, every tenth equal to the others of its kind.
+// history is the inbox of an older agent at look n: it has n rows, of which the older ones are read, and every tenth
+// equals the others of its kind.
 func history(n int) Snapshot {
 	s := Snapshot{InboxKey: inbox.Key(root, blue(), "bob"), At: at(float64(n))}
 	for i := range n {
@@ -63,7 +63,7 @@ func history(n int) Snapshot {
 	return s
 }
 
-// childWatch looks at the same inbox as the others, and at one of its own.
+// childWatch observes the same inbox as the other processes, and one of its own.
 func childWatch(args []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -117,7 +117,7 @@ func TestManyProcessesOnOneJournal(t *testing.T) {
 			t.Errorf("receipt %+v, want lost", r)
 		}
 	}
-	// Every number once, and none missing but those of receipts that went on.
+	// Every number occurs once, and only numbers of receipts that changed later are missing.
 	var last int64
 	n := 0
 	for {
@@ -143,8 +143,7 @@ func TestManyProcessesOnOneJournal(t *testing.T) {
 	}
 }
 
-// childForever observes and reports until it is killed: rows that come, and go
-// with every fifth look.
+// childForever observes and reports until it is killed. Each look has one more row, and every fifth has none.
 func childForever(args []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -195,8 +194,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 		for i, last := range last {
 			acknowledged += last
 			got := messages(t, j, Query{Inbox: fmt.Sprintf("inbox-%d-%d", round, i)})
-			// It can have come one look further than it could report. Every fifth
-			// row was never seen.
+			// The process can have gone one look further than it could report. Every fifth row was never seen.
 			seen := last - last/5
 			if len(got) != seen && len(got) != seen+1 {
 				t.Errorf("%d messages after %d looks, want %d", len(got), last, seen)
@@ -214,8 +212,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 	}
 }
 
-// sound fails the test if the file is damaged, or the index is not of the
-// messages.
+// sound fails the test if the file is damaged, or if the index does not match the messages.
 func sound(t *testing.T, j *Journal) {
 	t.Helper()
 	must(t, j.db.Do(t.Context(), "test", func(c *sqlite.Conn) error {

@@ -13,7 +13,7 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// wordsOf is the event that a person's words were taken in.
+// wordsOf returns the event that claims a person's prompt.
 func wordsOf(n int64, delivery, text string) ledger.Event {
 	e := ofPerson(n, delivery, "claimed")
 	e.Text = text
@@ -26,7 +26,7 @@ func ofPerson(n int64, delivery string, state ledger.DeliveryState) ledger.Event
 	return e
 }
 
-// What a person said is a message, once, and what becomes of it its receipt.
+// A person's prompt is a message, once, and its receipt has its later states.
 func TestSaid(t *testing.T) {
 	t.Parallel()
 	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
@@ -65,8 +65,8 @@ func TestSaid(t *testing.T) {
 	sound(t, j)
 }
 
-// An end before the agent took it is a loss, with why; a second try makes no second
-// message, and good of it. An end after that is none.
+// A prompt that ends before the agent took it is lost, with the reason. A second try that succeeds makes the receipt
+// consumed, and no second message. An end after that is no loss.
 func TestSaidAndLost(t *testing.T) {
 	t.Parallel()
 	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
@@ -98,12 +98,12 @@ func TestSaidAndLost(t *testing.T) {
 	}
 }
 
-// It is forgotten as a message is, and who has not seen it is told.
+// A prompt is pruned like a message, and a reader that has not seen it gets ErrPruned.
 func TestPruneForgetsSaid(t *testing.T) {
 	t.Parallel()
 	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
 	copyEvents(t, j, wordsOf(2, "d", "hello"))
-	// The message alone, so that nothing else tells of it.
+	// Only the message is pruned, so that no other change causes ErrPruned.
 	_, err := j.drop(t.Context(), new(Pruned), pruneMessages, at(10).UnixMicro(), 10)
 	must(t, err)
 	if _, err := j.Messages.Changes(t.Context(), 0, 10); !errors.Is(err, ErrPruned) {

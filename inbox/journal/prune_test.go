@@ -35,10 +35,10 @@ func TestPruneByAge(t *testing.T) {
 	if _, found, err := j.Receipts.Receipt(t.Context(), aKey("late")); err != nil || !found {
 		t.Errorf("the later receipt: %v, %v", found, err)
 	}
-	// What is in the file is no news, what comes has a number of its own.
+	// Rows that stayed in the file are no change, and a new row gets a number of its own.
 	wantChanges(t, observe(t, j, look(t, 4, row("present"), row("old"))).Changes, "8 appeared old#1")
 
-	// 1 appeared old, 4 gone old, 6 verified: who has not seen these has a gap.
+	// 1 appeared old, 4 gone old, 6 verified: a reader that has not seen these has a gap.
 	for after, gap := range map[int64]bool{0: true, 4: true, 5: true, 6: false, 7: false} {
 		list, err := j.Messages.Changes(t.Context(), after, 10)
 		if gap {
@@ -63,7 +63,7 @@ func TestPruneAllKeepsCounting(t *testing.T) {
 	if n := number(t, j, "SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM changes) + (SELECT count(*) FROM inboxes)") + int64(len(inIndex(t, j))); n != 0 {
 		t.Errorf("%d records are left, want none", n)
 	}
-	// Another process, and this one, which knew the inbox that was deleted.
+	// Another process, and this one, which remembers the deleted inbox.
 	other := mustOpen(t, path)
 	wantChanges(t, observe(t, other, look(t, 11, row("a"))).Changes, "3 appeared a#1")
 	wantChanges(t, observe(t, j, look(t, 12, row("a"), row("b"))).Changes, "4 appeared b#1")
@@ -91,7 +91,7 @@ func TestPruneBySize(t *testing.T) {
 		must(t, err)
 		return info.Size() + log.Size()
 	}
-	// The last batch is in the file, and the rest has been gone in order.
+	// The last batch is in the file, and all others are gone, in their order.
 	all := number(t, j, "SELECT page_count*4096 FROM pragma_page_count")
 	limit := all / 2
 	p, err := j.Prune(t.Context(), at(-1000), limit)
@@ -111,7 +111,7 @@ func TestPruneBySize(t *testing.T) {
 			t.Fatalf("message %d of those left is %.20q, want %.20q: the oldest go first", i, m.Text, want)
 		}
 	}
-	// No limit can take what is in the file.
+	// No limit removes messages that are in the file.
 	p, err = j.Prune(t.Context(), at(-1000), 1)
 	must(t, err)
 	if got := number(t, j, "SELECT count(*) FROM messages"); got != each || p.Bytes <= 1 {
@@ -121,7 +121,7 @@ func TestPruneBySize(t *testing.T) {
 		t.Errorf("%d hits for a message that is left, want 1", len(hits))
 	}
 	sound(t, j)
-	// Nothing to do.
+	// Nothing is to be pruned.
 	if p, err = j.Prune(t.Context(), at(-1000), 0); err != nil || p.Messages+p.Receipts != 0 {
 		t.Errorf("%+v, %v; want nothing done", p, err)
 	}

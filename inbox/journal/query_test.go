@@ -73,7 +73,7 @@ func TestMessagesOverManyPages(t *testing.T) {
 			t.Errorf("limit %d: %d messages", limit, len(got))
 		}
 	}
-	// The journal can be used inside the loop, which can be left.
+	// The journal can be used inside the loop, and the loop can be left.
 	n := 0
 	for m, err := range j.Messages.All(t.Context(), Query{}) {
 		must(t, err)
@@ -127,7 +127,7 @@ func TestExport(t *testing.T) {
 	for _, raw := range raws {
 		rows, err := inbox.Parse([]byte("[" + raw + "]"))
 		if err != nil || len(rows) != 1 {
-			// Refused in an inbox file; the journal keeps what it is given.
+			// An inbox file cannot have it; the journal keeps what it gets.
 			rows = []inbox.Row{{From: "ann", Text: raw, Raw: json.RawMessage(raw)}}
 		}
 		s.Rows = append(s.Rows, rows...)

@@ -189,14 +189,14 @@ func TestChangesGoOnWhereOneStopped(t *testing.T) {
 	list, err := j.Messages.Changes(t.Context(), 0, 100)
 	must(t, err)
 	for i := range list {
-		list[i].Epoch = "" // is tested elsewhere
+		list[i].Epoch = "" // another test checks it
 	}
-	// As they are known now, and not as they were.
+	// Changes have the message as it is now, not as it was then.
 	live[0].Message, live[1].Message = live[4].Message, live[5].Message
 	if diff := cmp.Diff(live, list); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
-	// One more change of a receipt takes the place of the one before.
+	// A later change of a receipt replaces the one before.
 	_, err = j.Receipts.Consumed(t.Context(), aKey("1"), at(1))
 	must(t, err)
 	list, err = j.Messages.Changes(t.Context(), 2, 100)

@@ -13,7 +13,7 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// copyEvents copies events, as far as they are not there, and returns how many changed something.
+// copyEvents copies the events that the journal does not have, and returns how many changed something.
 func copyEvents(t *testing.T, j *Journal, list ...ledger.Event) int {
 	t.Helper()
 	after, err := j.RelayEvents.Copied(t.Context())
@@ -39,8 +39,8 @@ func events(t *testing.T, j *Journal, q Query) string {
 	return strings.Join(list, ", ")
 }
 
-// Events are recorded once each, however often and in whatever pieces they are
-// handed over, in one order with all else; one with another time is another one.
+// Each event is recorded once, however often and in whatever parts it is copied, in one order with all other changes.
+// An event with another time is another event.
 func TestRelayedOnce(t *testing.T) {
 	t.Parallel()
 	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
@@ -94,8 +94,8 @@ func TestRelayedOnce(t *testing.T) {
 	}
 }
 
-// Events are forgotten by age, and with the oldest messages by size; they are
-// not copied again after that, and who has not seen them is told.
+// Events are pruned by age, and with the oldest messages by size. They are not copied again after that, and a reader
+// that has not seen them gets ErrPruned.
 func TestPruneForgetsRelayed(t *testing.T) {
 	t.Parallel()
 	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
@@ -148,8 +148,8 @@ func TestExportRelayed(t *testing.T) {
 	}
 }
 
-// A message that we put into an inbox is seen when its relay gave it to the agent; a
-// relayed message of somebody else has no receipt.
+// The receipt of a message that was sent from here is seen once a relay gave it to the agent. A relayed message from
+// another sender has no receipt.
 func TestSeenByARelayedAgent(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[ledger.DeliveryState]bool{"claimed": false, "written": false, "accepted": true, "cut": true, "done": true, "failed": false, "taken_by_agent": false} {

@@ -66,7 +66,7 @@ func TestSearch(t *testing.T) {
 		"second":                   "6",
 		"nsecond":                  "",
 		"treasure":                 "6",
-		"idleReason":               "", // a name, no text
+		"idleReason":               "", // a name is no text
 		`"`:                        "!",
 		`""`:                       "!",
 		"":                         "!",
@@ -87,7 +87,7 @@ func TestSearch(t *testing.T) {
 		")))":                      "",
 		"title:":                   "7",
 		"body:parser":              "",
-		"sender : parser":          "", // the colon is looked for, too
+		"sender : parser":          "", // the colon is searched for, too
 		"^parser":                  "2 1",
 		"{parser fails}":           "2 1",
 		"a\x00b":                   "5",
@@ -151,7 +151,7 @@ func TestSnippet(t *testing.T) {
 	if got[0] != "needle" || len(got) != 3 || len(got[2]) > 300 || !strings.HasPrefix(got[2], "…") || !strings.HasSuffix(got[2], "…") {
 		t.Errorf("snippet %q", got)
 	}
-	// The marks of others are taken out, and put nothing out of bounds.
+	// Markers in the text itself are removed, and do not shift the bounds.
 	if got := hits[0]; strings.ContainsAny(got.Snippet, "\ufdd0\ufdd1") || !strings.Contains(got.Snippet, "\x1b[31m") {
 		t.Errorf("snippet %q", got.Snippet)
 	} else {

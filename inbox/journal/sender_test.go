@@ -13,7 +13,7 @@ import (
 	"teambridge/inbox"
 )
 
-// glances are looks at one file, each in three steps, by one process.
+// glances are the looks of one process at one file, each in three steps.
 type glances struct {
 	j           *Journal
 	step        int // 0: none is under way; 1: begun; 2: read; 3: done, to be handed over
@@ -21,8 +21,8 @@ type glances struct {
 	rows        []string
 }
 
-// sim is one inbox file that an agent takes all rows from, a sender that hands over
-// what it read back, and a tap, of one process or of two, each as slow as may be.
+// sim is one inbox file, an agent that takes all rows, a sender that hands over what it read back, and a tap, in one
+// process or two, each with any speed.
 type sim struct {
 	t     *testing.T
 	inbox string
@@ -32,13 +32,13 @@ type sim struct {
 
 	locked  bool // by the sender
 	sender  glances
-	ours    string // that the sender sent and follows; "": none
+	ours    string // the message that the sender sent and follows; "": none
 	sent    []string
-	looking bool // S was handed over: what comes now are looks
+	looking bool // the receipt was handed over: what follows are looks
 
 	tap     glances
 	tapping bool
-	pending bool // the tap was told of a change since it began to read
+	pending bool // the file has changed since the tap began to read
 }
 
 func (s *sim) snapshot(g *glances) Snapshot {
@@ -51,8 +51,8 @@ func (s *sim) snapshot(g *glances) Snapshot {
 	return snap
 }
 
-// glance does the next step of a look, and says whether it was handed over, and
-// whether another one is asked for.
+// glance does the next step of a look, and returns whether its snapshot was handed over, and whether another look is
+// needed.
 func (s *sim) glance(g *glances) (over, again bool) {
 	switch g.step {
 	case 0:
@@ -79,7 +79,7 @@ func (s *sim) name(kind string) string {
 	return fmt.Sprint(kind, s.names[kind])
 }
 
-// send is the next step of the sender.
+// send does the next step of the sender.
 func (s *sim) send() {
 	switch {
 	case s.ours == "":
@@ -94,7 +94,7 @@ func (s *sim) send() {
 		switch {
 		case !over:
 		case s.looking && !again && !slices.Contains(s.sender.rows, s.ours):
-			s.ours = "" // taken, and it says so
+			s.ours = "" // taken, and the sender knows it
 		default:
 			s.looking = true
 		}
@@ -113,7 +113,8 @@ func (s *sim) tapStep() {
 	}
 }
 
-// However the looks of a sender and of a tap lie to each other, each message that was sent is recorded once, and as gone if and only if it is.
+// However the looks of a sender and a tap interleave, each sent message is recorded once, and as gone if and only if
+// it is gone.
 func TestSenderBesideATap(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "journal.db")
@@ -151,7 +152,7 @@ func TestSenderBesideATap(t *testing.T) {
 			actions["tap again"] = step(s.tapStep)
 		}
 		rt.Repeat(actions)
-		// What is under way ends, and nothing else happens.
+		// All looks end, and nothing else happens.
 		for k := 0; s.ours != "" && (!slices.Contains(s.file, s.ours) || !s.looking); k++ {
 			if s.clock++; k > 100 {
 				rt.Fatalf("the sender does not end")
@@ -184,8 +185,7 @@ func TestSenderBesideATap(t *testing.T) {
 	})
 }
 
-// What stood in front of a message is told as long as it is there, and nobody
-// has seen it gone meanwhile.
+// Ahead returns the rows in front of a message that are still there, and were not seen gone in between.
 func TestAhead(t *testing.T) {
 	t.Parallel()
 	first, second, ours := row("first"), row("second"), row("ours", `"messageId":"ours"`)

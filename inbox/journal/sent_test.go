@@ -13,7 +13,7 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// sentAt is the event that a message was sent.
+// sentAt returns the event that a message was sent.
 func sentAt(n int64, clock float64, row string) ledger.Event {
 	return ledger.Event{N: n, InboxKey: inbox.Key(root, blue(), "bob"), At: at(clock), Sent: ledger.SentWritten, Row: []byte(row)}
 }
@@ -24,8 +24,7 @@ func unknownAt(n int64, clock float64, row string) ledger.Event {
 	return e
 }
 
-// What was sent is one message with one receipt, whoever tells of it first: somebody
-// who saw its row in the file, or the ledger.
+// A sent message is one message with one receipt, whether an observer of the file or the ledger reports it first.
 func TestSent(t *testing.T) {
 	t.Parallel()
 	ours := row("ours", `"messageId":"ours"`)
@@ -173,7 +172,7 @@ func TestSent(t *testing.T) {
 	}
 }
 
-// A row that a relay claimed is a message, whether anybody saw it in the file or not.
+// A row that a relay claimed is a message, even if it was never observed in the file.
 func TestClaimed(t *testing.T) {
 	t.Parallel()
 	theirs := row("theirs")
@@ -244,9 +243,8 @@ func TestAheadAfterCopying(t *testing.T) {
 	}
 }
 
-// A message that is sent while a tap watches, or nobody does, and is copied by some
-// process at some time after that, and again from a ledger that lost its end: in the
-// end it is recorded once, and as gone if and only if it is.
+// A message is sent with or without a tap, copied later by some process, and copied again from a ledger that lost its
+// end. In the end it is recorded once, and as gone if and only if it is gone.
 func TestSentBesideATap(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "journal.db")
@@ -261,7 +259,7 @@ func TestSentBesideATap(t *testing.T) {
 		}
 		var events []ledger.Event
 		copied := 0
-		looking := false // the copier has to
+		looking := false // the copier must look
 		step := func(do func()) func(*rapid.T) {
 			return func(*rapid.T) {
 				s.clock++
@@ -291,7 +289,7 @@ func TestSentBesideATap(t *testing.T) {
 				name := s.name("ours")
 				s.sent = append(s.sent, name)
 				s.change(append(s.file[:len(s.file):len(s.file)], name))
-				s.clock++ // it is read back before anybody can take it
+				s.clock++ // the sender reads it back before an agent can take it
 				e := sentAt(int64(len(events)+1), float64(s.clock), row(name))
 				e.Inbox = s.inbox
 				events = append(events, e)
@@ -307,7 +305,7 @@ func TestSentBesideATap(t *testing.T) {
 			actions["tap again"] = step(s.tapStep)
 		}
 		rt.Repeat(actions)
-		// What is under way ends, and nothing else happens.
+		// All looks end, and nothing else happens.
 		s.clock++
 		replicate()
 		for k := 0; looking || s.sender.step > 0 || s.tapping && (s.pending || s.tap.step > 0); k++ {
@@ -319,7 +317,7 @@ func TestSentBesideATap(t *testing.T) {
 				s.tapStep()
 			}
 		}
-		// Nobody but the copier looks, which does so after what it has copied.
+		// Without a tap only the copier looks, after it has copied.
 		stale := !s.tapping && len(events) > 0
 		var want, got []string
 		for _, text := range s.sent {

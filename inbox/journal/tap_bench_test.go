@@ -7,10 +7,9 @@ import (
 	"teambridge/relay/relaytest/simagent"
 )
 
-// BenchmarkTap lets 500 messages a second pass through the inbox of a simulated
-// agent of each kind, which takes them as the real one does, and reports how many
-// were not recorded, in percent. The machine also has to run the sender and the
-// agent. Take -benchtime 10s to see a tenth of a percent.
+// BenchmarkTap sends 500 messages a second through the inbox of a simulated agent of each kind, which takes them as
+// the real one does, and reports how many percent were not recorded. The machine also runs the sender and the agent.
+// Use -benchtime 10s to see a tenth of a percent.
 func BenchmarkTap(b *testing.B) {
 	for _, member := range []string{"teammate", "lead"} {
 		b.Run(member, func(b *testing.B) {

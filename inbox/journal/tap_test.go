@@ -22,12 +22,12 @@ import (
 	"teambridge/teams/winetest"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for an event that must happen.
 const patience = time.Minute
 
 func init() { farewell = patience } // a busy disk takes longer than the second
 
-// claude is a Claude directory made for one test.
+// claude is the Claude directory of one test.
 type claude struct {
 	t    testing.TB
 	root *teams.Root
@@ -45,7 +45,7 @@ func (c *claude) path(parts ...string) string {
 	return filepath.Join(append([]string{c.root.Path(), "teams"}, parts...)...)
 }
 
-// team makes a team directory; a creation time of 0 leaves out its config.json.
+// team makes a team directory, without a config.json if the creation time is 0.
 func (c *claude) team(name string, createdAt int64) {
 	c.t.Helper()
 	must(c.t, os.MkdirAll(c.path(name, "inboxes"), 0o700))
@@ -87,13 +87,13 @@ func write(t testing.TB, path, text string) {
 	must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// locked calls do while it holds the lock of an inbox, so that readers wait and do not take
-// a half-written file for the result.
+// locked calls do while it holds the lock of an inbox, so that readers wait and do not mistake a half-written file
+// for a whole one.
 func (c *claude) locked(name string, do func()) {
 	c.t.Helper()
 	lock := c.file(name) + ".lock"
 	for err := os.Mkdir(lock, 0o700); err != nil; err = os.Mkdir(lock, 0o700) {
-		if !errors.Is(err, fs.ErrExist) { // on Windows, a reader can have the last one open for a moment
+		if !errors.Is(err, fs.ErrExist) { // on Windows, a reader can have the last lock open for a moment
 			c.t.Fatal(err)
 		}
 	}
@@ -158,7 +158,7 @@ func (r *running) warnings() []string {
 	return slices.Clone(r.warned)
 }
 
-// until waits until the journal is as it is wanted.
+// until waits until a condition of the journal holds.
 func (r *running) until(what string, holds func() bool) {
 	r.t.Helper()
 	over := time.After(patience)
@@ -171,8 +171,8 @@ func (r *running) until(what string, holds func() bool) {
 	}
 }
 
-// has waits until the journal has just these messages, each as
-// "team@created/inbox text#occurrence", with "-" in front if it is gone.
+// has waits until the journal has exactly these messages, each as "team@created/inbox text#occurrence", with "-"
+// before it if the message is gone.
 func (r *running) has(want ...string) {
 	r.t.Helper()
 	slices.Sort(want)
@@ -192,8 +192,8 @@ func state(t testing.TB, j *Journal) []string {
 	return list
 }
 
-// What is there at the start is found, and what is not there any more ended. What
-// nothing is known of stays as it was.
+// At its start a tap records the rows that are there, and ends those that are gone. Messages of inboxes that it
+// cannot read or does not watch stay.
 func TestTapBegins(t *testing.T) {
 	t.Parallel()
 	c, j := newClaude(t), newJournal(t)
@@ -233,13 +233,13 @@ func TestTapBegins(t *testing.T) {
 	if diff := cmp.Diff(want, state(t, j)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// Of the inbox only once it was waited for.
+	// There is a warning of the inbox only if the tap waited for it.
 	if w := r.warnings(); len(w) == 0 || !strings.Contains(w[0], "hurt") || len(w) > 2 {
 		t.Errorf("warned of %q", w)
 	}
 }
 
-// Rows come, are read and go.
+// A tap records rows that appear, are read and disappear.
 func TestTapFollows(t *testing.T) {
 	t.Parallel()
 	c, j := newClaude(t), newJournal(t)
@@ -263,8 +263,7 @@ func TestTapFollows(t *testing.T) {
 	}
 }
 
-// A file that is empty, or cut off in the middle, is being written: no row in it
-// is gone or new.
+// An empty or incomplete file is being written: none of its rows counts as gone or new.
 func TestTapWaitsForWholeFiles(t *testing.T) {
 	t.Parallel()
 	c, j := newClaude(t), newJournal(t)
@@ -275,7 +274,7 @@ func TestTapWaitsForWholeFiles(t *testing.T) {
 	for cut := range 3 {
 		c.locked("blue/ann", func() {
 			write(t, c.file("blue/ann"), whole[:cut*len(whole)/3])
-			// It has seen that when it has seen this.
+			// Once the tap has recorded this row, it has seen the incomplete file.
 			other := fmt.Sprint("other ", cut)
 			c.inbox("blue/bob", row(other))
 			r.until(other, func() bool { return slices.Contains(state(t, j), "blue@7/bob "+other+"#1") })
@@ -291,8 +290,7 @@ func TestTapWaitsForWholeFiles(t *testing.T) {
 	}
 }
 
-// An older agent that takes rows while others send writes in
-// place all the time.
+// Each row is recorded once and as read while an older agent and its senders write in place all the time.
 func TestTapAgainstWritesInPlace(t *testing.T) {
 	t.Parallel()
 	c, j := newClaude(t), newJournal(t)
@@ -323,7 +321,7 @@ func TestTapAgainstWritesInPlace(t *testing.T) {
 	}
 }
 
-// play runs something until the test ends.
+// play runs f until the test ends.
 func play(t testing.TB, f func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -339,7 +337,7 @@ func play(t testing.TB, f func(context.Context) error) {
 	})
 }
 
-// What was recorded before the config.json came is of the team that it names.
+// Messages that were recorded before config.json existed belong to the team that it names.
 func TestTapConfigComesLast(t *testing.T) {
 	t.Parallel()
 	c, j := newClaude(t), newJournal(t)
@@ -351,12 +349,12 @@ func TestTapConfigComesLast(t *testing.T) {
 	r.has("blue@7/ann a#1")
 	c.inbox("blue/ann", row("a"), row("b"))
 	r.has("blue@7/ann a#1", "blue@7/ann b#1")
-	// Another creation time in the same place is another team.
+	// Another creation time in the same directory is another team.
 	c.config("blue", 8)
 	r.has("-blue@7/ann a#1", "-blue@7/ann b#1", "blue@8/ann a#1", "blue@8/ann b#1")
 }
 
-// A team that is made again under its name is another one.
+// A team that is made again under the same name is another team.
 func TestTapTeamMadeAgain(t *testing.T) {
 	t.Parallel()
 	c, j := newClaude(t), newJournal(t)
@@ -370,14 +368,14 @@ func TestTapTeamMadeAgain(t *testing.T) {
 	r.has("-blue@1/ann a#1", "blue@2/ann a#1")
 	must(t, os.RemoveAll(c.path("blue")))
 	r.has("-blue@1/ann a#1", "-blue@2/ann a#1")
-	// Moved there whole, by one rename.
+	// Moved there as a whole, by one rename.
 	c.team("green", 3)
 	c.inbox("green/ann", row("a"))
 	must(t, os.Rename(c.path("green"), c.path("blue")))
 	r.until("the third", func() bool { return slices.Contains(state(t, j), "blue@3/ann a#1") })
 }
 
-// A tap that is late hears of a team when another one already has its name.
+// A tap that gets the events of a deleted team late does not mix it up with a new team of the same name.
 func TestTapIsLate(t *testing.T) {
 	t.Parallel()
 	c, j := newClaude(t), newJournal(t)
@@ -422,7 +420,7 @@ func TestTapIsLate(t *testing.T) {
 	}
 }
 
-// A tap that is told to end because a team has ended records that it has.
+// A tap that ends right after a team was deleted still records that it is gone.
 func TestTapEndsWithATeam(t *testing.T) {
 	t.Parallel()
 	c, j := newClaude(t), newJournal(t)
@@ -442,8 +440,7 @@ func TestTapEndsWithATeam(t *testing.T) {
 	}
 }
 
-// A damaged inbox is told of once, while all others go on, and is recorded again
-// when it is mended.
+// A damaged inbox causes one warning, does not stop the other inboxes, and is recorded again once it is repaired.
 func TestTapDamagedInbox(t *testing.T) {
 	t.Parallel()
 	c, j := newClaude(t), newJournal(t)
@@ -474,8 +471,7 @@ func TestTapDamagedInbox(t *testing.T) {
 	}
 }
 
-// Several taps at once, in processes of their own as far as the journal can tell,
-// record each row once, and none sees one gone that is there.
+// Several taps at once, as if in several processes, record each row once, and no row as gone that is there.
 func TestTapTwice(t *testing.T) {
 	t.Parallel()
 	c := newClaude(t)
@@ -492,7 +488,7 @@ func TestTapTwice(t *testing.T) {
 	for i := range n {
 		for _, to := range []string{"ann", "bob"} {
 			if to == "bob" && i%10 != 0 {
-				continue // it keeps them all
+				continue // the agent keeps all rows
 			}
 			_, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: to, Text: fmt.Sprint("m-", i)})
 			must(t, err)
@@ -518,13 +514,12 @@ func TestTapTwice(t *testing.T) {
 	}
 }
 
-// blink is how long a row stays at least that has to be recorded, wherever that
-// is: for as long as a file is not looked at where no events come, and a tap can
-// be without a core on a busy machine.
+// blink is how long a row must stay so that it has to be recorded anywhere: where no events come, a file is not read
+// for so long, and on a busy machine a tap can be without a core.
 const blink = 2 * time.Second
 
-// recorded waits until the rows that an agent took are in the journal, but for
-// those that stayed for less than a blink since they were sent, and returns how many are not.
+// recorded waits until all rows that an agent took and that had stayed for at least a blink are in the journal, and
+// returns how many of the others are not.
 func (r *running) recorded(took []simagent.Taken, sent map[string]time.Time) (missed int) {
 	r.t.Helper()
 	var late []string
@@ -553,7 +548,7 @@ func (r *running) recorded(took []simagent.Taken, sent map[string]time.Time) (mi
 	return missed
 }
 
-// What cannot be recorded is told of, and the tap goes on.
+// Rows that cannot be recorded cause a warning, and the tap continues.
 func TestTapWithoutAJournal(t *testing.T) {
 	t.Parallel()
 	c, j := newClaude(t), newJournal(t)
@@ -580,7 +575,7 @@ func TestAdopt(t *testing.T) {
 	if diff := cmp.Diff(want, state(t, j)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// What is known of them goes on under the new name.
+	// The adopted messages continue under the new name.
 	s := look(t, 2, row("a"))
 	wantChanges(t, observe(t, j, s).Changes, "")
 	var bad *ValueError
@@ -589,7 +584,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// The tap looks once into a file before it lets others go on.
+// Inbox.Read reads a file once even if its ctx has ended. A tap uses this to look at a file without waiting.
 func TestReadLooksOnceWithoutTime(t *testing.T) {
 	t.Parallel()
 	c := newClaude(t)
@@ -611,7 +606,7 @@ func TestReadLooksOnceWithoutTime(t *testing.T) {
 	}
 }
 
-// An agent that takes 20 times as often as a real one.
+// The tap records the rows of an agent that takes them 20 times as often as a real one.
 func TestTapOfANewerAgent(t *testing.T) {
 	t.Parallel()
 	c, j := newClaude(t), newJournal(t)
@@ -633,8 +628,8 @@ func TestTapOfANewerAgent(t *testing.T) {
 	}
 }
 
-// flood lets the lead send n messages to ann at a rate, or as fast as it can, and returns when each
-// had been sent: the sender may have waited for the lock until then.
+// flood lets the lead send n messages to ann at a rate, or as fast as possible, and returns when each one had been
+// sent: until then, the sender may have waited for the lock.
 func flood(t testing.TB, team *simagent.Team, n int, every time.Duration) map[string]time.Time {
 	t.Helper()
 	sent := map[string]time.Time{}

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// taskAt is a task whose file was written at a time.
+// taskAt returns a task whose file was written at a time.
 func taskAt(id, status, owner string, when float64, blockedBy ...string) Task {
 	return Task{ID: id, Subject: "task " + id, Status: status, Owner: owner, BlockedBy: blockedBy, Changed: at(when)}
 }
 
-// taskHistory is what is recorded of tasks, oldest first: "ID WHAT WAS>NOW AT", or "… AFTER-AT".
+// taskHistory returns the recorded changes of tasks, oldest first: "ID WHAT WAS>NOW AT", or "… AFTER-AT".
 func taskHistory(t *testing.T, j *Journal, q TaskQuery) string {
 	t.Helper()
 	list, _, err := j.Tasks.Changes(t.Context(), q)
@@ -47,7 +47,7 @@ func TestTaskHistory(t *testing.T) {
 	if since, err := j.Tasks.RecordedSince(t.Context(), "/r"); err != nil || !since.IsZero() {
 		t.Errorf("recorded since %v, %v", since, err)
 	}
-	// What is there at first is not new, in any of the lists.
+	// The tasks of the first look are not new, in any of the lists.
 	_, err := j.Tasks.Observe(t.Context(), "/r", TaskLook{List: "other", Tasks: []Task{taskAt("1", "pending", "", 1)}, At: at(10), Gap: true},
 		TaskLook{List: "l", Tasks: []Task{taskAt("1", "pending", "", 1), taskAt("2", "pending", "", 1, "1")}, At: at(10), Gap: true})
 	must(t, err)
@@ -60,18 +60,18 @@ func TestTaskHistory(t *testing.T) {
 	see(false, false, 15, taskAt("1", "completed", "worker", 14), taskAt("2", "pending", "", 1, "1"), taskAt("3", "pending", "", 15))
 	const first = "1 status pending>in_progress 11; 1 owner >worker 11; 1 status in_progress>completed 14; 3 created >pending 15"
 	want(first, TaskQuery{})
-	// A file that cannot be read is not one that was deleted.
+	// A file that cannot be read was not deleted.
 	see(false, true, 16, taskAt("1", "completed", "worker", 14), taskAt("2", "pending", "", 1, "1"))
 	want(first, TaskQuery{})
 
-	// While nobody looks.
+	// While no process observes the tasks.
 	must(t, j.Tasks.KnownUntil(t.Context(), "/r", at(20)))
 	must(t, j.Close())
 	j = mustOpen(t, path)
 	see(true, false, 40, taskAt("1", "completed", "worker", 14), taskAt("2", "in_progress", "tester@x", 30), taskAt("4", "pending", "", 5))
 	const later = first + "; 2 status pending>in_progress 20-30; 2 owner >tester@x 20-30; 2 blockedBy 1> 20-30; 4 created >pending 20-40; 3 deleted pending> 20-40"
 	want(later, TaskQuery{})
-	// A list that is gone.
+	// The list is gone.
 	see(false, false, 50)
 	want("1 deleted completed> 50", TaskQuery{Lists: []string{"l"}, Who: "worker", Before: 0, Limit: 1})
 	want(strings.Join([]string{"1 status pending>in_progress 11; 1 owner >worker 11; 1 status in_progress>completed 14", "1 deleted completed> 50"}, "; "), TaskQuery{Who: "worker"})
@@ -93,7 +93,7 @@ func TestTaskHistory(t *testing.T) {
 		t.Errorf("changed lists %q, %v", lists, err)
 	}
 
-	// It grows no further than the rest.
+	// The task changes are pruned like the rest.
 	p, err := j.PruneEnvelopes(t.Context(), at(20))
 	if must(t, err); p.TaskChanges != 4 {
 		t.Errorf("pruned %+v", p)
@@ -113,7 +113,7 @@ func TestTaskHistory(t *testing.T) {
 	}
 }
 
-// A task whose file cannot be read was not deleted; of the others that is known, but for when, where a look did not find all.
+// A task whose file cannot be read was not deleted. Other missing ones were, at a time that may be unknown.
 func TestTasksThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)

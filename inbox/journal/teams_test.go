@@ -15,7 +15,7 @@ func TestTeams(t *testing.T) {
 	observe(t, j, look(t, 1, row("a")), ann, red, later, other)
 	gone := look(t, 9)
 	gone.Gone = true
-	observe(t, j, gone) // nothing was heard
+	observe(t, j, gone) // not an observation
 	record(t, j, said("e-1", 7, "an envelope"))
 	blue := TeamRecord{root, blue(), at(7)}
 	next := TeamRecord{root, later.Instance(), at(4)}
