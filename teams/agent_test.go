@@ -12,8 +12,8 @@ import (
 
 const leadSession = "4aeedb0f-bc61-4a48-8e87-5f88953c6bc8"
 
-// mixed is a team whose lead is of one version, with one teammate in its process and
-// one in a pane, which is of another. Empty: it has written nothing.
+// mixed makes a team with a lead of one version, a teammate in its process, and a teammate in a pane of another
+// version. An agent whose version is empty has written nothing.
 func mixed(t *testing.T, lead, paned, leadMore, teamMore string) (*place, *Team, *Config) {
 	t.Helper()
 	p := newPlace(t)
@@ -38,7 +38,7 @@ func mixed(t *testing.T, lead, paned, leadMore, teamMore string) (*place, *Team,
 	return p, team, c
 }
 
-// Each agent answers for itself, by its version or, if that is not known, by what was seen of it.
+// The answers about an agent come from its own version or, if that is unknown, from what was observed of it.
 func TestAgent(t *testing.T) {
 	t.Parallel()
 	const process = `,"tmuxPaneId":"leader","backendType":"in-process"`
@@ -93,8 +93,7 @@ func TestAgent(t *testing.T) {
 	}
 }
 
-// The process that has the lead's session tells its version before it has written
-// anything into the conversation.
+// The process with the lead's session shows its version before it has written anything into the transcript.
 func TestVersionOfTheProcess(t *testing.T) {
 	t.Parallel()
 	p, team, c := mixed(t, "2.1.200", "", "", "")

@@ -66,7 +66,7 @@ func TestCapturedConfigs(t *testing.T) {
 	}
 }
 
-// What is odd in one place costs that place and nothing else.
+// A fault in one place affects only the value in that place.
 func TestParseTolerates(t *testing.T) {
 	t.Parallel()
 	const bob = `{"name":"bob","agentId":"bob@t"}`
@@ -152,7 +152,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Each way of not being a config is an answer of its own, with the place.
+// Each kind of file that is no config has an error of its own, with the offset.
 func TestConfigRefuses(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -231,8 +231,8 @@ func TestConfigAnswersAtOnce(t *testing.T) {
 	})
 }
 
-// Claude writes config.json in place: it is empty, then half there. Reading
-// has to come back with the whole.
+// Claude Code writes config.json in place, so that it is empty for a moment, and then incomplete. Reading returns the
+// whole file.
 func TestConfigWaitsForAWriter(t *testing.T) {
 	t.Parallel()
 	const whole = `{"name":"t","members":[{"name":"bob"}]}`

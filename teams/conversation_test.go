@@ -8,7 +8,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// given is a record in which a model was given a text, by that version.
+// given is a record of this version in which a model was given a text.
 func given(version string, n int, sidechain bool, text string) string {
 	return fmt.Sprintf(`{"type":"user","uuid":"%d","isSidechain":%v,"version":%q,"timestamp":"2026-11-20T10:00:%02d.000Z","agentName":"bob","teamName":"t","message":{"content":%q}}`+"\n",
 		n, sidechain, version, n, text)
@@ -18,8 +18,8 @@ func block(attributes, text string) string {
 	return "<teammate-message " + attributes + ">\n" + text + "\n</teammate-message>"
 }
 
-// What is said of a message to an agent in a pane: whether its model was given it. Of a version that
-// is too old, nothing is.
+// Given reports whether the model of an agent in a pane was given a message, and nothing if the agent's version is
+// too old.
 func TestConversationGiven(t *testing.T) {
 	t.Parallel()
 	escaped := block(`teammate_id="a&lt;b" summary="&quot;c&quot;"`, `<\/teammate-message>`)
@@ -50,7 +50,7 @@ func TestConversationGiven(t *testing.T) {
 	}
 }
 
-// Agents are read once, whoever asks, and from the earliest time that was asked for.
+// A conversation is read once for all callers, from the earliest time that one of them needs.
 func TestConversationsAreShared(t *testing.T) {
 	t.Parallel()
 	p, team, c := mixed(t, "2.1.329", "", "", "")

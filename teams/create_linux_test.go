@@ -8,8 +8,8 @@ import (
 	"teambridge/teams/proc"
 )
 
-// A team that we made, and that another process of ours leads which lives, is not
-// taken from that one. It goes once that one is known to have given it up.
+// A team that we made, and that a living process of ours leads, is not taken from that process. It is removed once
+// that process is known to have given it up.
 func TestTeamOfALivingProcessIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	root, f, config := orphaned(t)

@@ -46,7 +46,7 @@ func TestCreateAndDiscard(t *testing.T) {
 	if got := c.LeadProcess.Liveness(); got == Gone {
 		t.Errorf("the lead is %v", got)
 	}
-	// Its agent is headless, and about to be started.
+	// Its agent is headless, and is about to start.
 	if got := c.Deliverability("boss", Facts{}); got != Reachable {
 		t.Errorf("before a relay runs, the lead is %s", got)
 	}
@@ -67,7 +67,6 @@ func TestCreateAndDiscard(t *testing.T) {
 	}
 }
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -75,7 +74,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// orphaned makes a team of whose leader it looks as if it had died.
+// orphaned makes a team whose leader seems to have died.
 func orphaned(t *testing.T) (root *Root, f OwnedTeam, config string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -121,7 +120,7 @@ func change(t *testing.T, path, from, to string) {
 	must(t, os.WriteFile(path, bytes.Replace(data, []byte(from), []byte(to), 1), 0o600))
 }
 
-// What somebody else did to a team that we made.
+// takenOver has what another program can do to a team that we made.
 var takenOver = map[string]func(t *testing.T, config string){
 	"made anew": func(t *testing.T, config string) {
 		t.Helper()
@@ -146,8 +145,8 @@ var takenOver = map[string]func(t *testing.T, config string){
 	},
 }
 
-// A team whose process has died is taken back: leadProcess alone changes, and who has
-// come into it since stays in it.
+// A team whose process has died can be acquired again: only leadProcess changes, and members that were added since
+// stay.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	root, f, config := orphaned(t)
@@ -182,18 +181,18 @@ func TestAdopt(t *testing.T) {
 	}; cut(before) != cut(after) {
 		t.Errorf("more than leadProcess was changed: %s", after)
 	}
-	// Once more it is ours already.
+	// A second time it is ours already.
 	if adopted, err := root.Adopt(t.Context(), locker, f, func(OwnedTeam) error { return errors.New("recorded again") }); !adopted || err != nil {
 		t.Errorf("again: %v, %v", adopted, err)
 	}
-	// Agents are in it.
+	// Other agents are in it.
 	var occupied *OccupiedError
 	if removed, err := root.Discard(t.Context(), f); removed || !errors.As(err, &occupied) || !slices.Equal(occupied.Members, []string{"w"}) {
 		t.Errorf("discarded %v, %v", removed, err)
 	}
 }
 
-// untouched tries to take and to remove a team that is not to be had.
+// untouched tries to acquire and to remove a team, both of which must fail.
 func untouched(t *testing.T, root *Root, f OwnedTeam, config string) {
 	t.Helper()
 	before, err := os.ReadFile(config)
@@ -211,8 +210,8 @@ func untouched(t *testing.T, root *Root, f OwnedTeam, config string) {
 	}
 }
 
-// A team that somebody else made, or has taken over, is neither taken nor removed,
-// nor one whose process lives; nor one of which it could not be recorded.
+// A team that another program made or took over is neither acquired nor removed. The same holds if the change cannot
+// be recorded first.
 func TestOthersTeamsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range takenOver {
@@ -247,8 +246,8 @@ func TestOthersTeamsAreLeftAlone(t *testing.T) {
 	})
 }
 
-// What a process that was killed while it made a team left is removed by a later
-// one, and not while that may be at work.
+// The remains of a process that was killed while it made a team are removed by a later process, but not while that
+// process may still be running.
 func TestUnbornTeamsAreSwept(t *testing.T) {
 	t.Parallel()
 	root, _, config := orphaned(t)
@@ -274,8 +273,8 @@ func TestUnbornTeamsAreSwept(t *testing.T) {
 	}
 }
 
-// A process that is killed while it removes a team leaves nothing that is taken for
-// one, and the team can be made again at once.
+// A process that is killed while it removes a team leaves nothing that counts as a team, and the team can be made
+// again at once.
 func TestKilledWhileRemoving(t *testing.T) {
 	t.Parallel()
 	root, f, config := orphaned(t)
@@ -312,8 +311,7 @@ func TestKilledWhileRemoving(t *testing.T) {
 	}
 }
 
-// A team of ours that has lost its config.json gets it again, and keeps what is in its
-// inboxes.
+// A team of ours that has lost its config.json gets it again, and keeps the rows in its inboxes.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	root, f, config := orphaned(t)
@@ -353,7 +351,7 @@ func TestRestore(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) != 1 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	// Without its inboxes, too.
+	// The same without its inboxes.
 	must(t, errors.Join(os.Remove(config), os.RemoveAll(filepath.Dir(inbox))))
 	if restored, err := root.Restore(f, "/", keep); !restored || err != nil {
 		t.Errorf("without inboxes: %v, %v", restored, err)

@@ -42,7 +42,7 @@ func Example() {
 	// wroker: "" true
 }
 
-// Older versions are refused before anything is done with their agents.
+// Older versions are refused before teambridge uses their agents.
 func ExampleVersion_Check() {
 	for _, s := range []string{"2.1.200 (Claude Code)", "2.1.257"} {
 		v, err := teams.ParseVersion(s)
@@ -56,7 +56,7 @@ func ExampleVersion_Check() {
 	// <nil>
 }
 
-// captured copies the Claude directory that was captured from a version.
+// captured copies a captured Claude directory of a version.
 func captured(version string) (dir string, remove func()) {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {

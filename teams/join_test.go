@@ -26,8 +26,7 @@ func locker(t *testing.T) *lockedfile.Locker {
 
 const g2Config = "teams/" + g2Team + "/config.json"
 
-// What Join writes, to the byte: the rest of the file as it was, the entry in
-// the file's own style.
+// Join adds its entry in the style of the file, and changes no other byte.
 func TestJoin(t *testing.T) {
 	t.Parallel()
 	p, team := fixture(t, g2Team)
@@ -221,7 +220,7 @@ func TestJoinAndLeaveInATeamThatIsGone(t *testing.T) {
 	}
 }
 
-// The team is deleted, moved away or made anew while the change is under way.
+// Join fails if the team is deleted, moved away or made again while it runs, and leaves nothing.
 func TestJoinRacesWithDeletion(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*place){
@@ -230,7 +229,7 @@ func TestJoinRacesWithDeletion(t *testing.T) {
 		"moved":   func(p *place) { os.Rename(p.path("teams/"+g2Team), p.path("trash")) },
 	} {
 		if name == "moved" && winetest.Running() {
-			continue // which does not find what is in it by the handle of a moved directory
+			continue // it does not find the content of a moved directory by its handle
 		}
 		for _, at := range []lockedfile.Step{lockedfile.StepLock, lockedfile.StepRead, lockedfile.StepWrite, lockedfile.StepFence} {
 			p, team := fixture(t, g2Team)
@@ -259,7 +258,7 @@ func TestJoinRacesWithDeletion(t *testing.T) {
 	}
 }
 
-// A members array that is empty has no style to go by: the line's is taken.
+// An empty members array has no style, so that of its line is used.
 func TestJoinAnEmptyTeam(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -276,8 +275,7 @@ func TestJoinAnEmptyTeam(t *testing.T) {
 	}
 }
 
-// Many join and leave at once, through lockers that know nothing of each
-// other: nobody's change is lost.
+// If many join and leave at once, through lockers that do not know each other, no change is lost.
 func TestJoinAtOnce(t *testing.T) {
 	t.Parallel()
 	p, team := fixture(t, g2Team)
@@ -310,7 +308,7 @@ func TestJoinAtOnce(t *testing.T) {
 	}
 }
 
-// Claude spawns a member after we joined: leaving takes ours out of the middle.
+// If Claude Code adds a member after we joined, leaving removes our entry from the middle.
 func TestLeaveAfterClaudeAddedAMember(t *testing.T) {
 	t.Parallel()
 	p, team := fixture(t, g2Team)
@@ -329,8 +327,7 @@ func TestLeaveAfterClaudeAddedAMember(t *testing.T) {
 	}
 }
 
-// Whatever the file looks like, joining is one insertion, and leaving takes
-// back exactly that.
+// Whatever the layout of the file, joining is one insertion, and leaving removes exactly the inserted bytes.
 func TestJoinThenLeaveGivesTheSameBytes(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -375,9 +372,8 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// layout draws a config.json of a newer version as some program could
-// have written it: in any style, with members anywhere in it, and around and
-// in them values that re-encoding would change.
+// layout draws a config.json of a newer version as any program could have written it: in any style, with members
+// anywhere in it, and with values that a new encoding would change.
 func layout(t *rapid.T) string {
 	values := rapid.SampledFrom([]string{
 		`1e3`, `1.0`, `-0`, `12345678901234567890`, `0.10`, `"\ud800"`, "\"\xff\"", `"<&>\/"`, `"members"`, `null`, `true`,
@@ -408,8 +404,7 @@ func layout(t *rapid.T) string {
 	case "minified":
 		b.WriteString(text)
 	case "spaced":
-		// White space where nobody expects it; none inside an empty array,
-		// which is the one place where it is not kept.
+		// White space in unusual places, but not inside an empty array, the only place where it is not kept.
 		b.WriteString(strings.NewReplacer(`,"name"`, " ,\n\n \t\"name\"", `"members":[{`, "\"members\" :\t[  {", `}]`, "} \n]").Replace(text))
 	case "\r\n":
 		if err := json.Indent(&b, []byte(text), "", "  "); err != nil {
@@ -424,8 +419,8 @@ func layout(t *rapid.T) string {
 	return b.String() + rapid.SampledFrom([]string{"", "\n", " \r\n"}).Draw(t, "end")
 }
 
-// An agent that is enlisted is no person, and leaves as it came: to the byte. It is not
-// dismissed once another has its name, and a person is not dismissed as an agent.
+// An enlisted agent is no person, and dismissing it restores the file byte for byte. It is not dismissed once another
+// agent has its name, and a person is not dismissed as an agent.
 func TestEnlistAndDismiss(t *testing.T) {
 	t.Parallel()
 	p, team := fixture(t, g2Team)

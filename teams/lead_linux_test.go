@@ -15,7 +15,7 @@ import (
 	"teambridge/teams/proc"
 )
 
-// self is this test as a lead: alive.
+// self returns this process as a lead, which is alive.
 func self(t *testing.T) LeadProcess {
 	t.Helper()
 	space, err := pidSpace()
@@ -57,8 +57,8 @@ func TestLiveness(t *testing.T) {
 	}
 }
 
-// A lead that has exited is gone also while its parent has not taken notice,
-// and when it is called something that looks like the end of the name field.
+// A lead that has exited is gone even before its parent has waited for it, and even if its name looks like the end of
+// the name field.
 func TestLivenessOfAChild(t *testing.T) {
 	t.Parallel()
 	me := self(t)
@@ -87,7 +87,7 @@ func TestLivenessOfAChild(t *testing.T) {
 	}
 }
 
-// awaitExit waits until the child has ended, without taking it away.
+// awaitExit waits until the child has ended, without reaping it.
 func awaitExit(t *testing.T, pid int) {
 	t.Helper()
 	const pPID, wExited, wNoWait = 1, 4, 0x01000000
@@ -103,7 +103,7 @@ func awaitExit(t *testing.T, pid int) {
 	}
 }
 
-// Opening a named pipe would wait for a writer for ever.
+// A named pipe is not opened: opening it could wait forever for a writer.
 func TestNoPipeIsOpened(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -129,7 +129,7 @@ func TestNoPipeIsOpened(t *testing.T) {
 	}
 }
 
-// lead writes a team whose lead is in that state and runs in cwd.
+// lead writes a team with a lead in that state that runs in cwd.
 func (p *place) lead(name string, state Liveness, cwd string) {
 	p.t.Helper()
 	process := ""
@@ -150,7 +150,7 @@ func TestChoose(t *testing.T) {
 		make func(*place)
 		want string   // the team, or
 		list []string // the candidates, or
-		dead []string // what is left of dead ones
+		dead []string // the names of dead ones
 	}{
 		"nothing there": {make: func(p *place) {}},
 		"the only one":  {make: func(p *place) { p.lead("a", Alive, "/x") }, want: "a"},

@@ -13,8 +13,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Everything that is known of a lead and its teammate follows from the process that leads the
-// team, and nothing is taken from one that does not, or may not.
+// All facts about a lead and its teammate come from the process that leads the team, and none from a process that
+// does not, or may not, lead it.
 func TestLedByALivingProcess(t *testing.T) {
 	t.Parallel()
 	const first, now = "11111111-2222-4333-8444-555555555555", "99999999-2222-4333-8444-555555555555"
@@ -30,8 +30,8 @@ func TestLedByALivingProcess(t *testing.T) {
 		second   bool          // another process began at the same time
 		by       Answer        // whether the process leads it
 		state    Liveness
-		known    bool     // its process and conversation are
-		teammate []string // the sessions in which its conversation is
+		known    bool     // whether its process and conversation are known
+		teammate []string // the sessions with its conversation
 	}{
 		"resumed":                      {"2.1.300", "random", "", 0, false, Yes, Alive, true, []string{now}},
 		"another began with it":        {"2.1.300", "random", "", 0, true, Unsure, Unknown, false, nil},
@@ -110,7 +110,7 @@ func TestLedByALivingProcess(t *testing.T) {
 	}
 }
 
-// A team that was made by a tool is that of the session in which it was made, even after /clear.
+// A team that a tool made belongs to the session in which it was made, even after /clear.
 func TestLedByAnEarlierSession(t *testing.T) {
 	t.Parallel()
 	_, team, c := mixed(t, "2.1.160", "", "", "")

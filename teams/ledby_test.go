@@ -13,8 +13,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// What real processes had written while they ran, or were killed: which of them leads which team,
-// or that it cannot be told. No team is said to be another one's.
+// From files that real processes had written before they ended or were killed follows which of them leads which team,
+// or that this is unknown. No team gets the leader of another one.
 func TestLeadersOfCapturedTeams(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/leaders/*.txtar")
@@ -62,7 +62,7 @@ func TestLeadersOfCapturedTeams(t *testing.T) {
 	}
 }
 
-// leads is that of a machine which was started then.
+// leads returns the leads of a machine that was started at boot.
 func (p *place) leads(boot time.Time) *leads {
 	return &leads{root: p.root, processes: transcript.Processes(p.dir), began: func(q transcript.Process) (time.Time, bool) { return after(boot, q) }}
 }
@@ -70,13 +70,13 @@ func (p *place) leads(boot time.Time) *leads {
 // A ledCase is a team at start and the processes that may lead it.
 type ledCase struct {
 	team      string   // keys of its config.json
-	teams     []string // others
+	teams     []string // the other teams
 	processes []string // keys of their files
 	want      int      // the one that leads
-	may       int      // how many may
+	may       int      // how many processes may lead it
 }
 
-// The times say which process made a team, and leave open what they cannot tell.
+// The times show which process made a team, and leave the rest unknown.
 func TestLeaderByTimes(t *testing.T) {
 	t.Parallel()
 	const (

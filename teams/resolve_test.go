@@ -50,7 +50,7 @@ func TestResolve(t *testing.T) {
 		{c, "old-timer", "Old-Timer"},
 		{c, "Bob", "Bob"},
 		{c, "bob", "bob"},
-		{c, "BOB", ""}, // two could be meant
+		{c, "BOB", ""}, // both could be meant
 		{c, "wroker", ""},
 		{c, "config", ""},
 	} {
@@ -123,7 +123,7 @@ func TestTeamResolve(t *testing.T) {
 	}
 }
 
-// A choice that is given up is an error, and not no team.
+// An interrupted choice is an error, and not the choice of no team.
 func TestChooseInterrupted(t *testing.T) {
 	t.Parallel()
 	root, _, _ := orphaned(t)
@@ -134,7 +134,7 @@ func TestChooseInterrupted(t *testing.T) {
 	}
 }
 
-// A member has one name in its team; where nobody knows better, only "lead" has another.
+// A member has one name in its team. If the team is unknown, only "lead" stands for another name.
 func TestMemberName(t *testing.T) {
 	t.Parallel()
 	p, _ := fixture(t, g1Team)
@@ -153,7 +153,7 @@ func TestMemberName(t *testing.T) {
 		{"gone", "Worker", "Worker"},
 		{"../evil", "lead", "team-lead"},
 		{"", "SOLO", "solo"},
-		{"", "Worker", "Worker"}, // two could be meant
+		{"", "Worker", "Worker"}, // both could be meant
 		{"", "lead", "team-lead"},
 	} {
 		if got := root.MemberName(t.Context(), tc.team, tc.name); got != tc.want {
@@ -162,7 +162,7 @@ func TestMemberName(t *testing.T) {
 	}
 }
 
-// A team counts only if it has all members that are named, and lives.
+// Having returns only teams that can be read and have all of these members.
 func TestHaving(t *testing.T) {
 	t.Parallel()
 	p, _ := fixture(t, g1Team)

@@ -53,7 +53,7 @@ func TestOpenNeedsADirectory(t *testing.T) {
 	}
 }
 
-// A directory that is expected has nothing until it exists, and then all that it has.
+// An expected directory is empty until it exists, and then has all its teams.
 func TestOpenExpected(t *testing.T) {
 	t.Parallel()
 	home, err := filepath.EvalSymlinks(t.TempDir())
@@ -130,7 +130,7 @@ func TestTeams(t *testing.T) {
 	p.write("teams/a/config.json", "cut off {")
 	p.mkdir("teams/orphan/inboxes")
 	p.write("teams/.hidden/config.json", "{}")
-	if runtime.GOOS != "windows" { // where no name ends with a dot
+	if runtime.GOOS != "windows" { // no name ends with a dot there
 		p.write("teams/trailing./config.json", "{}")
 	}
 	p.write("teams/file", "")
@@ -160,7 +160,7 @@ func TestTeams(t *testing.T) {
 	}
 }
 
-// A link is refused wherever it leads, and the error names the place.
+// A link is refused wherever it leads, and the error has its path.
 func TestTeamRefusesLinks(t *testing.T) {
 	t.Parallel()
 	p, _ := fixture(t, g1Team)

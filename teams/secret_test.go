@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// A prompt must not come out, whatever a member, or what holds it, is printed
-// with.
+// A member's prompt is never printed, with whatever verb the member, or a value that contains it, is printed.
 func TestPromptIsNeverPrinted(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"

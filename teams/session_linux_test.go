@@ -11,8 +11,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// A lead that config.json does not name is known by its session's process, else by
-// what was written into its conversation.
+// The state of a lead that config.json does not name comes from its session's process, or else from its transcript.
 func TestLeadState(t *testing.T) {
 	t.Parallel()
 	me := self(t)
@@ -29,7 +28,7 @@ func TestLeadState(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		process string
-		written time.Duration // ago; 0: never
+		written time.Duration // how long ago; 0: never
 		want    Liveness
 	}{
 		"nothing":                               {"", 0, Unknown},
@@ -61,7 +60,7 @@ func TestLeadState(t *testing.T) {
 			}
 		})
 	}
-	// What only shows a session, and what is kept ready, lead nothing, though they live.
+	// A process that only shows a session, or that is kept ready, leads no team, although it is alive.
 	for kind, want := range map[string]Liveness{`"kind":"bg","jobId":"0a2fe69c"`: Alive, `"kind":"interactive","parkedJobId":"0a2fe69c"`: Gone, `"kind":"bg","jobId":"0a2fe69c","spare":true`: Gone} {
 		p, team, c := mixed(t, "2.1.329", "", "", fmt.Sprintf(`,"leadProcess":{"pid":%d,"pidSpace":%q,"procStart":%q}`, me.PID, strings.ReplaceAll(me.PidSpace, `"`, ""), me.ProcStart))
 		p.write(fmt.Sprintf("sessions/%d.json", me.PID), fmt.Sprintf(`{"pid":%d,"sessionId":%q,"procStart":%q,%s}`, me.PID, leadSession, me.ProcStart, kind))
@@ -69,14 +68,14 @@ func TestLeadState(t *testing.T) {
 			t.Errorf("a process with %s leads, and is %v, want %v", kind, got, want)
 		}
 	}
-	// leadProcess says it better than anything else.
+	// leadProcess is better evidence than all others.
 	_, team, c := mixed(t, "2.1.329", "", "", fmt.Sprintf(`,"leadProcess":{"pid":%d,"pidSpace":%q,"procStart":"1"}`, me.PID, strings.ReplaceAll(me.PidSpace, `"`, "")))
 	if got := team.LeadState(c, time.Now()); got != Gone {
 		t.Errorf("with a leadProcess that is gone, it is %v", got)
 	}
 }
 
-// An agent with a process of its own lives and ends with that, all others with the lead.
+// An agent with a process of its own lives and ends with that process, all others with the lead.
 func TestAgentState(t *testing.T) {
 	t.Parallel()
 	me := self(t)
@@ -84,9 +83,9 @@ func TestAgentState(t *testing.T) {
 	if here == "" {
 		t.Skip("this system has no machine id: nothing is known to be gone")
 	}
-	const gone = "1" // the start of a process that had our number before
+	const gone = "1" // the start of a process that had our pid before
 	for name, tc := range map[string]struct {
-		lead, bob     string // when they started; empty: not known
+		lead, bob     string // their starts; empty: not known
 		worker, paned Liveness
 	}{
 		"nothing known":             {"", "", Unknown, Unknown},
@@ -114,7 +113,7 @@ func TestAgentState(t *testing.T) {
 	}
 }
 
-// A teammate in a pane has no session file. While its lead runs here, its command line tells that it runs.
+// A teammate in a pane has no session file. While its lead runs here, the teammate's command line shows that it runs.
 func TestStateOfATeammateInAPane(t *testing.T) {
 	t.Parallel()
 	me := self(t)
@@ -123,7 +122,7 @@ func TestStateOfATeammateInAPane(t *testing.T) {
 	}
 	_, team, c := mixed(t, "", "2.1.329", "", lead(me.ProcStart))
 	_, other, ofOther := mixed(t, "", "2.1.329", "", lead("1"))
-	id := fmt.Sprintf("bob@%d", me.PID) // other tests have a bob of their own
+	id := fmt.Sprintf("bob@%d", me.PID) // other tests have a bob, too
 	for _, c := range []*Config{c, ofOther} {
 		for i, m := range c.Members {
 			if m.Name == "bob" {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// folding is a directory of a file system that ignores case and the normal form of "é", as that of macOS does.
+// folding is a directory of a file system that ignores case and the normal form of "é", as the one of macOS does.
 type folding struct{ *os.Root }
 
 func (f folding) Lstat(name string) (fs.FileInfo, error) {
@@ -44,8 +44,8 @@ func TestSpelling(t *testing.T) {
 	}
 }
 
-// A team that is called by another spelling is the same team, and an inbox the same inbox. This needs a file system that
-// ignores case: on Linux, TMPDIR has to be on one.
+// Another spelling of a team is the same team, and of an inbox the same inbox. This needs a file system that ignores
+// case: on Linux, TMPDIR must be on one.
 func TestNamesThatDifferInCase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -11,13 +11,12 @@ import (
 	"teambridge/teams/winetest"
 )
 
-// Sweep takes away the empty directories of a team that is gone, and nothing
-// else.
+// Sweep removes the empty directories of a team that is gone, and nothing else.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		after func(dir string) error // what became of the team since it was opened
-		left  string                 // what has to be there in the end
+		after func(dir string) error // what happened to the team after it was opened
+		left  string                 // what must be there in the end
 	}{
 		"alive":          {func(string) error { return nil }, "inboxes"},
 		"config deleted": {func(dir string) error { return os.Remove(filepath.Join(dir, "config.json")) }, ""},
@@ -37,7 +36,7 @@ func TestSweep(t *testing.T) {
 		"deleted": {os.RemoveAll, ""},
 	} {
 		if name == "inboxes is a link" && winetest.Running() {
-			continue // which makes no links that Go knows as such
+			continue // it makes no links that Go recognizes
 		}
 		base := t.TempDir()
 		dir := filepath.Join(base, "teams", "demo")

@@ -129,8 +129,7 @@ func TestInboxDir(t *testing.T) {
 	})
 }
 
-// A directory that is swapped for a link, or for another directory, between
-// the look and the opening is not entered.
+// A directory that is replaced by a link, or by another directory, between the check and the opening is not entered.
 func TestOpeningRacesWithALink(t *testing.T) {
 	t.Parallel()
 	for name, swap := range map[string]func(p *place){
@@ -155,8 +154,8 @@ func TestOpeningRacesWithALink(t *testing.T) {
 	}
 }
 
-// A team that is deleted while we hold it, and one that is made anew in its
-// place, both are gone; nothing is created in either.
+// A team that is deleted while it is open is gone, and so is one in whose place another was made. Nothing is created
+// in either.
 func TestTeamGone(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*place){

@@ -16,7 +16,7 @@ const (
 	g2Team = "session-2de3961d"
 )
 
-// place is a Claude directory to try things in.
+// place is a Claude directory for tests.
 type place struct {
 	t    *testing.T
 	dir  string
@@ -33,7 +33,7 @@ func newPlace(t *testing.T) *place {
 	return &place{t: t, dir: dir, root: root}
 }
 
-// fixture is a place with a captured team in it, opened.
+// fixture returns a place with a captured team, which is open.
 func fixture(t *testing.T, name string) (*place, *Team) {
 	t.Helper()
 	p := newPlace(t)
@@ -43,7 +43,7 @@ func fixture(t *testing.T, name string) (*place, *Team) {
 
 func (p *place) path(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
 
-// write makes a file below the Claude directory, with what it needs above it.
+// write makes a file below the Claude directory, with its directories.
 func (p *place) write(name, content string) {
 	p.t.Helper()
 	p.mkdir(filepath.ToSlash(filepath.Dir(name)))
@@ -81,9 +81,8 @@ func (p *place) team(name string) *Team {
 	return team
 }
 
-// snapshot is all that is below the Claude directory, with times: equal
-// snapshots mean that nothing was written in between, a lock directory that
-// came and went included.
+// snapshot returns everything below the Claude directory, with times. If two are equal, nothing was written in
+// between, not even a lock directory that was removed again.
 func (p *place) snapshot() string {
 	p.t.Helper()
 	var b strings.Builder

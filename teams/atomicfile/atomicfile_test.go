@@ -11,7 +11,6 @@ import (
 	"testing"
 )
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -19,7 +18,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// only fails unless the file holds text, with that mode, and is alone in its directory.
+// only checks that the file has this text and this mode, and is the only file in its directory.
 func only(t *testing.T, path, text string, mode fs.FileMode) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -34,14 +33,14 @@ func only(t *testing.T, path, text string, mode fs.FileMode) {
 	}
 }
 
-// A new file is its owner's alone, and one that is there keeps its mode.
+// A new file can be used only by its owner, and an existing one keeps its mode.
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
 	must(t, Write(path, []byte("first")))
 	only(t, path, "first", 0o600)
 	must(t, os.Chmod(path, 0o640))
-	// A reader keeps what it opened.
+	// A reader keeps the file that it opened.
 	old, err := os.Open(path)
 	must(t, err)
 	defer old.Close()
@@ -55,7 +54,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// A write that fails in the middle leaves the old file, and nothing beside it.
+// A write that fails in the middle leaves the old file, and no other file.
 func TestReplaceFails(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")

@@ -6,7 +6,7 @@ import (
 	"teambridge/teams/excerpt"
 )
 
-// No text is longer than it may be, and none ends in a part of a character.
+// No excerpt is longer than the limit, and none ends with a part of a character.
 func TestExcerpt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ got, want string }{

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Whoever looks whether a lock is held has it for a moment, for which TryLock waits. It does not wait for whoever holds it.
+// TryLock waits for a process that only looks whether the lock is held, and does not wait for a holder.
 func TestTryLockWaitsForLooks(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")

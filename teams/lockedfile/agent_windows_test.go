@@ -8,9 +8,8 @@ import (
 	"teambridge/teams/winetest"
 )
 
-// While we read a file all the time, an agent that replaces it under its lock can: at once where
-// the file system has POSIX semantics, which Wine has not, and else within a moment. A file that we
-// have open can be renamed and removed.
+// While we read a file all the time, an agent can replace it under its lock: at once if the file system has POSIX
+// semantics, which Wine has not, and otherwise within a moment. A file that we have open can be renamed and removed.
 func TestReadersDoNotHinderAnAgent(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -34,7 +33,7 @@ func TestReadersDoNotHinderAnAgent(t *testing.T) {
 	}()
 	const rounds = 100
 	for range rounds {
-		for os.Mkdir(p.path("x.json.lock"), 0o700) != nil { // as an agent: a reader can still have the lock before open
+		for os.Mkdir(p.path("x.json.lock"), 0o700) != nil { // as an agent does: a reader can still have the last lock open
 			time.Sleep(time.Millisecond)
 		}
 		must(t, os.WriteFile(p.path("x.json.tmp"), []byte("1"), 0o600))

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	killtest.Main(m, killtest.Roles{"incrementer": killtest.Job(incrementAll)})
 }
 
-// job is what a process is to do: increment the file so often. Its points are the steps.
+// job is the work of a process: it increments the file Count times. Its points are the steps.
 type job struct {
 	Dir, State string
 	Count      int
@@ -44,7 +44,7 @@ func (p *place) process(count int) *exec.Cmd {
 	return killtest.Command(p.t.Context(), "incrementer", job{p.dir, p.state, count})
 }
 
-// age makes the lock directory, if there is one, as old as a dead holder's.
+// age makes the lock directory, if there is one, as old as that of a dead holder.
 func (p *place) age() {
 	old := time.Now().Add(-StaleAfter - time.Second)
 	if err := ignoreNotExist(os.Chtimes(p.path("x.json.lock"), old, old)); err != nil {
@@ -69,8 +69,8 @@ func TestProcessesExclude(t *testing.T) {
 	p.want(strconv.Itoa(each * workers))
 }
 
-// A process killed before any step leaves the old or the new content, and
-// nothing that keeps the next one out for longer than a stale lock does.
+// A process that is killed before any step leaves the old or the new content, and the next process waits no longer
+// than for a stale lock.
 func TestKilledAtEachStep(t *testing.T) {
 	t.Parallel()
 	for step, want := range map[Step]string{
@@ -88,13 +88,13 @@ func TestKilledAtEachStep(t *testing.T) {
 		if err := locker(Options{Dir: p.state, Wait: time.Minute}).Transform(t.Context(), p.file, increment); err != nil {
 			t.Errorf("after a kill before %s: %v", step, err)
 		}
-		p.want(strconv.Itoa(n + 1)) // no lock and no temporary file is left
+		p.want(strconv.Itoa(n + 1)) // and no lock and no temporary file
 	}
 }
 
-// A process is stopped right before the fence and another takes its lock over,
-// as it may after 10 s: on waking it writes nothing, removes nothing of the
-// other's, and says so. The lock is aged by hand instead of waiting.
+// If a process is stopped right before the fence, and another one takes its lock over, as it may after 10 s, the
+// process writes nothing when it continues, removes nothing of the other, and returns an error. The test sets the
+// lock's age instead of waiting.
 func TestStoppedWhileHolding(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -102,7 +102,7 @@ func TestStoppedWhileHolding(t *testing.T) {
 	stopped := killtest.Stop(t, p.process(1), string(StepFence))
 	p.age()
 	lock := p.path("x.json.lock")
-	// The other program holds its lock and has written.
+	// The other process holds its lock and has written.
 	must(t, makeAgain(lock))
 	p.write("other")
 	if _, err := stopped.Continue(); err == nil || !strings.Contains(stopped.Stderr(), "taken over") {

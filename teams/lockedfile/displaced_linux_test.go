@@ -22,9 +22,8 @@ func (p *place) displaced() []string {
 	return paths
 }
 
-// What an agent has open while the file is replaced keeps a name that can be found,
-// from the exchange on until long after the lock was released: a newer agent asks
-// the kernel for it before it locks.
+// If an agent has a file open while it is replaced, the old file keeps a name that can be found, from the exchange
+// until long after the lock was released: a newer agent asks the kernel for the name before it locks.
 func TestReplacedFileKeepsAName(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -59,9 +58,8 @@ func TestReplacedFileKeepsAName(t *testing.T) {
 	p.want("b")
 }
 
-// An agent that locked the file under the name it has now changes it as if it had
-// the lock: whatever it does between our reading and the end of our lock is in the
-// file with our change.
+// An agent that locked the replaced file, under the name that this file has now, can change it as if it had the lock:
+// its changes between our reading and the end of our lock are in the new file, together with ours.
 func TestLockOnWhatWasReplaced(t *testing.T) {
 	t.Parallel()
 	for _, when := range []Step{StepRead, StepWrite, StepFence, StepRename, StepReadBack} {
@@ -83,7 +81,7 @@ func TestLockOnWhatWasReplaced(t *testing.T) {
 					go func() {
 						defer close(finished)
 						if when == StepRead || when == StepReadBack {
-							time.Sleep(20 * time.Millisecond) // we have gone on by then, or wait
+							time.Sleep(20 * time.Millisecond) // we have continued by then, or wait
 						}
 						if err := os.WriteFile(p.path("tmp"), append(old, '?'), 0o644); err != nil {
 							t.Error(err)
@@ -96,7 +94,7 @@ func TestLockOnWhatWasReplaced(t *testing.T) {
 						}
 					}()
 					if when != StepRead && when != StepReadBack {
-						<-finished // all of it in one moment of ours
+						<-finished // all of it at one moment of ours
 					}
 				}
 				l := locker(Options{Dir: p.state, Before: func(s Step) {
@@ -129,7 +127,7 @@ func TestLockOnWhatWasReplaced(t *testing.T) {
 	}
 }
 
-// One that was killed with such a lock holds up nobody for long.
+// A dead agent's lock of the replaced file delays nobody for long.
 func TestDeadLockOnWhatWasReplaced(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -158,8 +156,8 @@ func TestDeadLockOnWhatWasReplaced(t *testing.T) {
 	p.want("d")
 }
 
-// What another program writes in the last instant, after the last look, comes out
-// of the exchange, and is put back and changed in turn.
+// A change that another program makes in the last instant, after our last look, comes out of the exchange, is put
+// back, and is changed in turn.
 func TestChangedAtTheRename(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(p *place, content string){
@@ -191,8 +189,7 @@ func TestChangedAtTheRename(t *testing.T) {
 	}
 }
 
-// A file that is deleted in the last instant is made anew, with what the change
-// makes of none.
+// A file that is deleted in the last instant is made again, with the change applied to no content.
 func TestDeletedAtTheRename(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -214,8 +211,8 @@ func TestDeletedAtTheRename(t *testing.T) {
 	p.want("!")
 }
 
-// That a file was deleted says nothing of the file system: one that has come again by
-// then is exchanged.
+// A file that is deleted at the rename and made again is exchanged as before: the failed exchange proves nothing
+// about the file system.
 func TestDeletedAtTheRenameAndMadeAgain(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -241,7 +238,7 @@ func TestDeletedAtTheRenameAndMadeAgain(t *testing.T) {
 	}
 }
 
-// What was replaced is kept for a while and not for ever.
+// Replaced content is kept for some time, and not forever.
 func TestDisplacedContentIsRemoved(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -271,8 +268,7 @@ func TestDisplacedContentIsRemoved(t *testing.T) {
 	}
 }
 
-// With the state directory on another file system the files cannot be exchanged, and
-// are replaced all the same.
+// If the state directory is on another file system, the files cannot be exchanged, and are replaced instead.
 func TestStateOnAnotherFileSystem(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -301,8 +297,8 @@ func TestStateOnAnotherFileSystem(t *testing.T) {
 	}
 }
 
-// So they are where the system can exchange files and the file system cannot, which only the
-// attempt shows: HFS+ and network file systems on macOS, old file systems on Linux.
+// The same holds if the system can exchange files but the file system cannot, which only the attempt shows: HFS+ and
+// network file systems on macOS, old file systems on Linux.
 func TestFileSystemWithoutExchange(t *testing.T) {
 	t.Parallel()
 	for _, refused := range []error{syscall.ENOTSUP, syscall.EINVAL, syscall.ENOSYS} {
@@ -315,7 +311,7 @@ func TestFileSystemWithoutExchange(t *testing.T) {
 				switch {
 				case s == StepRename:
 					renames++
-				case s == StepReadBack && others > 0: // that it cannot be exchanged is no change by another program
+				case s == StepReadBack && others > 0: // a failed exchange is no change by another program
 					others--
 					p.write("10")
 				}
@@ -341,8 +337,7 @@ func TestFileSystemWithoutExchange(t *testing.T) {
 	}
 }
 
-// A prepared file that somebody deletes is prepared again, and the files are exchanged
-// all the same.
+// If another program deletes a prepared file, it is prepared again, and the files are still exchanged.
 func TestPreparedFileIsDeleted(t *testing.T) {
 	t.Parallel()
 	for _, step := range []Step{StepLock, StepFence, StepRename} {
@@ -370,8 +365,7 @@ func TestPreparedFileIsDeleted(t *testing.T) {
 	}
 }
 
-// A clean-up that runs at any step of a change takes nothing from it: it skips what it
-// cannot flock.
+// A Sweep at any step of a change removes no file that the change needs: it skips files that it cannot flock.
 func TestSweepDuringAChange(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -386,7 +380,7 @@ func TestSweepDuringAChange(t *testing.T) {
 				t.Errorf("before %s: %q were swept up, of %q", s, after, before)
 			}
 			if s == StepLock {
-				time.Sleep(2 * displacedLife) // what is prepared gets old
+				time.Sleep(2 * displacedLife) // the prepared file gets old
 			}
 		}})
 		for range 3 {
@@ -402,7 +396,7 @@ func TestSweepDuringAChange(t *testing.T) {
 	p.want("4")
 }
 
-// What a process had prepared when it was killed is removed by the next.
+// The prepared file of a killed process is removed by the next one.
 func TestLeftOverPreparedFile(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

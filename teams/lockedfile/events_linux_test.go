@@ -32,8 +32,8 @@ func watchPath(t *testing.T, path string) inotify {
 	return inotify{t, fd}
 }
 
-// events returns what has happened, in order: the kernel queues an event before the
-// system call that caused it returns.
+// events returns all events until now, in order: the kernel queues an event before the system call that caused it
+// returns.
 func (w inotify) events() (list []string) {
 	w.t.Helper()
 	names := []struct {
@@ -63,7 +63,7 @@ func (w inotify) events() (list []string) {
 	}
 }
 
-// What the package comment says that others who watch are told.
+// A change causes the inotify events that the package comment lists.
 func TestEventsOfAnExchange(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -84,7 +84,7 @@ func TestEventsOfAnExchange(t *testing.T) {
 	if got, err := os.ReadFile(p.path("x.json")); err != nil || string(got) != "newer" {
 		t.Errorf("the file holds %q, %v", got, err)
 	}
-	// The old file is not in the directory any more: nothing is said of the new one.
+	// The old file is no longer in the directory, so there are no events of the new one.
 	must(t, l.Transform(t.Context(), p.file, set("newest")))
 	if got := slices.DeleteFunc(file.events(), func(e string) bool { return e == "MOVE_SELF" || e == "DELETE_SELF" }); len(got) > 0 {
 		t.Errorf("the old file: %q", got)

@@ -27,7 +27,6 @@ type place struct {
 	file  File
 }
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -35,8 +34,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// locker is New for tests that are not about how long a lock is held: on a busy machine
-// that can be for longer than [MaxHold].
+// locker is New for tests that do not test how long a lock is held: on a busy machine that can be longer than
+// [MaxHold].
 func locker(opts Options) *Locker {
 	opts.Hold = time.Minute
 	return New(opts)
@@ -54,7 +53,7 @@ func newPlace(t *testing.T) *place {
 
 func (p *place) open() File {
 	p.t.Helper()
-	// As package teams does: on Windows, a directory that os.OpenRoot has open cannot be deleted.
+	// As package teams does: on Windows, a directory that is open through os.OpenRoot cannot be deleted.
 	parent, err := os.OpenRoot(filepath.Dir(p.dir))
 	must(p.t, err)
 	defer parent.Close()
@@ -71,8 +70,7 @@ func (p *place) write(content string) {
 	must(p.t, os.WriteFile(p.path("x.json"), []byte(content), 0o644))
 }
 
-// want fails unless the file has that content and nothing else is in its
-// directory but what else names.
+// want checks that the file has this content, and that its directory has nothing else except the names in else_.
 func (p *place) want(content string, else_ ...string) {
 	p.t.Helper()
 	got, err := os.ReadFile(p.path("x.json"))
@@ -117,7 +115,7 @@ func TestTransformCreatesAndReplaces(t *testing.T) {
 		must(t, l.Transform(t.Context(), p.file, increment))
 		p.want(strconv.Itoa(i + 1))
 	}
-	if runtime.GOOS == "windows" { // where the access list of the directory is what counts
+	if runtime.GOOS == "windows" { // where the access list of the directory decides
 		return
 	}
 	info, err := os.Stat(p.path("x.json"))
@@ -132,8 +130,6 @@ func TestTransformCreatesAndReplaces(t *testing.T) {
 	}
 }
 
-// Missing and empty are told apart, and leaving the file alone does not even
-// touch it.
 func TestZeroLocker(t *testing.T) {
 	p := newPlace(t)
 	var l Locker
@@ -141,6 +137,7 @@ func TestZeroLocker(t *testing.T) {
 	p.want("[]")
 }
 
+// A missing file and an empty one differ, and a change without a result does not touch the file.
 func TestTransformLeavesTheFileAlone(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -178,8 +175,7 @@ func TestTransformLeavesTheFileAlone(t *testing.T) {
 	p.want("")
 }
 
-// What is in the file in the end is told, with when that was read; of a change,
-// under the lock.
+// Seen gets the final content of the file, and when it was read; after a change, that is under the lock.
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -219,7 +215,7 @@ func TestSeen(t *testing.T) {
 			t.Errorf("%s: seen %q, want %q", test.name, got, test.want)
 		}
 	}
-	// After another program has overwritten it, it is what is there at last.
+	// If another program overwrites the file, Seen gets the content at the end.
 	n := 0
 	l = locker(Options{Dir: p.state, Before: func(s Step) {
 		if s == StepReadBack && n == 0 {
@@ -238,8 +234,7 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// The output proves the exclusion: no increment is lost between goroutines of
-// two Lockers, with and without the flock.
+// The result proves exclusion: no increment is lost between goroutines of two Lockers, with and without the flock.
 func TestTransformExcludes(t *testing.T) {
 	t.Parallel()
 	for _, state := range []bool{true, false} {
@@ -272,7 +267,7 @@ func TestLockHeldByALivingHolder(t *testing.T) {
 	p := newPlace(t)
 	p.write("old")
 	must(t, os.Mkdir(p.path("x.json.lock"), 0o755))
-	synctest.Test(t, func(t *testing.T) { // so that only the waiting for this lock takes time
+	synctest.Test(t, func(t *testing.T) { // so that only waiting for this lock takes time
 		l := locker(Options{Dir: p.state, Wait: 120 * time.Millisecond})
 		err := l.Transform(t.Context(), p.file, set("new"))
 		var locked *LockedError
@@ -326,8 +321,8 @@ func TestStaleLockIsTakenOver(t *testing.T) {
 	p.want("new")
 }
 
-// A lock whose time lies in the future never grows old by the wall clock; one
-// that does not change for 10 s of ours is dead. One that is touched is alive.
+// A lock with a time in the future never grows old by the wall clock. It is dead if it does not change for 10 s of
+// our clock, and alive if it is touched.
 func TestLockFromTheFuture(t *testing.T) {
 	t.Parallel()
 	for _, alive := range []bool{false, true} {
@@ -336,8 +331,7 @@ func TestLockFromTheFuture(t *testing.T) {
 		lock := p.path("x.json.lock")
 		must(t, os.Mkdir(lock, 0o755))
 		synctest.Test(t, func(t *testing.T) {
-			// The bubble's clock starts in the year 2000, and so every real
-			// file lies in its future.
+			// The bubble's clock starts in the year 2000, so every real file has a time in its future.
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			if alive {
@@ -401,15 +395,15 @@ func TestForeignLock(t *testing.T) {
 	})
 }
 
-// makeAgain removes a lock directory and creates it again, as another program would. It gives
-// it a later time, because both could be created within one tick of the file system's clock.
+// makeAgain removes a lock directory and creates it again, as another program would. It sets a later time, because
+// both directories could be created within one tick of the file system's clock.
 func makeAgain(lock string) error {
 	at := time.Now().Add(time.Second)
 	return errors.Join(os.Remove(lock), os.Mkdir(lock, 0o755), os.Chtimes(lock, at, at))
 }
 
-// A lock that another program took over in the middle is never written under
-// and never removed, even where its directory has our inode number again.
+// Nothing is written under a lock that another program took over, and the lock is not removed, even if its directory
+// has our inode number.
 func TestLockTakenOverInTheMiddle(t *testing.T) {
 	t.Parallel()
 	for name, takeover := range map[string]func(lock string) error{
@@ -441,8 +435,8 @@ func TestLockTakenOverInTheMiddle(t *testing.T) {
 	}
 }
 
-// A lock taken over after the rename does not undo what was read back, and is
-// left to its new holder.
+// A lock that is taken over after the rename does not undo the change that was read back, and is left to its new
+// holder.
 func TestLockTakenOverAfterTheWrite(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -458,9 +452,8 @@ func TestLockTakenOverAfterTheWrite(t *testing.T) {
 	p.want("new", "x.json.lock")
 }
 
-// What takes too long under the lock is given up: the lock directory goes at that
-// instant, not when the step comes to its end, and nothing is written. Once the file is
-// being replaced nothing is given up any more.
+// A change that takes too long under the lock is given up: the lock directory is removed at that instant, even before
+// the step ends, and nothing is written. Once the file is being replaced, nothing is given up.
 func TestHeldTooLong(t *testing.T) {
 	t.Parallel()
 	for step, written := range map[Step]bool{
@@ -510,7 +503,7 @@ func TestHeldTooLong(t *testing.T) {
 	}
 }
 
-// A lock that was given up is not ours any more: who takes it next keeps it.
+// A lock that was given up is no longer ours: its next holder keeps it.
 func TestGivenUpLockIsLeftToTheNext(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -533,8 +526,8 @@ func TestGivenUpLockIsLeftToTheNext(t *testing.T) {
 	p.want("theirs", "x.json.lock")
 }
 
-// A second attempt under the lock, after another program has overwritten the first, is
-// given up like the first; then the change may have been taken.
+// A second attempt under the lock, after another program has overwritten the first, is given up in the same way. The
+// error says that the change may have been taken.
 func TestHeldTooLongAfterTheRename(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -558,8 +551,8 @@ func TestHeldTooLongAfterTheRename(t *testing.T) {
 	p.want("theirs")
 }
 
-// A program that ignores the lock overwrites our first changes: each is made
-// again on what that program wrote, and never reported as done when it is not.
+// If a program that ignores the lock overwrites our first changes, each is made again on the content of that program.
+// A change that is not in the file is never reported as done.
 func TestClobbered(t *testing.T) {
 	t.Parallel()
 	for times, want := range map[int]error{0: nil, 1: nil, 2: nil, 3: ErrClobbered} {
@@ -589,8 +582,7 @@ func TestClobbered(t *testing.T) {
 	}
 }
 
-// What such a program writes between our read and the rename is not undone by
-// it, but changed in turn.
+// Content that such a program writes between our read and the rename is not lost, but changed in turn.
 func TestChangedBeforeTheRename(t *testing.T) {
 	t.Parallel()
 	for times, want := range map[int]error{1: nil, 2: nil, 3: ErrClobbered} {
@@ -617,8 +609,8 @@ func TestChangedBeforeTheRename(t *testing.T) {
 	}
 }
 
-// Overwritten twice, and then only added to by a program that ignores the lock:
-// the change is in the file, and that is success.
+// If a program that ignores the lock overwrites the change twice, and then only adds to the file, the change is in
+// the file and succeeds.
 func TestClobberedAndThenAddedTo(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -649,14 +641,14 @@ func TestClobberedAndThenAddedTo(t *testing.T) {
 	p.want("b!?")
 }
 
-// What goes wrong after the rename is told apart: the change may be in the file.
+// An error after the rename is ErrReplaced: the change may be in the file.
 func TestErrorsAfterTheRename(t *testing.T) {
 	t.Parallel()
 	no := errors.New("no")
 	for name, tc := range map[string]struct {
 		step   Step
 		do     func(p *place) error
-		refuse error // what the guard says from then on
+		refuse error // the guard's error from then on
 		want   error
 	}{
 		"cannot be read back": {StepReadBack, func(p *place) error {
@@ -689,7 +681,7 @@ func TestErrorsAfterTheRename(t *testing.T) {
 	}
 }
 
-// keepTime does something to a directory and gives it back its time.
+// keepTime does something to a directory and restores its time.
 func keepTime(dir string, do func() error) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -698,8 +690,7 @@ func keepTime(dir string, do func() error) error {
 	return errors.Join(do(), os.Chtimes(dir, info.ModTime(), info.ModTime()))
 }
 
-// The directory is deleted before each step in turn, and once made again:
-// nothing comes back to life.
+// If the directory is deleted before any step, and in one case made again, no file is made again.
 func TestDirectoryDeletedInTheMiddle(t *testing.T) {
 	t.Parallel()
 	for _, step := range []Step{StepLock, StepRead, StepWrite, StepFence, StepRename} {
@@ -736,7 +727,7 @@ func TestDirectoryDeletedInTheMiddle(t *testing.T) {
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	no := errors.New("no")
-	// Which calls of the guard pass, and what is left of a new file.
+	// How many calls of the guard pass, and whether a new file remains.
 	for pass := range 4 {
 		p := newPlace(t)
 		calls := 0
@@ -819,8 +810,8 @@ func TestLeftOverTemporaryFiles(t *testing.T) {
 	p.want("new", keep...)
 }
 
-// However many of us wait, the lock directory is free for two thirds of the
-// time: agents give up after a few tries.
+// However many of our processes wait, the lock directory is free for two thirds of the time: agents give up after a
+// few tries.
 func TestLockIsLeftFreeForOthers(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -892,7 +883,7 @@ func TestHoldDir(t *testing.T) {
 	}
 }
 
-// The next holder waits for one that lets go, and not for ever for one that does not.
+// HoldWithin waits for a holder that releases the lock, and not forever for one that does not.
 func TestHoldWithin(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "locks")
@@ -925,8 +916,7 @@ func TestHoldWithin(t *testing.T) {
 	}
 }
 
-// Those who look see a holder, take nobody else for one, and keep nobody from
-// becoming one.
+// Held reports a holder, mistakes no other caller of Held for one, and prevents nobody from taking the lock.
 func TestHeld(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "locks")
@@ -976,8 +966,8 @@ func TestHeld(t *testing.T) {
 	lookers.Wait()
 }
 
-// What is slow comes before the lock directory is made: reading, the caller's commitment,
-// and the flush. It is read and written again under the lock only if it changed.
+// The slow steps come before the lock directory is made: the read, the caller's commit, and the flush. The file is
+// read and written again under the lock only if it has changed.
 func TestPreparedBeforeTheLock(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -1004,7 +994,7 @@ func TestPreparedBeforeTheLock(t *testing.T) {
 		steps = nil
 	}
 	must(t, l.Transform(t.Context(), f, increment))
-	if !canExchange { // nothing is prepared that would be written next to the file
+	if !canExchange { // no file can be prepared that must be written next to this one
 		p.want("2")
 		want("read false", "commit false", "lock false", "write true", "flush true", "fence true", "rename true", "readback true", "unlock true")
 		return
@@ -1020,7 +1010,7 @@ func TestPreparedBeforeTheLock(t *testing.T) {
 	must(t, l.Transform(t.Context(), f, func([]byte) ([]byte, error) { return nil, nil }))
 	want("read false")
 
-	// What the caller cannot commit to is not written, and nobody is kept waiting.
+	// If the caller's commit fails, nothing is written, and no lock is taken.
 	no := errors.New("no")
 	f.Commit = func() error { return no }
 	if err := l.Transform(t.Context(), f, increment); err != no {
@@ -1030,8 +1020,8 @@ func TestPreparedBeforeTheLock(t *testing.T) {
 	p.want("7")
 }
 
-// A write in place of the same size, within the granularity of the file's time, between
-// the read and the lock: it is not undone.
+// A write in place between the read and the lock is not undone, even if it has the same size and falls into the same
+// tick of the file's time.
 func TestSameSizeSameTime(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -1050,8 +1040,8 @@ func TestSameSizeSameTime(t *testing.T) {
 	p.want("6")
 }
 
-// What change makes of a file that is being written in place does not count, nor does
-// its error: it is asked again under the lock.
+// A result or an error of change for a file that is being written in place does not count: change is called again
+// under the lock.
 func TestReadWhileItIsWritten(t *testing.T) {
 	t.Parallel()
 	for name, torn := range map[string]string{"empty": "", "torn": "[1"} {

@@ -10,7 +10,7 @@ import (
 
 func TestHoldName(t *testing.T) {
 	t.Parallel()
-	key := t.TempDir() // nobody else has it
+	key := t.TempDir() // used by no other process
 	release, err := HoldName(t.Context(), time.Minute, key)
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)

@@ -13,7 +13,7 @@ import (
 	"teambridge/teams/proc"
 )
 
-// The name of a program can hold what ends it in /proc.
+// The name of a program can contain the character that ends it in /proc.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	shell, err := exec.LookPath("sh")

@@ -24,7 +24,7 @@ func TestExact(t *testing.T) {
 		`{"mode":{"a":1,"b":2,"\u0061":3}}`: `"mode.a" occurs twice`,
 		`{"text":"a"}{"text":"\ud83d"}`:     `"text" has half of a surrogate pair`,
 
-		// Not JSON, which decoders say.
+		// Not JSON, which decoders report.
 		``: "", `{"text":`: "", "{\"text\":\"caf\xe9": "", `{"text":"\ud83d`: "", `{"a":1,"a":}`: "", `{} x`: "",
 	} {
 		err := Exact([]byte(data))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// atPath returns the range of the value that a path of member names leads to.
+// atPath returns the range of the value at a path of member names.
 func atPath(t testing.TB, data []byte, path ...string) Span {
 	t.Helper()
 	in := Span{len(data) - len(bytes.TrimLeft(data, space)), len(bytes.TrimRight(data, space))}
@@ -25,7 +25,7 @@ func atPath(t testing.TB, data []byte, path ...string) Span {
 	return in
 }
 
-// What is added follows the layout of what is there, and is removed again without a trace.
+// An added item has the layout of the items there, and is removed without a trace.
 func TestAddToNestedValues(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -64,7 +64,7 @@ func TestAddToNestedValues(t *testing.T) {
 	}
 }
 
-// addAny adds {"a":[1]} to the array or object at in.
+// addAny adds {"a":[1]} to the array or object in this range.
 func addAny(data []byte, in Span) ([]byte, error) {
 	if Kind(in.Of(data)) == '{' {
 		return AddField(data, in, "new", []byte(`{"a":[1]}`))
@@ -104,8 +104,8 @@ func TestRemoveItem(t *testing.T) {
 	}
 }
 
-// FuzzNested adds to each array and object of a text, in turn: what was there keeps its
-// bytes, the new item means what it meant, and removing it gives the text back.
+// Adding to any array or object of a text keeps the bytes that were there, the new item keeps its meaning, and
+// removing it restores the text.
 func FuzzNested(f *testing.F) {
 	for _, s := range []string{
 		"{}", " { } \n", `{"a":1,"a":[2,{}]}`, "{\n\t\"a\" : [ ],\r\n\t\"b\": {\"c\":\"\\ud800\"}\r\n}\r\n",
@@ -183,7 +183,7 @@ func FuzzNested(f *testing.F) {
 	})
 }
 
-// containers calls visit for the array or object at in, and for those in it.
+// containers calls visit for the array or object in this range, and for those inside it.
 func containers(t testing.TB, data []byte, in Span, visit func(Span)) {
 	t.Helper()
 	visit(in)

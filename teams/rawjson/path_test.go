@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What was put into a text is there, and without it the text is as it was, byte for byte.
+// A value that was put into a text is there, and taking it out restores the text, byte for byte.
 func FuzzPutTake(f *testing.F) {
 	for _, text := range []string{
 		"{}", "{}\n", "{ \r\n}", "{\r\n  \"a\": 1\r\n}", `{"x":{}}`, `{"x": { } }`, `{"x":{"y":[ ]}}`, `{"x":{"y":[1, 2]}}`, "{\n\t\"x\": {\n\t\t\"z\": null\n\t}\n}\n",
@@ -48,7 +48,7 @@ func FuzzPutTake(f *testing.F) {
 	})
 }
 
-// What others have put into an object or array that was made stays, and that with it.
+// Values that others added to an object or array that Put made stay, and so does that object or array.
 func TestTakeBesideOthers(t *testing.T) {
 	t.Parallel()
 	path := []string{"x", "y"}

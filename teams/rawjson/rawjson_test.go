@@ -45,7 +45,7 @@ func TestElementsKeepsEveryByte(t *testing.T) {
 	}
 }
 
-// Each way of not being an array has an answer of its own; none is "empty".
+// Each kind of text that is no array has an error of its own; none counts as empty.
 func TestElementsRefuses(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -175,10 +175,8 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// FuzzAppendRemove holds the promise of the package: all that stood in front
-// of the closing bracket is there byte for byte, the old elements have their
-// old bytes, the new one means what it meant, and removing it gives the file
-// back.
+// All bytes before the closing bracket stay, the old elements keep their bytes, the new one keeps its meaning, and
+// removing it restores the file. This is the promise of the package.
 func FuzzAppendRemove(f *testing.F) {
 	for _, s := range []string{
 		"[]", "[ ]", "[1]", "[\n  {\"a\":1,\"a\":2}\n]", "[\r\n\t\"\\ud800\",\r\n\t1e400\r\n]\r\n",
@@ -228,7 +226,7 @@ func FuzzAppendRemove(f *testing.F) {
 	})
 }
 
-// Append never touches the memory behind what it was given; AppendTo uses it.
+// Append does not write behind the slice that it gets; AppendTo uses that memory.
 func TestAppendAndMemory(t *testing.T) {
 	t.Parallel()
 	memory := []byte("[\n  1\n]behind, and more behind that")

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -20,7 +19,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// decodeElements is Elements by the decoder, against which the scan is checked.
+// decodeElements is Elements by a decoder, to compare the scan with.
 func decodeElements(data []byte) ([]Span, error) {
 	dec := newDecoder(data)
 	if err := begin(dec, '['); err != nil {
@@ -68,7 +67,7 @@ func decodeFields(data []byte) ([]Field, error) {
 	return fields, nil
 }
 
-// begin reads the bracket that data has to begin with.
+// begin reads the bracket with which data must begin.
 func begin(dec *jsontext.Decoder, bracket jsontext.Kind) error {
 	token, err := dec.ReadToken()
 	if err == nil && token.Kind() != bracket {
@@ -77,14 +76,14 @@ func begin(dec *jsontext.Decoder, bracket jsontext.Kind) error {
 	return err
 }
 
-// value reads one value and tells where it stands.
+// value reads one value and returns its range.
 func value(dec *jsontext.Decoder) (Span, error) {
 	v, err := dec.ReadValue()
 	stop := int(dec.InputOffset())
 	return Span{Start: stop - len(v), End: stop}, err
 }
 
-// end reads the closing bracket and makes sure that nothing follows it.
+// end reads the closing bracket and checks that nothing follows it.
 func end(dec *jsontext.Decoder) error {
 	if _, err := dec.ReadToken(); err != nil {
 		return err
@@ -95,8 +94,7 @@ func end(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// The scan takes all that is JSON and nothing else: what it takes is what the
-// decoder takes, with the same ranges.
+// check fails unless the scan accepts exactly the texts that the decoder accepts, with the same ranges.
 func check(t *testing.T, data []byte) {
 	t.Helper()
 	spans, ok := scanElements(data, nil)
@@ -128,7 +126,7 @@ func check(t *testing.T, data []byte) {
 	}
 }
 
-// pieces are values, and texts that are none, whole and inside others.
+// pieces are values, and texts that are no values, to be used alone and inside others.
 var pieces = []string{
 	"", " ", "null", "true", "false", "nul", "nulll", "True", "tru", "0", "-0", "01", "-", "+1", "1.", ".5", "1.5", "1e", "1e5", "1E+5", "1e-", "1e400",
 	"12345678901234567890", "--1", "1-", "0x1", "NaN", "Infinity", `""`, `"`, `"a`, `"a"b`, `"\n"`, `"\x"`, `"\u00e9"`, `"\u00g0"`, `"\u00"`, `"\ud800"`, `"\"`, `"\\"`,

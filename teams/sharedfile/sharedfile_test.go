@@ -8,7 +8,7 @@ import (
 	"teambridge/teams/sharedfile"
 )
 
-// What is open can be renamed and removed, which os.Open does not allow on Windows.
+// An open file can be renamed and removed, which os.Open does not allow on Windows.
 func TestOwnerMayRemoveWhatIsOpen(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "dir")

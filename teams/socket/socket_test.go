@@ -11,7 +11,7 @@ import (
 	"teambridge/teams/winetest"
 )
 
-// A path at the limit is listened at, through a link too, and a longer one is an error that says so.
+// Listen accepts a path at the limit, even through a link. A longer one is an error that says so.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	winetest.Skip(t, "it has no unix sockets")

@@ -25,7 +25,6 @@ type lists struct {
 	root *teams.Root
 }
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -63,7 +62,7 @@ func (l *lists) read(name string) List {
 	return got
 }
 
-// reading is a list that can be read with other limits.
+// reading returns a reading of a list, whose limits can be changed.
 func (l *lists) reading(name string) *reading {
 	l.Helper()
 	dir, err := l.root.TaskList(name)
@@ -81,7 +80,7 @@ func ids(l List) (list []string) {
 	return list
 }
 
-// The lists that real versions have written; see CONTRACT.md.
+// Lists that real versions have written are read as they are; see CONTRACT.md.
 func TestCaptured(t *testing.T) {
 	t.Parallel()
 	captured, err := filepath.Glob("../../testdata/claude-*/tasks/*")
@@ -113,7 +112,7 @@ func TestCaptured(t *testing.T) {
 	}
 }
 
-// What else can be in a list: the tasks are read, and what is none is a problem or not looked at.
+// Other files in a list do not prevent its tasks from being read. Each is a problem or is ignored.
 func TestOddFiles(t *testing.T) {
 	t.Parallel()
 	l := newLists(t, "list")
@@ -133,7 +132,7 @@ func TestOddFiles(t *testing.T) {
 	l.write("list/7.json", "")
 	l.write("list/8.json", strings.Repeat(" ", MaxSize+1))
 	problems := 5
-	if runtime.GOOS != "windows" { // where that is no file
+	if runtime.GOOS != "windows" { // it is no file there
 		l.write("list/CON.json", "{}")
 		problems++
 	}
@@ -205,7 +204,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A list can have any number of files. The rest is told of, once.
+// Of a list with any number of files, only so many are read, and one problem reports the rest.
 func TestManyTasks(t *testing.T) {
 	t.Parallel()
 	l := newLists(t, "list")
@@ -224,8 +223,8 @@ func TestManyTasks(t *testing.T) {
 	}
 }
 
-// A task is written in place, and its file is empty or cut off for a moment.
-// The bubble's clock makes only the waiting take time.
+// A task is written in place, so that its file is empty or incomplete for a moment, and Read waits for the whole
+// task. With the bubble's clock, only the waiting takes time.
 func TestTornIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	l := newLists(t, "list")

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Disk measures what the disk alone takes for the least that a message costs, as the measure of a benchmark that sends some.
+// Disk measures what the disk alone takes for one message, to compare with a benchmark that sends messages.
 type Disk struct {
 	b    testing.TB
 	log  *os.File
@@ -27,8 +27,8 @@ func NewDisk(b testing.TB) *Disk {
 	return &Disk{b: b, log: log}
 }
 
-// Commit does what nothing that keeps a message can do without: a record of 8 KiB, a copy of the inbox, and a record again,
-// each flushed.
+// Commit does what every program that stores a message must do: it writes a record of 8 KiB, a copy of the inbox, and
+// a record again, and flushes each.
 func (d *Disk) Commit(inbox string) {
 	d.b.Helper()
 	data, err := os.ReadFile(inbox)
@@ -59,7 +59,7 @@ func (d *Disk) Commit(inbox string) {
 // Report reports the median and the 99th percentile of all commits: disk-p50-ms and disk-p99-ms.
 func (d *Disk) Report(b *testing.B) { ReportTimes(b, "disk-", d.took) }
 
-// ReportTimes reports the median and the 99th percentile of times, as p50-ms and p99-ms with a prefix. It sorts them.
+// ReportTimes sorts times, and reports their median and 99th percentile, as p50-ms and p99-ms with a prefix.
 func ReportTimes(b *testing.B, prefix string, took []time.Duration) {
 	b.Helper()
 	slices.Sort(took)

@@ -1,6 +1,5 @@
-// Package teamstest makes Claude directories with teams, for the tests of the
-// other packages. Everything it makes is removed when the test ends, and
-// everything that goes wrong ends the test.
+// Package teamstest makes Claude directories with teams, for the tests of the other packages. All of them are removed
+// when the test ends, and every error ends the test.
 package teamstest
 
 import (
@@ -18,7 +17,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// The captured teams, and the versions of Claude Code that made them.
+// The names of the captured teams, and the versions of Claude Code that made them.
 const (
 	Older        = "myteam"
 	OlderVersion = "claude-2.1.80"
@@ -26,11 +25,10 @@ const (
 	NewerVersion = "claude-2.1.329"
 )
 
-// Patient is how long locks are waited for and held at most in tests, which can
-// share a busy disk.
+// Patient has the longest times for which locks are waited for and held in tests, which can share a busy disk.
 var Patient = lockedfile.Options{Wait: time.Minute, Hold: time.Minute}
 
-// Fixture is a Claude directory, and a state directory for what teambridge keeps.
+// Fixture is a Claude directory, and a state directory for teambridge.
 type Fixture struct {
 	Root   *teams.Root
 	State  string // its path is short enough for a socket in it
@@ -39,8 +37,8 @@ type Fixture struct {
 	t testing.TB
 }
 
-// Captured returns a fixture with the captured teams of these versions. Whether their leads
-// are alive is unknown: those were processes of another machine.
+// Captured returns a fixture with the captured teams of these versions. It is unknown whether their leads are alive:
+// those were processes of another machine.
 func Captured(t testing.TB, versions ...string) *Fixture {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,7 +52,7 @@ func Captured(t testing.TB, versions ...string) *Fixture {
 	for _, path := range configs {
 		data, err := os.ReadFile(path)
 		must(t, err)
-		// Ours may have its name.
+		// This machine may have the same name.
 		must(t, os.WriteFile(path, bytes.ReplaceAll(data, []byte(`"vm#pid:`), []byte(`"not this one#pid:`)), 0o600))
 	}
 	return Open(t, dir)
@@ -69,7 +67,7 @@ func New(t testing.TB) *Fixture {
 	return Open(t, dir)
 }
 
-// Open returns a fixture for a Claude directory that exists.
+// Open returns a fixture for an existing Claude directory.
 func Open(t testing.TB, claude string) *Fixture {
 	t.Helper()
 	state := StateDir(t)
@@ -81,7 +79,7 @@ func Open(t testing.TB, claude string) *Fixture {
 	return &Fixture{Root: root, State: state, Locker: lockedfile.New(opts), t: t}
 }
 
-// StateDir returns a directory with a path that is short enough for a socket in it.
+// StateDir returns a directory whose path is short enough for a socket in it.
 func StateDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tb")
@@ -90,7 +88,7 @@ func StateDir(t testing.TB) string {
 	return dir
 }
 
-// testdata is the directory of the captured teams.
+// testdata returns the directory of the captured teams.
 func testdata() string {
 	if _, file, _, _ := runtime.Caller(0); filepath.IsAbs(file) { // else it was built with -trimpath
 		return filepath.Join(filepath.Dir(file), "..", "..", "testdata")
@@ -122,7 +120,7 @@ func (f *Fixture) Make(team string, createdAt int64, members ...string) {
 	must(f.t, os.WriteFile(f.Path(team, "config.json"), config, 0o600))
 }
 
-// Path returns the path of a team's directory, or of something in it.
+// Path returns the path of a team's directory, or of a file in it.
 func (f *Fixture) Path(team string, in ...string) string {
 	return filepath.Join(append([]string{f.Root.Path(), "teams", team}, in...)...)
 }
@@ -144,15 +142,14 @@ func (f *Fixture) Inbox(team, name string) *inbox.Inbox {
 	return box
 }
 
-// Send puts a message into an inbox of a team.
+// Send appends a message to an inbox of a team.
 func (f *Fixture) Send(team, from, to, text string) {
 	f.t.Helper()
 	_, err := f.Inbox(team, to).Append(f.t.Context(), inbox.Message{From: from, Text: text}, inbox.AppendOptions{})
 	must(f.t, err)
 }
 
-// Take removes the rows that match from an inbox, as a newer agent does, and
-// returns them.
+// Take removes the rows that match from an inbox, as a newer agent does, and returns them.
 func Take(ctx context.Context, box *inbox.Inbox, match func(inbox.Row) bool) (taken []inbox.Row, err error) {
 	err = box.Edit(ctx, func(d *inbox.Draft) error {
 		taken = nil

@@ -42,7 +42,7 @@ func TestBackward(t *testing.T) {
 	}
 }
 
-// A line of 144 MB, as one was seen, takes no more memory than the longest that is read.
+// A line of 144 MB, such as one that occurred, takes no more memory than the longest line that is read.
 func TestBackwardOverALongLine(t *testing.T) {
 	t.Parallel()
 	file := &longLine{size: 144 << 20}
@@ -58,7 +58,7 @@ func TestBackwardOverALongLine(t *testing.T) {
 // longLine is a file of a short line, a long one and a short one.
 type longLine struct {
 	size    int64
-	largest int // that was asked for at once
+	largest int // the most bytes that were requested at once
 }
 
 func (l *longLine) ReadAt(data []byte, at int64) (int, error) {

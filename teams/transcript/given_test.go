@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What a text is read as: "from|summary|text" for each message, or nothing.
+// A text is read as blocks, each with "from|summary|text", or as none.
 func TestBlocks(t *testing.T) {
 	t.Parallel()
 	one := func(attributes, body string) string {
@@ -56,7 +56,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// Reading never panics, and what is read can be found in the text.
+// Blocks never panics, and each message that it returns is in the text.
 func FuzzBlocks(f *testing.F) {
 	f.Add("<teammate-message teammate_id=\"ann\" summary=\"s\">\nhello\n</teammate-message>\n\n<teammate-message teammate_id=\"b\">\n\n</teammate-message>")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -69,8 +69,8 @@ func FuzzBlocks(f *testing.F) {
 	})
 }
 
-// What the programs wrote of messages from ann: hostile ones, equal ones, and several that
-// were taken at once. They escape them, so each can be found.
+// Messages from ann that real programs gave to their models are found: hostile ones, equal ones, and several at once.
+// The programs escape them, so each can be found.
 func TestGivenByRealAgents(t *testing.T) {
 	t.Parallel()
 	messages := []struct{ summary, text string }{
@@ -118,7 +118,7 @@ func hello(from string) string {
 
 func at(second int) time.Time { return time.Date(2026, 11, 20, 10, 0, second, 0, time.UTC) }
 
-// What an index finds as transcripts grow, are copied and replaced.
+// An index finds the messages of transcripts while they grow, are copied and are replaced.
 func TestIndex(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -170,7 +170,7 @@ func TestIndex(t *testing.T) {
 	look("two equal ones at once", true, 11, 12, 20, 30, 31, 31)
 }
 
-// An index reads what is new, and not the file from its beginning.
+// An index reads only new lines, and not the whole file.
 func TestIndexReadsOnlyWhatIsNew(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.jsonl")
@@ -189,7 +189,7 @@ func TestIndexReadsOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
-// An index forgets the oldest messages rather than to grow for ever.
+// An index forgets the oldest messages instead of growing forever.
 func TestIndexIsBounded(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.jsonl")
@@ -205,7 +205,7 @@ func TestIndexIsBounded(t *testing.T) {
 	}
 }
 
-// The transcripts of a teammate in the lead's process are told by its name.
+// The transcripts of a teammate in the lead's process are found by its name and team.
 func TestTeammate(t *testing.T) {
 	t.Parallel()
 	c := newClaude(t)

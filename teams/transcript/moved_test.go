@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A conversation is followed to the background, by what shows it, by its transcript, and by its job, whatever lives of these.
+// A conversation that moved to the background is found by the process that shows it, its transcript, or its job.
 func TestMoved(t *testing.T) {
 	t.Parallel()
 	const old, first, now = "aaaaaaaa-1", "bbbbbbbb-1", "cccccccc-1"

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Each step is an operation and, after a colon, its text; what left the queue follows "->".
+// Each step is an operation, with its text after a colon; the texts that left the queue follow "->".
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

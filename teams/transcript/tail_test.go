@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// put writes a file, in place if it is there.
+// put writes a file, in place if it exists.
 func put(t testing.TB, path, content string) {
 	t.Helper()
 	must(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
-// What a Tail yields as a file grows, is truncated, replaced and removed.
+// A Tail yields the new lines of a file while it grows, is truncated, replaced and removed.
 func TestTail(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.jsonl")
@@ -70,7 +70,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// What is read of the end of a file begins with a whole line.
+// LastLines begins with a whole line.
 func TestLastLines(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.jsonl")
@@ -97,8 +97,8 @@ func TestLastLines(t *testing.T) {
 	}
 }
 
-// A line after which a killed process wrote nothing more holds the record of its successor.
-// After a crash, records can share a line, and NULs can stand before one. None is passed over.
+// If a process was killed in the middle of a line, the next process continues on that line. After a crash, records
+// can share a line, and NULs can come before one. No whole record is skipped.
 func TestRecordsThatShareALine(t *testing.T) {
 	t.Parallel()
 	const a, b = `{"type":"user","uuid":"a","message":{"content":"}{\"x\" }{"}}`, `{"type":"assistant","uuid":"b"}`
@@ -156,7 +156,7 @@ func TestTornLines(t *testing.T) {
 	}
 }
 
-// Of the records of an interrupted write, and of other hostile ones, none makes a reader fail.
+// No record makes a reader fail, not even one of an interrupted write.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"type":"user","message":{"content":[1,null,{}]},"timestamp":5}`))
 	f.Add([]byte(`{"type":"assistant","message":{"content":[{"type":"tool_use","id":1}],"id":"a"}}{"type":`))

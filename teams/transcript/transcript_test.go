@@ -10,13 +10,12 @@ import (
 	"time"
 )
 
-// claude is a Claude directory, and a project in it.
+// claude is a Claude directory with a project.
 type claude struct {
 	*testing.T
 	root, dir string
 }
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -75,7 +74,7 @@ func TestSlug(t *testing.T) {
 	for dir, want := range map[string]string{
 		"/home/dev/project":  "-home-dev-project",
 		"/tmp/a_b.c d+é漢😀-X": "-tmp-a-b-c-d------X",
-		// The interop test has both versions make a hash.
+		// A test with real programs has both versions make a hash.
 		long: "-tmp-" + strings.Repeat("long-dir-", 25)[:195] + "-" + "3n0yoz",
 	} {
 		if got := Slug(dir); got != want {
@@ -84,7 +83,7 @@ func TestSlug(t *testing.T) {
 	}
 }
 
-// What the programs wrote themselves.
+// Transcripts that real programs wrote are read as they are.
 func TestCaptured(t *testing.T) {
 	t.Parallel()
 	for version, at := range map[string]string{"2.1.80": "2026-11-20T18:10:16.91Z", "2.1.329": "2026-11-20T18:09:47.975Z"} {
@@ -128,7 +127,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// A session is found under another directory, and only by its id.
+// A session is found even under another directory, but only by its id.
 func TestSessionOfAnotherDirectory(t *testing.T) {
 	t.Parallel()
 	c := newClaude(t)
@@ -144,7 +143,7 @@ func TestSessionOfAnotherDirectory(t *testing.T) {
 	}
 }
 
-// What is no file is not opened: that could wait for ever.
+// A transcript that is no regular file is not opened: that could wait forever.
 func TestSessionThatIsNoFile(t *testing.T) {
 	t.Parallel()
 	c := newClaude(t)

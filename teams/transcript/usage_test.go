@@ -14,10 +14,9 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// hour is the one in which the answers of these tests came, unless a minute says otherwise.
+// hour is the hour of the answers of these tests, unless a minute says otherwise.
 var hour = time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -25,7 +24,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// answered is the record of a block of an answer.
+// answered returns the record of one block of an answer.
 func answered(minute int, id string, output int, more string) string {
 	return fmt.Sprintf(`{"type":"assistant","uuid":"u-%s-%d","cwd":"/work","timestamp":%q,%s"message":{"id":%q,"model":"m","usage":{"input_tokens":10,"cache_read_input_tokens":100,"output_tokens":%d}}}`,
 		id, output, hour.Add(time.Duration(minute)*time.Minute).Format(time.RFC3339), more, id, output)
@@ -51,8 +50,8 @@ func wantSpent(t *testing.T, m *transcript.Meter, want map[transcript.Spending]t
 	}
 }
 
-// Each block of an answer is a record, and the last one has the whole usage. What is no usage, or is
-// no answer, is left out.
+// Each block of an answer is a record, and only the last one, which has the whole usage, counts. Records without a
+// valid usage, or of no answer, are ignored.
 func TestMeterCountsAnswersOnce(t *testing.T) {
 	counted := transcript.NewCounted()
 	m := meter(t, counted, "s",
@@ -82,8 +81,8 @@ func TestMeterCountsAnswersOnce(t *testing.T) {
 	wantSpent(t, m, want)
 }
 
-// A fork begins with copies of what its parent has said. If a file does not say so, the same answer
-// is counted once.
+// A fork begins with copies of its parent's answers, which do not count for it. Where a file does not mark copies, an
+// answer still counts once.
 func TestMeterLeavesCopiesOut(t *testing.T) {
 	counted := transcript.NewCounted()
 	parent := meter(t, counted, "parent", answered(0, "a", 1, ""), answered(1, "b", 1, ""), stated(0.5), answered(30, "late", 1, ""), stated(0.75))
@@ -114,7 +113,7 @@ func sum(costs func(func(transcript.Spending, float64) bool)) (all float64) {
 	return all
 }
 
-// What is stated is a counter that begins again, with what was kept or with nothing, when the process does.
+// Stated costs are a counter that restarts with each process, from a kept value or from nothing.
 func TestCosts(t *testing.T) {
 	at := func(minute int, cost float64, kept bool) transcript.Stated {
 		return transcript.Stated{At: hour.Add(time.Duration(minute) * time.Minute), Cost: map[string]float64{"m": cost}, Kept: kept}
@@ -150,7 +149,7 @@ func TestMeterOfTeammates(t *testing.T) {
 	}
 }
 
-// All transcripts that have changed, at any depth, and nothing that is a link to another place.
+// Conversations returns all transcripts that have changed, at any depth, and follows no link to another place.
 func TestConversations(t *testing.T) {
 	root := t.TempDir()
 	if got := conversations(t, root, time.Time{}); len(got) != 0 {

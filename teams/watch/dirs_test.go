@@ -11,7 +11,7 @@ import (
 	"teambridge/teams/watch"
 )
 
-// A file that is written in place, as the log of a database is, and a directory that appears later, are reported.
+// Changes of a file that is written in place, as a database's log is, and of a later directory are reported.
 func TestDirs(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()

@@ -8,12 +8,12 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// fakeSource is the kernel's, with what can go wrong.
+// fakeSource is the source of the kernel with faults.
 type fakeSource struct {
 	source
-	add  func(dir string) error // nil: the kernel's answer
-	deaf func(name string) bool // events of these names do not come; nil: all come
-	errs chan error             // instead of the kernel's; nil: those
+	add  func(dir string) error // nil: the kernel's result
+	deaf func(name string) bool // names whose events are dropped; nil: none
+	errs chan error             // used instead of the kernel's errors; nil: those of the kernel
 
 	evs chan fsnotify.Event
 	end chan struct{}
@@ -76,8 +76,8 @@ func (s *fakeSource) Close() error {
 	return err
 }
 
-// silent is a source that takes every directory and never says anything. It
-// needs no kernel, so the clock can be the test's.
+// silent is a source that accepts every directory and has no events. It needs no kernel, so the test can control the
+// clock.
 type silent struct {
 	evs  chan fsnotify.Event
 	errs chan error
@@ -92,7 +92,7 @@ func (s *silent) Close() error                  { close(s.evs); close(s.errs); r
 func (s *silent) events() <-chan fsnotify.Event { return s.evs }
 func (s *silent) errors() <-chan error          { return s.errs }
 
-// warnings collects what a watcher warns of.
+// warnings collects the warnings of a watcher.
 type warnings struct {
 	mu  sync.Mutex
 	all []error
@@ -104,7 +104,7 @@ func (w *warnings) add(err error) {
 	w.all = append(w.all, err)
 }
 
-// only reports an error unless there was one warning, and that of a kind.
+// only fails unless there was exactly one warning, of this kind.
 func (w *warnings) only(t *testing.T, kind error) {
 	t.Helper()
 	w.mu.Lock()

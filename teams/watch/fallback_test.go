@@ -113,12 +113,12 @@ func TestWatchesAreSetOnceTheLimitAllows(t *testing.T) {
 	}
 }
 
-// Here the clock is the test's and no event comes at all, as on a network file
-// system.
+// Without events, as on a network file system, sweeps find the changes, and then the watcher polls. The test controls
+// the clock.
 func TestWithoutEventsSweepsFindAndThenItPolls(t *testing.T) {
 	t.Parallel()
 	winetest.Skip(t, "the time of creation of a directory changes with what is made in it")
-	// A sweep lists a directory if its time has changed. The kernel's clock can tick too seldom for that.
+	// A sweep lists a directory if its time has changed. The kernel's clock may tick too seldom for that.
 	tick := func(p *claude, dir string, n int) {
 		at := time.Unix(int64(n), 0)
 		p.must(os.Chtimes(p.path(dir), at, at))
@@ -175,7 +175,7 @@ func TestWithoutEventsSweepsFindAndThenItPolls(t *testing.T) {
 					if e.Kind != want.Kind || e.Team != want.Team || e.Inbox != want.Inbox {
 						t.Fatalf("change %d gave %+v, want %+v", n, e, want)
 					}
-					most := 5 * time.Second // the first sweep that finds something
+					most := 5 * time.Second // the first sweep that finds a change
 					switch {
 					case n > 4:
 						most = 250 * time.Millisecond
@@ -197,8 +197,8 @@ func TestWithoutEventsSweepsFindAndThenItPolls(t *testing.T) {
 	}
 }
 
-// Without events, what changes a directory is found by the next sweep, and what is written in place within 30 s: the sweeps
-// between look at no files. The clock is the test's.
+// Without events, the next sweep finds a changed directory, and a file that was written in place is found within 30
+// s: the sweeps between look at no files. The test controls the clock.
 func TestMostSweepsLookAtNoFiles(t *testing.T) {
 	t.Parallel()
 	winetest.Skip(t, "the time of creation of a directory changes with what is made in it, so that a sweep begins a new watch")
@@ -227,14 +227,14 @@ func TestMostSweepsLookAtNoFiles(t *testing.T) {
 		for n, at := range []time.Duration{2 * time.Second, 9 * time.Second} {
 			p.write(p.inbox("a/alice"), strings.Repeat(" ", n)+"[1,2]")
 			if n == 1 {
-				p.must(os.Chtimes(p.path("teams/a/inboxes"), time.Unix(1, 0), time.Unix(1, 0))) // as a lock directory does
+				p.must(os.Chtimes(p.path("teams/a/inboxes"), time.Unix(1, 0), time.Unix(1, 0))) // a lock directory has this effect
 			}
 			e := next(t, w)
 			e.Close()
 			if took := time.Since(begun).Round(time.Second); e.Kind != Changed || took != at {
 				t.Errorf("%+v after %v, want it after %v", e, took, at)
 			}
-			time.Sleep(3 * time.Second) // the sweep after one that found something looks at all files, too, and then at none
+			time.Sleep(3 * time.Second) // after one that found a change, one more sweep looks at all files, and the next ones at none
 		}
 		cancel()
 		if err := <-ended; err != nil {
@@ -243,9 +243,8 @@ func TestMostSweepsLookAtNoFiles(t *testing.T) {
 	})
 }
 
-// Events that come are proof that a directory has them: sweeps that are ahead of
-// them do not make it one that has none. Run is not used: the test decides what
-// comes first.
+// Events prove that a directory has them, even if a sweep finds the changes first three times. Run is not used, since
+// the test decides about the order.
 func TestASweepAheadOfItsEventIsNoReasonToPoll(t *testing.T) {
 	t.Parallel()
 	winetest.Skip(t, "the time of creation of a directory changes with what is made in it, so that a sweep begins a new watch")
@@ -315,7 +314,7 @@ func TestLostEventsAreMadeUpFor(t *testing.T) {
 			p.write(p.inbox("c/carol"), "[4]")
 			errs <- lost
 			v.follow(t, w, view{"a": "", "a/alice": "[2]", "a/bob": "[3]", "c": "", "c/carol": "[4]"})
-			// The end of a watch may have been among the events that were lost.
+			// The end of a watch may have been among the lost events.
 			times := map[string]int{}
 			for len(added) > 0 {
 				times[<-added]++
@@ -342,7 +341,7 @@ func TestTheQueueOfTheKernelOverflows(t *testing.T) {
 	}
 	p := newClaude(t)
 	p.mkdir("teams/a/inboxes")
-	// The watcher is held up in the question whether it wants a team.
+	// The watcher is blocked in the question whether it wants a team.
 	asked, answer := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	w := start(t, New(Options{Root: p.root, sweep: time.Hour, Only: func(team string) bool {
@@ -356,8 +355,8 @@ func TestTheQueueOfTheKernelOverflows(t *testing.T) {
 	v.follow(t, w, view{"a": ""})
 	p.mkdir("teams/hold")
 	<-asked
-	// Twice what the queue takes, in a moment: changes of mode of two files in
-	// turn, since the kernel joins equal events.
+	// Twice as many events as the queue takes, within a moment: changes of the mode of two files in turn, since the
+	// kernel joins equal events.
 	notes := []string{p.path("teams/a/inboxes/1.txt"), p.path("teams/a/inboxes/2.txt")}
 	for _, note := range notes {
 		p.write(note, "")
@@ -385,7 +384,7 @@ func TestAnUnreadableDirectoryIsWarnedOfOnce(t *testing.T) {
 	p.mkdir("teams/b/inboxes")
 	var warned warnings
 	w := New(Options{Root: p.root, sweep: time.Millisecond, poll: time.Millisecond, Warn: warned.add})
-	came := make(chan string, 1000) // the events, as they are about to be handled
+	came := make(chan string, 1000) // the events, before they are handled
 	w.open = (&fakeSource{deaf: func(name string) bool { came <- name; return false }}).open
 	start(t, w)
 	v, want := view{}, view{"a": "", "b": ""}
@@ -394,14 +393,15 @@ func TestAnUnreadableDirectoryIsWarnedOfOnce(t *testing.T) {
 		want[inbox] = "[]"
 		p.replace(p.inbox(inbox), "[]")
 		v.follow(t, w, want)
-		// Sweeps that are ahead of their events three times in a row are warned of, too. There is no event before the watch.
+		// Three sweeps in a row that find changes before their events would cause another warning. There is no event
+		// before the watch.
 		for n > 0 && <-came != p.inbox(inbox) {
 		}
 	}
 	warned.only(t, os.ErrPermission)
 }
 
-// With EventsAlone, nothing is looked at while no event comes.
+// With EventsAlone, no file is read while no event comes.
 func TestEventsAlone(t *testing.T) {
 	t.Parallel()
 	for _, alone := range []bool{false, true} {

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -21,14 +20,14 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// A queue alone needs no kernel, so its clock can be the test's.
+// A queue alone needs no kernel, so the test can control its clock.
 func testQueue() *queue { return newQueue(2*time.Millisecond, 20*time.Millisecond) }
 
 func testTeam(name string) *team { return &team{name: name, dir: &dir{path: name}} }
 
 func inboxKey(t *team, inbox string) key { return key{team: t, kind: Changed, inbox: inbox} }
 
-// kept is an observation of a version of its own, with an open file.
+// kept returns an observation of its own version, with an open file.
 func kept(t *testing.T, n, size int) observation {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
@@ -38,7 +37,7 @@ func kept(t *testing.T, n, size int) observation {
 	return observation{file: f, at: time.Now(), stamp: stamp{id: identity{1, uint64(n)}, modTime: int64(n), size: int64(size)}}
 }
 
-// unkept is an observation of a version that could not be opened.
+// unkept returns an observation of a version that could not be opened.
 func unkept(n int) observation {
 	return observation{at: time.Now(), stamp: stamp{id: identity{1, uint64(n)}}}
 }
@@ -46,8 +45,8 @@ func unkept(n int) observation {
 func TestEventsAreJoinedUntilNothingFollows(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		signs []time.Duration // when the file is seen changed
-		freed time.Duration   // when its writer gives back the lock; 0: never
+		signs []time.Duration // when the file is seen to have changed
+		freed time.Duration   // when its writer releases the lock; 0: never
 		want  []time.Duration // when an event is handed out
 	}{
 		"one":                        {signs: []time.Duration{0}, want: []time.Duration{2}},
@@ -133,8 +132,8 @@ func TestATeamNobodyWasToldOfLeavesNoTrace(t *testing.T) {
 func TestVersionsThatAreGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		sizes   []int // of one version after the other
-		dropped []int // which are not there in the end
+		sizes   []int // of the versions, in their order
+		dropped []int // the versions that are not there in the end
 		missed  int
 	}{
 		"room for all": {sizes: repeat(MaxVersions, 10)},
@@ -192,7 +191,7 @@ func TestBeyondTheBoundOfAllFilesTheNewestIsReadByItsPath(t *testing.T) {
 	if e := q.byKey[last]; !e.event.Unkept || e.event.Missed != 0 || q.files != MaxFiles {
 		t.Errorf("unkept %v, missed %d, %d files open", e.event.Unkept, e.event.Missed, q.files)
 	}
-	// Now it is replaced before anybody has read it.
+	// Now it is replaced before a reader has read it.
 	q.file(last, "p", kept(t, MaxFiles+1, 10))
 	if e := q.byKey[last]; !e.event.Unkept || e.event.Missed != 1 || q.files != MaxFiles {
 		t.Errorf("unkept %v, missed %d, %d files open", e.event.Unkept, e.event.Missed, q.files)
@@ -258,7 +257,7 @@ func TestSeveralReadersAreAllServed(t *testing.T) {
 				}
 			}()
 		}
-		// One that gives up must not take the others' wake-up along.
+		// A reader that gives up must not take the wake-up of the others.
 		ctx, cancel := context.WithCancel(t.Context())
 		go q.next(ctx)
 		synctest.Wait()
@@ -276,8 +275,7 @@ func TestSeveralReadersAreAllServed(t *testing.T) {
 	})
 }
 
-// A reader that has taken the wake-up and gives up before the event has settled
-// leaves it to the next.
+// A reader that was woken, and gives up before the event has settled, leaves the wake-up to the next one.
 func TestAReaderThatGivesUpPassesTheWakeUpOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -285,7 +283,7 @@ func TestAReaderThatGivesUpPassesTheWakeUpOn(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		first, second := make(chan error), make(chan error, 1)
 		go func() { _, err := q.next(ctx); first <- err }()
-		synctest.Wait() // it is the first to wait, so it is woken
+		synctest.Wait() // it waits first, so it is woken
 		go func() { _, err := q.next(t.Context()); second <- err }()
 		synctest.Wait()
 		q.file(inboxKey(testTeam("a"), "alice"), "p", unkept(1))
@@ -300,7 +298,7 @@ func TestAReaderThatGivesUpPassesTheWakeUpOn(t *testing.T) {
 	})
 }
 
-// What is news though device, inode, time and size are those of before.
+// A file can have changed even if its device, inode, time and size are the same.
 func TestTheSameStampAgain(t *testing.T) {
 	t.Parallel()
 	const waiting, open = 1, 2 // what the queue has of the file

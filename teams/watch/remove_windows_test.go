@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A team's directory that is watched can be deleted. Where the file system has no POSIX semantics the name
-// stays until the watcher has let go, which it does with the event: who deletes may have to try again.
+// The directory of a watched team can be deleted. Without POSIX semantics of the file system, its name stays until
+// the watcher has closed it, which follows the event: the deleting program may have to try again.
 func TestATeamThatIsWatchedCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	p := newClaude(t)

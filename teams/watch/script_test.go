@@ -15,9 +15,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestScripts runs the scripts of testdata. Each is an archive: a comment, the
-// file "script", and per system, by its GOOS, what events its lines give; "all"
-// stands for the systems that are not named.
+// TestScripts runs the scripts of testdata. Each is an archive with a comment, the file "script", and one file for
+// each system, named by its GOOS, with the events of each line. "all" is for the systems without a file.
 //
 // A line is a command and its paths, below the root of a new Claude directory
 // that has an empty folder teams:
@@ -30,8 +29,8 @@ import (
 //	remove-all PATH
 //	chmod PATH           to 0400
 //
-// The events that a line gives stand behind it. A line is done when an inbox that
-// was changed after it is handed out, so they are all of them.
+// The events of a line follow it. After each line, an inbox of the test is changed, and once its event is there, the
+// events of the line are complete.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob("testdata/*.txtar")
@@ -51,12 +50,12 @@ func TestScripts(t *testing.T) {
 			if !ok {
 				want = parts["all"]
 			}
-			if !ok && runtime.GOOS == "windows" { // where no version of an inbox is kept open
+			if !ok && runtime.GOOS == "windows" { // it keeps no version of an inbox open
 				want = regexp.MustCompile(`(?m)^(changed \S+) ".*"$`).ReplaceAllString(want, "$1 unkept")
 			}
 			p := newClaude(t)
 			p.mkdir("teams")
-			opts := patient(p) // the events of one write come apart if the machine is busy
+			opts := patient(p) // on a busy machine, one write has several events
 			if runtime.GOOS == "windows" {
 				opts.settle = 300 * time.Millisecond
 			}
@@ -82,8 +81,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// gate holds events back while it is locked, so that a file that is written in place is
-// not read before all of it is there.
+// gate holds events back while it is locked, so that a file that is written in place is not read before it is
+// complete.
 type gate struct {
 	sync.Mutex
 	source
@@ -111,7 +110,7 @@ func (g *gate) events() <-chan fsnotify.Event { return g.passed }
 
 func (g *gate) Close() error {
 	err := g.source.Close()
-	for range g.passed { // what nobody has read
+	for range g.passed { // the events that were not read
 	}
 	return err
 }

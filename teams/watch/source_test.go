@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The watcher adds watches in the loop that reads the events, so an event that waits must not hold up Add.
+// The watcher adds watches in the loop that reads the events, so an event that waits must not block Add.
 func TestAWatchCanBeAddedWhileEventsWait(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

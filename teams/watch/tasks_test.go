@@ -8,13 +8,13 @@ import (
 	"teambridge/teams/winetest"
 )
 
-// A list of tasks is watched as an inbox directory is: what is written in place, replaced or removed, and whole lists.
+// Task lists are watched like inboxes: tasks that are written in place, replaced or removed, and whole lists.
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	p := newClaude(t)
-	p.mkdir("teams/myteam/inboxes") // which are not watched
+	p.mkdir("teams/myteam/inboxes") // not watched
 	w := start(t, New(Options{Root: p.root, Tasks: true, sweep: time.Hour}))
-	// An event may come more than once, even later, and what was written in place with a part of it first.
+	// An event may come more than once, even later, and a file that is written in place may first be read in part.
 	var last Event
 	expect := func(what Kind, list, task, content string) {
 		t.Helper()
@@ -42,7 +42,7 @@ func TestTasks(t *testing.T) {
 	expect(Changed, "myteam", "1", "{}")
 	p.must(locked(task, func() error { return replace(task, `{"status": "completed"}`) }))
 	expect(Changed, "myteam", "1", `{"status": "completed"}`)
-	p.write(p.path("tasks/myteam/config.json"), "{ }") // a name like any other
+	p.write(p.path("tasks/myteam/config.json"), "{ }") // in a list, a name like any other
 	expect(Changed, "myteam", "config", "{ }")
 	p.must(os.Remove(task))
 	expect(Removed, "myteam", "1", "")
@@ -52,7 +52,7 @@ func TestTasks(t *testing.T) {
 	expect(TeamAppeared, "other", "", "")
 }
 
-// What no event tells of is found by a sweep.
+// A sweep finds changes without events.
 func TestTasksWithoutEvents(t *testing.T) {
 	t.Parallel()
 	winetest.Skip(t, "the time of creation of a directory changes with what is made in it")

@@ -15,16 +15,15 @@ import (
 	"teambridge/teams/winetest"
 )
 
-// barrier waits until the watcher has handled all that was done up to now, by
-// the sign of an inbox of its own: the kernel keeps the order. It returns the
-// events that came before, written out.
+// barrier waits until the watcher has handled everything up to now, by changing an inbox of its own: the kernel keeps
+// the order. It returns the earlier events as text.
 type barrier struct {
 	*claude
 	w     *Watcher
 	count int
 
-	// Whether wait hands out what came before as if it had settled. The sign itself is
-	// handed out at once by the barrier's own lock, whatever the settle time is.
+	// settled makes wait hand out the earlier events as if they had settled. The event of the barrier's inbox is
+	// always handed out at once, because of its lock.
 	settled bool
 }
 
@@ -32,9 +31,8 @@ func newBarrier(p *claude, w *Watcher) *barrier {
 	p.t.Helper()
 	p.mkdir("teams/barrier/inboxes")
 	b := &barrier{claude: p, w: start(p.t, w)}
-	// The second of these is taken in only once Run is through with the first
-	// scan and all watches are set. With a poll interval of an hour they have no
-	// effect.
+	// The second of these is received only when Run has finished the first scan and set all watches. With a poll
+	// interval of an hour they have no effect.
 	w.faults <- struct{}{}
 	w.faults <- struct{}{}
 	b.wait()
@@ -43,12 +41,11 @@ func newBarrier(p *claude, w *Watcher) *barrier {
 
 func (b *barrier) wait() []string {
 	b.t.Helper()
-	// A new inbox each time: what is late of an old one would show its present
-	// state.
+	// A new inbox each time: a late event of an old one would show its present state.
 	b.count++
 	sign := fmt.Sprint(b.count)
 	path := b.inbox("barrier/" + sign)
-	if b.settled && runtime.GOOS == "windows" { // where directories do not keep their order: the sign settles last
+	if b.settled && runtime.GOOS == "windows" { // where directories do not keep their order: this event settles last
 		b.replace(path, "[]")
 	} else {
 		b.must(locked(path, func() error { return replace(path, "[]") }))
@@ -89,7 +86,7 @@ func (b *barrier) wait() []string {
 	}
 }
 
-// Nothing settles here by itself, so that what one event has in it is certain.
+// No event settles by itself, so that the content of each event is certain.
 func patient(p *claude) Options {
 	return Options{Root: p.root, settle: time.Hour, maxSettle: time.Hour, sweep: time.Hour, poll: time.Hour}
 }
@@ -107,7 +104,7 @@ func TestEachVersionReachesTheReader(t *testing.T) {
 			t.Fatalf("handed out early: %v", events)
 		}
 	}
-	// The taker: its lock alone makes the event, with the version before the take.
+	// The agent that takes: its lock alone causes the event, with the version before the take.
 	p.must(os.Mkdir(alice+".lock", 0o700))
 	b.wait()
 	p.replace(alice, "[]")
@@ -117,15 +114,15 @@ func TestEachVersionReachesTheReader(t *testing.T) {
 	if diff := cmp.Diff(want, b.wait()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	// Nothing has happened since: a lock alone is no event.
+	// Nothing has changed since: a lock alone is no event.
 	p.must(locked(alice, func() error { return nil }))
 	if events := b.wait(); events != nil {
 		t.Errorf("a lock without a change gave %v", events)
 	}
 }
 
-// The lock is seen before the rename. If only renames were, a version that came
-// without an event (here: with none looked at) would be lost by a take.
+// The file is read at its lock, before the rename. Otherwise a take would lose a version whose own event was missing,
+// as it is here.
 func TestALockIsReasonToReadNow(t *testing.T) {
 	t.Parallel()
 	winetest.SkipUnix(t, "no version of an inbox is kept open")
@@ -176,7 +173,7 @@ func TestAnEventFollowsWhenAWriterInPlaceIsDone(t *testing.T) {
 	}
 }
 
-// A reader that is late gets what fits, in order, and is told of the rest.
+// A late reader gets as many versions as fit, in order, and the number of the others.
 func TestALateReaderSeesTheVersionBeforeEachTake(t *testing.T) {
 	t.Parallel()
 	winetest.SkipUnix(t, "no version of an inbox is kept open")
@@ -193,7 +190,7 @@ func TestALateReaderSeesTheVersionBeforeEachTake(t *testing.T) {
 			text += fmt.Sprintf("<%d>", row)
 			row++
 			p.must(locked(alice, func() error { return replace(alice, text) }))
-			handled(t, w, alice) // the agent comes only once it is seen
+			handled(t, w, alice) // the agent takes only after the version was seen
 		}
 		p.must(locked(alice, func() error { return replace(alice, "") }))
 		handled(t, w, alice)
@@ -216,7 +213,7 @@ func TestALateReaderSeesTheVersionBeforeEachTake(t *testing.T) {
 	}
 }
 
-// handled waits until the version that path has now is in the queue.
+// handled waits until the present version of a path is in the queue.
 func handled(t testing.TB, w *Watcher, path string) {
 	t.Helper()
 	s, err := observe(path, false)

@@ -19,10 +19,10 @@ import (
 	"teambridge/teams/winetest"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for an event that must happen.
 const patience = time.Minute
 
-// claude is a Claude directory made for one test.
+// claude is the Claude directory of one test.
 type claude struct {
 	t    testing.TB
 	root string
@@ -87,8 +87,7 @@ func replace(path, text string) error {
 	return err
 }
 
-// locked runs body while it holds the lock of path. It tries again more often
-// than any agent does.
+// locked calls body while it holds the lock of path. It tries more often than any agent does.
 func locked(path string, body func() error) error {
 	for os.Mkdir(path+".lock", 0o700) != nil {
 		<-time.After(time.Millisecond)
@@ -122,7 +121,7 @@ func next(t testing.TB, w *Watcher) Event {
 	return e
 }
 
-// contents returns what the versions of an event have in them, and closes it.
+// contents returns the contents of the versions of an event, and closes it.
 func contents(t testing.TB, e Event) []string {
 	t.Helper()
 	defer e.Close()
@@ -135,7 +134,7 @@ func contents(t testing.TB, e Event) []string {
 	return all
 }
 
-// view is what a reader knows who goes by the events alone.
+// view is the state that a reader derives from the events alone.
 type view map[string]string // "team", "team/inbox" -> content
 
 func (v view) apply(t testing.TB, e Event) {
@@ -214,7 +213,7 @@ func TestRootAndTeamsMayComeLater(t *testing.T) {
 	v.follow(t, w, view{"b": "", "b/bob": "[3]"})
 }
 
-// Sweeps are off here: all that is found is found by events.
+// With sweeps off, events alone report teams that appear, are deleted and appear again.
 func TestTeamsThatComeAndGoAndComeAgain(t *testing.T) {
 	t.Parallel()
 	const teams, inboxes = 40, 5
@@ -236,7 +235,7 @@ func TestTeamsThatComeAndGoAndComeAgain(t *testing.T) {
 			}
 		}
 		v.follow(t, w, want)
-		// The first half goes at once, the second as the next round begins.
+		// The first half is deleted at once, the second as the next round begins.
 		for i := range teams / 2 {
 			p.must(os.RemoveAll(p.path(fmt.Sprintf("teams/team%d", i))))
 			maps.DeleteFunc(want, func(k, _ string) bool {
@@ -304,7 +303,7 @@ func TestAFileWrittenWithoutAPauseGetsThrough(t *testing.T) {
 	t.Parallel()
 	p := newClaude(t)
 	p.mkdir("teams/a/inboxes")
-	// Only the maximum can let it through.
+	// Only the maximum can make this event come.
 	w := start(t, New(Options{Root: p.root, settle: time.Hour, maxSettle: 20 * time.Millisecond, sweep: time.Hour}))
 	next(t, w) // the team
 	done := make(chan struct{})
@@ -377,7 +376,7 @@ func TestWhatIsNoFileIsReportedAndNotOpened(t *testing.T) {
 	}
 }
 
-// Not parallel: it counts the descriptors and goroutines of the process.
+// It is not parallel, since it counts the descriptors and goroutines of the process.
 func TestRunLeavesNothingBehind(t *testing.T) {
 	descriptors := func() int {
 		n, err := openFiles()
@@ -432,9 +431,8 @@ func TestRunWithoutARoot(t *testing.T) {
 	}
 }
 
-// settled waits until the watcher has handled everything up to now, without
-// taking an event from it: the team that it adds first can be found by a scan that is not
-// at its end, the second only after that.
+// settled waits until the watcher has handled everything up to now, without taking an event from it: the first of its
+// two teams may be found by a scan that is still running, the second only after it.
 func settled(t testing.TB, p *claude, w *Watcher) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -483,7 +481,7 @@ func TestAReaderThatNeverComesCostsLittle(t *testing.T) {
 	if held != w.queue.files || held > MaxFiles {
 		t.Errorf("%d files are open, counted %d, at most %d", held, w.queue.files, MaxFiles)
 	}
-	// One event for each inbox, one for each team that is there.
+	// One event for each inbox, and one for each team that exists.
 	if n := len(w.queue.waiting); n != inboxes+3 || n != len(w.queue.byKey) {
 		t.Errorf("%d events wait (%d keys), want %d", n, len(w.queue.byKey), inboxes+3)
 	}
