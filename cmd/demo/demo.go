@@ -36,7 +36,7 @@ type Options struct {
 type demonstration struct {
 	Options
 	start  time.Time
-	dir    string // of all files
+	dir    string // has all files
 	claude string // the Claude directory
 	state  string
 	team   *teams.Team
@@ -45,7 +45,7 @@ type demonstration struct {
 	locker *lockedfile.Locker
 	opened []func() error
 	agents []*agent
-	told   int   // messages that the plain session was given
+	told   int   // how many messages the plain session got
 	err    error // the first error of the output
 }
 
@@ -74,7 +74,7 @@ func (d *demonstration) print(s step) {
 	}
 }
 
-// Run shows in a few seconds that each message arrives once and is answered. It leaves nothing behind.
+// Run shows in a few seconds that each message arrives once and is answered. It leaves no files.
 func Run(ctx context.Context, o Options) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -92,7 +92,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	return d.end() // after the agents have stopped, since they use locks and temporary files
 }
 
-// begin makes a simulated team in a temporary directory. Its lead is played by another process.
+// begin makes a simulated team in a temporary directory. Another process plays its lead.
 func begin(ctx context.Context, o Options, agents ...*agent) (_ *demonstration, err error) {
 	d := &demonstration{Options: o, start: time.Now(), agents: agents}
 	if d.dir, err = os.MkdirTemp("", "teambridge-demo-"); err != nil {
@@ -142,7 +142,7 @@ func begin(ctx context.Context, o Options, agents ...*agent) (_ *demonstration, 
 	return d, nil
 }
 
-// remove closes and removes everything.
+// remove closes everything that is open, and removes the directory.
 func (d *demonstration) remove() (err error) {
 	for _, c := range slices.Backward(d.opened) {
 		err = errors.Join(err, c())
@@ -150,7 +150,7 @@ func (d *demonstration) remove() (err error) {
 	return errors.Join(err, os.RemoveAll(d.dir))
 }
 
-// play runs the agents while what runs.
+// play runs the agents until what returns.
 func (d *demonstration) play(ctx context.Context, what func() error) error {
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error)

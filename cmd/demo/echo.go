@@ -17,8 +17,8 @@ import (
 // version is the version of Claude Code that the agents report.
 const version = "2.1.332"
 
-// scene is a scripted turn of the playground's lead: it calls tools in order and then says something. The
-// tools do nothing.
+// scene is a scripted turn of the playground's lead: it calls tools in order and then writes a text. The tools do
+// nothing.
 type scene struct {
 	match  string // texts that start it; "": all
 	calls  []call
@@ -38,9 +38,9 @@ type call struct {
 type lead struct {
 	scenes  []scene
 	session string
-	path    string // of the transcript
+	path    string // the transcript's
 	model   string
-	mode    string // of permissions
+	mode    string // the permission mode
 	last    any    // uuid of the last record in the transcript
 	in      *bufio.Reader
 	queue   []frame
@@ -213,7 +213,7 @@ func (l *lead) ask(c call, id string) (reason string, allowed bool) {
 	return r.Message, r.Behavior == "allow"
 }
 
-// says prints a text of the model, and keeps it.
+// says prints a text of the model, and records it.
 func (l *lead) says(stop string, block object) {
 	id := uuid.NewString()
 	message := func(stop any) object {

@@ -22,7 +22,7 @@ import (
 
 // Playground is the output of [Keep] as JSON.
 type Playground struct {
-	Page        string            `json:"page"` // signs one browser in, once, within a minute
+	Page        string            `json:"page"` // its address signs one browser in, once, within a minute
 	Environment map[string]string `json:"environment"`
 	Commands    []string          `json:"commands"`
 }

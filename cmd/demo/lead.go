@@ -104,7 +104,7 @@ func (d *demonstration) relayed(ctx context.Context, recorded <-chan struct{}, t
 	}
 }
 
-// said counts how often the lead has worked on messages.
+// said counts how often the lead has worked on these messages.
 func (d *demonstration) said(texts ...string) (n int, err error) {
 	given, err := d.given("*")
 	for _, turn := range given {

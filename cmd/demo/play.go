@@ -23,8 +23,8 @@ const (
 	playsSession = "session"
 )
 
-// Main plays an agent in a process that the demonstration has started, and does not return there. It belongs at the
-// beginning of main, since the demonstration starts the program that it is in.
+// Main plays an agent in a process that the demonstration has started, and does not return there. Call it first in
+// main, since the demonstration starts its own program.
 func Main() {
 	part, claude, _ := strings.Cut(os.Getenv(playing), " ")
 	var err error

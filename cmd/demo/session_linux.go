@@ -65,7 +65,7 @@ func (d *demonstration) session(ctx context.Context) error {
 	return nil
 }
 
-// startSession starts a process that is a session. It ends with this one, if not before.
+// startSession starts the process of a session. It ends with this process at the latest.
 func (d *demonstration) startSession(id, name string) (end func(), err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -91,7 +91,7 @@ func (d *demonstration) startSession(id, name string) (end func(), err error) {
 	return end, nil
 }
 
-// playSession is the process of a session, until the end of stdin. It takes what comes by its socket at once.
+// playSession is the process of a session, until the end of stdin. It takes each message from its socket at once.
 func playSession(claude string) error {
 	id, name, pid := os.Args[1], os.Args[2], os.Getpid()
 	path, err := transcriptOf(claude, id)

@@ -26,11 +26,11 @@ const leadName = "team-lead"
 // agent is a simulated member of a team: it treats its inbox as Claude Code does.
 type agent struct {
 	name   string
-	takes  time.Duration                    // for a turn
+	takes  time.Duration                    // how long a turn takes
 	answer func(row) (text, summary string) // answers a message; "": no answer
 	said   string                           // the report to the lead at the end of each turn
 	color  string
-	dir    string // of the team
+	dir    string // the team's
 
 	mu  sync.Mutex
 	log []row // the rows that it has taken
@@ -189,7 +189,7 @@ func (a *agent) send(ctx context.Context, to, text, summary string) error {
 	return edit(ctx, inboxIn(a.dir, to), func(rows []json.RawMessage) []json.RawMessage { return append(rows, encoded(r)) })
 }
 
-// edit changes the rows of an inbox under its lock, a directory. It shares no code with what teambridge does to inboxes.
+// edit changes the rows of an inbox under its lock, a directory. It shares no code with the inboxes of teambridge.
 func edit(ctx context.Context, path string, change func([]json.RawMessage) []json.RawMessage) error {
 	lock := path + ".lock"
 	err := poll(ctx, func() (bool, error) {
@@ -214,7 +214,7 @@ func edit(ctx context.Context, path string, change func([]json.RawMessage) []jso
 		_ = json.Unmarshal(data, &rows) // an invalid list is empty
 		temp := path + ".tmp." + uuid.NewString()[:8]
 		if err = os.WriteFile(temp, indented(change(rows)), 0o600); err == nil {
-			// On Windows a file that somebody has open cannot be replaced.
+			// On Windows a file that another program has open cannot be replaced.
 			err = poll(ctx, func() (bool, error) { return os.Rename(temp, path) == nil, nil })
 		}
 		if err != nil {
@@ -224,7 +224,7 @@ func edit(ctx context.Context, path string, change func([]json.RawMessage) []jso
 	return errors.Join(err, os.Remove(lock))
 }
 
-// encoded is JSON.stringify(v), in which <, > and & stay as they are. v holds nothing that has no form.
+// encoded is JSON.stringify(v), which leaves <, > and & unchanged. JSON has a form for all values in v.
 func encoded(v any) json.RawMessage {
 	data, err := rawjson.Encode(v)
 	if err != nil {
