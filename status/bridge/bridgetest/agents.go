@@ -12,7 +12,7 @@ import (
 	"teambridge/status/api"
 )
 
-// agents finds each agent once, under a name that reaches it, whatever names others have.
+// agents finds each agent once, under a name that reaches it, even if others have the same name.
 func agents(w *world) {
 	w.must(os.MkdirAll(filepath.Join(w.Root.Path(), "sessions"), 0o700))
 	for i, name := range []string{"worker", "app", "app", "web"} {
@@ -61,8 +61,8 @@ func agents(w *world) {
 	}
 }
 
-// sessions are a team with names of its own for the person, and of those that have ended, the ones that messages wait for
-// are in it, but a broadcast leaves them out.
+// sessions form a team, in which the person has names of its own. It lists a session that has ended if messages wait
+// for it, but a broadcast leaves that session out.
 func sessions(w *world) {
 	_, err := w.b.Team(w.Context(), api.TeamSessions)
 	w.fails(err, api.CodeNotFound)
@@ -90,7 +90,7 @@ func sessions(w *world) {
 	w.fails(err, api.CodeNotFound)
 }
 
-// members are those that messages went to, or were to go to.
+// members returns the members to whom the messages went, or would have gone.
 func members(all []api.Sent) (names []string) {
 	for _, s := range all {
 		names = append(names, s.Member)
@@ -99,8 +99,8 @@ func members(all []api.Sent) (names []string) {
 	return names
 }
 
-// personal reads the items that need the person, with the messages of all teams and without fields that only
-// other members have.
+// personal reads the items that need the person, with the messages of all teams, and without fields for other members
+// only.
 func personal(w *world) {
 	for team, text := range map[string]string{older: "of the older", newer: "of the newer"} {
 		_, err := w.b.Send(w.Context(), team, "user", "id-"+team, api.NewMessage{Text: text, Force: true})
@@ -139,7 +139,7 @@ func personal(w *world) {
 	w.fails(err, api.CodeNotFound)
 }
 
-// replies are sent to the senders of the messages, which stay unread.
+// replies go to the senders of the messages, which stay unread.
 func replies(w *world) {
 	reply := func(id, to string, change func(*api.NewReply)) (api.Replied, error) {
 		r := api.NewReply{To: to, NewQuestion: api.NewQuestion{NewMessage: api.NewMessage{Text: "thank you"}}}

@@ -1,5 +1,5 @@
-// Package bridgetest is the suite that each [api.Bridge] passes, on the files of this machine as
-// through a service. It is for tests alone.
+// Package bridgetest is the suite that each [api.Bridge] passes, on the files of this machine and through a service.
+// It is only for tests.
 package bridgetest
 
 import (
@@ -22,7 +22,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// The captured teams: in the newer one, agents cannot write to "user".
+// The captured teams. In the newer one, agents cannot write to "user".
 const (
 	older = teamstest.Older
 	newer = teamstest.Newer
@@ -34,8 +34,7 @@ type world struct {
 	b api.Bridge
 }
 
-// Run runs the suite. open returns a bridge to the teams of a fixture, which it may change. A
-// person asks.
+// Run runs the suite as a person. open returns a bridge to the teams of a fixture, which the suite may change.
 func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 	t.Helper()
 	cases := map[string]func(*world){
@@ -300,7 +299,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 				_, err := w.b.Send(w.Context(), newer, "user", id, api.NewMessage{Text: id, Force: true})
 				w.must(err)
 			}
-			for sent := time.Now(); time.Now().UnixMilli() == sent.UnixMilli(); { // messages of two inboxes are in the order of their times, in milliseconds
+			for sent := time.Now(); time.Now().UnixMilli() == sent.UnixMilli(); { // messages of two inboxes are ordered by their times, in milliseconds
 				runtime.Gosched()
 			}
 			_, err := w.b.Send(w.Context(), newer, "a, b", "read-3", api.NewMessage{Text: "to a name with a comma", Force: true})
@@ -462,7 +461,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			if err != nil || len(every.Hits) != len(all.Hits)+1 || every.Hits[0].Team != older {
 				w.Errorf("with its address: %+v, %v", every, err)
 			}
-			for _, team := range []string{older, newer} { // another's worker is not meant
+			for _, team := range []string{older, newer} { // not the worker of another team
 				_, err := w.b.Send(w.Context(), team, "team-lead", "", api.NewMessage{Text: "x", From: "worker"})
 				w.must(err)
 			}
@@ -479,7 +478,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			if _, err := w.b.History(w.Context(), api.SearchQuery{After: "jump-2"}); err != nil {
 				w.Errorf("after jump-2, which is the beginning of one id: %v", err)
 			}
-			_, err = w.b.History(w.Context(), api.SearchQuery{After: "jump"}) // of two
+			_, err = w.b.History(w.Context(), api.SearchQuery{After: "jump"}) // two ids begin with it
 			w.fails(err, api.CodeUsage)
 			_, err = w.b.History(w.Context(), api.SearchQuery{After: "nosuch"})
 			w.fails(err, api.CodeNotFound)
@@ -560,7 +559,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 			if err != nil || len(list) != 1 || !reflect.DeepEqual(list[0], want) {
 				w.Errorf("%+v, %v; want %+v", list, err, want)
 			}
-			for _, odd := range []string{"-62167219200001", "-1", "0", "253402300800000", "9223372036854775807"} { // JSON has not all these times
+			for _, odd := range []string{"-62167219200001", "-1", "0", "253402300800000", "9223372036854775807"} { // JSON cannot encode all of these times
 				w.must(os.WriteFile(filepath.Join(w.Root.Path(), "sessions", "2.json"), fmt.Appendf(nil,
 					`{"pid":%d,"sessionId":"s-2","cwd":"/","version":"2.1.330","startedAt":%s,"statusUpdatedAt":%[2]s,"name":"odd","status":"idle"}`, os.Getppid(), odd), 0o600))
 				list, err := w.b.Sessions(w.Context())
@@ -583,7 +582,7 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 				w.Errorf("the findings are %+v, %v", r, err)
 			}
 			blocked := filepath.Join(w.Root.Path(), "teams", newer, "inboxes", "worker.json.lock")
-			w.must(os.WriteFile(blocked, nil, 0o600)) // a file in the place of a lock
+			w.must(os.WriteFile(blocked, nil, 0o600)) // a file in place of a lock
 			w.must(os.Chtimes(blocked, time.Time{}, time.Now().Add(-time.Hour)))
 			r, err = w.b.Findings(w.Context(), "", false)
 			i := slices.IndexFunc(r.Findings, func(f api.Finding) bool { return f.Code == "foreign_lock" })
@@ -734,7 +733,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// soon waits until something holds: a service learns a little later what is in the files.
+// soon waits until a condition holds: a service reads changed files a little later.
 func (w *world) soon(holds func() bool) {
 	w.Helper()
 	for end := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(10 * time.Millisecond) {
@@ -744,7 +743,7 @@ func (w *world) soon(holds func() bool) {
 	}
 }
 
-// fails wants an error with a code, and with a text.
+// fails checks that an error has this code, and a text.
 func (w *world) fails(err error, code api.Code) {
 	w.Helper()
 	if err == nil || !errors.Is(err, code) && view.Explain(err).Code != code || strings.TrimSpace(err.Error()) == "" {
@@ -752,7 +751,7 @@ func (w *world) fails(err error, code api.Code) {
 	}
 }
 
-// refused wants a message to be refused, and nothing to be written.
+// refused checks that a message is refused, and that nothing is written.
 func (w *world) refused(code api.Code, team, member string, m api.NewMessage) {
 	w.Helper()
 	before := w.content("worker")
@@ -780,7 +779,7 @@ func (w *world) last(member string) inbox.Row {
 	return rows[len(rows)-1]
 }
 
-// once wants one row with a text.
+// once checks that one row has this text.
 func (w *world) once(member, text string) {
 	w.Helper()
 	rows, err := w.Inbox(newer, member).Read(w.Context())

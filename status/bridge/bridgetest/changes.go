@@ -11,7 +11,7 @@ import (
 	"teambridge/status/api"
 )
 
-// changes requests an agent's changes of files.
+// changes requests the changes that an agent made to files.
 func changes(w *world) {
 	const id = "3f3c58ee-33ff-467b-95ea-b5bde5dd1ce1"
 	_, err := w.b.Changes(w.Context(), "", id, api.ChangesQuery{})

@@ -15,7 +15,7 @@ import (
 
 // events are the cases of events.
 var events = map[string]func(*world){
-	// First the present state, and then changes.
+	// The first events have the present state, and later ones the changes.
 	"events": func(w *world) {
 		next, stop := w.events("", "")
 		defer stop()
@@ -25,7 +25,7 @@ var events = map[string]func(*world){
 		}
 		sent, err := w.b.Send(w.Context(), older, "worker", "", api.NewMessage{Text: "hello"})
 		w.must(err)
-		// Any process may record first: the sender, or the watcher.
+		// The sender or the watcher may record first.
 		var message *api.MessageEvent
 		var receipt *api.Receipt
 		for message == nil || receipt == nil {
@@ -44,7 +44,7 @@ var events = map[string]func(*world){
 		}
 		_, err = w.Inbox(older, "worker").MarkRead(w.Context(), sent.ID) // as an older agent does
 		w.must(err)
-		for read, taken := false, !w.recorded(); !read || !taken; { // without a service, nothing follows the message
+		for read, taken := false, !w.recorded(); !read || !taken; { // without a service, the message is not followed
 			switch v := next(); {
 			case v.Message != nil:
 				read = v.Message.Change == api.Read && v.Message.Message.ID == sent.ID && v.Message.Message.Read
@@ -55,7 +55,7 @@ var events = map[string]func(*world){
 		w.said(older)
 		w.stepped(older)
 		w.Send(older, "worker", "team-lead", "back again")
-		// Records come in their order, and the state at each look.
+		// Records come in their order, and states as of each look.
 		var envelope *api.Envelope
 		var step *api.RelayEvent
 		for active := false; envelope == nil || step == nil || !active; {
@@ -74,7 +74,7 @@ var events = map[string]func(*world){
 		if step.Team != older || step.Member != "worker" || step.State != "done" || step.Delivery != "d" {
 			w.Errorf("the step is %+v", step)
 		}
-		w.must(os.RemoveAll(w.Path(newer))) // a team that goes
+		w.must(os.RemoveAll(w.Path(newer))) // a team that is deleted
 		w.until(next, func(v api.Event) bool { return v.Snapshot != nil && len(v.Snapshot.Teams) == 1 })
 	},
 	"events of one team": func(w *world) {
@@ -99,7 +99,7 @@ var events = map[string]func(*world){
 	},
 }
 
-// events begins a stream of events.
+// events starts a stream of events.
 func (w *world) events(team, after string) (next func() api.Event, stop func()) {
 	w.Helper()
 	pull, stop := iter.Pull2(w.b.Events(w.Context(), team, after))
@@ -111,7 +111,7 @@ func (w *world) events(team, after string) (next func() api.Event, stop func()) 
 		}
 		return v
 	}
-	first := []api.Event{read()} // so that the stream has begun
+	first := []api.Event{read()} // so that the stream has started
 	return func() (v api.Event) {
 		w.Helper()
 		if len(first) == 0 {
@@ -122,7 +122,7 @@ func (w *world) events(team, after string) (next func() api.Event, stop func()) 
 	}, stop
 }
 
-// until reads events up to one that is wanted.
+// until reads events up to the first one that matches.
 func (w *world) until(next func() api.Event, want func(api.Event) bool) api.Event {
 	w.Helper()
 	for {
@@ -132,7 +132,7 @@ func (w *world) until(next func() api.Event, want func(api.Event) bool) api.Even
 	}
 }
 
-// journal opens the journal, as another process does.
+// journal opens the journal as another process does.
 func (w *world) journal() *journal.Journal {
 	w.Helper()
 	j, err := journal.Open(w.Context(), filepath.Join(w.State, "journal.db"))
@@ -141,7 +141,7 @@ func (w *world) journal() *journal.Journal {
 	return j
 }
 
-// said records a text of the agent of worker.
+// said records a text of worker's agent.
 func (w *world) said(team string) {
 	w.Helper()
 	c, err := w.Team(team).Config(w.Context())
@@ -153,7 +153,7 @@ func (w *world) said(team string) {
 	w.must(err)
 }
 
-// stepped records that a message has come to its end at the agent of worker.
+// stepped records that worker's agent has finished a message.
 func (w *world) stepped(team string) {
 	w.Helper()
 	c, err := w.Team(team).Config(w.Context())

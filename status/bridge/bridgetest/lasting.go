@@ -46,7 +46,7 @@ var lasting = map[string]func(*world){
 		w.fails(err, api.CodeNoAnswer)
 	},
 	"asking in vain": func(w *world) {
-		for i := range 2 { // under one id, which sends once
+		for i := range 2 { // two sends under one id send once
 			_, err := w.b.Ask(w.Context(), newer, "worker", "q-1", api.NewQuestion{NewMessage: api.NewMessage{Text: "anybody?"}, Timeout: "50ms"})
 			w.fails(err, api.CodeTimeout)
 			if err != nil && !strings.Contains(err.Error(), "timed out after 50ms: no answer from worker; the message q-1 stays sent") {
@@ -183,7 +183,7 @@ var lasting = map[string]func(*world){
 	},
 }
 
-// agent runs an agent of the newer team, which gives one reply again and again.
+// agent runs an agent of the newer team that always gives the same reply.
 func (w *world) agent(name string, reply simagent.Reply) {
 	w.Helper()
 	a, err := simagent.New(simagent.Options{
@@ -210,7 +210,7 @@ func (w *world) wait(occasion, member string) (api.Happened, error) {
 	return w.b.Wait(w.Context(), newer, api.Occasion{For: occasion, Member: member, Timeout: 3 * time.Minute})
 }
 
-// transcript reads a transcript to its end, or to a line that has the text until.
+// transcript reads a transcript to its end, or to a line that contains until.
 func (w *world) transcript(ctx context.Context, team, who string, follow bool, until string) (lines []string, err error) {
 	for line, err := range w.b.Transcript(ctx, team, who, api.TranscriptQuery{Follow: follow}) {
 		if err != nil {
@@ -226,8 +226,7 @@ func (w *world) transcript(ctx context.Context, team, who string, follow bool, u
 	return lines, nil
 }
 
-// meanwhile calls again from time to time while do waits for the effect, since the start of that wait cannot be
-// observed.
+// meanwhile calls again now and then while do waits for the effect, since the start of that wait cannot be observed.
 func (w *world) meanwhile(again, do func()) {
 	done := make(chan struct{})
 	go func() {

@@ -12,7 +12,7 @@ import (
 	"teambridge/status/api"
 )
 
-// build is a team on another machine that the cases link. No hub is needed: the machine was never heard from.
+// build is a team on another machine that the cases link. No hub is needed: that machine has never sent anything.
 const build = "ci@build"
 
 // links are the cases of links with other machines.
@@ -96,7 +96,7 @@ var links = map[string]func(*world){
 		other := w.card("build")
 		_, err = w.b.AddMachine(w.Context(), api.NewMachine{Card: other})
 		w.fails(err, api.CodeConflict)
-		_, err = w.b.SetLink(w.Context(), api.NewLink{Machine: "notebook"}) // others know it by the old one
+		_, err = w.b.SetLink(w.Context(), api.NewLink{Machine: "notebook"}) // other machines know it by the old name
 		w.fails(err, api.CodeConflict)
 		replaced, err := w.b.AddMachine(w.Context(), api.NewMachine{Card: other, Replace: true})
 		w.must(err)
@@ -249,7 +249,7 @@ var links = map[string]func(*world){
 			}
 		}
 	},
-	"a lead on another machine": func(w *world) { // whom people call so, whatever its name is
+	"a lead on another machine": func(w *world) { // people call it "lead", whatever its name is
 		w.link()
 		_, err := w.ledger().Links.HeardFrom(w.Context(), "build", "ledger-1", []byte(`{"v":1,"instance":"i","ledger":"ledger-1","teams":[{"team":"ci","members":[{"member":"boss","lead":true,"word":"idle"},{"member":"worker","word":"working"}]}]}`))
 		w.must(err)

@@ -147,7 +147,7 @@ var outcomes = map[string]func(*world){
 	},
 }
 
-// follow sends a message to worker whose outcome will be asked for.
+// follow sends a message to worker whose outcome is asked for later.
 func (w *world) follow(team, id string) api.Sent {
 	w.Helper()
 	s, err := w.b.Send(w.Context(), team, "worker", id, api.NewMessage{Text: "what becomes of it?", Wait: api.Seen})

@@ -13,7 +13,7 @@ import (
 	"teambridge/status/api"
 )
 
-// later is a team that does not exist, so no service starts its agents.
+// later is the name of a team that does not exist, so no service starts its agents.
 const later = "later"
 
 // control adds, names, retries and removes relays.
@@ -100,7 +100,7 @@ func control(w *world) {
 
 	here, err := w.b.AddRelay(ctx, api.NewRelay{Team: newer, Member: "worker", Command: []string{"/no/such/program"}, Dir: w.State})
 	w.must(err)
-	_, err = w.b.RemoveRelay(ctx, here.ID, true) // which was not made for it
+	_, err = w.b.RemoveRelay(ctx, here.ID, true) // the team was not made for it
 	w.fails(err, api.CodeConflict)
 	for name, deleteTeam := range map[string]bool{e.ID: false, "worker@" + newer: false, "lead@later2": true} {
 		if removed, err := w.b.RemoveRelay(ctx, name, deleteTeam); err != nil || removed.Created == nil {
@@ -111,7 +111,7 @@ func control(w *world) {
 	}
 }
 
-// ledger opens the ledger, as another process does.
+// ledger opens the ledger as another process does.
 func (w *world) ledger() *ledger.Ledger {
 	w.Helper()
 	l, err := ledger.Open(w.Context(), filepath.Join(w.State, "ledger.db"))
@@ -120,7 +120,7 @@ func (w *world) ledger() *ledger.Ledger {
 	return l
 }
 
-// inboxKey is the ledger's key of worker's inbox.
+// inboxKey returns the ledger's key of worker's inbox.
 func (w *world) inboxKey() inbox.InboxKey {
 	w.Helper()
 	t := w.Team(newer)
@@ -224,7 +224,7 @@ func holds(w *world) {
 		w.fails(err, tc.want)
 	}
 	w.must(l.Sessions.SetSession(ctx, ledger.Session{InboxKey: key, ID: "s-1", Command: "agent", State: ledger.RelayRunning}))
-	for range 2 { // the second time, all is as it was
+	for range 2 { // the second time changes nothing
 		list, err := w.b.Hold(ctx, newer, "team-lead", "worker")
 		if err != nil || len(list) != 1 || list[0].Member != "worker" || list[0].Sender != "team-lead" || list[0].Team != newer || list[0].Reason != "by you" || list[0].Since.IsZero() {
 			w.Errorf("held %+v, %v; want what the lead writes to the worker, which has a relay", list, err)
@@ -241,7 +241,7 @@ func holds(w *world) {
 	}
 }
 
-// panes asks for panes where there are none.
+// panes requests panes although there are none.
 func panes(w *world) {
 	ctx := w.Context()
 	if list, err := w.b.Panes(ctx); err != nil || list == nil || len(list) > 0 {
@@ -259,7 +259,7 @@ func panes(w *world) {
 	w.fails(err, api.CodeInvalid)
 }
 
-// moves asks for sessions to be moved that cannot.
+// moves requests moves of sessions that cannot be moved.
 func moves(w *world) {
 	ctx := w.Context()
 	_, err := w.b.Move(ctx, newer, "worker", api.NewPlace{To: api.PlaceLocal})

@@ -12,7 +12,7 @@ import (
 	"teambridge/status/api"
 )
 
-// listed are tasks as LIST ID STATUS OWNER.
+// listed returns tasks as lines of LIST ID STATUS OWNER.
 func listed(found api.Tasks) (lines []string) {
 	for _, t := range found.Tasks {
 		lines = append(lines, strings.Join([]string{t.List, t.ID, t.Status, t.Owner}, " "))
@@ -108,7 +108,7 @@ var tasks = map[string]func(*world){
 			_, err := j.Tasks.Observe(ctx, w.Root.Path(), journal.TaskLook{List: list, Tasks: tasks, At: at, Gap: gap})
 			w.must(err)
 		}
-		for h := (api.TaskHistory{}); w.recorded() && h.Since == nil; { // its first look is over
+		for h := (api.TaskHistory{}); w.recorded() && h.Since == nil; { // wait for its first look
 			h, err = w.b.TaskHistory(ctx, api.TaskHistoryQuery{})
 			w.must(err)
 		}
@@ -166,7 +166,7 @@ var tasks = map[string]func(*world){
 			}
 		}
 
-		// A service records present changes, and has them when it is asked.
+		// A service records present changes, and has them once they are requested.
 		if !w.recorded() {
 			return
 		}

@@ -11,7 +11,7 @@ import (
 	"teambridge/status/api"
 )
 
-// usage counts transcripts: of a session with a subagent, of a fork of it, and of a teammate.
+// usage counts the transcripts of a session with a subagent, of a fork of it, and of a teammate.
 func usage(w *world) {
 	u, err := w.b.Usage(w.Context(), api.UsageQuery{})
 	if err != nil || u.Rows == nil || len(u.Rows) != 0 || u.Total.Tokens() != 0 {
@@ -29,7 +29,7 @@ func usage(w *world) {
 	const day = 24 * time.Hour
 	for name, text := range map[string]string{
 		"session-one.jsonl": answer("m-0", "big", 1000, 30*day, "") + answer("m-1", "big", 10, 2*day, "") + answer("m-1", "big", 20, 2*day, "") +
-			`{"type":"cost-state","modelUsage":{"big":{"costUSD":0.25}}}` + "\n" + answer("m-2", "big", 40, 0, ""), // not in it
+			`{"type":"cost-state","modelUsage":{"big":{"costUSD":0.25}}}` + "\n" + answer("m-2", "big", 40, 0, ""), // not in the fork
 		"session-one/subagents/agent-a1.jsonl": answer("m-3", "small", 5, 2*day, `"isSidechain":true,`),
 		"session-two.jsonl": answer("m-1", "big", 20, 2*day, `"requestSessionId":"session-one",`) + answer("m-4", "big", 80, 0, "") +
 			`{"type":"cost-state","modelUsage":{"big":{"costUSD":0.375}}}` + "\n",
@@ -74,7 +74,7 @@ func usage(w *world) {
 		}
 	}
 
-	// A fork also reports its parent's cost, even if it was idle for long.
+	// A fork also reports its parent's cost, even if it was idle for a long time.
 	write := func(name, text string) string {
 		path := filepath.Join(w.Root.Path(), "projects", "-work", name)
 		w.must(os.WriteFile(path, []byte(text), 0o600))
