@@ -14,7 +14,7 @@ import (
 	"unicode"
 )
 
-// documents are checked for the tests, files and variables that they name.
+// documents has the paths of the documents whose tests, files and variables are checked.
 var documents = sync.OnceValue(func() []string {
 	pages, _ := filepath.Glob(filepath.Join(".github", "guide", "*.md")) // the pattern is right
 	return append(pages,
@@ -22,7 +22,7 @@ var documents = sync.OnceValue(func() []string {
 	)
 })
 
-// goFiles are the Go files of the module, by their path from its top. They are read once.
+// goFiles has the text of each Go file of the module, by its path from the top. They are read once.
 var goFiles = sync.OnceValues(func() (map[string]string, error) {
 	top := os.DirFS(".")
 	files := map[string]string{}
@@ -70,13 +70,14 @@ func testsIn(files map[string]string) map[string][]string {
 	return tests
 }
 
-// identifier is the one with which a text begins.
+// identifier returns the identifier at the beginning of a text.
 func identifier(text string) string {
 	end := strings.IndexFunc(text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return text[:max(end, 0)]
 }
 
-// declarations returns the names that each owner declares: a package, by the last part of its path, or the package of a type.
+// declarations returns the names that belong to each owner: a package, by the last part of its path, or a type. For a
+// type, these are the names in its package.
 func declarations(files map[string]string) map[string]map[string]bool {
 	names := map[string]map[string]bool{} // by directory
 	owners := map[string][]string{}
@@ -114,8 +115,7 @@ func declarations(files map[string]string) map[string]map[string]bool {
 	return all
 }
 
-// Whatever test, function, environment variable of tests or file a document names
-// exists.
+// Every test, function, environment variable of tests, and file that a document names exists.
 func TestDocumentsNameWhatExists(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not with -short: it reads all sources")
@@ -169,8 +169,7 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 	}
 }
 
-// Each promise has tests, which are in the packages that it says, and a
-// command that runs some of them.
+// Each promise has tests in the packages that it names, and a command that runs some of them.
 func TestPromisesHaveTests(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not with -short: it reads all sources")
@@ -233,7 +232,7 @@ func TestPromisesHaveTests(t *testing.T) {
 	}
 }
 
-// Each command that scripts have is in the table of TESTING.md, and no other.
+// TESTING.md has each command of the scripts in its table, and no other.
 func TestScriptCommandsAreDocumented(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile(filepath.Join("cmd", "teambridge", "script_test.go"))
@@ -267,7 +266,7 @@ func TestScriptCommandsAreDocumented(t *testing.T) {
 	}
 }
 
-// The examples of the guide are those that examples.txtar runs.
+// The examples of the guide are the same as those in examples.txtar.
 func TestGuideExamples(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile(filepath.Join("testdata", "script", "examples.txtar"))
@@ -284,7 +283,7 @@ func TestGuideExamples(t *testing.T) {
 	}
 }
 
-// No document has both sides of a merge.
+// No document has the marks of a merge conflict.
 func TestDocumentsAreMerged(t *testing.T) {
 	t.Parallel()
 	for _, name := range documents() {

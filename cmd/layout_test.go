@@ -1,5 +1,5 @@
-// Package cmd_test checks the whole repository: the direction of imports, its size, and whether the documents name what
-// exists.
+// Package cmd_test checks the whole repository: the direction of imports, its size, and whether the names in
+// documents exist.
 package cmd_test
 
 import (
@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// The tests run at the top of the module, which the paths in them begin at.
+// The tests run at the top of the module, where their paths begin.
 func TestMain(m *testing.M) {
 	if err := os.Chdir(".."); err != nil {
 		panic(err)
@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The direction of imports, from the inside out: what a package may import of
-// ours. One that is not listed may import nothing of ours.
+// mayImport has the direction of imports, from the inside out: the packages of this module that a package may import.
+// A package that is not listed may import none.
 var mayImport = map[string][]string{
 	"teams/atomicfile":         {},
 	"teams/flock":              {},
@@ -34,11 +34,11 @@ var mayImport = map[string][]string{
 	"teams/rawjson":            {},
 	"teams/sharedfile":         {},
 	"teams/socket":             {},
-	"teams/winetest":           {}, // of tests alone
+	"teams/winetest":           {}, // only for tests
 	"teams/transcript":         {"teams/sharedfile"},
 	"teams":                    {"teams/atomicfile", "teams/excerpt", "teams/lockedfile", "teams/proc", "teams/rawjson", "teams/transcript"},
 	"teams/tasks":              {"teams", "teams/lockedfile", "teams/transcript"},
-	"teams/teamstest":          {"inbox", "teams", "teams/lockedfile"}, // of tests alone
+	"teams/teamstest":          {"inbox", "teams", "teams/lockedfile"}, // only for tests
 	"inbox":                    {"teams", "teams/lockedfile", "teams/rawjson"},
 	"inbox/sqlite":             {},
 	"inbox/ledger":             {"inbox", "inbox/sqlite", "teams", "teams/rawjson"},
@@ -81,7 +81,7 @@ var mayImport = map[string][]string{
 	"relay/dialog":             {"relay/agent", "relay/fleet", "teams/atomicfile", "teams/flock"},
 	"relay/query":              {"inbox/ledger", "relay/agent", "relay/mode", "relay/process", "relay/runtimes", "relay/wire", "teams", "teams/rawjson"},
 	"status":                   {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
-	"status/api":               {}, // plain structs and codes: what a client links
+	"status/api":               {}, // plain structs and codes for a client to link
 	"status/api/op":            {"status/api"},
 	"status/supervisor":        {"status/api", "teams/atomicfile"},
 	"status/plain":             {"teams/rawjson"}, // text for a terminal
@@ -94,8 +94,8 @@ var mayImport = map[string][]string{
 		"status", "status/api", "status/view", "teams", "teams/excerpt", "teams/lockedfile", "teams/tasks", "teams/transcript",
 	},
 	"status/alert": {"relay/shell", "status/api", "status/plain", "status/signals", "teams/atomicfile", "teams/excerpt", "teams/lockedfile", "teams/rawjson"},
-	// The rooms of the core, from the inside out. history, links and question know nothing of each other, and none knows an
-	// operation: what one of them needs of one is a function or an interface in its options.
+	// The parts of the core, from the inside out. history, links and question do not import each other, and none
+	// knows an operation: if one needs another, its options have a function or an interface for it.
 	"status/signals": {},
 	"status/local": {
 		"inbox/journal", "inbox/ledger", "relay/pane", "relay/tmux",
@@ -121,7 +121,7 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/session", "relay/fleet", "relay/link", "relay/pane", "relay/wire",
 		"status", "status/alert", "status/api", "status/attention", "status/bridge", "status/history", "status/links", "status/local", "status/plain", "status/signals", "status/view", "teams", "teams/lockedfile", "teams/tasks", "teams/transcript", "teams/watch",
 	},
-	"status/bridge/bridgetest": {"inbox", "inbox/journal", "inbox/ledger", "relay/link/nats", "relay/relaytest/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // of tests alone
+	"status/bridge/bridgetest": {"inbox", "inbox/journal", "inbox/ledger", "relay/link/nats", "relay/relaytest/simagent", "relay", "status/api", "status/view", "teams/teamstest", "teams/transcript"}, // only for tests
 	"status/doctor": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "inbox/sqlite", "plugin", "relay", "relay/agent", "relay/claude", "relay/link", "relay/link/nats", "relay/opencode", "relay/pane", "relay/process", "relay/runtimes", "relay/shell", "relay/stophook", "relay/tmux",
 		"status/alert", "status/api", "status/client", "status/plain", "status/supervisor", "status/view", "teams", "teams/atomicfile", "teams/flock", "teams/lockedfile", "teams/sharedfile", "teams/transcript",
@@ -130,13 +130,13 @@ var mayImport = map[string][]string{
 		"inbox", "relay",
 		"status/api", "status/api/op", "status/bridge", "status/history", "status/service", "status/view", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/socket",
 	},
-	"status/server/page":     {}, // files alone
+	"status/server/page":     {}, // only files
 	"status/client":          {"status/api", "status/api/op", "teams/flock"},
 	"status/mcp":             {"status/api", "status/view", "teams/rawjson"},
 	"status/ssh":             {"relay/shell", "status/api"},
 	"plugin":                 {"relay/stophook", "teams/rawjson", "teams/sharedfile"},
 	"cmd/setup":              {"plugin", "relay/dialog", "relay/qwen", "relay/shell", "relay/stophook", "relay/wake", "teams", "teams/atomicfile", "teams/lockedfile", "teams/rawjson", "teams/sharedfile"},
-	"status/server/document": {"status/api", "status/api/op"}, // of go generate alone
+	"status/server/document": {"status/api", "status/api/op"}, // only for go generate
 	"cmd/demo": {
 		"inbox", "inbox/journal", "inbox/ledger", "relay", "relay/claude", "relay/fleet", "relay/shell",
 		"status/api", "status/bridge", "status/client", "status/plain", "status/server", "status/server/page", "status/view", "teams", "teams/lockedfile", "teams/proc", "teams/rawjson",
@@ -147,21 +147,20 @@ var mayImport = map[string][]string{
 	"cmd/teambridge-probe": {"cmd/stdio", "relay/probe", "status/api", "status/doctor", "status/plain", "teams"},
 	"cmd/teambridge-hub":   {"relay/link/hub", "relay/link/nats", "relay/link/nats/admin", "relay/shell", "status/api", "status/ssh", "status/supervisor"},
 
-	// Of tests alone, but for the model.
-	"relay/relaytest/simagent":         {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
+	// Only for tests, except for the model.
+	"relay/relaytest/simagent":         {"teams"}, // only the table of versions: a witness must not share our mistakes
 	"relay/relaytest/simacp":           {},
 	"relay/relaytest/model":            {"relay/process"},
 	"relay/relaytest/standin":          {"relay/relaytest/model", "relay/relaytest/simchild", "relay/process", "teams"}, // for versions
 	"relay/relaytest/claudedir":        {},
 	"relay/relaytest/killtest":         {"teams/winetest"},
-	"relay/relaytest/simchild":         {"relay/relaytest/claudedir", "relay/relaytest/simagent", "teams"}, // as simagent
+	"relay/relaytest/simchild":         {"relay/relaytest/claudedir", "relay/relaytest/simagent", "teams"}, // like simagent
 	"relay/relaytest/simchild/program": {"relay/relaytest/simacp", "relay/relaytest/simchild"},
 	"relay/relaytest/simsession":       {"relay/qwen", "relay/relaytest/claudedir", "relay/relaytest/simagent", "teams", "teams/transcript"}, // the names and lines of its files, and the version in them
 	"relay/relaytest/probetest":        {"relay/probe", "relay/process", "relay/relaytest/claudedir", "teams"},
 }
 
-// Which package alone may import a dependency, so that replacing it is the
-// change of one package.
+// onlyUser has the package that alone may import a dependency, so that replacing the dependency changes one package.
 var onlyUser = map[string][]string{
 	"golang.org/x/sys":                            {"teams/lockedfile", "relay/process", "relay/terminal", "relay/tmux"},
 	"golang.org/x/time":                           {"relay/peer"},
@@ -203,7 +202,7 @@ func TestImportsGoOneWay(t *testing.T) {
 	}
 }
 
-// The programs have none of the agents that tests simulate. Only teambridge-probe needs the stand-in for the model.
+// The programs contain no simulated agents of the tests. Only teambridge-probe needs the stand-in for the model.
 func TestProgramsHaveNoTestSupport(t *testing.T) {
 	t.Parallel()
 	module := modulePath(t)
@@ -216,8 +215,8 @@ func TestProgramsHaveNoTestSupport(t *testing.T) {
 	}
 }
 
-// A Go program that talks to the service links little: of ours nothing but the
-// types and the lock that tells if a service runs, and no database and no watcher.
+// A Go program that talks to the service links only the types of this module and the lock that shows whether a
+// service runs, and no database or watcher.
 func TestClientIsSmall(t *testing.T) {
 	t.Parallel()
 	module := modulePath(t)
@@ -226,7 +225,7 @@ func TestClientIsSmall(t *testing.T) {
 		switch {
 		case dep == module+"status/api", dep == module+"status/api/op", dep == module+"teams/flock":
 		case dep == "github.com/gofrs/flock", strings.HasPrefix(dep, "golang.org/x/sys/"):
-		case strings.HasPrefix(dep, module), strings.Contains(first, "."): // a domain: not of the standard library
+		case strings.HasPrefix(dep, module), strings.Contains(first, "."): // a domain, so not of the standard library
 			t.Errorf("status/client is built with %s", dep)
 		}
 	}
@@ -239,7 +238,7 @@ func modulePath(t *testing.T) string {
 	return strings.TrimPrefix(line, "module ") + "/"
 }
 
-// A listed is what the go command says of a package.
+// A listed is the output of the go command for a package.
 type listed struct {
 	ImportPath, Dir                    string
 	GoFiles, TestGoFiles, XTestGoFiles []string
@@ -249,7 +248,7 @@ type listed struct {
 // listPackages returns the packages of the module, by their path from its top.
 func listPackages(t *testing.T) map[string]listed {
 	t.Helper()
-	sources(t) // go test keeps a result until a file changes that the test has read itself
+	sources(t) // go test keeps a result until a file changes that the test itself has read
 	out, err := goList()
 	if err != nil {
 		t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The limits keep the repository from growing where it should shrink. They are only ever lowered, which is due as soon as a
-// count is more than a twentieth below its limit.
+// The repository does not grow beyond these limits. They are only ever lowered: a limit must be lowered when its
+// count is more than a twentieth below it.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	product, tests := productAndTests(t)
@@ -44,10 +44,10 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// packages are the texts of the Go files of packages, by the path from the top of the module.
+// packages has the texts of the Go files of packages, by the path from the top of the module.
 type packages map[string][]string
 
-// productAndTests returns what the programs are built from, and how many lines the tests of all packages have.
+// productAndTests returns the packages of the programs, and the number of lines of all tests.
 func productAndTests(t *testing.T) (product packages, tests int) {
 	t.Helper()
 	listed, module := listPackages(t), modulePath(t)
@@ -72,7 +72,7 @@ func productAndTests(t *testing.T) (product packages, tests int) {
 	return product, tests
 }
 
-// lines returns how many lines the packages in some top-level folders have.
+// lines returns the number of lines of the packages in some top-level folders.
 func (p packages) lines(folders ...string) (n int) {
 	for name, files := range p {
 		for _, folder := range folders {
@@ -84,12 +84,12 @@ func (p packages) lines(folders ...string) (n int) {
 	return n
 }
 
-// methods returns how many methods a type of a package has.
+// methods returns the number of methods of a type in a package.
 func (p packages) methods(name, of string) int {
 	return len(regexp.MustCompile(`(?m)^func \(\w+ \*?`+of+`\)`).FindAllString(strings.Join(p[name], ""), -1))
 }
 
-// widest returns how many methods the type has that has the most, in some packages.
+// widest returns the number of methods of the type with the most methods in some packages.
 func (p packages) widest(names ...string) (most int) {
 	receiver := regexp.MustCompile(`(?m)^func \((?:\w+ )?\*?(\w+)\)`)
 	for _, name := range names {
@@ -102,13 +102,13 @@ func (p packages) widest(names ...string) (most int) {
 	return most
 }
 
-// flags returns how many flags the commands of a package have.
+// flags returns the number of flags of the commands in a package.
 func (p packages) flags(name string) int {
 	definition := regexp.MustCompile(`\b(?:[fF]lags(?:\(\))?|f)\.(?:Bool|Int|Int64|String|StringArray|StringSlice)?VarP?\(|\bdurationFlag\(cmd, [^,]+, "`)
 	return len(definition.FindAllString(strings.Join(p[name], ""), -1))
 }
 
-// stateWords returns how many constants name a state that a message, or what carries it, can be in.
+// stateWords returns the number of constants that name a state of a message, or of its delivery or task.
 func (p packages) stateWords() (n int) {
 	word := regexp.MustCompile(`(?m)^\s+\w+\s+\w*(?:State|Stage|Status|Task|Result|Reason|Outcome|Fate|Kind|Basis)\s+= "`)
 	for name, files := range p {
@@ -119,7 +119,7 @@ func (p packages) stateWords() (n int) {
 	return n
 }
 
-// routesOfTheAPI returns how many operations openapi.json describes.
+// routesOfTheAPI returns the number of operations in openapi.json.
 func routesOfTheAPI(t *testing.T) (n int) {
 	t.Helper()
 	var document struct {
@@ -138,7 +138,7 @@ func routesOfTheAPI(t *testing.T) (n int) {
 	return n
 }
 
-// linesOf returns how many lines the files have that match a pattern.
+// linesOf returns the number of lines of the files that match a pattern.
 func linesOf(t *testing.T, pattern string) (n int) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)

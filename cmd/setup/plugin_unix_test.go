@@ -11,8 +11,8 @@ import (
 	"teambridge/relay/relaytest/standin"
 )
 
-// An installation that fails in the middle says why, and leaves nothing behind. If leftovers cannot be removed,
-// a later undo can remove them.
+// An installation that fails in the middle reports the reason, and leaves nothing. If leftovers cannot be removed, a
+// later undo can remove them.
 func TestInstallFails(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -25,7 +25,7 @@ func TestInstallFails(t *testing.T) {
 	if err := os.Symlink(kept, m.settings()); err != nil {
 		t.Fatal(err)
 	}
-	// It keeps the marketplace in the settings, and installs nothing.
+	// It enters the marketplace into the settings, and installs nothing.
 	m.write(filepath.Join(m.Path, Claude), `#!/bin/sh
 cd `+m.Root+`
 case "$*" in

@@ -13,8 +13,7 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// Whatever the settings are, they have the same bytes again after the undo, in whatever order, or they are not
-// changed at all.
+// Whatever the settings are, undoing the steps in any order restores their bytes, or the steps change nothing.
 func TestSettingsAsTheyWere(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -58,7 +57,7 @@ func TestSettingsAsTheyWere(t *testing.T) {
 					if c.refused != (text == c.text) || !c.refused && (!strings.Contains(text, teams.EnableVariable) || !strings.Contains(text, "hook stop")) {
 						t.Errorf("it is %q", text)
 					}
-					for _, step := range []string{Teams, Hooks} { // in the order in which it was done, and in the other one
+					for _, step := range []string{Teams, Hooks} { // in the order in which they were done, and in the other one
 						made, err := m.Made(t.Context(), step)
 						if err != nil || (len(made) == 0) != c.refused {
 							t.Fatalf("%s: made %q, %v", step, states(made), err)
@@ -104,8 +103,7 @@ func TestFileThatWasMade(t *testing.T) {
 	}
 }
 
-// A change by another program between reading and writing is not overwritten, and the step leaves nothing
-// behind.
+// A change by another program between reading and writing is not overwritten, and the step leaves no file.
 func TestChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -149,7 +147,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// An editor may put a file in place of the link. Then our entries go out of both.
+// An editor may put a file in place of the link. Then our entries are removed from both files.
 func TestLinkReplaced(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -176,7 +174,7 @@ func TestLinkReplaced(t *testing.T) {
 			t.Errorf("%s is %q", path, text)
 		}
 	}
-	// It may also lead elsewhere when setup is run again.
+	// The link may also lead to another file when setup is run again.
 	link()
 	m.does(m.Look(t.Context(), Teams))
 	another := filepath.Join(m.State, "another.json")
@@ -198,7 +196,7 @@ func TestLinkReplaced(t *testing.T) {
 	if to, err := os.Readlink(m.settings()); err != nil || to != real || m.read(real) != settingsBefore {
 		t.Errorf("the link leads to %q (%v), with %q", to, err, m.read(real))
 	}
-	// Or the file is moved, and a link put in its place.
+	// Or the file is moved, and replaced by a link to it.
 	if err := os.Rename(real, m.settings()); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +211,7 @@ func TestLinkReplaced(t *testing.T) {
 	}
 }
 
-// If two directories share one settings file, the hooks belong to both, whichever is undone first.
+// If two directories share one settings file, both have the hooks, until the last of them is undone.
 func TestSharedHooks(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -241,7 +239,8 @@ func TestSharedHooks(t *testing.T) {
 	}
 }
 
-// Hooks do not name a Claude directory, and the tools of others do: those do not have the environment of a session.
+// The hooks do not name a Claude directory, since they have the environment of the session. The tools of other
+// programs do not have it, and name one.
 func TestDirectoryOfTheSession(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -18,13 +18,13 @@ import (
 	"teambridge/teams"
 )
 
-// machine is one with programs that are scripts.
+// machine is a machine whose programs are scripts.
 type machine struct {
 	*Setup
 	t *testing.T
 }
 
-// The settings and the configuration of a user.
+// The original settings and configuration of a user.
 const (
 	settingsBefore = "{\"model\": \"opus\",\n\n\t\"env\" : {\"X\":\"y\" }}"
 	configBefore   = "# mine\nmodel = \"x\"   # kept\n"
@@ -42,7 +42,7 @@ func newMachine(t *testing.T) *machine {
 	}, t}
 	m.write(m.settings(), settingsBefore)
 	m.write(m.config(), configBefore)
-	// It rewrites the settings, and leaves an empty object behind.
+	// It rewrites the settings, and leaves an empty object in them.
 	m.write(filepath.Join(m.Path, "claude"), `#!/bin/sh
 cd '`+m.Root+`' || exit
 edit() { [ ! -e settings.json ] || { sed "$1" settings.json >new && cat new >settings.json && rm new; }; }
@@ -61,7 +61,7 @@ case "$*" in
 *) echo "unknown: $*" >&2; exit 1 ;;
 esac
 `)
-	// Its entries are comments. It leaves a comment behind when it writes.
+	// Its entries are comments. It adds a comment when it writes.
 	m.write(filepath.Join(m.Path, "codex"), `#!/bin/sh
 cd '`+m.Codex+`' || exit
 [ ! -e broken ] || { echo "it is broken" >&2; exit 3; }
@@ -101,7 +101,7 @@ func (m *machine) read(path string) string {
 	return string(data)
 }
 
-// states formats a list of steps, as "plugin:done".
+// states returns a list of steps as text, such as "plugin:done".
 func states(list []*Step) (all []string) {
 	for _, st := range list {
 		all = append(all, st.Name+":"+string(st.State))
@@ -109,7 +109,7 @@ func states(list []*Step) (all []string) {
 	return all
 }
 
-// stand checks how the steps stand.
+// stand checks the states of the steps.
 func (m *machine) stand(list []*Step, want ...string) {
 	m.t.Helper()
 	if got := states(list); !slices.Equal(got, want) {
@@ -120,7 +120,7 @@ func (m *machine) stand(list []*Step, want ...string) {
 	}
 }
 
-// does carries out the plans of the steps, or only of those with these names, and returns all steps.
+// does carries out the plans of the steps, or only those of the named steps, and returns all steps.
 func (m *machine) does(list []*Step, names ...string) []*Step {
 	m.t.Helper()
 	for _, st := range list {
@@ -154,7 +154,7 @@ func (m *machine) changed(list []*Step, want ...string) {
 	}
 }
 
-// files are all files of the machine but locks, with their text.
+// files returns the text of all files of the machine except locks.
 func (m *machine) files() map[string]string {
 	m.t.Helper()
 	all := map[string]string{}
@@ -185,7 +185,7 @@ func (m *machine) as(before map[string]string) {
 	}
 }
 
-// Looking changes nothing, doing it twice is doing it once, and undoing it leaves the bytes that were there, in whatever order it was done.
+// Neither looking nor a second setup changes anything, and undo in any order restores every byte.
 func TestSetUpAndUndo(t *testing.T) {
 	t.Parallel()
 	for kind, order := range map[string][]string{"usual": {Plugin, Teams, Tools}, "fresh": {Teams, Tools, Plugin}, "latin": {Teams, Plugin, Tools}} {
@@ -193,7 +193,7 @@ func TestSetUpAndUndo(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t)
 			fresh := kind == "fresh"
-			if kind == "latin" { // a text that is no UTF-8, which Claude Code takes
+			if kind == "latin" { // a text that is no UTF-8, which Claude Code accepts
 				m.write(m.settings(), strings.Replace(settingsBefore, "opus", "caf\xe9", 1))
 			}
 			if fresh {
@@ -235,7 +235,7 @@ func TestSetUpAndUndo(t *testing.T) {
 	}
 }
 
-// Two that are asked at the same time do it once.
+// Two setups that have looked at the same time do each step once.
 func TestSetUpTwice(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -266,7 +266,7 @@ func TestChangedSince(t *testing.T) {
 	}
 }
 
-// Changes by others before a step was repeated stay, too, even if the file was not changed since.
+// Changes by others before a step was repeated stay, too, even if the file has not changed since.
 func TestDoneAgain(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -284,8 +284,8 @@ func TestDoneAgain(t *testing.T) {
 	}
 }
 
-// A change that existed before setup is done already, and is not undone. A change that another program made in
-// another way is not touched.
+// A change that existed before setup counts as done, and is not undone. A change that another program made in its own
+// way is not touched.
 func TestThereBefore(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -317,7 +317,7 @@ func TestThereBefore(t *testing.T) {
 	m.as(before)
 }
 
-// The entry of Codex that others have replaced since stays.
+// An entry of Codex that another program has replaced since stays.
 func TestReplacedSince(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -333,7 +333,7 @@ func TestReplacedSince(t *testing.T) {
 	}
 }
 
-// A step that fails says why, changes nothing, and does not keep others from being done.
+// A step that fails reports the reason, changes nothing, and does not prevent other steps.
 func TestStepFails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -355,7 +355,7 @@ func TestStepFails(t *testing.T) {
 			if err := syscall.Mkfifo(m.settings(), 0o600); err != nil {
 				m.t.Fatal(err)
 			}
-			m.write(filepath.Join(m.Root, "broken"), "") // it would wait for the pipe
+			m.write(filepath.Join(m.Root, "broken"), "") // it would otherwise wait for the pipe
 		}, []string{"plugin:failed", "teams:failed", "tools:done"}, "is not a regular file"},
 		"a link": {func(m *machine) {
 			if err := os.Remove(m.settings()); err != nil {
@@ -395,7 +395,7 @@ func TestStepFails(t *testing.T) {
 	}
 }
 
-// A step is undone without its program if the file is as it was left. Another one is undone later.
+// A step is undone without its program if the file has not changed since. Otherwise it can be undone later.
 func TestUndoWithoutPrograms(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -415,7 +415,7 @@ func TestUndoWithoutPrograms(t *testing.T) {
 	}
 }
 
-// Setup that is killed between a record and the change leaves nothing that is undone wrongly.
+// If setup is killed between a record and the change, nothing is undone that was not done.
 func TestKilledBeforeTheChange(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -441,7 +441,7 @@ func TestKilledBeforeTheChange(t *testing.T) {
 	m.as(before)
 }
 
-// A link to the settings stays one, and a directory that was made for them is removed.
+// A link to the settings stays a link, and a directory that was made for them is removed.
 func TestPlaceOfTheSettings(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -523,7 +523,7 @@ func TestSharedSettings(t *testing.T) {
 	}
 }
 
-// qwen installs one that is a script.
+// qwen installs a script in place of Qwen Code.
 func (m *machine) qwen() {
 	m.t.Helper()
 	m.write(filepath.Join(m.Path, "qwen"), `#!/bin/sh
@@ -605,7 +605,7 @@ func TestQwenHasTheTools(t *testing.T) {
 	}
 }
 
-// Only a controller that the person has agreed to, and has not revoked, is used.
+// Only a controller that the person has approved, and has not revoked, is used.
 func TestControllerOfQwen(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -14,7 +14,7 @@ func TestLines(t *testing.T) {
 	fits, long := strings.Repeat("x", limit), strings.Repeat("x", limit+1)
 	for name, tc := range map[string]struct {
 		in   string
-		want []string // "!" for one that is too long
+		want []string // "!" for a line that is too long
 	}{
 		"nothing":                    {"", nil},
 		"lines":                      {"a\nb\n", []string{"a", "b"}},
@@ -83,8 +83,7 @@ func (e *boundless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A read that fails is not the end of a line: what came before it was not meant to be a
-// line of its own.
+// A read that fails does not end a line: the text before it was not meant to be a whole line.
 func TestLinesFails(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")

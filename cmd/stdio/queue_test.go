@@ -13,10 +13,9 @@ import (
 	"time"
 )
 
-// pausing is a reader of a pipe without a buffer, who takes what is written while he is
-// not paused.
+// pausing is the reader of a pipe without a buffer. It takes text while it is not paused.
 type pausing struct {
-	goOn  chan struct{} // closed: he reads
+	goOn  chan struct{} // closed: it reads
 	got   bytes.Buffer
 	err   error
 	sleep time.Duration // before each read
@@ -39,13 +38,13 @@ func reading() *pausing {
 	return p
 }
 
-// queueTo returns a queue whose notices are lines, and that must not fail.
+// queueTo returns a queue whose notices are lines, and whose writes must not fail.
 func queueTo(t *testing.T, p *pausing) *Queue {
 	t.Helper()
 	return NewQueue(p, func(m Missing) []byte { return fmt.Appendf(nil, "<%d %d>\n", m.Lines, m.Bytes) }, func(err error) { t.Error(err) })
 }
 
-// Whoever reads, however slowly, gets everything in order.
+// A reader gets everything in order, however slowly it reads.
 func TestQueueIsWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,8 +65,8 @@ func TestQueueIsWritten(t *testing.T) {
 	})
 }
 
-// While nobody reads, writing does not wait. What does not fit is left out, and one
-// notice in its place says how much.
+// While the reader is paused, writing does not wait. Text without room is left out, and one notice in its place has
+// its size.
 func TestQueueLeavesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +94,7 @@ func TestQueueLeavesOut(t *testing.T) {
 	})
 }
 
-// A reader who takes a little and pauses again misses one piece, not every other line.
+// A reader that takes a little and pauses again misses one piece, not every other line.
 func TestQueueHasOneHole(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -107,7 +106,7 @@ func TestQueueHasOneHole(t *testing.T) {
 		for _, c := range []byte("abcd") {
 			q.Write(line(c))
 		}
-		for _, c := range []byte("ef") { // takes one, and one more is printed, for which there is room
+		for _, c := range []byte("ef") { // the reader takes one piece, so there is room for one more
 			step <- struct{}{}
 			synctest.Wait()
 			q.Write(line(c))
@@ -125,7 +124,7 @@ func TestQueueHasOneHole(t *testing.T) {
 	})
 }
 
-// A single write is never too large.
+// A single write always has room, however large it is.
 func TestQueueHasRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +142,7 @@ func TestQueueHasRoom(t *testing.T) {
 	})
 }
 
-// Until it was told to end, a command waits for whoever reads its output. Then it gives him 3 s.
+// A command waits for the reader of its output until it is told to end, and then for 3 s more.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	text := []byte(strings.Repeat("x", 20*writeStep-1) + "\n")
@@ -197,7 +196,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A writer that fails is reported once, and nobody waits for it.
+// A writer that fails is reported once, and no write waits for it.
 func TestQueueFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

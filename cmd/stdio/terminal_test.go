@@ -37,7 +37,7 @@ func TestColourful(t *testing.T) {
 	}
 }
 
-// Nobody types at a null device.
+// The null device is no terminal.
 func TestIsTerminal(t *testing.T) {
 	t.Parallel()
 	null, err := os.Open(os.DevNull)

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"teambridge-hub": main,
-		// untilfile waits until a file is there.
+		// untilfile waits until a file exists.
 		"untilfile": func() {
 			for {
 				if _, err := os.Stat(os.Args[1]); err == nil {

@@ -39,7 +39,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits runs a program and demands its exit status:
+// exits runs a program and checks its exit status:
 //
 //	exits STATUS PROGRAM ARGUMENT...
 func exits(ts *testscript.TestScript, neg bool, args []string) {
@@ -49,7 +49,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	wantStatus(ts, args[0], ts.Exec(args[1], args[2:]...))
 }
 
-// interrupt runs the probe, interrupts it once there is a file that PATTERN matches, and demands the exit status:
+// interrupt runs the probe, interrupts it once a file matches PATTERN, and checks the exit status:
 //
 //	interrupt STATUS PATTERN ARGUMENT...
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {

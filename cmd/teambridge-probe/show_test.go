@@ -7,7 +7,7 @@ import (
 	"teambridge/status/api"
 )
 
-// A reason that several points share is printed once.
+// A reason that several points have is printed once.
 func TestReasonIsToldOnce(t *testing.T) {
 	t.Parallel()
 	said := map[string]bool{}
