@@ -15,7 +15,7 @@ import (
 	"teambridge/status/alert"
 )
 
-// webhook plays a server that takes alerts:
+// webhook simulates a server for alerts:
 //
 //	webhook VARIABLE FILE [STATUS...]
 func webhook(ts *testscript.TestScript, neg bool, args []string) {
@@ -33,7 +33,7 @@ func webhook(ts *testscript.TestScript, neg bool, args []string) {
 	f, err := os.OpenFile(ts.MkAbs(args[1]), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	ts.Check(err)
 	turn := make(chan struct{}, 1)
-	one := func(w http.ResponseWriter, r *http.Request) { // at a time
+	one := func(w http.ResponseWriter, r *http.Request) { // one request at a time
 		body, err := io.ReadAll(r.Body)
 		status := http.StatusOK
 		if len(statuses) > 0 {

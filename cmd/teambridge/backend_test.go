@@ -20,19 +20,19 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// The choice of the backend, and the message about a service that is not used.
+// A command chooses the service or the files, and explains why it does not use a service.
 func TestChoice(t *testing.T) {
 	t.Parallel()
 	version := func(operations int, readOnly bool) *api.ServiceVersion {
 		return &api.ServiceVersion{Version: api.Version{Version: "v0.1.0"}, Operations: operations, ReadOnly: readOnly}
 	}
 	for name, test := range map[string]struct {
-		card, ended bool                // a service has left its card; it has ended
-		answers     *api.ServiceVersion // nil: nothing
+		card, ended bool                // a service has left its card; the service has ended
+		answers     *api.ServiceVersion // nil: no answer
 		served      bool
 		idle        string
 		why         string // why the service is not used
-		unreachable bool   // that is no more than that it does not answer
+		unreachable bool   // the only reason is that it does not answer
 	}{
 		"none":                     {idle: attention.NoService},
 		"one that was killed":      {card: true, ended: true, idle: attention.NoService},
@@ -105,7 +105,7 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// A call that is given up while it opens the ledger is no reason for the next one to fail, as in a server for an agent.
+// A call that is given up while it opens the ledger does not make the next one fail, as in a server for an agent.
 func TestLedgerIsOpenedAgain(t *testing.T) {
 	t.Parallel()
 	a := newApp(host{}, nil)

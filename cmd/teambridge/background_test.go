@@ -29,13 +29,11 @@ import (
 	"teambridge/status/api"
 )
 
-// The commands of scripts for background processes.
-
-// started is the key of the processes that start has started, by name.
+// started is the key of the processes that start runs, by name.
 type started struct{}
 
-// start runs teambridge in the background, with its output in NAME.out and NAME.err, and returns when one of
-// them matches PATTERN. With -v, watching commands print "watching" once they watch:
+// start runs teambridge in the background, with its output in NAME.out and NAME.err, and returns when one of them
+// matches PATTERN. With -v, watching commands print "watching" once they watch:
 //
 //	start NAME PATTERN ARGUMENT...
 func start(ts *testscript.TestScript, neg bool, args []string) {
@@ -89,7 +87,7 @@ func unread(ts *testscript.TestScript, neg bool, args []string) {
 	defer w.Close() // the process has its own
 	ts.Defer(func() { r.Close() })
 	if full {
-		for n := 0; n == 0; { // with nothing written, the deadline was over before it was tried
+		for n := 0; n == 0; { // with nothing written, the deadline has passed before the first try
 			ts.Check(w.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)))
 			n, err = w.Write(make([]byte, 1<<20))
 		}
@@ -115,7 +113,7 @@ func unread(ts *testscript.TestScript, neg bool, args []string) {
 // outputs is the key of the unread outputs, by name.
 type outputs struct{}
 
-// collect reads the output of such a process to its end, into NAME.out:
+// collect reads the output of a process that unread started to its end, into NAME.out:
 //
 //	collect NAME
 func collect(ts *testscript.TestScript, neg bool, args []string) {
@@ -138,7 +136,7 @@ func background(ts *testscript.TestScript, name string, cmd *exec.Cmd) {
 	ts.Value(started{}).(map[string]*exec.Cmd)[name] = cmd
 	ts.Defer(func() {
 		if cmd.ProcessState == nil {
-			_ = cmd.Process.Kill() // of a script that failed
+			_ = cmd.Process.Kill() // if the script failed
 			_ = cmd.Wait()
 		}
 	})
@@ -154,7 +152,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	seen(ts, args[1], args[0])
 }
 
-// vanishes waits until a file or directory is not there any more:
+// vanishes waits until a file or directory is gone:
 //
 //	vanishes PATH
 func vanishes(ts *testscript.TestScript, neg bool, args []string) {
@@ -173,7 +171,7 @@ func seen(ts *testscript.TestScript, pattern string, files ...string) {
 	looked := map[string]fs.FileInfo{}
 	wait(ts, func() bool {
 		for _, f := range files {
-			// One that is as it was is not read again, unless it had just been changed: a clock has ticks.
+			// A file without a change is not read again, unless it had just been changed: a clock has ticks.
 			info, err := os.Stat(ts.MkAbs(f))
 			if was := looked[f]; err != nil || was != nil && was.Size() == info.Size() && was.ModTime().Equal(info.ModTime()) && os.SameFile(was, info) {
 				continue
@@ -195,7 +193,7 @@ func seen(ts *testscript.TestScript, pattern string, files ...string) {
 	})
 }
 
-// wait waits until holds, and gives up after a while.
+// wait waits until holds returns true, and calls fail after a long time.
 func wait(ts *testscript.TestScript, holds func() bool, fail func()) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -208,7 +206,7 @@ func wait(ts *testscript.TestScript, holds func() bool, fail func()) {
 	}
 }
 
-// signal sends a process TERM, HUP, or KILL, which also waits for its end:
+// signal sends a signal to a process: TERM, HUP, or KILL, which also waits for its end:
 //
 //	signal NAME TERM|HUP|KILL
 func signalling(ts *testscript.TestScript, neg bool, args []string) {
@@ -231,8 +229,7 @@ func signalling(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// id sets a variable to the id of the relay that was added for a member, or else was
-// run:
+// id sets a variable to the id of the relay that was added for a member, or else was run:
 //
 //	id VARIABLE MEMBER@TEAM
 func relayID(ts *testscript.TestScript, neg bool, args []string) {
@@ -261,8 +258,7 @@ func relayID(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("no relay for %s", args[1])
 }
 
-// killagent kills the simulated agent that was started last, as kill -9 does, and
-// waits for its end:
+// killagent kills the simulated agent that was started last, as kill -9 does, and waits for its end:
 //
 //	killagent
 func killagent(ts *testscript.TestScript, neg bool, args []string) {
@@ -278,9 +274,9 @@ func killagent(ts *testscript.TestScript, neg bool, args []string) {
 		p := process.Identify(e.PID)
 		env, err := os.ReadFile("/proc/" + strconv.Itoa(e.PID) + "/environ")
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || len(env) > 0 && !strings.Contains(string(env), "CLAUDE_CONFIG_DIR="+ts.Getenv("CLAUDE_CONFIG_DIR")) {
-			return // it has ended, and its id may be another process's
+			return // it has ended, and its id may be that of another process
 		}
-		// One that is ending has no environment any more, but is there for a while.
+		// A process that is ending has no environment, but still exists for some time.
 		if len(env) > 0 {
 			agent, err := os.FindProcess(e.PID)
 			ts.Check(err)
@@ -316,8 +312,8 @@ func end(ts *testscript.TestScript, neg bool, args []string) {
 	wantStatus(ts, args[1], err)
 }
 
-// answer plays a member until the script ends: each turn lasts as long, and ends
-// with TEXT, as a message to a member or as its result:
+// answer plays a member until the script ends. Each turn takes DURATION, and ends with TEXT, as a message to a member
+// or as its result:
 //
 //	answer [-to NAME] [-lasts DURATION] TEAM MEMBER TEXT
 func answering(ts *testscript.TestScript, neg bool, args []string) {
@@ -349,7 +345,7 @@ func answering(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return reply
 	}
-	opts.Report = func(error) {} // the end of its team
+	opts.Report = func(error) {} // it fails when its team ends
 	agent, err := simagent.New(opts)
 	ts.Check(err)
 	ctx, stop := context.WithCancel(context.Background())
@@ -452,7 +448,7 @@ func execute(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(errors.Join(sqlitex.ExecuteScript(db, args[1], nil), db.Close()))
 }
 
-// hold keeps everybody else out of a database until the script ends:
+// hold locks a database until the script ends:
 //
 //	hold FILE
 func hold(ts *testscript.TestScript, neg bool, args []string) {

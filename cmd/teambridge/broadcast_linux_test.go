@@ -47,7 +47,7 @@ func TestBroadcastToSessionsAsks(t *testing.T) {
 		t.Fatal(a)
 	}
 	over.End()
-	// It waits there until the session is resumed.
+	// The message waits there until the session is resumed.
 	if a := command("", "send", "over", "the second", "--timeout", time.Millisecond.String()); a.status == 0 {
 		t.Fatal(a)
 	}

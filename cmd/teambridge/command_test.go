@@ -39,7 +39,7 @@ import (
 // patience limits the waits of a script; only a failure waits so long.
 const patience = 2 * time.Minute
 
-// exits runs a command that has to end with a given status:
+// exits runs a command that must end with a given status:
 //
 //	exits STATUS COMMAND...
 func exits(ts *testscript.TestScript, neg bool, args []string) {
@@ -49,7 +49,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	wantStatus(ts, args[0], runs(ts, args[1], args[2:]...))
 }
 
-// inside is the key of whether a worker may run the command lines of a script.
+// inside is the key of a bool: whether workers may run the command lines of the script.
 type inside struct{}
 
 // each runs each command line of a file, with --json, and keeps its output and its status in a directory:
@@ -127,7 +127,7 @@ func codexSession(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("THREAD", id)
 }
 
-// scriptTB is a script, as far as simulations need it.
+// scriptTB is a script as the testing.TB of simulations.
 type scriptTB struct {
 	testing.TB
 	ts *testscript.TestScript
@@ -142,7 +142,7 @@ func (s scriptTB) Fatal(args ...any) { s.ts.Fatalf("%s", fmt.Sprint(args...)) }
 //
 //	team [-version VERSION] [-lead alive|gone|away|unnamed] [-day 2020-01-02] [-cwd DIR] [-root DIR] NAME MEMBER...
 //
-// The transcript of its lead says that it is of a version. If the lead is unnamed, config.json has no leadProcess.
+// The transcript of its lead has this version. If the lead is unnamed, config.json has no leadProcess.
 func team(ts *testscript.TestScript, neg bool, args []string) {
 	founded := time.Date(2020, 1, 2, 15, 4, 5, 0, time.UTC)
 	opts := simagent.TeamOptions{
@@ -223,7 +223,7 @@ func take(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// given lets the transcript of a member of "team" say that its model was given a message:
+// given records in the transcript of a member of "team" that its model was given a message:
 //
 //	given TEAM MEMBER FROM TEXT
 func given(ts *testscript.TestScript, neg bool, args []string) {
@@ -262,7 +262,7 @@ func age(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// grow makes a file as long as BYTES, with zeros that take no space:
+// grow makes a file of BYTES bytes, with zeros that take no space:
 //
 //	grow BYTES PATH
 func grow(ts *testscript.TestScript, neg bool, args []string) {
@@ -309,7 +309,7 @@ func repeat(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(strings.Repeat(text, n)), 0o600))
 }
 
-// replace changes a text in a file, where it stands first:
+// replace replaces the first OLD in a file:
 //
 //	replace FILE OLD NEW
 func replace(ts *testscript.TestScript, neg bool, args []string) {
@@ -324,8 +324,8 @@ func replace(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bytes.Replace(data, []byte(args[1]), []byte(args[2]), 1), 0o600))
 }
 
-// intend leaves the records of a sender in the ledger that died between its record and the rename, and whose
-// inbox was changed by another process afterwards:
+// intend leaves the records in the ledger of a sender that died between its record and the rename, and whose inbox
+// another process has changed afterwards:
 //
 //	intend TEAM MEMBER ID TEXT
 func intend(ts *testscript.TestScript, neg bool, args []string) {
@@ -340,8 +340,8 @@ func intend(ts *testscript.TestScript, neg bool, args []string) {
 	}), l.Close()))
 }
 
-// unsettled turns the last message that was sent into one whose sender was killed, 2
-// minutes ago, before it knew whether the message was written:
+// unsettled gives the last sent message the state of one whose sender was killed, 2 minutes ago, before it knew
+// whether the message was written:
 //
 //	unsettled ID
 func unsettled(ts *testscript.TestScript, neg bool, args []string) {
@@ -392,8 +392,8 @@ func held(ts *testscript.TestScript, neg bool, args []string) {
 
 type launchers struct{} // map[inbox.InboxKey]*relay.Held, in the values of a script
 
-// launching plays the launcher of a session: at a place, from where it may be held to go to
-// the other one, or granting or refusing the next request to move it, or ending, or killed:
+// launcher plays the launcher of a session: at a place, where it may be held for a reason; granting or refusing the
+// next request to move; ending; or killed:
 //
 //	launcher TEAM MEMBER local|remote [HELD]
 //	launcher TEAM MEMBER grants|refuses [REASON]
@@ -488,7 +488,7 @@ func ledgerFor(ts *testscript.TestScript, team, member string) (*ledger.Ledger, 
 	return l, key
 }
 
-// does records an envelope of an agent, in a turn with the id turn, at AFTER from now:
+// does records an envelope of an agent, in a turn with the id turn, with a time AFTER from now:
 //
 //	does TEAM MEMBER ID AFTER EVENT
 func does(ts *testscript.TestScript, neg bool, args []string) {
@@ -512,8 +512,8 @@ func does(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(errors.Join(err, j.Close()))
 }
 
-// keys demands that a file (stdout, stderr) is one line with a JSON object, or
-// an array of objects, with just these keys in this order:
+// keys checks that a file (stdout, stderr) is one line with a JSON object, or an array of objects, with exactly these
+// keys in this order:
 //
 //	keys FILE KEY...
 func keys(ts *testscript.TestScript, neg bool, args []string) {
@@ -590,8 +590,8 @@ func unchanged(ts *testscript.TestScript, was, is string) {
 	}
 }
 
-// tree describes all files below dir; with dirTimes, also when something was
-// made or removed in a directory, which a lock does.
+// tree describes all files below dir. With dirTimes, it shows even when something was added to or removed from a
+// directory, as a lock is.
 func tree(ts *testscript.TestScript, dir string, dirTimes bool) string {
 	var b strings.Builder
 	root := ts.MkAbs(dir)
@@ -638,8 +638,7 @@ func closed(ts *testscript.TestScript, neg bool, args []string) {
 	wantStatus(ts, args[0], cmd.Run())
 }
 
-// interrupt runs teambridge, and interrupts it once a file that matches PATTERN
-// is there:
+// interrupt runs teambridge, and interrupts it once a file that matches PATTERN exists:
 //
 //	interrupt STATUS PATTERN ARGUMENT...
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
@@ -663,8 +662,8 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	wantStatus(ts, args[0], cmd.Wait())
 }
 
-// typing runs teambridge, interrupts it while it reads a standard input that does not
-// end, and demands the exit status of that:
+// typing runs teambridge, interrupts it while it reads a standard input that does not end, and checks the exit
+// status:
 //
 //	typing ARGUMENT...
 func typing(ts *testscript.TestScript, neg bool, args []string) {
@@ -679,7 +678,7 @@ func typing(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(cmd.Start())
 	defer time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }).Stop()
 	ts.Check(r.Close()) // the process has its own
-	// More than a pipe holds: once it is written, the process is reading.
+	// More text than a pipe holds: once it is written, the process is reading.
 	_, err = w.WriteString(strings.Repeat("x", 80_000))
 	ts.Check(errors.Join(err, cmd.Process.Signal(syscall.SIGINT)))
 	wantStatus(ts, strconv.Itoa(api.ExitInterrupted), cmd.Wait())

@@ -16,8 +16,8 @@ import (
 	"teambridge/cmd/demo"
 )
 
-// startPlayground starts a playground, and returns its output, and a function that runs teambridge in it. The
-// playground ends with the test, if end was not called.
+// startPlayground starts a playground, and returns its output, a function that runs teambridge in it, and a function
+// that ends it. It ends with the test at the latest.
 func startPlayground(t *testing.T) (p demo.Playground, command func(args ...string) *exec.Cmd, end func()) {
 	t.Helper()
 	dir := t.TempDir()
@@ -70,8 +70,8 @@ func startPlayground(t *testing.T) (p demo.Playground, command func(args ...stri
 	return p, command, end
 }
 
-// The output of the playground is true: its commands work as they are printed, its page opens, and a question
-// waits and can be answered. In the end nothing is left.
+// The output of the playground is true: its commands work as they are printed, its page opens, and a question waits
+// and can be answered. At the end no files are left.
 func TestDemoKeep(t *testing.T) {
 	t.Parallel()
 	p, command, end := startPlayground(t)

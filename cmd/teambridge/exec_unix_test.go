@@ -26,7 +26,7 @@ func TestProgramIsKilledWithItsChildren(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.enqueue(trigger{})
-	p.enqueue(trigger{}) // which is not started any more
+	p.enqueue(trigger{}) // it is not started any more
 	printed := bufio.NewReader(r)
 	if line, err := printed.ReadString('\n'); line != "started\n" {
 		t.Fatalf("%q, %v", line, err)

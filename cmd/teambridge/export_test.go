@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// An export that a full disk cuts short leaves the file of the last one.
+// An export that fails on a full disk keeps the file of the export before.
 func TestExportKeepsTheOldFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "messages.ndjson")

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// fakeSSH plays an ssh. Its other machine is the directory $TEST_SSH_THERE of this machine, with claude, state
-// and home in it. It writes its options and the machine to ssh.log there. $TEST_SSH adds:
+// fakeSSH simulates ssh. Its other machine is the directory $TEST_SSH_THERE of this machine, with the directories
+// claude, state and home. It writes its options and the machine to ssh.log there. $TEST_SSH adds:
 //
 //	refused    fails as ssh does
 //	noise      prints something first, as a start file of a shell may do
@@ -54,7 +54,7 @@ func fakeSSH() {
 		case "cut":
 			c := &cutting{filepath.Join(there, mode[1]), mode[2]}
 			cmd.Stdout = c
-			go func() { // the machine may say nothing more for long
+			go func() { // the machine may write nothing more for a long time
 				for range time.Tick(5 * time.Millisecond) {
 					c.cut()
 				}
@@ -94,7 +94,7 @@ func (c *cutting) cut() {
 	}
 }
 
-// told wraps an input, and cuts its output once a given text has been written.
+// told wraps an input, and cuts the output once a given text has been written to it.
 type told struct {
 	text string
 	mu   sync.Mutex
@@ -123,7 +123,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// plainSSH is fakeSSH as long as $TEST_SSH says nothing. A start of a shell takes a tenth of the time.
+// plainSSH does the same as fakeSSH if $TEST_SSH is empty. A shell starts in a tenth of the time.
 const plainSSH = `#!/bin/sh
 [ -z "$TEST_SSH" ] && [ -n "$TEST_SSH_THERE" ] || exec fakessh "$@"
 options=

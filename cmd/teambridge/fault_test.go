@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The command line's additions to the classification of errors.
+// Each error gets its code and exit status, even those that only the command line has.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	interrupted, cancel := context.WithCancel(context.Background())

@@ -80,7 +80,7 @@ func TestHelpOfRun(t *testing.T) {
 	}
 }
 
-// A command that is named first is the only one that is made.
+// If the first word of the command line is a command, only that command is built.
 func TestOneCommand(t *testing.T) {
 	t.Parallel()
 	for _, g := range commands {

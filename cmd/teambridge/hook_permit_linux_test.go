@@ -16,7 +16,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// asker is a session that asks at its terminal, and whose dialogs can be answered elsewhere.
+// asker is a session that asks at its terminal, and whose dialogs can be answered from other places.
 type asker struct {
 	*simsession.Session
 	t   *testing.T
@@ -122,7 +122,7 @@ func TestDialogs(t *testing.T) {
 		}
 	}
 
-	// The person at the terminal is first.
+	// The person at the terminal answers first.
 	a.Tell("ask")
 	hook := a.hook(mkdir)
 	q := a.asked()
@@ -134,8 +134,8 @@ func TestDialogs(t *testing.T) {
 		t.Errorf("after the answer at the terminal: %+v", p)
 	}
 
-	// A subagent has no dialog while the hook runs, and without the person's consent no question is answered
-	// elsewhere.
+	// A subagent has no dialog while the hook runs, and without the person's consent no question can be answered from
+	// another place.
 	a.Tell("ask")
 	if got := <-a.hook(mkdir + `,"agent_id":"a1"`); got != (ending{}) {
 		t.Errorf("a subagent: the hook ended with %+v", got)

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Whatever Claude Code gives the hook, it prints nothing on standard output, and ends with 0
-// or 1: with 2, the agent would not stop.
+// Whatever input the hook gets, it prints nothing on standard output, and ends with 0 or 1: with 2, the agent would
+// not stop.
 func TestHookStopLetsTheAgentStop(t *testing.T) {
 	t.Parallel()
 	endless, w := io.Pipe()
@@ -52,7 +52,7 @@ func TestHookStopLetsTheAgentStop(t *testing.T) {
 	}
 }
 
-// Hooks that are installed at the same time are one.
+// Hooks that several processes install at the same time are installed once.
 func TestHookInstalledAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -84,8 +84,8 @@ func TestHookInstalledAtTheSameTime(t *testing.T) {
 	}
 }
 
-// The hook that waits ends at once, with 0 or 1, where it must not wait: in a headless session, and beside one that listens
-// itself. Else it ends with the session.
+// The waiting hook ends at once, with 0 or 1, in a headless session, and in one that itself listens for messages.
+// Otherwise it ends with the session.
 func TestHookWaitsOnlyAtATerminal(t *testing.T) {
 	t.Parallel()
 	const input = `{"session_id": "s", "cwd": "/", "hook_event_name": "Stop"}`

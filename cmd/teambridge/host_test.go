@@ -26,7 +26,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// A command that follows, and whatever it asks beside that, takes one ssh.
+// A command that follows messages, and its other requests at the same time, use one ssh.
 func TestOneSSH(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("sh"); err != nil {
@@ -90,7 +90,7 @@ func TestOneSSH(t *testing.T) {
 	}
 }
 
-// With --host, each command either runs there, or says why it cannot and what to type instead.
+// With --host, each command either runs on that machine, or says why it cannot and what to type instead.
 func TestEachCommandWithHost(t *testing.T) {
 	t.Parallel()
 	var check func(cmd *cobra.Command)
@@ -123,7 +123,7 @@ func TestEachCommandWithHost(t *testing.T) {
 	}
 }
 
-// The known state of a message when a service on another machine does not answer.
+// If a service on another machine does not answer, the status and the hint say whether the message may be sent.
 func TestUnsure(t *testing.T) {
 	t.Parallel()
 	a := newApp(host{}, nil)

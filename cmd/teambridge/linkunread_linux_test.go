@@ -14,14 +14,14 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// linked are two machines and a hub, on loopback.
+// linked is two machines and a hub on loopback.
 type linked struct {
 	dir  string                                               // has the home of each machine
 	run  func(machine, program string, args ...string) string // a command of a machine, or of "hub"
-	pids map[string]int                                       // of the services of "laptop" and "build"
+	pids map[string]int                                       // the services of "laptop" and "build"
 }
 
-// newLinked starts them. "build" has the team session-2de3961d.
+// newLinked starts the machines and the hub. "build" has the team session-2de3961d.
 func newLinked(b *testing.B) linked {
 	b.Helper()
 	dir := b.TempDir()
@@ -96,8 +96,8 @@ func newLinked(b *testing.B) linked {
 	return linked{dir, run, pids}
 }
 
-// BenchmarkLinkUnread measures the processor time that a message takes on the machine that it is sent to, in all, until its
-// sender knows that it is in the inbox: of 0 and of 2,000 unread rows. The bar is 20 ms.
+// BenchmarkLinkUnread measures the processor time that a message takes in all on the machine that receives it, until
+// its sender knows that it is in the inbox, with 0 and 2,000 unread rows. The limit is 20 ms.
 //
 //	go test -run '^$' -bench LinkUnread -benchtime 50x ./cmd/teambridge
 func BenchmarkLinkUnread(b *testing.B) {
@@ -112,7 +112,7 @@ func BenchmarkLinkUnread(b *testing.B) {
 			send := func() {
 				l.run("laptop", "teambridge", "send", "worker@"+teamstest.Newer+"@build", "please review task 12", "--wait", "sent")
 			}
-			send() // the link is there
+			send() // the link is up
 			before := processorTime(b, l.pids["build"])
 			for b.Loop() {
 				send()

@@ -127,7 +127,7 @@ func (d *desk) printed() string {
 	return d.screen.String()
 }
 
-// until waits until something is so.
+// until waits until a condition holds.
 func (d *desk) until(what string, holds func() bool) {
 	d.t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)
@@ -140,7 +140,7 @@ func (d *desk) until(what string, holds func() bool) {
 	}
 }
 
-// at waits until the session is somewhere.
+// at waits until the session is in a place.
 func (d *desk) at(place ledger.Place) {
 	d.t.Helper()
 	d.until(string(place), func() bool {
@@ -155,7 +155,7 @@ func (d *desk) at(place ledger.Place) {
 	})
 }
 
-// ready waits until the program is at the terminal and takes keys.
+// ready waits until the program is at the terminal and reads keys.
 func (d *desk) ready() {
 	d.t.Helper()
 	d.at(ledger.AtTerminal)
@@ -184,7 +184,7 @@ func (d *desk) prompt(text string) {
 	}
 }
 
-// works is how often each marker was worked on.
+// works returns how often the agent worked on each marker.
 func (d *desk) works(markers ...string) (counts string) {
 	works, err := simchild.Works(d.path("root"))
 	if err != nil {
@@ -200,7 +200,7 @@ func (d *desk) works(markers ...string) (counts string) {
 	return strings.TrimSpace(counts)
 }
 
-// ends waits for the end of the program, and checks that the terminal is as it was.
+// ends waits for the end of the program, and checks that the terminal is restored.
 func (d *desk) ends(status int) {
 	d.t.Helper()
 	d.exits(status)
@@ -231,7 +231,7 @@ func (d *desk) exits(status int) {
 	}
 }
 
-// A person types at the terminal, a message comes and is answered, the key brings the session back with the draft, and
+// A person types at the terminal, a message arrives and is answered, the key returns the session with the draft, and
 // the person ends the run.
 func TestLocal(t *testing.T) {
 	t.Parallel()
@@ -260,7 +260,7 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// A teammate keeps the session at the terminal, whatever id its team has, and after /clear, too.
+// A teammate keeps the session at the terminal, whatever the id of its team, and even after /clear.
 func TestLocalTeammate(t *testing.T) {
 	t.Parallel()
 	for _, own := range []bool{false, true} { // up to 2.1.310 the team can have an id of its own
@@ -318,7 +318,7 @@ func TestLocalOutdated(t *testing.T) {
 	}
 }
 
-// switches asks for the session to go to the relay, and returns the answer and the exit status.
+// switches requests a move of the session to the relay, and returns the output and the exit status.
 func (d *desk) switches() (string, int) {
 	d.t.Helper()
 	cmd := exec.Command(d.path("bin", "teambridge"), "switch", "team-lead@demo", "--to", "remote", "--force")
@@ -364,7 +364,7 @@ func TestLocalSignals(t *testing.T) {
 	}
 }
 
-// An agent that is killed at the terminal ends the run with a note, and the next one goes on with the session.
+// If the agent is killed at the terminal, the run ends with a note, and the next run continues the session.
 func TestLocalAgentKilled(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -64,8 +64,8 @@ func TestManPages(t *testing.T) {
 
 func manName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// manPage is the manual page of a command. The generator of cobra would need Markdown, and two parsers
-// of it in each process of a script.
+// manPage returns the manual page of a command. The generator of cobra would need Markdown, and two parsers of it in
+// each process of a script.
 func manPage(c *cobra.Command, date time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %q 1 %q teambridge teambridge\n", strings.ToUpper(manName(c)), date.Format("Jan 2006"))

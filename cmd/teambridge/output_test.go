@@ -10,8 +10,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// here runs a command line in this process, on a copy of the captured team of
-// an older version.
+// here runs a command line in this process, on a copy of the captured team of an older version.
 func here(t *testing.T, terminal bool, env map[string]string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	dir := teamstest.Captured(t, teamstest.OlderVersion).Root.Path()

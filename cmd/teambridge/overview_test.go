@@ -32,7 +32,7 @@ func TestOverviewIsShort(t *testing.T) {
 	}
 }
 
-// A name that looks like a flag, or cannot be shown unchanged, is in no command to paste.
+// No command to paste contains a name that looks like a flag or cannot be shown unchanged.
 func TestOverviewExamples(t *testing.T) {
 	t.Parallel()
 	by := func(way string) api.Overview { return api.Overview{Way: way} }
@@ -45,7 +45,7 @@ func TestOverviewExamples(t *testing.T) {
 	}
 }
 
-// Of a team on another machine, no time and no lead is made up.
+// A row for a team on another machine has no invented time or lead.
 func TestRowOfAMachine(t *testing.T) {
 	t.Parallel()
 	team := api.Team{Team: "ci@build", Machine: "build", LeadState: "unknown", Members: 2, CreatedAt: time.UnixMilli(1)}

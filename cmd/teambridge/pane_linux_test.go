@@ -18,8 +18,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// TestPaneScripts runs testdata/script/tmux, with a tmux server for all of them. Sessions
-// have names of their own in each script.
+// TestPaneScripts runs testdata/script/tmux with one tmux server. Each script has its own session names.
 func TestPaneScripts(t *testing.T) {
 	t.Parallel()
 	server := standin.StartTmux(t)
@@ -68,9 +67,9 @@ func startPane(ctx context.Context, server *standin.Tmux, session, dir string, c
 
 func init() { prompt = runPrompt }
 
-// runPrompt is an agent program in a pane. It draws its composer as Claude Code does, and writes events to a
-// file. Keys: Ctrl-B begins work, Ctrl-D asks a question, Ctrl-E ends both. With a Claude directory, it also
-// has a transcript there.
+// runPrompt is an agent program in a pane. It draws its composer as Claude Code does, and writes events to a file.
+// Ctrl-B begins work, Ctrl-D asks a question, Ctrl-E ends both. With a Claude directory, it also has a transcript
+// there.
 func runPrompt() {
 	log, err := os.Create(os.Args[1])
 	if err != nil {
@@ -172,7 +171,7 @@ func (p *agentProgram) key(text string) {
 	}
 }
 
-// submit takes a prompt: at once, or after the turn that runs.
+// submit takes a prompt, at once or after the current turn.
 func (p *agentProgram) submit(text string) {
 	if p.busy {
 		p.record(map[string]any{"type": "queue-operation", "operation": "enqueue", "content": text})
@@ -182,7 +181,7 @@ func (p *agentProgram) submit(text string) {
 	p.turn(text)
 }
 
-// turn is a whole turn of the agent, which answers with the prompt in capitals.
+// turn does a whole turn of the agent, which answers with the prompt in capitals.
 func (p *agentProgram) turn(text string) {
 	p.turns++
 	_, asked, _ := strings.Cut(text, "] ")

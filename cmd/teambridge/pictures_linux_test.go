@@ -51,13 +51,13 @@ func TestTerminalPicture(t *testing.T) {
 	}
 }
 
-// withoutNumbers blanks the differences between two runs: times, ids and states by the clock, and the order of
-// simultaneous events.
+// withoutNumbers removes the differences between two runs: times, ids, states that depend on the clock, and the order
+// of simultaneous events.
 func withoutNumbers(lines []string) (kept []string) {
 	number := regexp.MustCompile(`[0-9a-f]{8}\b|\d+(\.\d+)?`)
 	space := regexp.MustCompile(` +`)
 	for _, l := range lines {
-		l, _, _ = strings.Cut(space.ReplaceAllString(number.ReplaceAllString(l, "N"), " "), " (") // states have their reason there
+		l, _, _ = strings.Cut(space.ReplaceAllString(number.ReplaceAllString(l, "N"), " "), " (") // a state's reason is in parentheses
 		kept = append(kept, strings.TrimRight(strings.TrimSuffix(l, " relay idle"), " "))
 	}
 	return kept
@@ -89,17 +89,17 @@ func drawTerminal(lines []string) []byte {
 			color = ` fill="#7ee2a0"`
 		}
 		fmt.Fprintf(&b, `<tspan fill="#8b95a3">%s</tspan><tspan%s>`, unbroken(m[1]+m[2]), color)
-		_ = xml.EscapeText(&b, []byte(unbroken(m[3]))) // a buffer takes all
+		_ = xml.EscapeText(&b, []byte(unbroken(m[3]))) // a buffer accepts everything
 		b.WriteString("</tspan></text>\n")
 	}
 	b.WriteString("</g>\n</svg>\n")
 	return b.Bytes()
 }
 
-// unbroken is a text with spaces that SVG does not join.
+// unbroken returns a text with spaces that SVG does not join.
 func unbroken(text string) string { return strings.ReplaceAll(text, " ", "\u00a0") }
 
-// wrapLines folds lines that are too long. A continued line begins with a tab.
+// wrapLines folds lines that are too long. A continuation begins with a tab.
 func wrapLines(lines []string, width int) (folded []string) {
 	for _, l := range lines {
 		for runes := []rune(l); ; {
@@ -118,7 +118,7 @@ func wrapLines(lines []string, width int) (folded []string) {
 	return folded
 }
 
-// continued begins a continued line.
+// continued begins a continuation.
 const continued = "            ↳ "
 
 // drawn reads the lines of a picture.

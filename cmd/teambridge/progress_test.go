@@ -53,7 +53,7 @@ func testProgress(columns int) (*stdio.Progress, *syncBuffer) {
 	return &stdio.Progress{W: terminal, Columns: func() int { return columns }, Style: func(s string) string { return s }}, terminal
 }
 
-// The line appears after a second, counts, makes room for output, and is gone at the end.
+// The line appears after a second, counts, makes room for output, and is removed at the end.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

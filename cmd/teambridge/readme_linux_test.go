@@ -25,12 +25,12 @@ import (
 // recipe is a command of the README, with its expected effect.
 type recipe struct {
 	command string // as in the README, without the comment
-	says    string // the output matches this
+	says    string // the output must match this
 	status  string // "" is 0
 	skip    string // why the command is not run
 
-	// until means that the command does not end by itself. It is started in the background, and the next one
-	// runs once its output matches. It is interrupted after the command that lists it in interrupts.
+	// until is set if the command does not end by itself. It is started in the background, and the next one runs once
+	// its output matches. It is interrupted after the command that lists it in interrupts.
 	until      string
 	interrupts []string
 
@@ -38,10 +38,10 @@ type recipe struct {
 	after     func(*reader) // called after its end
 }
 
-// curl's status where max-time is over: streams do not end by themselves.
+// curl's status when max-time has passed: streams do not end by themselves.
 const streamEnded = "28"
 
-// readmeRecipes has each command of the README, by section, in its order.
+// readmeRecipes has each command of the README, by section, in order.
 var readmeRecipes = map[string][]recipe{
 	"teambridge": {
 		{command: "go run ./cmd/teambridge demo", says: `8 messages sent, 8 taken, each once, 5 answers; nothing left behind`},
@@ -118,8 +118,7 @@ var readmeRecipes = map[string][]recipe{
 	},
 }
 
-// readmeCommands returns the commands of each section of the README: its indented lines,
-// without comments.
+// readmeCommands returns the commands of each section of the README: its indented lines, without comments.
 func readmeCommands(t *testing.T) map[string][]string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
@@ -136,7 +135,7 @@ func readmeCommands(t *testing.T) map[string][]string {
 		if title, ok := strings.CutPrefix(line, "## "); ok {
 			section = strings.TrimSpace(title)
 		}
-		// A fence could hold commands that nobody runs.
+		// A fenced block could have commands that the test does not run.
 		if strings.HasPrefix(line, "```") && strings.TrimSpace(line) != "```json" && strings.TrimSpace(line) != "```" {
 			t.Errorf("a block of %s: commands are indented, and only JSON has a fence", strings.TrimSpace(line))
 		}
@@ -154,8 +153,7 @@ func readmeCommands(t *testing.T) map[string][]string {
 	return commands
 }
 
-// Each command of the README has an outcome that is known here, or a reason why it is not
-// run, and no other command has.
+// Each command of the README has a recipe here, or a reason why it is not run, and no other command has one.
 func TestReadmeIsKnown(t *testing.T) {
 	t.Parallel()
 	commands := readmeCommands(t)
@@ -180,7 +178,7 @@ type reader struct {
 	home    string
 	root    string // the Claude directory
 	sim     *simagent.Team
-	replace *strings.Replacer // of what another person on this machine may use
+	replace *strings.Replacer // names that another person on this machine may use
 
 	in    io.Writer
 	lines *bufio.Reader
@@ -189,7 +187,7 @@ type reader struct {
 
 type job struct {
 	pid string
-	out string // a file
+	out string // a file with its output
 }
 
 // newReader starts a shell in a home directory.
@@ -241,11 +239,11 @@ func newReader(t *testing.T, home, root, work string, env []string) *reader {
 		}
 	})
 	r.lines = bufio.NewReader(out)
-	fmt.Fprintln(r.in, "set -m") // an interrupt reaches what runs next to the shell
+	fmt.Fprintln(r.in, "set -m") // an interrupt must only reach the commands next to the shell
 	return r
 }
 
-// until reads what is printed up to a line that matches.
+// until reads the output up to a line that matches.
 func (r *reader) until(pattern string) (said string) {
 	r.t.Helper()
 	match := regexp.MustCompile(pattern)
@@ -261,7 +259,7 @@ func (r *reader) until(pattern string) (said string) {
 	}
 }
 
-// shell runs a line, and returns what it prints and its status.
+// shell runs a line, and returns its output and its status.
 func (r *reader) shell(line string) (said, status string) {
 	r.t.Helper()
 	fmt.Fprintln(r.in, line)
@@ -328,13 +326,13 @@ func (r *reader) run(section string) {
 func (r *reader) begin(c recipe, line string) {
 	r.t.Helper()
 	j := &job{out: filepath.Join(r.home, fmt.Sprintf("out-%d", len(r.jobs)))}
-	// Its standard input is a terminal, which does not end.
+	// Its standard input does not end, as at a terminal.
 	said, _ := r.shell(fmt.Sprintf(`mkfifo %[1]s.in; exec %[2]d<>%[1]s.in; { %[3]s; } <%[1]s.in >%[1]s 2>&1 & echo "pid $!"`, j.out, 20+len(r.jobs), line))
 	j.pid = regexp.MustCompile(`pid (\d+)`).FindStringSubmatch(said)[1]
 	r.jobs[c.command] = j
 }
 
-// printed waits until a command has printed what it has to, or serves its agent.
+// printed waits until a command has printed the expected text, or serves its agent.
 func (r *reader) printed(c recipe) {
 	r.t.Helper()
 	j := r.jobs[c.command]
@@ -358,7 +356,7 @@ func (r *reader) printed(c recipe) {
 	})
 }
 
-// idle reports whether the agent of a "teambridge run" waits, and nothing waits for it.
+// idle reports whether the agent of a "teambridge run" waits, without messages that wait for it.
 func (r *reader) idle(command string) bool {
 	r.t.Helper()
 	member := "team-lead"
@@ -369,7 +367,7 @@ func (r *reader) idle(command string) bool {
 	return regexp.MustCompile(`"team":"myteam","member":"` + member + `",[^}]*"state":"idle","running":true,"queue":0,`).MatchString(out)
 }
 
-// wait waits until something is so.
+// wait waits until a condition holds.
 func (r *reader) wait(so func() bool, otherwise func() string) {
 	r.t.Helper()
 	for end := time.Now().Add(patience); !so(); time.Sleep(20 * time.Millisecond) {
@@ -383,11 +381,11 @@ func (r *reader) wait(so func() bool, otherwise func() string) {
 func (r *reader) interrupt(command string) {
 	r.t.Helper()
 	j := r.jobs[command]
-	if strings.HasPrefix(command, "teambridge run ") { // else the turn is interrupted
+	if strings.HasPrefix(command, "teambridge run ") { // otherwise the turn is interrupted
 		r.wait(func() bool { return r.idle(command) }, func() string { return "the agent is never idle" })
 	}
 	said, status := r.shell("kill -INT -- -" + j.pid + "; wait " + j.pid)
-	if status != "0" && status != "130" && !(strings.HasPrefix(command, "go run ") && status == "1") { // the go command's
+	if status != "0" && status != "130" && !(strings.HasPrefix(command, "go run ") && status == "1") { // the status of the go command
 		data, _ := os.ReadFile(j.out)
 		r.t.Errorf("%s: interrupted, it ended with %s: %s\n%s", command, status, said, data)
 	}
@@ -415,9 +413,8 @@ func repository(t *testing.T, home string) string {
 	return dir
 }
 
-// The README is what it says: each of its commands, run as written and in order in an empty
-// home directory with a simulated team, does what is expected. The port and the socket in
-// it are replaced by free ones.
+// Each command of the README, run as written and in order in an empty home directory with a simulated team, has the
+// expected effect. The port and the socket in the README are replaced by free ones.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(standin.EnvInterop) == "" {
@@ -476,7 +473,7 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// The commands for headless teams also do it with the real Claude Code.
+// The commands for headless teams have the same effect with the real Claude Code.
 func TestRealReadme(t *testing.T) {
 	t.Parallel()
 	standin.ForSome(t, func(t *testing.T, v teams.Version) {

@@ -16,9 +16,9 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// BenchmarkRelays sends 50 messages a second in all to 30 headless agents that a service runs, and reports how much more
-// memory the service has at the end than after the first quarter of the time, and how many messages were not worked on, or
-// twice. The bar is ten minutes with flat memory, none lost and none twice.
+// BenchmarkRelays sends 50 messages a second in all to 30 headless agents that a service runs. It reports how much
+// more memory the service has at the end than after the first quarter of the time, and how many messages were lost or
+// worked on twice. The limit is ten minutes with flat memory, and no message lost or done twice.
 //
 //	go test -run '^$' -bench Relays -benchtime 600x ./cmd/teambridge
 //
@@ -45,7 +45,7 @@ func BenchmarkRelays(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer func() { _ = service.Process.Signal(syscall.SIGTERM); _ = service.Wait() }()
-	if _, err := said.Read(make([]byte, 100)); err != nil { // it serves
+	if _, err := said.Read(make([]byte, 100)); err != nil { // the service serves
 		b.Fatal(err)
 	}
 	for i := range relays {

@@ -14,9 +14,9 @@ import (
 	"teambridge/relay/relaytest/killtest"
 )
 
-// A run is killed at a random instant while it creates its team and starts its agent, and run again. The second
-// run has created the team or taken it over, and removes it in the end. 6 rounds, or $TEAMBRIDGE_CREATE_ROUNDS,
-// whose instants are spread over the whole run.
+// A run is killed at a random instant while it creates its team and starts its agent, and run again. The second run
+// creates the team or acquires it, and removes it in the end. The instants of 6 rounds, or of
+// $TEAMBRIDGE_CREATE_ROUNDS, are spread over the whole run.
 func TestRunKilledWhileItMakesItsTeam(t *testing.T) {
 	t.Parallel()
 	rounds := killtest.Rounds(t, "TEAMBRIDGE_CREATE_ROUNDS", 6)
@@ -44,7 +44,7 @@ func TestRunKilledWhileItMakesItsTeam(t *testing.T) {
 			err := cmd.Run()
 			return out.String(), err
 		}
-		stdin, err := cmd.StdinPipe() // so that it does not end by itself
+		stdin, err := cmd.StdinPipe() // so that the run does not end by itself
 		if err != nil {
 			t.Fatal(err)
 		}

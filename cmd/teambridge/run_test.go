@@ -32,7 +32,7 @@ type running struct {
 	ended chan int
 }
 
-// printed is a line of run with --output events.
+// printed is a line of output of run with --output events.
 type printed struct {
 	Permission *struct{ ID, Digest, Tool string } `json:"permission"`
 	Open       bool                               `json:"open"`
@@ -40,7 +40,7 @@ type printed struct {
 	Result     string                             `json:"result"`
 }
 
-// startRun starts one, with --exit-on-eof and further flags.
+// startRun starts a run, with --exit-on-eof and more flags.
 func startRun(t *testing.T, flags ...string) *running {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -51,7 +51,7 @@ func startRun(t *testing.T, flags ...string) *running {
 	if err := os.Mkdir(claudeDir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(simchild.Variable, "{}") // the agent has it of us
+	t.Setenv(simchild.Variable, "{}") // the agent gets it from this process
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	env := map[string]string{"HOME": dir, "CLAUDE_CONFIG_DIR": claudeDir, "TEAMBRIDGE_STATE": filepath.Join(dir, "state")}
 	r := &running{t: t, ended: make(chan int, 1)}
@@ -79,7 +79,7 @@ func (r *running) say(text string) {
 	}
 }
 
-// next reads up to the next line that is wanted.
+// next reads up to the next line that matches.
 func (r *running) next(wanted func(printed) bool) printed {
 	r.t.Helper()
 	for r.lines.Scan() {
@@ -111,8 +111,7 @@ func (r *running) end() {
 	}
 }
 
-// With --exit-on-eof it ends when the last line of standard input is answered, not with
-// the answer to the line before it.
+// With --exit-on-eof, a run ends after the answer to the last line of standard input, not to the line before it.
 func TestRunAnswersTheLastLine(t *testing.T) {
 	r := startRun(t)
 	for i := range 5 {
@@ -129,8 +128,8 @@ func TestRunAnswersTheLastLine(t *testing.T) {
 	r.end()
 }
 
-// A person is asked about the agent's tools, answers by a line, and is not asked any more once standard input
-// has ended. The same holds if the other lines are payloads of the session protocol.
+// A person is asked about the agent's tools and answers with a line, and is not asked after standard input has ended.
+// The same holds if the other lines are payloads of the session protocol.
 func TestRunAsksForPermission(t *testing.T) {
 	for input, ask := range map[string]string{
 		inLines: "ASK:Bash",
@@ -246,8 +245,7 @@ func TestRunAsksAtTheTerminal(t *testing.T) {
 	}
 }
 
-// A question that cannot be shown, since the output is not read, is denied: otherwise it would never be
-// answered.
+// A question that cannot be shown, because the output is not read, is denied: otherwise it would stay open forever.
 func TestRunAnswersAQuestionNobodySees(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -260,7 +258,7 @@ func TestRunAnswersAQuestionNobodySees(t *testing.T) {
 			r.prompter = fleet.NewPermissionPrompter(r.asked)
 			ask := fleet.Policy{Ask: true}.Permission(r.prompter).Ask
 
-			// The first has room, and stays open; the second has none.
+			// The first question has room, and stays open; the second has none.
 			answered := make(chan agent.Decision, 1)
 			go func() { answered <- ask(t.Context(), agent.Use{Tool: "Read", Input: []byte(`{}`)}) }()
 			synctest.Wait()
@@ -323,7 +321,7 @@ func TestParseLine(t *testing.T) {
 	}
 }
 
-// A run that is signalled during its start ends, and relays nothing.
+// A run that gets a signal during its start ends, and relays nothing.
 func TestRunIsEndedWhileItStarts(t *testing.T) {
 	t.Parallel()
 	f := teamstest.Captured(t, teamstest.NewerVersion)

@@ -28,7 +28,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
 
-// tests have further programs.
+// tests adds programs to the tests.
 type tests struct{ *testing.M }
 
 func (t tests) Run() int {
@@ -115,7 +115,7 @@ var prompt = func() {}
 // command_test.go has its further commands.
 func TestScripts(t *testing.T) { testscript.Run(t, scripts()) }
 
-// scripts are those in a directory of testdata/script.
+// scripts returns the parameters for a directory of testdata/script.
 func scripts(dir ...string) testscript.Params {
 	return testscript.Params{
 		Dir:                filepath.Join(append([]string{"..", "..", "testdata", "script"}, dir...)...),
@@ -181,14 +181,14 @@ func scripts(dir ...string) testscript.Params {
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("CLAUDE_CONFIG_DIR", filepath.Join(env.WorkDir, "claude"))
 			env.Setenv("TEAMBRIDGE_STATE", filepath.Join(env.WorkDir, "state"))
-			// Scripts also run where a process is not scheduled for seconds. One that sees
-			// that something is locked sets a shorter time.
+			// Scripts also run on machines where a process may not be scheduled for seconds. A script that tests
+			// locks sets a shorter time.
 			env.Setenv("TEST_LOCK_WAIT", "1m")
 			env.Setenv("TEST_TMUX_WAIT", "1m")
 			env.Setenv("TEST_LOCK_HOLD", "1m")
 			env.Setenv("TEST_GATHER", "10ms")
 			env.Setenv("TZ", "UTC")
-			// The race detector lets each process wait for 1 s before it ends.
+			// With the race detector, each process would wait for 1 s before it ends.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("E", "\x1b")
 			env.Values[inside{}] = len(dir) == 0

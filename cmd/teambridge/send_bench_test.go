@@ -17,8 +17,8 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// BenchmarkStart measures a command that does nothing, as a whole process, in turns with "go version": the
-// medians, and the ratio of the medians (x-go) and of the fastest (x-go-min). The bar is 1.5 times.
+// BenchmarkStart measures a command that does nothing, as a whole process, in turns with "go version": the medians,
+// and the ratio of the medians (x-go) and of the fastest (x-go-min). The limit is 1.5.
 //
 //	go test -run '^$' -bench Start -benchtime 200x ./cmd/teambridge
 func BenchmarkStart(b *testing.B) {
@@ -41,8 +41,8 @@ func BenchmarkStart(b *testing.B) {
 	reportRatio(b, "go", theirs, ours)
 }
 
-// reportRatio reports the medians, and how many times as long as the others ours are, or for
-// "node", how many times as fast.
+// reportRatio reports the medians, and how many times as long as theirs ours is, or for "node", how many times as
+// fast.
 func reportRatio(b *testing.B, name string, theirs, ours []time.Duration) {
 	ratio := func(of func([]time.Duration) time.Duration) float64 {
 		if name == "node" {
@@ -56,12 +56,12 @@ func reportRatio(b *testing.B, name string, theirs, ours []time.Duration) {
 	b.ReportMetric(ratio(func(d []time.Duration) time.Duration { return slices.Min(d) }), "x-"+name+"-min")
 }
 
-// BenchmarkSendProcess measures sending one message as a whole process, from its start to its end, into an
-// inbox of 100 rows: the median (median-ms), the same through a service (through-a-service), and next to a
-// command that records an inbox of 2,000 rows which changes 20 times a second (beside-an-observer), with the
-// 99th percentile (p99-ms) and its ratio to that without the recording, in turns (x-idle-p99). Into an inbox of
-// 100 and one of 10,000 rows, it measures how many times faster that is than the same job in Node (x-node;
-// x-node-min for the fastest), in turns. The bars are 15 times, and 9 times.
+// BenchmarkSendProcess measures sending one message as a whole process into an inbox of 100 rows: the median
+// (median-ms); the same through a service (through-a-service); and next to a command that records an inbox of 2,000
+// rows which changes 20 times a second (beside-an-observer), with the 99th percentile (p99-ms) and its ratio to the
+// one without the recording, in turns (x-idle-p99). For inboxes of 100 and 10,000 rows, it measures how many times
+// faster that is than the same job in Node, in turns (x-node; x-node-min for the fastest). The limits are 15 times
+// and 9 times.
 //
 //	go test -run '^$' -bench SendProcess -benchtime 200x ./cmd/teambridge
 //
@@ -109,7 +109,7 @@ func BenchmarkSendProcess(b *testing.B) {
 			b.Fatal(err)
 		}
 		defer func() { _ = svc.Process.Kill(); _ = svc.Wait() }()
-		if _, err := said.Read(make([]byte, 100)); err != nil { // it serves
+		if _, err := said.Read(make([]byte, 100)); err != nil { // the service serves
 			b.Fatal(err)
 		}
 		var took []time.Duration
@@ -127,7 +127,7 @@ func BenchmarkSendProcess(b *testing.B) {
 		defer func() { _ = watch.Process.Kill(); _ = watch.Wait() }()
 		var idle, beside []time.Duration
 		for b.Loop() {
-			// Twenty in a row, as a pair is too short for the observer to be in it.
+			// Twenty in a row: one pair is too short for the observer to run in it.
 			for range 20 {
 				idle = append(idle, send(b))
 			}
@@ -151,7 +151,7 @@ func BenchmarkSendProcess(b *testing.B) {
 			script := filepath.Join("..", "..", "testdata", "node", "send.cjs")
 			var ours, theirs []time.Duration
 			for b.Loop() {
-				// Four in a row, so that most find warm caches.
+				// Four in a row, so that most have warm caches.
 				for range 4 {
 					ours = append(ours, timed(b, box, rows, env, binary, "send", "worker", "please review task 12"))
 				}
@@ -164,7 +164,7 @@ func BenchmarkSendProcess(b *testing.B) {
 	}
 }
 
-// timed runs a command that adds a row to an inbox with a number of rows, and checks that it did.
+// timed runs a command that adds a row to an inbox of n rows, and checks that it did.
 func timed(b *testing.B, box string, n int, env []string, name string, args ...string) time.Duration {
 	b.Helper()
 	if err := os.WriteFile(box, inboxOf(n, true), 0o600); err != nil {
@@ -184,8 +184,7 @@ func timed(b *testing.B, box string, n int, env []string, name string, args ...s
 	return took
 }
 
-// change replaces an inbox with a number of rows until stop is called: each time the oldest row is gone, and a
-// new one is there.
+// change replaces an inbox of n rows until stop is called: each time, the oldest row is removed and a new one added.
 func change(b *testing.B, box string, n int, every time.Duration) (stop func()) {
 	b.Helper()
 	rows := make([]string, 0, n+1)
@@ -227,7 +226,7 @@ func p99(d []time.Duration) time.Duration {
 	return d[len(d)*99/100]
 }
 
-// inboxOf is an inbox of n rows.
+// inboxOf returns an inbox of n rows.
 func inboxOf(n int, read bool) []byte {
 	rows := make([]string, n)
 	for i := range rows {
@@ -244,7 +243,7 @@ func median(d []time.Duration) time.Duration {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// builtBinary builds teambridge as for a release.
+// builtBinary builds teambridge as a release does.
 func builtBinary(b *testing.B) string {
 	b.Helper()
 	binary := filepath.Join(b.TempDir(), "teambridge")

@@ -26,8 +26,6 @@ import (
 	"teambridge/status/client"
 )
 
-// The commands of scripts that speak with a service.
-
 // request sends a request to a service that start has started, and prints the status and the body: over the
 // socket at the path SOCKET or, with -tcp, at the address in the line "serving" of FILE; -token adds the token:
 //
@@ -77,10 +75,10 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// visited is the key of the address that visit was at.
+// visited is the key of the address that visit opened.
 type visited struct{}
 
-// visit opens the address in FILE as a browser without cookies, and prints the results: of the address, of its
+// visit opens the address in FILE as a browser without cookies, and prints the results of the address, of its
 // redirect, and of the API. With -again, another browser opens the last address:
 //
 //	visit FILE|-again
@@ -115,7 +113,7 @@ func visit(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// terminate ends a process as systemd does, which has to end with a status:
+// terminate ends a process as systemd does, and checks its status:
 //
 //	terminate NAME STATUS
 func terminate(ts *testscript.TestScript, neg bool, args []string) {
@@ -195,8 +193,8 @@ func earlier(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// inBetween simulates a service that answers with the result of pass, which can ask the real service. After
-// nil, it is gone.
+// inBetween simulates a service that answers with the result of pass, which can send the request to the real service.
+// After the result nil, the simulated service is gone.
 func inBetween(ts *testscript.TestScript, pass func(r *http.Request, ask func() *http.Response) *http.Response) {
 	state := ts.Getenv("TEAMBRIDGE_STATE")
 	root, err := filepath.EvalSymlinks(ts.Getenv("CLAUDE_CONFIG_DIR"))
@@ -266,7 +264,7 @@ func becomes(ts *testscript.TestScript, neg bool, args []string) {
 	}, func() { ts.Fatalf("%s is %s, want %s", args[3], r.State, args[4]) })
 }
 
-// asked waits until an agent of the service asks a new question, and sets a variable to the id of the question:
+// asked waits until an agent of the service asks a new question, and sets a variable to its id:
 //
 //	asked SOCKET VARIABLE
 func asked(ts *testscript.TestScript, neg bool, args []string) {

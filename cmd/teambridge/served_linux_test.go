@@ -23,7 +23,7 @@ func TestSendBesideAStoppedService(t *testing.T) {
 	root, state := f.Root.Path(), f.State
 	socket := filepath.Join(state, "s")
 	command := func(args ...string) *exec.Cmd {
-		cmd := exec.Command("teambridge", args...) // the scripts' program
+		cmd := exec.Command("teambridge", args...) // the program of the scripts
 		cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+state, "TEST_LOCK_WAIT=1m", "TEST_LOCK_HOLD=1m",
 			"GORACE=atexit_sleep_ms=0")
 		return cmd
@@ -51,7 +51,7 @@ func TestSendBesideAStoppedService(t *testing.T) {
 		if out, err = send.Output(); send.ProcessState.ExitCode() != 6 || time.Now().After(deadline) {
 			break
 		}
-		// It was stopped while it held the lock of the inbox, which no command can avoid.
+		// The service was stopped while it held the lock of the inbox, and no command can avoid that lock.
 		if err := svc.Process.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestSendBesideAStoppedService(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), `"state":"verified"`) || !strings.Contains(errs.String(), "going on without the service") {
 		t.Errorf("%v: %s%s", err, out, &errs)
 	}
-	// It does not delay commands about its relays either, and the reasons why they do not run are unknown.
+	// The service does not delay commands about its relays either. It is unknown why these do not run.
 	add := command("relay", "add", "lead@later", "--", "claude")
 	add.Env = append(add.Env, "TEST_LOCK_WAIT=100ms")
 	if out, err := add.CombinedOutput(); err != nil {
@@ -80,7 +80,7 @@ func TestSendBesideAStoppedService(t *testing.T) {
 	if err := svc.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	// It finds the request that was given up, and answers this one.
+	// The service finds the request that was given up, and answers this one.
 	again := command("send", "-v", "worker", "hello", "--id", "m-1", "--json")
 	if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), `"deduplicated":true`) {
 		t.Errorf("%v: %s", err, out)
@@ -115,14 +115,14 @@ func TestSendBesideAStoppedService(t *testing.T) {
 	}
 }
 
-// A service whose databases were moved away records in files that are no longer read. A service of an earlier
-// version does not notice; a stopped one does not either. Commands do not use it.
+// If its databases were moved away, a service records in files that are no longer read. Commands do not use a service
+// that does not notice, because it is of an earlier version or stopped.
 func TestServiceWhoseDatabasesWereMoved(t *testing.T) {
 	t.Parallel()
 	f := teamstest.Captured(t, teamstest.OlderVersion)
 	root, state, away := f.Root.Path(), f.State, t.TempDir()
 	command := func(args ...string) *exec.Cmd {
-		cmd := exec.Command("teambridge", args...) // the scripts' program
+		cmd := exec.Command("teambridge", args...) // the program of the scripts
 		cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+state, "TEST_LOCK_WAIT=1m", "TEST_LOCK_HOLD=1m", "GORACE=atexit_sleep_ms=0")
 		return cmd
 	}
@@ -159,7 +159,7 @@ func TestServiceWhoseDatabasesWereMoved(t *testing.T) {
 			t.Errorf("%v: %s", err, out)
 		}
 	}
-	// The present version notices it, ends, and leaves the present databases as they are.
+	// The present version notices it, ends, and does not change the present databases.
 	if err := svc.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -176,8 +176,8 @@ func TestServiceWhoseDatabasesWereMoved(t *testing.T) {
 	}
 }
 
-// suspend stops a child of ours, and waits until it has stopped: on a busy machine, its threads can run for a
-// while after the signal.
+// suspend stops a child process, and waits until it has stopped: on a busy machine, its threads can run for some time
+// after the signal.
 func suspend(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {

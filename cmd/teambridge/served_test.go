@@ -14,7 +14,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// A service that accepts a connection, and stops before it has answered, is not waited for.
+// A command does not wait for a service that accepts a connection, and stops before it has answered.
 func TestServiceStopsAfterAHealthCheck(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(teamstest.StateDir(t), "s")

@@ -18,13 +18,13 @@ import (
 
 // flight is a message that a headless agent of the service is working on.
 type flight struct {
-	state   string // of the simulated agent: its transcripts are in the Claude directory
+	state   string // the simulated agent's: its transcripts are in the Claude directory
 	command func(args ...string) ([]byte, error)
 }
 
 const flightText = "WAIT:go deploy, once"
 
-// inFlight has the service run an agent, and waits until that works on a message.
+// inFlight makes the service run an agent, and waits until the agent works on a message.
 func inFlight(t *testing.T, root string, command func(args ...string) ([]byte, error)) flight {
 	t.Helper()
 	f := flight{root, command}
@@ -48,7 +48,7 @@ func inFlight(t *testing.T, root string, command func(args ...string) ([]byte, e
 	return f
 }
 
-// until waits until the agent did something in turns that hold a text, and returns how often.
+// until waits until the agent did something in turns with a text, and returns how often.
 func (f flight) until(t *testing.T, kind, text string) (n int) {
 	t.Helper()
 	for over := time.After(patience); n == 0; {
@@ -70,7 +70,7 @@ func (f flight) until(t *testing.T, kind, text string) (n int) {
 	return n
 }
 
-// finish lets the agent go on, and wants the message to have been worked on once, by whichever agent.
+// finish lets the agent continue, and checks that exactly one agent worked on the message, once.
 func (f flight) finish(t *testing.T) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(f.state, "go"), nil, 0o600); err != nil {
@@ -88,9 +88,9 @@ func (f flight) finish(t *testing.T) {
 	}
 }
 
-// The unit under a real systemd: it starts, is started again when it is killed, and is removed. It is a unit of
-// the user who runs the test, so the test must be requested with TEAMBRIDGE_SYSTEMD=1, where "systemctl --user"
-// works, or with the path of a teambridge instead of 1. ".ci/long systemd" runs it in a machine of its own.
+// The unit starts under a real systemd, is started again when it is killed, and is removed. It is a unit of the user
+// who runs the test, so the test must be requested: with TEAMBRIDGE_SYSTEMD=1, if "systemctl --user" works, or with
+// the path of a teambridge instead of 1. ".ci/long systemd" runs it in a machine of its own.
 func TestServiceUnderSystemd(t *testing.T) {
 	binary := os.Getenv("TEAMBRIDGE_SYSTEMD")
 	if binary == "" {

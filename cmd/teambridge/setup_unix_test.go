@@ -16,14 +16,14 @@ import (
 	"teambridge/teams"
 )
 
-// Each step is done only if the person at the terminal agrees to it.
+// Each step is done only if the person at the terminal agrees.
 func TestSetupAsks(t *testing.T) {
 	t.Parallel()
 	const quiet = "#!/bin/sh\necho '[]'\n"
 	for name, c := range map[string]struct {
 		answers string
 		dry     bool
-		state   string // of the teams
+		state   string // the state of the step teams
 		on      bool
 		stdout  string
 	}{
@@ -78,7 +78,7 @@ func TestSetupAsks(t *testing.T) {
 	}
 }
 
-// setupAnswered is "teambridge setup" with answers on the terminal.
+// setupAnswered runs "teambridge setup" with answers at a terminal.
 func setupAnswered(t *testing.T, home, answers string, o setupOptions) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer

@@ -18,9 +18,9 @@ import (
 	"teambridge/relay/relaytest/standin"
 )
 
-// TestRealSSHD runs testdata/script/sshd, with the real ssh and a real sshd: on loopback, with keys and a
-// configuration of its own. Commands there have the folder "box" of the script as their home, where
-// teambridge-hub, $HUB, is installed too.
+// TestRealSSHD runs testdata/script/sshd with the real ssh and a real sshd, on loopback, with keys and a
+// configuration of its own. The home directory of commands there is the folder "box" of the script, where
+// teambridge-hub, $HUB, is installed, too.
 func TestRealSSHD(t *testing.T) {
 	t.Parallel()
 	sshd := standin.RequireSSHD(t)
@@ -111,8 +111,8 @@ Host stranger
 	testscript.Run(t, p)
 }
 
-// buildHub builds teambridge-hub. The test program does not contain it: otherwise it would start slower for
-// each command of a script.
+// buildHub builds teambridge-hub. The test program does not contain it, since it would start more slowly for each
+// command of a script.
 func buildHub(t *testing.T) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "teambridge-hub")
@@ -122,9 +122,9 @@ func buildHub(t *testing.T) (program string) {
 	return program
 }
 
-// realSSH is the real ssh, and not the scripts' own.
+// realSSH returns the path of the real ssh, not of the simulated one.
 func realSSH() (string, error) {
-	agent, err := exec.LookPath("agent") // is next to that
+	agent, err := exec.LookPath("agent") // the simulated ssh is next to it
 	if err != nil {
 		return "", err
 	}
@@ -146,8 +146,8 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// startSSHD runs sshd until the end of the script, and waits until it takes connections. It ends
-// with this process, even if that is killed.
+// startSSHD runs sshd until the end of the script, and waits until it accepts connections. sshd ends with this
+// process, even if the process is killed.
 func startSSHD(env *testscript.Env, program, config string, port int) error {
 	log, err := os.Create(filepath.Join(env.WorkDir, "sshd.log"))
 	if err != nil {

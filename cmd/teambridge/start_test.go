@@ -8,13 +8,12 @@ import (
 	"testing"
 )
 
-// A command takes milliseconds, so no package that it links may do much before main runs, and neither may one
-// that only these tests link: scripts start this program hundreds of times. The measure is allocations, which
-// do not depend on how busy the machine is: compiling a regular expression takes 50 or more, a table of names
-// thousands.
+// A command takes milliseconds, so no package that it links, and no package that only these tests link, may do much
+// before main runs: scripts start this program hundreds of times. The test counts allocations, which do not depend on
+// how busy the machine is: compiling a regular expression takes 50 or more, a table of names thousands.
 func TestPackagesInitializeQuickly(t *testing.T) {
 	t.Parallel()
-	cmd := exec.Command("teambridge", "version") // the scripts' program
+	cmd := exec.Command("teambridge", "version") // the program of the scripts
 	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
 	trace, err := cmd.CombinedOutput()
 	if err != nil {
@@ -31,7 +30,7 @@ func TestPackagesInitializeQuickly(t *testing.T) {
 		case "github.com/nats-io/nats%2ego":
 			continue // 230; the client of links
 		case "github.com/google/jsonschema-go/jsonschema", "encoding/gob", "github.com/modelcontextprotocol/go-sdk/mcp":
-			continue // 300, 370 and 180, of the official implementation of MCP
+			continue // 300, 370 and 180; the official implementation of MCP
 		}
 		seen++
 		if advice, slow := slower[m[1]]; slow {

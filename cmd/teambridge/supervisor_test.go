@@ -2,8 +2,8 @@ package main
 
 import "teambridge/status/supervisor"
 
-// simulatedSupervisors are the supervisors of all systems, which scripts choose by $TEST_SUPERVISOR. The script
-// provides their programs.
+// simulatedSupervisors has the supervisors of all systems. A script chooses one by $TEST_SUPERVISOR, and has its
+// program.
 var simulatedSupervisors = map[string]func(*app) (supervisor.Job, error){
 	"systemd": func(a *app) (supervisor.Job, error) { return supervisor.Service(a.lookup, a.home) },
 	"launchd": func(a *app) (supervisor.Job, error) {

@@ -62,7 +62,7 @@ func teamAtTerminal(t *testing.T, members ...string) func(args ...string) *exec.
 	}
 }
 
-// On a terminal, a command that waits says so, and removes the line at the end.
+// At a terminal, a command that waits shows a line, and removes it at the end.
 func TestProgressAtATerminal(t *testing.T) {
 	t.Parallel()
 	command := teamAtTerminal(t, "worker")
@@ -76,7 +76,7 @@ func TestProgressAtATerminal(t *testing.T) {
 		}
 		slave.Close()
 		var printed strings.Builder
-		interrupt := sync.OnceFunc(func() { _ = cmd.Process.Signal(os.Interrupt) }) // a second one would kill it
+		interrupt := sync.OnceFunc(func() { _ = cmd.Process.Signal(os.Interrupt) }) // a second interrupt would kill it
 		for b := make([]byte, 1000); ; {
 			n, err := master.Read(b)
 			if err != nil { // EIO at the end
@@ -97,7 +97,7 @@ func TestProgressAtATerminal(t *testing.T) {
 	}
 }
 
-// To a pipe, or a terminal that cannot move its cursor, nothing of that is written.
+// No such line is written to a pipe, or to a terminal that cannot move its cursor.
 func TestNoProgress(t *testing.T) {
 	t.Parallel()
 	command := teamAtTerminal(t, "worker")

@@ -16,8 +16,8 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// BenchmarkChanges measures the time from the rename of an inbox to the change that a command gets, with the
-// journal in between: the median and the 99th percentile.
+// BenchmarkChanges measures the time from the rename of an inbox until a command gets the change through the journal:
+// the median and the 99th percentile.
 //
 //	go test -run '^$' -bench Changes -benchtime 1000x ./cmd/teambridge
 func BenchmarkChanges(b *testing.B) {

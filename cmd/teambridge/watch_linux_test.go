@@ -22,7 +22,7 @@ import (
 )
 
 // BenchmarkWatchIdle measures watch --all, as a process, while nothing happens in 100 teams of 10 inboxes: its
-// memory, and its part of a core.
+// memory, and its share of a core.
 //
 //	go test -run '^$' -bench WatchIdle -benchtime 30x ./cmd/teambridge
 //
@@ -31,8 +31,8 @@ func BenchmarkWatchIdle(b *testing.B) {
 	idle(b, 10, "watching", syscall.SIGINT, api.ExitInterrupted, "watch", "--all", "-v")
 }
 
-// BenchmarkServeIdle measures the same of the service, with 100 teams of 4 and of 10
-// inboxes. The bars are 0.2 % of a core and 30 MiB with 4, also at its start.
+// BenchmarkServeIdle measures the same for the service, with 100 teams of 4 and of 10 inboxes. The limits are 0.2 %
+// of a core and 30 MiB with 4 inboxes, even at its start.
 //
 //	go test -run '^$' -bench ServeIdle -benchtime 60x ./cmd/teambridge
 func BenchmarkServeIdle(b *testing.B) {
@@ -43,7 +43,7 @@ func BenchmarkServeIdle(b *testing.B) {
 	}
 }
 
-// idle measures a command that prints a line with that end on stderr when it is ready, and ends with a status
+// idle measures a command that is ready once it prints a line with this end on stderr, and that ends with a status
 // after a signal. Each of the 100 teams has a number of inboxes.
 func idle(b *testing.B, inboxes int, ready string, end syscall.Signal, status int, args ...string) {
 	b.Helper()
@@ -86,7 +86,7 @@ func idle(b *testing.B, inboxes int, ready string, end syscall.Signal, status in
 	go io.Copy(io.Discard, stderr)
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	for range 2 * settles / time.Second { // traces of the start
+	for range 2 * settles / time.Second { // effects of the start
 		<-second.C
 	}
 	before, slept := processorTime(b, cmd.Process.Pid), wakeups(b, cmd.Process.Pid)
@@ -109,8 +109,8 @@ func idle(b *testing.B, inboxes int, ready string, end syscall.Signal, status in
 	}
 }
 
-// processorTime returns the processor time of a process, in all its threads, including ended ones. It counts in
-// nanoseconds, and /proc/PID/stat in hundredths of a second.
+// processorTime returns the processor time of a process, in all its threads, including ended ones. Its unit is a
+// nanosecond; /proc/PID/stat has hundredths of a second.
 func processorTime(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	var t unix.Timespec
@@ -143,8 +143,8 @@ func wakeups(b *testing.B, pid int) (n int) {
 	return n
 }
 
-// BenchmarkFaults counts the page faults of commands, as whole processes, and the bytes of the binary: neither depends on how
-// busy the machine is.
+// BenchmarkFaults counts the page faults of commands, as whole processes, and the bytes of the binary. Neither
+// depends on how busy the machine is.
 //
 //	go test -run '^$' -bench Faults -benchtime 20x ./cmd/teambridge
 func BenchmarkFaults(b *testing.B) {
@@ -200,7 +200,7 @@ func memory(t testing.TB, pid int, field string) float64 {
 func TestServiceGivesMemoryBack(t *testing.T) {
 	t.Parallel()
 	f := teamstest.New(t)
-	svc := exec.Command("teambridge", "serve", "--listen", "unix:"+filepath.Join(f.State, "s")) // the scripts' program
+	svc := exec.Command("teambridge", "serve", "--listen", "unix:"+filepath.Join(f.State, "s")) // the program of the scripts
 	svc.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+f.Root.Path(), "TEAMBRIDGE_STATE="+f.State, "TEST_SETTLES=100ms")
 	said, err := svc.StdoutPipe()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// A start of this program takes longer than most command lines do. So scripts have theirs run by processes that
-// have been started already, one at a time in each.
+// A start of this program takes longer than most command lines. So scripts run theirs in processes that have been
+// started already, one at a time in each.
 
 // workerVariable makes a process a worker.
 const workerVariable = "TEST_WORKER"
@@ -42,10 +42,10 @@ type worker struct {
 	outcomes *json.Decoder
 }
 
-// idlers are the workers that run nothing.
+// idlers has the workers that are idle.
 var idlers = make(chan *worker, 64)
 
-// run has an idle worker run a command line, or else a new one. One that failed is not used again.
+// run runs a command line in an idle worker, or in a new one. A worker that failed is not used again.
 func (o order) run() (outcome, error) {
 	var w *worker
 	select {
@@ -99,8 +99,8 @@ func work() int {
 	}
 }
 
-// obey runs a command line in this process, with the environment, the directory and the standard files of a
-// process of its own.
+// obey runs a command line in this process, with the environment, the directory and the standard files that a process
+// of its own would have.
 func (o order) obey() (result outcome, err error) {
 	os.Clearenv()
 	for _, entry := range o.Env {
@@ -118,7 +118,7 @@ func (o order) obey() (result outcome, err error) {
 	before := []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	os.Stdin, os.Stdout, os.Stderr = stdin, stdout, stderr
 	go func() {
-		_, _ = in.Write(o.Stdin) // not all may be read
+		_, _ = in.Write(o.Stdin) // not everything may be read
 		in.Close()
 	}()
 	copying.Go(func() { result.Stdout, err1 = io.ReadAll(out) })
@@ -137,7 +137,7 @@ type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-// runs runs a program as [testscript.TestScript.Exec] does, this one in a worker.
+// runs runs a program like [testscript.TestScript.Exec], and this program in a worker.
 func runs(ts *testscript.TestScript, name string, args ...string) error {
 	if name != "teambridge" || !ts.Value(inside{}).(bool) || !own(ts) {
 		return ts.Exec(name, args...)
@@ -157,7 +157,7 @@ func runs(ts *testscript.TestScript, name string, args ...string) error {
 	return nil
 }
 
-// field returns a value that a script gives to programs, for which it has no method.
+// field returns a value that a script gives to programs, and for which it has no method.
 func field[T any](ts *testscript.TestScript, name string) *T {
 	f := reflect.ValueOf(ts).Elem().FieldByName(name)
 	if f.Type() != reflect.TypeFor[T]() {
@@ -166,7 +166,7 @@ func field[T any](ts *testscript.TestScript, name string) *T {
 	return (*T)(unsafe.Pointer(f.UnsafeAddr()))
 }
 
-// own reports whether the teambridge in a script's $PATH is the workers' one.
+// own reports whether the teambridge in a script's $PATH is the program that workers run.
 func own(ts *testscript.TestScript) bool {
 	usual, err := exec.LookPath("teambridge")
 	ts.Check(err)
