@@ -167,7 +167,7 @@ func (a *appending) edit(d *Draft) error {
 	if !a.wrote {
 		a.row = slices.Clone(row.Raw) // keeps the time of the first write
 	}
-	if !a.message.isRow(&row) {
+	if !a.message.IsRow(&row) {
 		return fmt.Errorf("send %q to %s: %w (from %s)", a.message.ID, a.inbox.name, ErrIDTaken, row.From)
 	}
 	return nil

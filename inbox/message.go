@@ -109,8 +109,8 @@ func (m *Message) Digest() [32]byte {
 	return digest(m.From, m.Text, m.Summary, m.Color)
 }
 
-// isRow reports whether r, which has the id of m, is the same message as m.
-func (m *Message) isRow(r *Row) bool {
+// IsRow reports whether r, which has the id of m, is the same message as m.
+func (m *Message) IsRow(r *Row) bool {
 	if m.DefaultFrom {
 		return r.Text == m.Text && r.Summary == m.Summary && r.Color == m.Color
 	}

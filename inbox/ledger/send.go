@@ -169,8 +169,11 @@ func (l Sends) MarkUnknown(ctx context.Context, key SendKey) error {
 // Doubted reports whether the last record of a message is that of [Sends.MarkUnknown].
 func (l Sends) Doubted(ctx context.Context, key SendKey) (bool, error) {
 	s, found, err := l.Recall(ctx, key)
-	return found && s.State == Intent && s.Before == gone, err
+	return found && Vanished(s), err
 }
+
+// Vanished reports whether a record is that of [Sends.MarkUnknown].
+func Vanished(s Send) bool { return s.State == Intent && s.Before == gone }
 
 // Last returns the time of the last send, written or intended, to each inbox of a team instance, by name. It omits
 // inboxes without records, as after [Ledger.Prune].

@@ -160,7 +160,7 @@ func (l *looking) claim(marked bool, then func(uuid string)) {
 	key := l.sender.Key(l.d)
 	var row inbox.Row
 	for _, r := range l.rows() {
-		if rows, err := inbox.Parse(fmt.Appendf(nil, "[%s]", r)); err == nil && rows[0].ID() == "job-1" {
+		if rows, err := inbox.Parse(fmt.Appendf(nil, "[%s]", r)); err == nil && rows[0].ID() == l.d.ID {
 			row = rows[0]
 		}
 	}

@@ -233,6 +233,9 @@ func (s *Sender) Put(ctx context.Context, member string, m Message, opts inbox.A
 	} else if !opts.Force {
 		return d, fmt.Errorf("send to %s: %w", member, inbox.ErrNoMemory)
 	}
+	if err := s.settle(ctx, d, m); err != nil {
+		return d, err
+	}
 	receipt, err := d.Inbox.Append(ctx, *s.draft(m), opts)
 	d.Waited = time.Since(d.Start)
 	d.ID, d.Deduplicated, d.Tracked, d.Unrecorded = receipt.ID, receipt.Deduplicated, receipt.Tracked, receipt.Unrecorded

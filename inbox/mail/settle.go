@@ -1,0 +1,71 @@
+package mail
+
+import (
+	"context"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+)
+
+// settle records in the ledger that a message is written if its record there is still an intent and something else
+// shows that it was written. Its sender was killed before it could record that, or the message was found lost or
+// unknown and its agent turned out to have it. Otherwise the message could be sent again by force.
+func (s *Sender) settle(ctx context.Context, d Delivered, m Message) error {
+	if s.opts.Ledger == nil || m.ID == "" {
+		return nil
+	}
+	key, draft := s.Key(d), s.draft(m)
+	known, found, err := s.opts.Ledger.Sends.Recall(ctx, key)
+	if err != nil || !found || known.State != ledger.Intent || known.Digest != draft.Digest() {
+		return err
+	}
+	all, err := s.opts.Ledger.Deliveries.WithID(ctx, key.InboxKey, m.ID)
+	if err != nil {
+		return err
+	}
+	at := s.written(ctx, key, draft, known)
+	for _, c := range all {
+		failed := c.State == ledger.Dropped || c.State == ledger.Cancelled || c.State == ledger.Failed
+		if row := parse(c.Raw); row != nil && draft.IsRow(row) && !(failed && ledger.Vanished(known)) {
+			at = c.At // a relay has read it there
+		}
+	}
+	if at.IsZero() {
+		return nil
+	}
+	return s.opts.Ledger.Sends.Written(ctx, key, at)
+}
+
+// written returns when the journal shows that a message was in its inbox; zero if it does not show that. If the
+// message was found lost or unknown, only a proof that it was taken counts.
+func (s *Sender) written(ctx context.Context, key inbox.SendKey, m *inbox.Message, known ledger.Send) (none time.Time) {
+	if s.opts.Journal == nil {
+		return none
+	}
+	j, err := s.opts.Journal(ctx)
+	if err != nil {
+		return none // its opener reports the error
+	}
+	receipt, receipted, err := j.Receipts.Receipt(ctx, key)
+	if err != nil {
+		return none
+	}
+	if receipt.State == journal.Consumed {
+		return receipt.ConsumedAt
+	}
+	last, err := latest(ctx, j, key)
+	if err != nil || last.Seq == 0 || !m.IsRow(&last.Row) {
+		return none
+	}
+	if !last.ReadAt.IsZero() {
+		return last.ReadAt
+	}
+	// The copy of an intent has a receipt that says so. The row may be that of an earlier write, which was lost.
+	sent, ok := last.Time()
+	if ledger.Vanished(known) || !ok || sent.Before(known.At.Truncate(time.Millisecond)) || receipted && receipt.State != journal.Verified {
+		return none
+	}
+	return last.FirstSeen
+}
