@@ -14,7 +14,7 @@ import (
 	"teambridge/teams"
 )
 
-// asks runs ask with --json and returns what it says.
+// asks runs ask with --json, and returns its answer.
 func (u *user) asks(args ...string) api.Answered {
 	u.t.Helper()
 	var a api.Answered
@@ -32,8 +32,8 @@ func (u *user) asks(args ...string) api.Answered {
 	return a
 }
 
-// heard logs what became of a message: whether it waits, when the model was given it, and what
-// the member has reported.
+// heard logs what happened to a message: whether it waits, when the model was given it, and what the member has
+// reported.
 func (u *user) heard(text string) {
 	u.t.Helper()
 	u.trace(text)
@@ -51,7 +51,7 @@ func (u *user) heard(text string) {
 	}
 }
 
-// busy gives the worker a turn that lasts 3 s, and returns when it is in it.
+// busy gives the worker a turn of 3 s, and returns once the turn has begun.
 func (u *user) busy(ctx context.Context, marker string) {
 	u.t.Helper()
 	u.must("send", "worker", "SLEEP:3\n"+marker)
@@ -63,13 +63,12 @@ func (u *user) busy(ctx context.Context, marker string) {
 	}
 }
 
-// replyCall makes an agent write to a person.
+// replyCall makes an agent send a message to a person.
 func replyCall(to, text string) string {
 	return standin.CallLine("SendMessage", map[string]string{"to": to, "message": text, "summary": "an answer"})
 }
 
-// What a real agent answers is what ask prints, by whichever way it comes. Its
-// model takes the second that one takes.
+// ask prints what a real agent answers, however the answer arrives. The model needs a second, as a real one does.
 func TestAskRealAgent(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		u := newUser(t, v)
@@ -87,7 +86,7 @@ func TestAskRealAgent(t *testing.T) {
 			t.Errorf("printed %q", out)
 		}
 
-		// At work on something else: what it says of that is not the answer.
+		// The worker has another task: what it says about that is not the answer.
 		u.busy(ctx, "another task [t-1]")
 		question := "SLEEP:1\nin between [q-4]\n" + replyCall(us, "its own [a-4]")
 		if a := u.asks("worker", question); a.Text != "its own [a-4]" || !a.Certain {
@@ -104,16 +103,16 @@ func TestAskRealAgent(t *testing.T) {
 	})
 }
 
-// An agent whose model answers at once is told of at once, and for certain: also
-// where the message comes just as another turn ends, and then never with what came
-// of that. TEAMBRIDGE_ASK says how many such turns there are.
+// ask reports the answer of an agent whose model answers at once without delay, and as certain. If the message
+// arrives just as another turn ends, ask never reports the result of that turn. TEAMBRIDGE_ASK has the number of such
+// turns.
 func TestAskRealAgentThatIsFast(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, standin.Newest(t))
 	ctx := deadline(t, 10*time.Minute)
 	fast := func(marker string) {
 		t.Helper()
-		// Not certain is what is waited for to the end.
+		// An answer that is not certain would take until the timeout.
 		if a := u.asks("worker", "now "+marker); a.Text != "ACK: now "+marker || a.Via != api.ViaResult || !a.Certain {
 			t.Errorf("%+v; want ACK: now %s, certain", a, marker)
 		}
@@ -130,7 +129,7 @@ func TestAskRealAgentThatIsFast(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// From before the model has answered to after the agent has looked again.
+		// From before the model has answered until after the agent has looked again.
 		<-time.After(time.Until(r.Time.Add(300*time.Millisecond + time.Duration(120*i/n-60)*time.Millisecond)))
 		fast(fmt.Sprintf("[after-%d]", i))
 	}

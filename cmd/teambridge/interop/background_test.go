@@ -12,8 +12,8 @@ import (
 	"teambridge/teams"
 )
 
-// A session that was stopped in the background gets a message once: when a person starts it again, or by that message, if the
-// person has allowed that.
+// A session that was stopped in the background is given a message once: when a person starts it again, or, if the
+// person has allowed that, when the message starts it.
 func TestRealStoppedSessionIsStartedAgain(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSomebody(t, nil)

@@ -16,7 +16,7 @@ import (
 	"teambridge/status/mcp"
 )
 
-// codexUser is somebody with sessions of Codex that have the tools of teambridge, and with a service.
+// codexUser is a person with sessions of Codex that have the tools of teambridge, and with a service.
 type codexUser struct {
 	*sessionUser
 	program string
@@ -61,8 +61,8 @@ func (s *thread) prompts(text string) {
 	prompts(s.t, s.ctx, s.terminal, text)
 }
 
-// resumes goes on with the session in another server, until models were given a text n times. What was recorded when the server was killed, and
-// not given, is given with the next prompt.
+// resumes continues the session in another server, until models were given a text n times. A text that was recorded
+// but not given when the server was killed is given with the next prompt.
 func (s *thread) resumes(text string, n int, args ...string) {
 	s.t.Helper()
 	s.terminal = standin.StartCodex(s.t, s.home, s.program, append([]string{"resume", s.id}, args...)...)
@@ -84,7 +84,7 @@ func (s *thread) session() api.Session {
 
 func (s *thread) name() string { return "codex-" + s.id[len(s.id)-6:] }
 
-// calls has the agent call a tool, and returns the answer, of which it reads the structured one.
+// calls makes the agent call a tool, and returns the structured answer, which the agent reads.
 func (s *thread) calls(tool string, in any) (answer string) {
 	s.t.Helper()
 	before := len(s.home.API.Log())
@@ -107,7 +107,7 @@ func (s *thread) given(text string) standin.Request {
 	return r
 }
 
-// once checks that the history and the models have each text once, but for those that a model has asked for itself.
+// onceInHistory checks that the history has each text once.
 func (p *codexUser) onceInHistory(texts ...string) {
 	p.t.Helper()
 	history := p.must("history", "--team", "sessions", "--limit", "1000")
@@ -118,7 +118,7 @@ func (p *codexUser) onceInHistory(texts ...string) {
 	}
 }
 
-// Sessions of Codex are written to like others: by a person, by one another and by one of Claude Code, with answers.
+// Sessions of Codex get messages from a person, from each other and from a session of Claude Code, and answer.
 func TestRealCodex(t *testing.T) {
 	t.Parallel()
 	p := newCodexUser(t, nil)
@@ -189,7 +189,7 @@ func TestRealCodex(t *testing.T) {
 	}
 	doctor := exec.CommandContext(p.ctx, "teambridge", "doctor", "--state-dir", p.state())
 	doctor.Env = append(p.home.Env(), "GORACE=atexit_sleep_ms=0")
-	found, _ := doctor.Output() // it finds what it does not like, too
+	found, _ := doctor.Output() // it reports other problems, too
 	for _, says := range []string{one.name() + " of Codex", "takes messages from Codex's shared server", "is one of codex exec"} {
 		if !strings.Contains(string(found), says) {
 			t.Errorf("doctor does not say that %s:\n%s", says, found)
@@ -200,7 +200,7 @@ func TestRealCodex(t *testing.T) {
 	}
 }
 
-// What is sent while Codex works is lost if its person presses ESC before the model has it, and is sent again.
+// If a person presses ESC before Codex's model has a message that was sent in mid-turn, it is sent again.
 func TestRealCodexInterrupted(t *testing.T) {
 	t.Parallel()
 	p := newCodexUser(t, func(ctx context.Context, r standin.Request) standin.Answer {
@@ -228,7 +228,7 @@ func TestRealCodexInterrupted(t *testing.T) {
 	once(t, p.home.API, "(in between)")
 }
 
-// The shared server is killed at any moment after it was written to: nothing is lost, and nothing comes twice.
+// If the shared server is killed at any time after a message was sent, no message is lost, and none arrives twice.
 func TestRealKilledCodex(t *testing.T) {
 	t.Parallel()
 	p := newCodexUser(t, nil)
@@ -242,7 +242,7 @@ func TestRealKilledCodex(t *testing.T) {
 		if status, out, errs := p.run("send", s.name(), text, "--timeout", "0s"); status != int(api.CodeTimeout.Exit()) && status != 0 {
 			t.Errorf("sent: %d, %s%s", status, out, errs)
 		}
-		switch i % 3 { // else at once, when its answer has come or not
+		switch i % 3 { // otherwise at once, with or without its answer
 		case 1:
 			s.given(text)
 		case 2:
@@ -261,7 +261,7 @@ func TestRealKilledCodex(t *testing.T) {
 	p.onceInHistory(texts...)
 }
 
-// A session that no shared server has gets what a person puts into Codex's queue, once, whenever it is killed.
+// A session in no shared server is given a message from Codex's queue once, whenever it is killed.
 func TestRealKilledCodexQueue(t *testing.T) {
 	t.Parallel()
 	p := newCodexUser(t, func(ctx context.Context, r standin.Request) standin.Answer {
@@ -297,7 +297,7 @@ func TestRealKilledCodexQueue(t *testing.T) {
 	texts := []string{"(queued)", "(while it works)"}
 	s.prompts("[busy]")
 	s.given("[busy]")
-	for said := ""; !strings.Contains(said, "is in Codex's queue"); { // it is the same message
+	for said := ""; !strings.Contains(said, "is in Codex's queue"); { // the same message each time
 		var status int
 		if status, _, said = p.run("send", s.name(), texts[1], "--via", "queue", "--id", "busy", "--timeout", "1ms"); status != int(api.CodeTimeout.Exit()) {
 			t.Fatalf("sent to a busy one: %d, %s", status, said)
@@ -325,7 +325,7 @@ func TestRealKilledCodexQueue(t *testing.T) {
 		if status, out, errs := p.run("send", s.name(), text, "--via", "queue", "--timeout", "1ms"); status != int(api.CodeTimeout.Exit()) && status != 0 {
 			t.Errorf("sent: %d, %s%s", status, out, errs)
 		}
-		switch i % 3 { // else at once, when it is in the queue or not
+		switch i % 3 { // otherwise at once, whether or not it is in the queue
 		case 1:
 			s.given(text)
 		case 2:
@@ -339,8 +339,8 @@ func TestRealKilledCodexQueue(t *testing.T) {
 	p.onceInHistory(texts...)
 }
 
-// Agents of Claude Code and Codex write to one another with the tools, while the service is killed, or the one that is written to: each message
-// is given once.
+// Agents of Claude Code and Codex send messages to each other with the tools, while the service or the recipient is
+// killed. Each message is given once.
 func TestRealKilledAgentsWithTools(t *testing.T) {
 	t.Parallel()
 	p := newCodexUser(t, nil)
@@ -350,13 +350,13 @@ func TestRealKilledAgentsWithTools(t *testing.T) {
 	cx, ann := p.starts("[one]"), newAgentUser(t, v, p.sessionUser)
 	ann.ctx = p.ctx
 	id := ann.session().Session
-	// What has ended can be written to only if it was written to before.
+	// A session that has ended accepts a message only if it was sent one before.
 	for _, to := range []string{id, cx.id} {
 		p.must("send", to, "(hello)", "--wait", "seen")
 	}
 	var texts []string
 	for i := range 2 * n {
-		toCodex, killed := i%2 == 0, i%4 < 2 // else the service is
+		toCodex, killed := i%2 == 0, i%4 < 2 // otherwise the service is killed
 		text := fmt.Sprintf("(message %d)", i)
 		texts = append(texts, text)
 		send := standin.CallLine("mcp__teambridge__send_message", map[string]any{"text": text, "to": map[bool]string{true: cx.id, false: id}[toCodex]})
@@ -371,7 +371,7 @@ func TestRealKilledAgentsWithTools(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Killed is at once, when the one that sends is about to call the tool, or when the other has the message.
+		// The kill comes at once, when the sender is about to call the tool, or when the recipient has the message.
 		caller, called := id, cx.id
 		if !toCodex {
 			caller, called = cx.id, id
@@ -402,7 +402,7 @@ func TestRealKilledAgentsWithTools(t *testing.T) {
 		if _, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool { return r.Seq > before && r.Session == caller && len(r.Results) > 0 }); err != nil {
 			t.Fatalf("the call of %s did not end: %v\n%s\n%s", text, err, ann.terminal.Screen(), cx.terminal.Screen())
 		}
-		if err := p.home.API.WaitCount(p.ctx, standin.Any, text, 2); err != nil { // with the prompt of the one that sends it
+		if err := p.home.API.WaitCount(p.ctx, standin.Any, text, 2); err != nil { // one of them is the sender's prompt
 			t.Fatalf("%s was not given: %v\n%s\n%s", text, err, ann.terminal.Screen(), cx.terminal.Screen())
 		}
 		ann.session()

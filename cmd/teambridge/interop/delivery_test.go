@@ -18,13 +18,12 @@ import (
 	"teambridge/teams"
 )
 
-// How many messages each of these tests sends.
+// several is how many messages each of these tests sends.
 const several = 20
 
-// eachTeam runs a test with teams of the oldest and the newest version side by side, and with one that
-// the oldest leads and whose worker, a process of its own, is of the newest. (Not
-// the other way round: an old member that is a process of its own takes rows twice and
-// leaves out others by itself.)
+// eachTeam runs a test with teams of the oldest and the newest version at the same time, and with a team that the
+// oldest leads and whose worker, a process of its own, is of the newest. (Not the reverse: an old member with a
+// process of its own takes rows twice, and skips others, by itself.)
 func eachTeam(t *testing.T, test func(t *testing.T, u *user)) {
 	t.Parallel()
 	standin.ForSome(t, func(t *testing.T, v teams.Version) {
@@ -46,9 +45,8 @@ func eachTeam(t *testing.T, test func(t *testing.T, u *user)) {
 
 var delivered = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<m-[0-9]+>`) })
 
-// each fails unless the worker was given each of n messages once, and nothing of
-// them comes any more: a last one marks the end, as an agent takes rows in the
-// order of the file.
+// each checks that the worker was given each of n messages once. A last message marks the end, since an agent takes
+// rows in the order of the file.
 func (u *user) each(ctx context.Context, n int) {
 	u.t.Helper()
 	u.must("send", u.team.Member, "the last one <end>")
@@ -68,8 +66,7 @@ func (u *user) each(ctx context.Context, n int) {
 	}
 }
 
-// A message that is followed is consumed when the agent has taken it: never lost,
-// never given twice.
+// A message that is followed is consumed once the agent has taken it: it is never lost, and never given twice.
 func TestRealSendConsumed(t *testing.T) {
 	eachTeam(t, func(t *testing.T, u *user) {
 		ctx := deadline(t, patience)
@@ -84,8 +81,8 @@ func TestRealSendConsumed(t *testing.T) {
 	})
 }
 
-// What the agents of a lead that was killed took before is consumed, but nothing is that was
-// sent after that, however it goes.
+// Messages that the agents of a killed lead took before the kill are consumed. A message that is sent afterwards
+// never is, even if it disappears from the inbox.
 func TestRealLeadIsKilled(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		u := newUser(t, v)
@@ -99,7 +96,7 @@ func TestRealLeadIsKilled(t *testing.T) {
 		u.must("send", to, "please <m-0>", "--id", "before", "--wait", "consumed", "--timeout", "60s")
 		box := u.team.Inbox("worker")
 		ways := map[string]func() error{"deleted": func() error { return os.Remove(box) }}
-		if v.Compare(teams.Version{Major: 2, Minor: 1, Patch: 311}) >= 0 { // else it may have been resumed
+		if v.Compare(teams.Version{Major: 2, Minor: 1, Patch: 311}) >= 0 { // otherwise it may have been resumed
 			ways["emptied"] = func() error { return os.WriteFile(box, []byte("[]"), 0o600) }
 		}
 		for id, vanish := range ways {
@@ -125,7 +122,7 @@ func TestRealLeadIsKilled(t *testing.T) {
 	})
 }
 
-// The same where nobody waits, and a service follows what was sent.
+// A service follows a message that no command waits for, and it is consumed, too.
 func TestRealSendThroughAService(t *testing.T) {
 	eachTeam(t, func(t *testing.T, u *user) {
 		ctx := deadline(t, patience)
@@ -167,8 +164,7 @@ func TestRealSendThroughAService(t *testing.T) {
 	})
 }
 
-// Whoever asks is answered, and has joined for that if the agent cannot write to
-// "user".
+// ask gets an answer, and joins the team for that if the agent cannot write to "user".
 func TestRealAsk(t *testing.T) {
 	eachTeam(t, func(t *testing.T, u *user) {
 		for i := range 3 {
@@ -183,7 +179,7 @@ func TestRealAsk(t *testing.T) {
 	})
 }
 
-// lockedBuffer collects what a process prints.
+// lockedBuffer collects the output of a process.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -201,8 +197,8 @@ func (b *lockedBuffer) String() string {
 	return strings.TrimSpace(b.buf.String())
 }
 
-// What is put into the inbox of an agent that is too old is verified and reaches its model. All else is refused or said to
-// be unknown, with what it is.
+// A message in the inbox of an agent that is too old is verified and reaches its model. Everything else is refused,
+// or is unknown with the reason.
 func TestRealOutdatedTeam(t *testing.T) {
 	t.Parallel()
 	standin.ForEach(t, func(t *testing.T, v teams.Version) {
@@ -229,7 +225,7 @@ func TestRealOutdatedTeam(t *testing.T) {
 		look(0, "warning: "+why, "members")
 		look(0, v.Check("it").Error(), "status")
 		look(1, "Claude Code "+v.String()+" is too old: teambridge needs "+teams.Oldest.String()+" or newer", "doctor")
-		if v.Compare(teams.Version{Major: 2, Minor: 1, Patch: 178}) >= 0 { // an older one does not say its version there
+		if v.Compare(teams.Version{Major: 2, Minor: 1, Patch: 178}) >= 0 { // an older one does not show its version there
 			look(0, "unknown: "+v.Check("it").Error(), "sessions")
 		}
 		u.each(ctx, 2)

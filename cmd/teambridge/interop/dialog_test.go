@@ -13,8 +13,8 @@ import (
 	"teambridge/teams"
 )
 
-// A person answers from elsewhere what a session asks at its terminal, with a service and without; the dialog can always be answered
-// there, even when the hook is killed.
+// A person can answer a dialog of a session from another place, with and without a service. The dialog can always be
+// answered at the terminal, even when the hook was killed.
 func TestRealDialogs(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := &hookedUser{sessionUser: newSomebody(t, nil), version: v}
@@ -26,7 +26,7 @@ func TestRealDialogs(t *testing.T) {
 			_, err := os.Stat(filepath.Join(p.home.Work, name))
 			return err == nil
 		}
-		// asked has the session ask to use a tool, and waits until the question is listed.
+		// asked makes the session ask to use a tool, and waits until the question is listed.
 		asked := func(tool string, input any) (q api.Asked) {
 			t.Helper()
 			p.prompts(standin.CallLine(tool, input))
@@ -53,7 +53,7 @@ func TestRealDialogs(t *testing.T) {
 
 		q := asked("Bash", makes("one"))
 		p.must("permit", q.ID[:8])
-		p.sessionUser.session() // is idle again
+		p.sessionUser.session() // waits until it is idle again
 		if !made("one") {
 			t.Errorf("it was allowed, and not run:\n%s", p.terminal.Screen())
 		}
@@ -78,7 +78,7 @@ func TestRealDialogs(t *testing.T) {
 			t.Errorf("the answer is not there:\n%s", p.terminal.Screen())
 		}
 
-		// At the terminal first.
+		// The person answers at the terminal first.
 		q = asked("Bash", makes("three"))
 		shows("1. Yes")
 		if err := p.terminal.Keys(p.ctx, "Enter"); err != nil {
@@ -89,7 +89,7 @@ func TestRealDialogs(t *testing.T) {
 			t.Errorf("an answer after that at the terminal: %d, %s%s", status, out, errs)
 		}
 
-		// A hook that is killed leaves the dialog.
+		// The dialog stays if the hook is killed.
 		q = asked("Bash", makes("four"))
 		if out, err := exec.Command("pkill", "-KILL", "-f", fmt.Sprintf("hook permit --state-dir %s --pid %d", p.state(), p.terminal.Pid())).CombinedOutput(); err != nil {
 			t.Fatalf("the hook is not killed: %v: %s", err, out)

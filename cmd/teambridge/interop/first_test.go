@@ -10,8 +10,8 @@ import (
 	"teambridge/teams"
 )
 
-// A user with three sessions and no team can list and ask them, and after a typo the error names them. The same holds with a team
-// next to them. A session that is killed and resumed keeps the name that its user gave it.
+// A user with three sessions and no team can list and ask them, and after a typo the error names them. The same holds
+// with a team besides. A session that is killed and resumed keeps the name that its user gave it.
 func TestRealFirstHour(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v)

@@ -16,24 +16,24 @@ import (
 	"teambridge/teams"
 )
 
-// person is what the person at the terminal does in a round, at random.
+// person is a person at the terminal who acts at random in each round.
 type person struct {
 	*seat
 	rnd    *rand.Rand
-	drafts int // that were put back
-	asked  int // how often the key had to be followed by a wish
-	cut    int // texts of which a part was typed when the session was remote
+	drafts int // the drafts that were put back
+	asked  int // how often the key was not enough, and a wish was recorded
+	cut    int // the texts of which only a part was typed before the session was remote
 }
 
-// wait waits up to some time, at random.
+// wait waits for a random time, up to most.
 func (p *person) wait(most time.Duration) {
 	<-time.After(time.Duration(p.rnd.Int64N(int64(most))))
 }
 
 const filler = "abcdefghijklmnop"
 
-// acts does something at the terminal, in so many ways, while a message comes. marker is
-// in what it types; it is to be sent once.
+// acts does one of several things at the terminal, while a message arrives. The text that it types contains marker,
+// and is to be sent once.
 func (p *person) acts(way int, marker string) {
 	p.t.Helper()
 	switch way {
@@ -54,8 +54,8 @@ func (p *person) acts(way int, marker string) {
 	}
 }
 
-// goesHome waits until the session is at the terminal, for which the person presses the key,
-// and nothing is about to take it away. If the program ends it is started again.
+// goesHome waits until the session is at the terminal, for which the person presses the key, and no message is about
+// to move it again. If the program ends, it is started again.
 func (p *person) goesHome() {
 	p.t.Helper()
 	for home := false; !home; home = p.awake() {
@@ -63,8 +63,8 @@ func (p *person) goesHome() {
 	}
 }
 
-// arrives waits until the session is at the terminal. It may not stay there: a key that nobody
-// had read when the launcher was killed is the next one's.
+// arrives waits until the session is at the terminal. It may not stay there: the next launcher reads a key that was
+// not read before the last one was killed.
 func (p *person) arrives() {
 	p.t.Helper()
 	var pressed time.Time
@@ -92,7 +92,7 @@ func (p *person) arrives() {
 			pressed = time.Now()
 			p.key()
 		case since > 10*time.Second:
-			// A second key would interrupt the turn, or take the session away again.
+			// A second key would interrupt the turn, or move the session away again.
 			pressed = time.Now()
 			if _, err := p.l.Sessions.AskPlace(p.ctx, h.InboxKey, ledger.AtTerminal, false); err != nil {
 				p.t.Fatal(err)
@@ -103,8 +103,8 @@ func (p *person) arrives() {
 	})
 }
 
-// awake waits until the program reads keys: older ones show their prompt before, and drop what is typed till then. It
-// returns false if the session leaves meanwhile.
+// awake waits until the program reads keys: older ones show their prompt earlier, and drop keys until then. It
+// returns false if the session leaves in the meantime.
 func (p *person) awake() bool {
 	p.t.Helper()
 	const mark = "~"
@@ -116,7 +116,7 @@ func (p *person) awake() bool {
 		return strings.Count(shown, mark)
 	}
 	left := false
-	// A key is not pressed again before there was time for the last one to show.
+	// A key is not pressed again before the last one had time to show.
 	press := func(what, key string, is func() bool) {
 		var pressed time.Time
 		p.until(what, func() bool {
@@ -138,7 +138,7 @@ func (p *person) awake() bool {
 	return !left
 }
 
-// tidies sends off what stands at the prompt, and reports whether the marker was there.
+// tidies submits the text at the prompt, and reports whether it contains the marker.
 func (p *person) tidies(marker string) bool {
 	p.t.Helper()
 	shown, _, err := p.terminal.Composer(p.ctx)
@@ -172,10 +172,9 @@ func newPerson(t *testing.T, v teams.Version, respond standin.Responder) *person
 	return &person{seat: newSeat(t, v, respond), rnd: rand.New(rand.NewPCG(seed, uint64(v.Patch)))}
 }
 
-// Messages come at random instants: while nothing happens, while the person types or has
-// typed something, in a turn, while the session is remote, and while it returns. Each is
-// given to the agent once, and what the person typed is there in the end. It is one
-// conversation. One round, or as many as $TEAMBRIDGE_SWITCH_ROUNDS says.
+// Messages arrive at random instants: while nothing happens, while the person types or has typed a text, in a turn,
+// while the session is remote, and while it returns. Each is given to the agent once, the person's text is there at
+// the end, and it is one conversation. The default is one round; $TEAMBRIDGE_SWITCH_ROUNDS sets the number.
 func TestRealSwitchesAtRandomInstants(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		n := rounds(t, "TEAMBRIDGE_SWITCH_ROUNDS", 1)
@@ -209,7 +208,7 @@ func TestRealSwitchesAtRandomInstants(t *testing.T) {
 				<-came
 			}
 			p.answered(fmt.Sprintf("<m-%d>", messages))
-			if p.rnd.IntN(2) == 0 { // one more, perhaps while it returns
+			if p.rnd.IntN(2) == 0 { // one more message, perhaps while the session returns
 				if p.rnd.IntN(2) == 0 {
 					p.key()
 				}
@@ -236,7 +235,7 @@ func TestRealSwitchesAtRandomInstants(t *testing.T) {
 	})
 }
 
-// drain has what waits at the terminal sent, and waits until n messages have ended.
+// drain makes the relay send the messages that wait at the terminal, and waits until n messages have ended.
 func (p *person) drain(n int) {
 	p.t.Helper()
 	ended := 0
@@ -254,8 +253,8 @@ func (p *person) drain(n int) {
 	p.settled(n)
 }
 
-// restored waits until the terminal has the modes that it had before the program, which
-// was killed: another process sees to that.
+// restored waits until the terminal has the modes from before the program, which was killed: another process restores
+// them.
 func (p *person) restored() {
 	p.t.Helper()
 	tty, err := p.terminal.Run(p.ctx, nil, "display-message", "-p", "#{pane_tty}")
@@ -272,10 +271,9 @@ func (p *person) restored() {
 	})
 }
 
-// Launcher, agent, or both are killed at random instants while the session moves. The
-// terminal is restored, and the next start goes on with the session: each message is
-// given once, what the person entered is not lost, and it is one conversation. One kill,
-// or as many as $TEAMBRIDGE_SWITCH_KILLS says.
+// The launcher, the agent, or both are killed at random instants while the session moves. The terminal is restored,
+// and the next start continues the session: each message is given once, the text that the person entered is not lost,
+// and it is one conversation. The default is one kill; $TEAMBRIDGE_SWITCH_KILLS sets the number.
 func TestRealKilledWhileItSwitches(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		n := rounds(t, "TEAMBRIDGE_SWITCH_KILLS", 1)
@@ -288,7 +286,7 @@ func TestRealKilledWhileItSwitches(t *testing.T) {
 		p.answered("<p-0>")
 		markers := []string{"<p-0>"}
 		session := p.id()
-		p.until("<p-0> in the transcript", func() bool { // a process that is killed before has nothing to resume
+		p.until("<p-0> in the transcript", func() bool { // a process that is killed earlier has nothing to resume
 			path, err := p.transcript(session).Path()
 			if err != nil {
 				return false
@@ -335,7 +333,7 @@ func TestRealKilledWhileItSwitches(t *testing.T) {
 					p.killAgent()
 				})
 			}
-			// It is noticed before anything else happens: what was drawn is still on the screen.
+			// First wait until the kill is noticed: the screen still shows what was drawn before.
 			p.until("noticed that it was killed", func() bool {
 				session, now := p.agent()
 				return p.hasEnded() || now != agent || session.State == ledger.RelaySwitching
@@ -344,7 +342,7 @@ func TestRealKilledWhileItSwitches(t *testing.T) {
 				p.exited()
 				p.restored()
 			}
-			// The message is answered after all.
+			// The message is still answered.
 			p.settledOrEnded(round + 1)
 			p.goesHome()
 			if what == "agent" && p.starts > start {
@@ -353,7 +351,7 @@ func TestRealKilledWhileItSwitches(t *testing.T) {
 			sent := p.tidies(marker)
 			switch given := p.home.API.Count(standin.Any, marker); {
 			case way == 1 && !sent && given == 0:
-				lostDrafts++ // it was never asked for
+				lostDrafts++ // the program was killed before it was asked for the draft
 			case way == 2 && !sent && given == 0:
 				t.Errorf("round %d: what the person entered is lost\n%s", round, p)
 			case way == 1:
@@ -370,8 +368,7 @@ func TestRealKilledWhileItSwitches(t *testing.T) {
 	})
 }
 
-// settledOrEnded waits until n messages have ended. Whenever the program has ended, it is
-// started again.
+// settledOrEnded waits until n messages have ended. Each time the program has ended, it is started again.
 func (p *person) settledOrEnded(n int) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("%d messages answered", n), func() bool {

@@ -16,9 +16,8 @@ import (
 	"teambridge/teams"
 )
 
-// What the program draws reaches the terminal as it is: after a long answer, in a window
-// that was made smaller, and with a paste at the prompt, the screen is that of the same
-// program without us.
+// The terminal shows exactly what the program draws: after a long answer, in a smaller window, and with a paste at
+// the prompt, the screen is the same as that of the program without teambridge.
 func TestRealScreenIsTheProgramsOwn(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		var long strings.Builder
@@ -63,7 +62,7 @@ func TestRealScreenIsTheProgramsOwn(t *testing.T) {
 		}
 		act(s.terminal, s.home.API)
 		act(own, direct.home.API)
-		// Both still draw.
+		// Both may still be drawing.
 		s.until("alike", func() bool { return screen(s.terminal) == screen(own) })
 		if !strings.Contains(screen(own), "row 299") {
 			t.Errorf("the screen:\n%s", own.Screen())
@@ -71,9 +70,8 @@ func TestRealScreenIsTheProgramsOwn(t *testing.T) {
 	})
 }
 
-// visible tells the characters of a screen with their colors, and of a blank only what
-// is seen of it. The program draws what differs from before, and leaves blanks with the
-// attributes that were there.
+// visible returns the characters of a screen with their colors, and of a blank only what can be seen. The program
+// draws only the differences, and so leaves blanks with old attributes.
 func visible(screen string) string {
 	var out strings.Builder
 	var front, back string
@@ -93,7 +91,7 @@ func visible(screen string) string {
 				case n > 22 && n < 30:
 					attributes[n-20] = false
 				case n == 38:
-					front, codes = strings.Join(codes, ";"), codes[:1] // tmux gives each a sequence
+					front, codes = strings.Join(codes, ";"), codes[:1] // tmux writes a sequence for each
 				case n == 48:
 					back, codes = strings.Join(codes, ";"), codes[:1]
 				case n == 39:
@@ -127,5 +125,5 @@ func visible(screen string) string {
 
 var colors = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\x1b\[([0-9;]*)m`) })
 
-// took is the line that tells how long a turn took, in a word of many.
+// took matches the line with the duration of a turn, which begins with one of many words.
 var took = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^.*[A-Z][\pL-]+ed for [0-9].*$`) })

@@ -20,8 +20,7 @@ import (
 	"teambridge/teams"
 )
 
-// seat is a person at a terminal in which "teambridge run --local" is started, again and
-// again, with a real agent.
+// seat is a person at a terminal in which "teambridge run --local" is started again and again, with a real agent.
 type seat struct {
 	*headless
 	terminal *standin.Terminal
@@ -29,11 +28,11 @@ type seat struct {
 	starts   int
 }
 
-// stepLimit bounds each step, so that a test that hangs says where.
+// stepLimit limits each step, so that a test that hangs reports the step.
 const stepLimit = 2 * time.Minute
 
-// startLoop starts the program each time it is asked to, as a person would, and writes down
-// its process, the modes of the terminal before and after it, and its exit status.
+// startLoop starts the program on each request, as a person would, and records its process, the modes of the terminal
+// before and after it, and its exit status.
 const startLoop = `
 cd "$1" && dir=$2 && shift 2
 n=0
@@ -49,8 +48,8 @@ while :; do
 	mv "$dir/status.tmp" "$dir/status-$n"
 done`
 
-// newSeat seats a person whose model answers by respond, or by Script if that is nil. The agent
-// is started with these flags instead of those of newHeadless, if there are any.
+// newSeat makes a seat with a model that answers by respond, or by Script if that is nil. If there are flags, the
+// agent is started with them instead of those of newHeadless.
 func newSeat(t *testing.T, v teams.Version, respond standin.Responder, flags ...string) *seat {
 	t.Helper()
 	s := &seat{headless: newHeadless(t, v, respond), dir: t.TempDir()}
@@ -75,7 +74,7 @@ func newSeat(t *testing.T, v teams.Version, respond standin.Responder, flags ...
 	return s
 }
 
-// String is where the session is, for failures.
+// String returns where the session is, for failures.
 func (s *seat) String() string {
 	var b strings.Builder
 	if h, ok := s.handoff(); ok {
@@ -120,8 +119,7 @@ func (s *seat) hasEnded() bool {
 	return s.starts == 0 || err == nil
 }
 
-// status waits until the program has ended, and returns its exit status and whether the
-// terminal is as it was.
+// exited waits until the program has ended, and returns its exit status and whether the terminal is restored.
 func (s *seat) exited() (status int, restored bool) {
 	s.t.Helper()
 	status, err := strconv.Atoi(s.read("status"))
@@ -131,7 +129,7 @@ func (s *seat) exited() (status int, restored bool) {
 	return status, s.read("before") == s.read("after")
 }
 
-// launcher is the process id of the program.
+// launcher returns the process id of the program.
 func (s *seat) launcher() int {
 	s.t.Helper()
 	pid, err := strconv.Atoi(s.read("pid"))
@@ -141,7 +139,7 @@ func (s *seat) launcher() int {
 	return pid
 }
 
-// hangUp ends the program, if it runs, as the end of the test.
+// hangUp ends the program, if it runs, at the end of the test.
 func (s *seat) hangUp() {
 	if s.hasEnded() {
 		return
@@ -179,7 +177,7 @@ func (s *seat) handoff() (ledger.Handoff, bool) {
 	return ledger.Handoff{}, false
 }
 
-// until waits until something is so.
+// until waits until a condition holds.
 func (s *seat) until(what string, is func() bool) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, stepLimit)
@@ -233,7 +231,7 @@ func (s *seat) composed(text string) {
 	})
 }
 
-// enters types a prompt and sends it off.
+// enters types a prompt and submits it.
 func (s *seat) enters(text string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, stepLimit)
@@ -265,7 +263,7 @@ func (s *seat) prompt(text string) {
 	}
 }
 
-// ends ends the program at its prompt, and checks that the terminal is as it was.
+// ends ends the program at its prompt, and checks that the terminal is restored.
 func (s *seat) ends() {
 	s.t.Helper()
 	s.types("/exit")
@@ -276,8 +274,7 @@ func (s *seat) ends() {
 	}
 }
 
-// said checks that all that was said is in one conversation, each once, and that the
-// model was given it once.
+// said checks that one conversation has each of these texts once, and that the model was given each one once.
 func (s *seat) said(session string, markers ...string) {
 	s.t.Helper()
 	path, err := s.transcript(session).Path()
@@ -305,16 +302,15 @@ func (s *seat) said(session string, markers ...string) {
 	s.t.Logf("%d texts: lost %d, twice %d", len(markers), lost, twice)
 }
 
-// id is the session of the person.
+// id returns the id of the person's session.
 func (s *seat) id() string {
 	s.t.Helper()
 	session, _ := s.agent()
 	return session.ID
 }
 
-// A person works with an agent at a terminal. A message that comes in through the service,
-// and a command, bring the session to the relay, which answers; the key and a command
-// bring it back, with what was at the prompt. It is one conversation.
+// A person works with an agent at a terminal. A message through the service, and a command, bring the session to the
+// relay, which answers; the key and a command bring it back, with the draft at the prompt. It is one conversation.
 func TestRealSessionInTwoPlaces(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		s := newSeat(t, v, nil)
@@ -361,8 +357,8 @@ func TestRealSessionInTwoPlaces(t *testing.T) {
 	})
 }
 
-// A dialog in which the agent asks the person keeps the session at the terminal until it
-// is answered; then the message follows.
+// A dialog in which the agent asks the person keeps the session at the terminal until it is answered. Then the
+// message is given.
 func TestRealDialogHoldsTheSession(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		s := newSeat(t, v, nil, "--model", "sonnet", "--permission-mode", "default")
@@ -372,7 +368,7 @@ func TestRealDialogHoldsTheSession(t *testing.T) {
 		s.enters("[1]\n" + standin.CallLine("Bash", map[string]string{"command": "touch touched", "description": "d"}))
 		s.until("a dialog", func() bool { return strings.Contains(s.terminal.Screen(), "Do you want to proceed?") })
 		s.prompt("meanwhile [2]")
-		// The turn may be what holds it at first.
+		// At first, the turn may be the reason.
 		s.until("held by the dialog", func() bool { h, _ := s.handoff(); return strings.Contains(h.Reason, "dialog") })
 		if h, _ := s.handoff(); h.At != ledger.AtTerminal || s.home.API.Count(standin.Any, "[2]") != 0 {
 			t.Errorf("in a dialog the session went %s (%s)", h.At, h.Reason)
@@ -384,7 +380,7 @@ func TestRealDialogHoldsTheSession(t *testing.T) {
 		if !strings.Contains(s.terminal.Screen(), "Do you want to proceed?") {
 			t.Errorf("the dialog is gone\n%s", s)
 		}
-		// Yes. Claude Code can lose a key that comes just after a dialog, also without teambridge.
+		// Yes. Claude Code can lose a key that arrives just after a dialog, even without teambridge.
 		var pressed time.Time
 		s.until("allowed", func() bool {
 			if time.Since(pressed) > 5*time.Second {
@@ -402,8 +398,8 @@ func TestRealDialogHoldsTheSession(t *testing.T) {
 	})
 }
 
-// While a teammate lives the session does not switch, as its team would be deleted, and
-// says so, even after /clear. Its teammate goes on.
+// While a teammate lives, a switch of the session is refused with the reason, since its team would be deleted, even
+// after /clear. The teammate stays.
 func TestRealTeammateKeepsTheSession(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		s := newSeat(t, v, nil)
@@ -445,7 +441,7 @@ func TestRealTeammateKeepsTheSession(t *testing.T) {
 	})
 }
 
-// switches runs "teambridge switch", and returns what it says and its exit status.
+// switches runs "teambridge switch", and returns its output and its exit status.
 func (s *seat) switches(to string, flags ...string) (out string, status int) {
 	status, out, errs := s.run(append([]string{"switch", "team-lead@" + s.team, "--to", to}, flags...)...)
 	return out + errs, status

@@ -27,17 +27,17 @@ import (
 	"teambridge/teams"
 )
 
-// headless is a user who runs a real headless agent as the lead of the team
-// "mine": teambridge run as a process of its own, which can be killed.
+// headless is a user who runs a real headless agent as the lead of the team "mine". Its bridge is the process
+// "teambridge run", which can be killed.
 type headless struct {
 	t       *testing.T
-	ctx     context.Context // of all that is waited for
+	ctx     context.Context // for all waits
 	l       *ledger.Ledger
 	version teams.Version
 	home    *standin.Home
 	state   string
 	team    string
-	command []string // of the agent
+	command []string // the agent's command
 
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -46,12 +46,12 @@ type headless struct {
 	mu      sync.Mutex
 	said    []saying
 	stderr  bytes.Buffer
-	changed chan struct{} // closed and replaced with everything that is said
+	changed chan struct{} // closed and replaced with each saying
 }
 
 // saying is a line of run --output events.
 type saying struct {
-	Run int // which start of the bridge printed it, from 1
+	Run int // the number of the start whose bridge printed it, from 1
 
 	Status   string
 	Queue    int
@@ -68,12 +68,11 @@ type saying struct {
 	Permission *struct{ ID, Digest, Tool string }
 	Open       bool
 
-	// Of the agent's own lines, with --output raw.
+	// Lines of the agent itself, with --output raw.
 	Type, Subtype, PermissionMode, Model string
 }
 
-// newHeadless prepares a user whose model answers by respond, or by Script if
-// that is nil.
+// newHeadless makes a user whose model answers by respond, or by Script if that is nil.
 func newHeadless(t *testing.T, v teams.Version, respond standin.Responder) *headless {
 	t.Helper()
 	// The default model depends on the version.
@@ -83,7 +82,7 @@ func newHeadless(t *testing.T, v teams.Version, respond standin.Responder) *head
 	return h
 }
 
-// newHeadlessIn is newHeadless for whatever command, in a home.
+// newHeadlessIn does the same for any command, in an existing home.
 func newHeadlessIn(t *testing.T, home *standin.Home, command ...string) *headless {
 	t.Helper()
 	h := &headless{t: t, ctx: deadline(t, patience), home: home, state: filepath.Join(home.Dir, "state"), team: "mine", command: command, changed: make(chan struct{})}
@@ -95,7 +94,7 @@ func newHeadlessIn(t *testing.T, home *standin.Home, command ...string) *headles
 	return h
 }
 
-// start starts teambridge run, with these flags besides, and returns at once.
+// start starts teambridge run with these additional flags, and returns at once.
 func (h *headless) start(flags ...string) {
 	h.t.Helper()
 	args := append([]string{"run", "--team", h.team, "--exit-on-eof", "--output", "events"}, flags...)
@@ -119,7 +118,7 @@ func (h *headless) start(flags ...string) {
 		defer h.mu.Unlock()
 		return h.stderr.Write(b)
 	})
-	h.cmd.WaitDelay = 5 * time.Second // others may hold its stderr
+	h.cmd.WaitDelay = 5 * time.Second // other processes may have its stderr open
 	if err := h.cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}
@@ -128,7 +127,7 @@ func (h *headless) start(flags ...string) {
 	if n := len(h.said); n > 0 {
 		run = h.said[n-1].Run + 1
 	}
-	h.say(saying{Run: run}) // so that the runs are told apart
+	h.say(saying{Run: run}) // so that the output of each run can be told apart
 	h.mu.Unlock()
 	cmd, ended := h.cmd, make(chan struct{})
 	h.ended = ended
@@ -137,7 +136,7 @@ func (h *headless) start(flags ...string) {
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
 			s := saying{Run: run}
-			// What is torn by a kill is not said.
+			// A line that a kill cut off does not count.
 			if json.Unmarshal(lines.Bytes(), &s) == nil {
 				h.mu.Lock()
 				h.say(s)
@@ -171,7 +170,7 @@ func (h *headless) say(s saying) {
 	h.changed = make(chan struct{})
 }
 
-// String is what was said last, for failures.
+// String returns the last sayings, for failures.
 func (h *headless) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -185,15 +184,14 @@ func (h *headless) String() string {
 	return b.String() + "stderr: " + h.stderr.String() + "\nAPI: " + h.home.API.String()
 }
 
-// sayings are those so far.
+// sayings returns all sayings so far.
 func (h *headless) sayings() []saying {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.said)
 }
 
-// wait returns the first of what the bridge that runs says, or has said, that
-// matches.
+// wait returns the first saying of the running bridge, past or future, that matches.
 func (h *headless) wait(what string, match func(saying) bool) saying {
 	h.t.Helper()
 	for next, over := 0, false; ; {
@@ -219,7 +217,7 @@ func (h *headless) wait(what string, match func(saying) bool) saying {
 	}
 }
 
-// type types a line into the bridge's standard input.
+// typing types lines into the bridge's standard input.
 func (h *headless) typing(lines ...string) {
 	h.t.Helper()
 	for _, l := range lines {
@@ -229,7 +227,7 @@ func (h *headless) typing(lines ...string) {
 	}
 }
 
-// finish ends standard input, and waits until the bridge has ended, which has to be a good end.
+// finish ends standard input, and waits until the bridge has ended with success.
 func (h *headless) finish() {
 	h.t.Helper()
 	_ = h.stdin.Close() // it may have ended
@@ -280,20 +278,20 @@ func (h *headless) send(texts ...string) {
 			if status == 0 {
 				break
 			}
-			if status != api.ExitLocked { // which a machine without time for us can be, and then nothing was written
+			if status != api.ExitLocked { // a busy machine can cause it, and then nothing was written
 				h.t.Fatalf("send %.40s: exit status %d\n%s", text, status, errs)
 			}
 		}
 	}
 }
 
-// up waits until the agent runs and nothing waits.
+// up waits until the agent runs and no message waits.
 func (h *headless) up() saying {
 	h.t.Helper()
 	return h.wait("idle", func(s saying) bool { return s.Status == "idle" && s.PID != 0 })
 }
 
-// deliveries are all that the ledger has of the team, oldest first.
+// deliveries returns all deliveries of the team in the ledger, oldest first.
 func (h *headless) deliveries() []ledger.Delivery {
 	h.t.Helper()
 	all, err := h.l.Deliveries.List(context.Background(), ledger.DeliveryQuery{Team: h.team})
@@ -304,13 +302,13 @@ func (h *headless) deliveries() []ledger.Delivery {
 	return all
 }
 
-// settled waits until n deliveries have ended, and returns all there are.
+// settled waits until n deliveries have ended, and returns all deliveries.
 func (h *headless) settled(n int) []ledger.Delivery {
 	h.t.Helper()
 	return h.counted(n, "ended", ledger.DeliveryState.Ended)
 }
 
-// claimed waits until there are n deliveries, whatever has become of them.
+// claimed waits until there are n deliveries, in any state.
 func (h *headless) claimed(n int) {
 	h.t.Helper()
 	h.counted(n, "been claimed", func(ledger.DeliveryState) bool { return true })
@@ -341,7 +339,7 @@ func (h *headless) counted(n int, what string, is func(ledger.DeliveryState) boo
 	}
 }
 
-// agent is the process that the ledger knows as the lead's.
+// agent returns the lead's session in the ledger, and its process.
 func (h *headless) agent() (ledger.Session, process.Predecessor) {
 	h.t.Helper()
 	all, err := h.l.Sessions.List(context.Background(), "")
@@ -375,18 +373,17 @@ func (h *headless) killAgent() {
 	}
 }
 
-// transcript is the agent's own memory of its session.
+// transcript returns the transcript of one of the agent's sessions.
 func (h *headless) transcript(session string) claude.Transcript {
 	return claude.Transcript{Root: h.home.Root, Dir: h.home.Work, Session: session}
 }
 
-// asked are the calls of the model that hold something new, without those that
-// are none of the conversation's turns.
+// asked returns the calls of the model with new texts, except for those that belong to no turn of the conversation.
 func (h *headless) asked() []standin.Request {
 	return slices.DeleteFunc(h.home.API.Log(), func(r standin.Request) bool { return r.Side || len(r.Texts) == 0 })
 }
 
-// config is that of the team.
+// config returns the team's config.
 func (h *headless) config() *teams.Config {
 	h.t.Helper()
 	root, err := teams.Open(h.home.Root)
@@ -406,7 +403,7 @@ func (h *headless) config() *teams.Config {
 	return c
 }
 
-// done waits until n messages have ended, of which nothing else has become than that their turns are done.
+// done waits until n messages have ended, and checks that their only outcome is done.
 func (h *headless) done(n int) []ledger.Delivery {
 	h.t.Helper()
 	all := h.settled(n)
@@ -441,7 +438,7 @@ func (h *headless) turnsOnce(texts ...string) {
 	}
 }
 
-// holding is a model that does not answer what is held before release is closed.
+// holding returns a model that does not answer the calls that match held until release is closed.
 func holding(held func(standin.Request) bool) (respond standin.Responder, release chan struct{}) {
 	release = make(chan struct{})
 	return func(ctx context.Context, r standin.Request) standin.Answer {
@@ -455,7 +452,7 @@ func holding(held func(standin.Request) bool) (respond standin.Responder, releas
 	}, release
 }
 
-// called waits until the model is called with what matches.
+// called waits until a call of the model matches.
 func (h *headless) called(match func(standin.Request) bool) {
 	h.t.Helper()
 	if _, err := h.home.API.Wait(h.ctx, match); err != nil {

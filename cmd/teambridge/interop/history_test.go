@@ -14,7 +14,7 @@ import (
 	"teambridge/teams"
 )
 
-// What was said in a real team is found after its session has ended and Claude Code has removed its directory.
+// The messages of a real team are found after its session has ended and Claude Code has removed its directory.
 func TestHistoryOfARealTeamThatEnded(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		u := newUser(t, v)
@@ -27,7 +27,7 @@ func TestHistoryOfARealTeamThatEnded(t *testing.T) {
 		}
 		u.must("send", "worker", "about the zucchini", "--team", u.team.Name, "--wait", "consumed")
 		watching.line(ctx, func(line string) bool { return strings.Contains(line, "about the zucchini") })
-		// A newer agent that is at work when its lead exits can write into the directory while that is removed: it stays, then.
+		// The directory stays if a newer agent that is busy when its lead exits writes into it while it is removed.
 		u.must("wait", "--for", "idle", "--member", "worker", "--team", u.team.Name, "--timeout", "30s")
 		if err := u.team.Lead.End(ctx); err != nil {
 			t.Fatal(err)

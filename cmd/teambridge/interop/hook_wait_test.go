@@ -19,7 +19,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// hookedUser is somebody with a session at a terminal that has the waiting hook, and no socket.
+// hookedUser is a person with a session at a terminal that has the waiting hook, and no socket.
 type hookedUser struct {
 	*sessionUser
 	version teams.Version
@@ -30,7 +30,7 @@ func newHookedUser(t *testing.T, v teams.Version) *hookedUser {
 	return newHookedUserWith(t, v, nil)
 }
 
-// newHookedUserWith gives "setup hooks" more flags, and the session arguments. Its socket stays if there are flags.
+// newHookedUserWith passes flags to "setup hooks", and args to the session, which keeps its socket with flags.
 func newHookedUserWith(t *testing.T, v teams.Version, flags []string, args ...string) *hookedUser {
 	t.Helper()
 	p := &hookedUser{sessionUser: newSomebody(t, nil), version: v}
@@ -76,7 +76,7 @@ func (p *hookedUser) session() api.Session {
 	})
 }
 
-// begun waits until the model was given the prompt of a person.
+// begun waits until the model was given a prompt of the person.
 func (p *hookedUser) begun(text string) {
 	p.t.Helper()
 	given(p.t, p.ctx, p.home.API, standin.Any, text)
@@ -100,8 +100,8 @@ func (p *hookedUser) ended(pid int) {
 	}
 }
 
-// A session without a socket takes messages by the waiting hook: idle and busy, one after the other, after /clear, and beside a
-// draft. Nothing is left when it ends.
+// A session without a socket gets messages by the waiting hook: idle and busy, one after the other, after /clear, and
+// next to a draft. No file remains when the session ends.
 func TestRealWaitingHook(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newHookedUser(t, v)
@@ -153,7 +153,7 @@ func TestRealWaitingHook(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.ended(p.terminal.Pid())
-		// It may have been killed, so the next one, of whatever session, cleans up.
+		// The hook may have been killed, so the next hook of any session cleans up.
 		for {
 			if text, err := wake.Wait(p.ctx, p.state(), wake.Session{PID: os.Getpid(), Root: p.home.Root}, func(context.Context) {}); text != "" || err != nil {
 				t.Fatalf("the next hook: %q, %v", text, err)
@@ -179,8 +179,8 @@ func TestRealWaitingHook(t *testing.T) {
 	})
 }
 
-// With --unasked, the hook is the way even if the session has a socket, so that one that bypasses permissions takes messages
-// without a question.
+// With --unasked, messages go through the hook even if the session has a socket, so that a session that bypasses
+// permissions takes them without a question.
 func TestRealWaitingHookUnasked(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newHookedUserWith(t, v, []string{"--unasked"}, "--dangerously-skip-permissions")
@@ -220,7 +220,7 @@ func (p *sessionUser) inOrder(texts ...string) {
 	}
 }
 
-// What a session that was killed had in its queue, and what came later, is given to the one that goes on with it, once.
+// Messages in the queue of a killed session, and later ones, are given once to the session that resumes it.
 func TestRealKilledSessionWithHook(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newHookedUser(t, v)
@@ -244,26 +244,26 @@ func TestRealKilledSessionWithHook(t *testing.T) {
 	})
 }
 
-// A headless session has the hooks, too, and ends.
+// A headless session with the hooks ends as usual.
 func TestRealHeadlessWithHook(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newHookedUser(t, v)
 		cmd := exec.CommandContext(p.ctx, standin.Require(t, v)[0], append(standin.Require(t, v)[1:], "-p", "hello", "--model", "sonnet")...)
-		cmd.Dir, cmd.Env = p.home.Work, append(p.home.Env(), "CLAUDE_CODE_ENTRYPOINT=cli", "CLAUDECODE=1") // as inside of a session
+		cmd.Dir, cmd.Env = p.home.Work, append(p.home.Env(), "CLAUDE_CODE_ENTRYPOINT=cli", "CLAUDECODE=1") // as inside a session
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("claude -p: %v\n%s", err, out)
 		}
 	})
 }
 
-// As TestRealKilledSessionsAndServices, with the waiting hook.
+// TestRealKilledSessionsAndServices holds with the waiting hook, too.
 func TestRealKilledSessionsAndServicesWithHook(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newHookedUser(t, v)
 		p.killAll(p.session(), false, func(session string) { p.start("--resume", session) }, func(r transcript.Record) bool {
 			text := transcript.Texts(r.Message.Content, "") + transcript.Texts(r.Attachment.Prompt, "")
 			given := r.Type == "user" && r.Kind() != transcript.Results || r.Type == "attachment"
-			return given && (len(wake.Messages(text)) > 0 || r.Origin.Kind == "peer") // one that has just begun has its socket still
+			return given && (len(wake.Messages(text)) > 0 || r.Origin.Kind == "peer") // a session that has just begun still has its socket
 		})
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// A real headless lead that is told again and again that a member is idle has no turn for it, with --idle-reports result, and
-// its model is not asked anything. What comes after that reaches it, once.
+// With --idle-reports result, repeated reports that a member is idle start no turn of a real headless lead, and its
+// model is not called. A later message reaches it once.
 func TestRealIdleReportsStartNoTurn(t *testing.T) {
 	t.Parallel()
 	const reports = 60

@@ -15,8 +15,8 @@ import (
 	"teambridge/teams"
 )
 
-// Two sessions of Claude Code on two machines, each with its own Claude directory and service, write
-// to each other and answer. The person at one of them can do the same.
+// Two sessions of Claude Code on two machines, each with its own Claude directory and service, send messages to each
+// other and answer. The person at one machine can do the same.
 func TestRealMachines(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		address, add := runHub(t)
@@ -35,7 +35,7 @@ func TestRealMachines(t *testing.T) {
 		ben.must("link", "add", annCard, "--share", "sessions")
 		benIs := ben.session().Name + "@sessions@build"
 
-		// The person asks over there, and gets what the session says at the end of its turn.
+		// The person asks the other session, and gets the text at the end of its turn.
 		answer := ann.must("ask", benIs, "(asked by the person)", "--timeout", "2m")
 		if !strings.Contains(answer, "(asked by the person)") {
 			t.Errorf("the answer is %q", answer)
@@ -44,7 +44,7 @@ func TestRealMachines(t *testing.T) {
 			t.Errorf("%q", out)
 		}
 
-		// The agent writes to the other one, which answers by the id of the message.
+		// The agent writes to the other session, which answers with the id of the message.
 		sent := answerOf[mcp.Sent](t, ann.calls("[tells]", "send_message", map[string]any{"to": benIs, "text": "(told)", "wait": "seen"}))
 		if sent.State != api.Seen {
 			t.Errorf("told: %+v", sent)
@@ -79,7 +79,7 @@ func TestRealMachines(t *testing.T) {
 	})
 }
 
-// runHub runs a hub until the test ends. add lets a machine in.
+// runHub runs a hub until the test ends. add admits a machine.
 func runHub(t *testing.T) (address string, add func(card string)) {
 	t.Helper()
 	dir := t.TempDir()
@@ -106,7 +106,7 @@ func runHub(t *testing.T) (address string, add func(card string)) {
 	}
 	for end := time.Now().Add(2 * time.Minute); card.Address == ""; time.Sleep(10 * time.Millisecond) {
 		if data, err := os.ReadFile(filepath.Join(dir, "hub.json")); err == nil {
-			_ = json.Unmarshal(data, &card) // or it is not whole yet
+			_ = json.Unmarshal(data, &card) // it may be incomplete
 		}
 		if time.Now().After(end) {
 			t.Fatalf("the hub does not run: %s", said.String())

@@ -22,7 +22,7 @@ import (
 	"teambridge/teams"
 )
 
-// envServesFiles is set where this program is to be an MCP server.
+// envServesFiles makes this program an MCP server.
 const envServesFiles = "TEAMBRIDGE_TEST_MCP_SERVER"
 
 func TestMain(m *testing.M) {
@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(runTests(m))
 }
 
-// runTests builds teambridge, unless no test will run a program, and runs the tests, eight at a time if -parallel does not say
-// otherwise: most of the time they wait.
+// runTests builds teambridge, unless no test will run a program, and runs the tests, by default eight at a time: most
+// of the time they wait.
 func runTests(m *testing.M) int {
 	flag.Parse()
 	if n := flag.Lookup("test.parallel"); n.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
@@ -74,7 +74,7 @@ func build(dir, program string) error {
 	return nil
 }
 
-// own is the path of the teambridge that was built.
+// own returns the path of the teambridge that was built.
 func own(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("teambridge")
@@ -84,8 +84,8 @@ func own(t *testing.T) string {
 	return path
 }
 
-// program is a command line of teambridge, as somebody types it in a directory who has this home and this Claude directory, and
-// more in the environment. A text that is too long for a command line goes to standard input.
+// program returns a command of teambridge as a person runs it in a directory, with this home, this Claude directory,
+// and more in the environment. A text that is too long for a command line goes to standard input.
 func program(dir, home, root string, args []string, more ...string) *exec.Cmd {
 	stdin := ""
 	if i := slices.IndexFunc(args, func(arg string) bool { return len(arg) > 64<<10 }); i >= 0 {
@@ -99,7 +99,7 @@ func program(dir, home, root string, args []string, more ...string) *exec.Cmd {
 	return cmd
 }
 
-// outcome runs a command, and returns its exit status and what it printed.
+// outcome runs a command, and returns its exit status and its output.
 func outcome(t *testing.T, cmd *exec.Cmd) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
@@ -110,7 +110,7 @@ func outcome(t *testing.T, cmd *exec.Cmd) (status int, stdout, stderr string) {
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
-// executable is the path of this program.
+// executable returns the path of this program.
 func executable(t *testing.T) string {
 	t.Helper()
 	path, err := os.Executable()
@@ -120,7 +120,7 @@ func executable(t *testing.T) string {
 	return path
 }
 
-// onSome runs a test with one of the versions of Claude Code, or with those that are selected, at once.
+// onSome runs a test with one version of Claude Code, or with all selected versions at once.
 func onSome(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	t.Helper()
 	t.Parallel()
@@ -130,7 +130,7 @@ func onSome(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	})
 }
 
-// patience bounds what a test waits for; only a failure waits so long.
+// patience limits the waits of a test; only a failure waits so long.
 const patience = 8 * time.Minute
 
 func deadline(t *testing.T, d time.Duration) context.Context {
@@ -140,7 +140,7 @@ func deadline(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// rounds is how often a test repeats what it does: by default few times.
+// rounds returns how often a test repeats its work: by default, few times.
 func rounds(t *testing.T, variable string, byDefault int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -154,7 +154,7 @@ func rounds(t *testing.T, variable string, byDefault int) int {
 	return n
 }
 
-// until waits until something is so.
+// until waits until a condition holds.
 func until(t *testing.T, ctx context.Context, so func() bool, otherwise func() string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -168,7 +168,7 @@ func until(t *testing.T, ctx context.Context, so func() bool, otherwise func() s
 	}
 }
 
-// decoded is what a command has printed as JSON.
+// decoded decodes the output of a command, which is JSON.
 func decoded[T any](t *testing.T, out string) (v T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(out), &v); err != nil {
@@ -187,7 +187,7 @@ func once(t *testing.T, model *standin.API, texts ...string) {
 	}
 }
 
-// prompts has a person type a prompt.
+// prompts types a prompt as the person.
 func prompts(t *testing.T, ctx context.Context, at interface {
 	Prompt(ctx context.Context, text string) error
 }, text string) {

@@ -16,7 +16,7 @@ import (
 	"teambridge/teams"
 )
 
-// newAgentUser is somebody with one more session at a terminal, which has the tools of teambridge.
+// newAgentUser returns a person with one more session at a terminal, which has the tools of teambridge.
 func newAgentUser(t *testing.T, v teams.Version, of *sessionUser) *sessionUser {
 	t.Helper()
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"teambridge": map[string]any{
@@ -34,7 +34,7 @@ func newAgentUser(t *testing.T, v teams.Version, of *sessionUser) *sessionUser {
 	u.t, u.team = t, &team
 	p := &sessionUser{user: &u, ctx: deadline(t, patience), home: of.home, args: []string{"--mcp-config", file, "--strict-mcp-config", "--allowedTools", "mcp__teambridge"}}
 	p.begins(v, p.args...)
-	// The program connects to the server while it takes prompts.
+	// The program takes prompts before it is connected to the server.
 	for i := 0; ; i++ {
 		marker := fmt.Sprintf("[ready-%d-%d]", p.terminal.Pid(), i)
 		p.prompts(marker)
@@ -48,7 +48,7 @@ func newAgentUser(t *testing.T, v teams.Version, of *sessionUser) *sessionUser {
 	}
 }
 
-// calls has the agent of a session call a tool, and returns the answer.
+// calls makes the agent of a session call a tool, and returns the answer.
 func (p *sessionUser) calls(marker, tool string, in any) string {
 	p.t.Helper()
 	p.prompts(marker + "\n" + standin.CallLine("mcp__teambridge__"+tool, in))
@@ -71,7 +71,7 @@ func (p *sessionUser) result(marker string) string {
 	return strings.Join(r.Results, "\n")
 }
 
-// An answer of the tools as the model reads it, which is the structured one.
+// answerOf decodes an answer of the tools as the model reads it, in its structured form.
 func answerOf[T any](t *testing.T, text string) (v T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
@@ -80,7 +80,7 @@ func answerOf[T any](t *testing.T, text string) (v T) {
 	return v
 }
 
-// twoAgents are two sessions with the tools, and a service.
+// twoAgents starts two sessions with the tools, and a service.
 func twoAgents(t *testing.T, v teams.Version) (ann, ben *sessionUser) {
 	t.Helper()
 	p := newSomebody(t, nil)
@@ -88,12 +88,12 @@ func twoAgents(t *testing.T, v teams.Version) (ann, ben *sessionUser) {
 	return newAgentUser(t, v, p), newAgentUser(t, v, p)
 }
 
-// Agents of sessions find, write to and ask one another with the tools, and the person reads both sides.
+// Agents of sessions find, write to and ask each other with the tools, and the person can read both sides.
 func TestRealAgentsWithTools(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		ann, ben := twoAgents(t, v)
 		annIs, benIs := ann.session().Name+"@sessions", ben.session().Name+"@sessions"
-		if annIs == benIs { // now and then Claude Code gives two the same name
+		if annIs == benIs { // now and then Claude Code gives two sessions the same name
 			annIs, benIs = ann.session().Session+"@sessions", ben.session().Session+"@sessions"
 		}
 		listed := answerOf[mcp.Listed](t, ann.calls("[list]", "list_agents", map[string]any{}))
@@ -175,11 +175,11 @@ func TestRealToolsAreAdded(t *testing.T) {
 	})
 }
 
-// A session asks another one that has the waiting hook.
+// A session asks another session, which has the waiting hook.
 func TestRealToolsAskByTheHook(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		ben := newHookedUser(t, v)
-		ben.hooks("--undo") // for the next one
+		ben.hooks("--undo") // for the next session
 		ann := newAgentUser(t, v, ben.sessionUser)
 		if said := ann.calls("[asks]", "send_message", map[string]any{"to": ben.session().Session, "text": "(question)", "wait": "answer", "timeout_seconds": 60}); !strings.Contains(said, "ACK") || !strings.Contains(said, "answered") {
 			t.Errorf("asked: %s", said)

@@ -10,13 +10,14 @@ import (
 	"teambridge/teams"
 )
 
-// work is how the agent works on a message.
+// work describes how the agent works on a message.
 type work struct {
 	mark, mode           string // the permission mode
-	opus, noEdit, prompt bool   // its model is opus, it has no tool Edit, its system prompt is that of a test
+	opus, noEdit, prompt bool   // its model is opus, it has no tool Edit, its system prompt is the test's
 }
 
-// worked checks that the model was called once for each message, in this order, by an agent that worked so. It returns the frames.
+// worked checks that the model was called once for each message, in this order, by an agent in this mode. It returns
+// the frames.
 func (h *headless) worked(want []work) (frames []string) {
 	h.t.Helper()
 	asked := slices.DeleteFunc(h.asked(), func(r standin.Request) bool { return !r.Has("<m-") })
@@ -36,7 +37,7 @@ func (h *headless) worked(want []work) (frames []string) {
 	return frames
 }
 
-// with is the delivery with a mark.
+// with returns the delivery with a mark.
 func (h *headless) with(mark string) ledger.Delivery {
 	h.t.Helper()
 	all := h.deliveries()
@@ -47,7 +48,7 @@ func (h *headless) with(mark string) ledger.Delivery {
 	return all[at]
 }
 
-// oneSession checks that the agent was in one session all the time.
+// oneSession checks that the agent has had one session all the time.
 func (h *headless) oneSession() {
 	h.t.Helper()
 	sessions := map[string]bool{}
@@ -61,10 +62,10 @@ func (h *headless) oneSession() {
 	}
 }
 
-// Session protocol payloads reach the real agent once each, in the mode of their meta:
-// its model, its permission mode, under the name that a front end has for it, its tools
-// and system prompt. What is absent stays, null is what the command says, a payload in the
-// form that is dropped is not heard, and neither is one that is sent again after a kill. All of it is in one session.
+// Payloads of the session protocol reach the real agent once each, in the mode of their meta: model, permission mode
+// (by the name of the front end), tools and system prompt. An absent value stays, and null is the value of the
+// command. A payload of the form that is dropped, or one that is sent again after a kill, has no effect. The session
+// stays the same.
 func TestRealPayloads(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		h := newHeadless(t, v, nil)
@@ -87,7 +88,7 @@ func TestRealPayloads(t *testing.T) {
 		h.settled(5)
 		h.send("<m-6>")
 		h.settled(6)
-		h.kill() // so that the team, and with it the ids, stays
+		h.kill() // so that the team, and the ids with it, stay
 		h.start(flags...)
 		h.up()
 		h.typing(append(lines, payload("m-7", ``))...)
@@ -120,9 +121,8 @@ func TestRealPayloads(t *testing.T) {
 	})
 }
 
-// A person's commands are alone in their frames, and nothing else is lost: also
-// if one makes a new session, which is gone on with after a kill of both, and if
-// an agent does not know one.
+// A person's commands are alone in their frames, and no message is lost, even if a command makes a new session, which
+// is resumed after a kill of both bridge and agent.
 func TestRealCommandsOfAPerson(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		h := newHeadless(t, v, nil)

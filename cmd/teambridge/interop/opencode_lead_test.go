@@ -24,9 +24,9 @@ var (
 	answerMark   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<A-(\d+)>`) })
 )
 
-// talking is the model of two agents that talk to each other. The lead asks <Q-1> after
-// "BEGIN 1", and the next question after each answer, up to ten; the other, which has no
-// SendMessage, answers <A-1>. After "STOP" the lead asks it to shut down.
+// talking is the model of two agents that talk to each other. The lead asks <Q-1> after "BEGIN 1", and the next
+// question after each answer, up to ten; the other agent, which has no SendMessage, answers <A-1>. After "STOP" the
+// lead asks it to shut down.
 func talking(ctx context.Context, r standin.Request) standin.Answer {
 	if r.Side || len(r.Texts) == 0 {
 		return standin.Script(ctx, r)
@@ -68,12 +68,12 @@ func talking(ctx context.Context, r standin.Request) standin.Answer {
 	return standin.Script(ctx, r)
 }
 
-// openCodeAsks tells the two by the names of their tools.
+// openCodeAsks recognizes OpenCode by the names of its tools.
 func openCodeAsks(r standin.Request) bool { return slices.Contains(r.Tools, "bash") }
 
-// A real lead and a real OpenCode member talk to each other for 20 rounds, around a kill of
-// the member's bridge. Each message is given to its model once. The member is one like
-// others: it is in the status, is asked to shut down, does, and leaves.
+// A real lead and a real OpenCode member talk to each other for 20 rounds, with a kill of the member's bridge in
+// between. Each message is given to its model once. The member is like others: it is in the status, and when it is
+// asked to shut down, it does and leaves.
 func TestRealLeadAndOpenCodeMember(t *testing.T) {
 	t.Parallel()
 	standin.RequireOpenCode(t)
@@ -99,10 +99,10 @@ func TestRealLeadAndOpenCodeMember(t *testing.T) {
 		t.Errorf("before it works, helper is %s (%s)", s.State, s.Word)
 	}
 	for first := 1; first < 20; first += 10 {
-		// A person's prompt, without which the two would be held in the end.
+		// A prompt of the person, without which the two would be held as a loop.
 		h.typing(fmt.Sprintf("BEGIN %d", first))
 		if first > 10 {
-			// Killed while its agent works on an answer, or while that is sent.
+			// The bridge is killed while its agent works on an answer, or while the answer is sent.
 			h.given("<Q-13>")
 			helper.kill()
 			start()
@@ -149,7 +149,7 @@ func TestRealLeadAndOpenCodeMember(t *testing.T) {
 	}
 	for _, d := range h.deliveries() {
 		if d.State == ledger.Skipped && strings.Contains(string(d.Raw), "idle_notification") {
-			continue // it says nothing else, and is not for the agent
+			continue // it is only that, and not for the agent
 		}
 		if d.State != ledger.Done {
 			t.Errorf("%s to %s is %s (%s)", d.Raw, d.Inbox, d.State, d.Reason)
@@ -158,8 +158,8 @@ func TestRealLeadAndOpenCodeMember(t *testing.T) {
 	h.finish()
 }
 
-// In the team of a real lead that works in a terminal an OpenCode agent becomes a member. The
-// lead writes to it, is answered, and asks it to shut down, as it does with its own.
+// An OpenCode agent becomes a member of the team of a real lead in a terminal. The lead writes to it, gets an answer,
+// and asks it to shut down, as it does with its own teammates.
 func TestRealLeadInATerminalAndOpenCodeMember(t *testing.T) {
 	t.Parallel()
 	standin.RequireOpenCode(t)
@@ -210,7 +210,7 @@ func TestRealLeadInATerminalAndOpenCodeMember(t *testing.T) {
 	if out := helper.must("status", "helper", "--team", u.team.Name); !strings.Contains(out, "ended (it has shut down)") {
 		t.Errorf("when it is no member any more:\n%s", out)
 	}
-	// The lead and its own teammate go on.
+	// The lead and its own teammate continue.
 	prompts(t, ctx, u.team.Lead, standin.CallLine("SendMessage", map[string]any{"to": "worker", "message": "<m-3>", "summary": "a message"}))
 	u.delivery(ctx, "<m-3>")
 	once(t, home.API, "ACK: <m-1>", "ACK: <m-2>")

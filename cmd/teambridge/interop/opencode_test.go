@@ -9,9 +9,8 @@ import (
 	"teambridge/status/api"
 )
 
-// A person answers an OpenCode of the service as a Claude Code: a tool that is permitted
-// runs, one that is denied does not, a rule for the session is not asked about again, and the
-// model gets the answers to its questions.
+// A person answers an OpenCode agent of the service like a Claude Code agent: a permitted tool runs, a denied one
+// does not, a rule for the session prevents further questions, and the model gets the answers to its questions.
 func TestRealPermitOpenCode(t *testing.T) {
 	t.Parallel()
 	home := standin.NewHome(t, nil)
@@ -31,7 +30,7 @@ func TestRealPermitOpenCode(t *testing.T) {
 	}
 	a.turnsAre(
 		exchange{"permitted", "", bash("touch one"), has("touch one"), "Bash", "", "one", ""},
-		// OpenCode 1.18.33 does not tell its model the reason.
+		// OpenCode 1.18.33 does not pass the reason to its model.
 		exchange{"denied", "", bash("touch two"), a.deny, "Bash", "Unable to execute command", "", "two"},
 		exchange{"permitted for the session", "", bash("touch three"), a.then(a.permitRule, "one rule", func(q api.Question) bool { return len(q.Session) == 1 }), "Bash", "", "three", ""},
 		exchange{"after the rule", "", bash("touch three"), a.permit, "", "", "three", ""},

@@ -13,8 +13,8 @@ import (
 	"teambridge/teams"
 )
 
-// TestRealPaneWithoutService types into the real program with nothing but commands: each
-// ends when its message is confirmed, and the Stop hook tells of the ends of tasks.
+// TestRealPaneWithoutService types into the real program by commands alone: each command ends when its message is
+// confirmed, and the Stop hook reports the ends of tasks.
 func TestRealPaneWithoutService(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := startRealPane(t, v)

@@ -10,7 +10,7 @@ import (
 	"teambridge/teams"
 )
 
-// Teammates that Claude Code itself starts in panes are reached there. The shell that starts one stays in front of it.
+// Teammates that Claude Code starts in panes get messages there, although its shell stays in the foreground.
 func TestRealTeammateInAPane(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := startRealPane(t, v, "--settings", `{"teammateMode": "tmux"}`)
@@ -27,7 +27,7 @@ func TestRealTeammateInAPane(t *testing.T) {
 		var out []byte
 		p.until("a message in the pane of worker", func() bool {
 			var err error
-			// There may be no such member yet, no pane, or no prompt in it.
+			// The member, its pane, or the prompt in it may not exist yet.
 			out, err = p.command("send", "worker", "[via] hello", "--via", "pane", "--id", "via", "--timeout", "60s").CombinedOutput()
 			return err == nil
 		})
@@ -43,7 +43,7 @@ func TestRealTeammateInAPane(t *testing.T) {
 			t.Fatal(err)
 		}
 		for pane := range strings.FieldsSeq(string(panes)) {
-			if pane == "%0" { // the lead's
+			if pane == "%0" { // the lead's pane
 				continue
 			}
 			if out, err := exec.CommandContext(p.ctx, "tmux", "-S", p.Socket, "kill-pane", "-t", pane).CombinedOutput(); err != nil {

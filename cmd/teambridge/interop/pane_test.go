@@ -20,8 +20,8 @@ import (
 	"teambridge/teams"
 )
 
-// realPane is the real program in a tmux pane, with the Stop hook in its settings, that is registered with a service under
-// the name build. Its model does not answer a text with HOLD-x in it before x is released.
+// realPane is the real program in a tmux pane, with the Stop hook in its settings, registered with a service as
+// build. Its model does not answer a text with HOLD-x until x is released.
 type realPane struct {
 	*standin.Terminal
 	t       *testing.T
@@ -29,7 +29,7 @@ type realPane struct {
 	home    *standin.Home
 	dir     string // the state directory
 	env     []string
-	service *served // nil without one
+	service *served // nil: no service
 
 	mu   sync.Mutex
 	open map[string]chan struct{}
@@ -45,7 +45,7 @@ func newRealPane(t *testing.T, v teams.Version) *realPane {
 	return p
 }
 
-// startRealPane is newRealPane without a service, and without a registration.
+// startRealPane is newRealPane without a service or a registration.
 func startRealPane(t *testing.T, v teams.Version, args ...string) *realPane {
 	t.Helper()
 	p := &realPane{t: t, dir: t.TempDir(), ctx: deadline(t, 5*time.Minute), open: map[string]chan struct{}{}}
@@ -106,7 +106,7 @@ func (p *realPane) get(path string, v any) {
 	p.service.ask(p.ctx, "GET", path, "", "", http.StatusOK, v)
 }
 
-// until waits for what a person would see.
+// until waits for a condition that a person would see.
 func (p *realPane) until(what string, holds func() bool) {
 	p.t.Helper()
 	for end := time.Now().Add(90 * time.Second); !holds(); time.Sleep(50 * time.Millisecond) {
@@ -121,7 +121,7 @@ func (p *realPane) until(what string, holds func() bool) {
 	}
 }
 
-// state is what became of a message, and why it waits.
+// state returns the state of a message, and why it waits.
 func (p *realPane) state(id string) (state, reason string) {
 	p.t.Helper()
 	var page api.Page
@@ -145,7 +145,7 @@ func (p *realPane) confirmed(ids ...string) {
 	}
 }
 
-// held waits until a message waits for a reason.
+// held waits until a message waits for this reason.
 func (p *realPane) held(id, reason string) {
 	p.t.Helper()
 	p.until(id+" held: "+reason, func() bool {
@@ -181,7 +181,7 @@ func (p *realPane) given(marker string) standin.Request {
 
 func (p *realPane) count(marker string) int { return p.home.API.Count(standin.Main, marker) }
 
-// prompt is what a person types and enters.
+// prompt types a text as a person, and presses Enter.
 func (p *realPane) prompt(text string) {
 	p.t.Helper()
 	prompts(p.t, p.ctx, p, text)
@@ -194,7 +194,7 @@ func (p *realPane) keys(keys ...string) {
 	}
 }
 
-// enter submits what is in the composer. Enter gets lost now and then; while the composer shows a draft, it may be pressed.
+// enter submits the text in the composer. While the composer shows it, a lost Enter is pressed again.
 func (p *realPane) enter(what string, done func() bool) {
 	p.t.Helper()
 	p.keys("Enter")
@@ -211,7 +211,7 @@ func (p *realPane) enter(what string, done func() bool) {
 	})
 }
 
-// notified reports whether the person was told that the task of a message is done.
+// notified reports whether the person was notified that the task of a message is done.
 func (p *realPane) notified(id string) bool {
 	p.t.Helper()
 	var list []api.Attention
@@ -231,7 +231,7 @@ func TestRealPane(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newRealPane(t, v)
 
-		// At the prompt: at once. The notification comes at the end of the task, and not before.
+		// At the prompt: at once. The notification comes at the end of the task, and not earlier.
 		p.send("idle", "HOLD-idle", `, "notifyOnStop": true`)
 		p.confirmed("idle")
 		p.given("[idle]")
@@ -239,8 +239,8 @@ func TestRealPane(t *testing.T) {
 		p.release("idle")
 		p.until("a notification of idle", func() bool { return p.notified("idle") })
 
-		// In mid-turn: whole, as the next input, and the turn goes on. Its notification comes after its own task,
-		// however long the one before took; to wait for the agent ends then too.
+		// In mid-turn: whole, as the next input, and the turn continues. The notification comes after the message's
+		// own task, however long the task before took, and a wait for the agent ends then, too.
 		p.prompt("HOLD-before work")
 		p.given("HOLD-before")
 		text := "HOLD-middle ünïcode 漢字 ✻\n\n\t/not a command; !not one either;\n" + strings.Repeat("a long line ", 200) + "\nlast line;"
@@ -281,7 +281,7 @@ func TestRealPane(t *testing.T) {
 			t.Errorf("wait: %v\n%s", waitErr, waitSaid.Bytes())
 		}
 
-		// A tool runs: the message joins that turn, and its task ends with it.
+		// While a tool runs, the message joins that turn, and its task ends with the turn.
 		p.prompt(standin.CallLine("Bash", map[string]string{"command": "while [ ! -e go ]; do sleep 0.1; done", "description": "wait"}))
 		p.looks(api.PaneBusy)
 		p.send("joined", "HOLD-joined", `, "notifyOnStop": true`)
@@ -295,7 +295,7 @@ func TestRealPane(t *testing.T) {
 		p.release("joined")
 		p.until("a notification of joined", func() bool { return p.notified("joined") })
 
-		// Three at once: in order, each once.
+		// Three at once: in order, and each once.
 		p.prompt("HOLD-burst work")
 		p.given("HOLD-burst")
 		burst := []string{"first", "second", "third"}
@@ -317,7 +317,7 @@ func TestRealPane(t *testing.T) {
 			t.Errorf("they came as %q", order)
 		}
 
-		// A person has typed something: the message waits, the draft stays, and is submitted by the person alone.
+		// The person has typed a draft: the message waits, the draft stays, and only the person submits it.
 		p.looks(api.PaneEmpty)
 		p.keys("-l", "what a person typed")
 		p.looks(api.PaneDraft)
@@ -333,7 +333,7 @@ func TestRealPane(t *testing.T) {
 		p.confirmed("drafted")
 		p.given("[drafted]")
 
-		// If the sender says so, the draft is put aside for the message, and comes back.
+		// If the sender requests it, the draft is put aside for the message, and restored.
 		p.looks(api.PaneEmpty)
 		p.keys("-l", "another draft")
 		p.looks(api.PaneDraft)
@@ -341,7 +341,7 @@ func TestRealPane(t *testing.T) {
 		p.confirmed("saved")
 		p.given("[saved]")
 		p.until("the draft again", func() bool { return strings.Contains(p.Screen(), "❯\u00a0another draft\n") })
-		// One press at a time: one that is read together with a text may be taken for text.
+		// One key at a time: a key that is read together with a text may be taken for text.
 		var pressed time.Time
 		p.until("the draft cleared", func() bool {
 			if time.Since(pressed) > 5*time.Second {
@@ -358,7 +358,7 @@ func TestRealPane(t *testing.T) {
 			}
 		}
 
-		// The agent asks something: Enter would answer it.
+		// The agent asks a question: Enter would answer it.
 		p.looks(api.PaneEmpty)
 		p.keys("-l", standin.CallLine("AskUserQuestion", map[string]any{"questions": []any{map[string]any{
 			"question": "Which?", "header": "Pick", "multiSelect": false,
@@ -373,7 +373,7 @@ func TestRealPane(t *testing.T) {
 		p.confirmed("asked")
 		p.given("[asked]")
 
-		// An urgent one interrupts, here a tool that would never end.
+		// An urgent message interrupts the agent, here in a tool that would never end.
 		p.looks(api.PaneEmpty)
 		p.prompt(standin.CallLine("Bash", map[string]string{"command": "sleep 1000", "description": "sleep"}))
 		p.looks(api.PaneBusy)

@@ -26,17 +26,17 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// sessionUser is somebody with a session at a terminal that is in no team.
+// sessionUser is a person with a session at a terminal that is in no team.
 type sessionUser struct {
 	*user
 	ctx      context.Context
 	home     *standin.Home
 	terminal *standin.Terminal
-	args     []string // of the program, that it needs when it is resumed
-	service  *served  // if there is one
+	args     []string // the arguments that the program needs when it is resumed
+	service  *served  // nil: no service
 }
 
-// newSomebody is somebody who has no session yet, and whose model answers by respond, or by Script if that is nil.
+// newSomebody returns a person without a session, whose model answers by respond, or by Script if that is nil.
 func newSomebody(t *testing.T, respond standin.Responder) *sessionUser {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tb") // short enough for a socket
@@ -65,7 +65,7 @@ func (p *sessionUser) begins(v teams.Version, args ...string) {
 	p.team.Lead = p.terminal
 }
 
-// prompts has the person type a prompt.
+// prompts types a prompt as the person.
 func (p *sessionUser) prompts(text string) { p.t.Helper(); prompts(p.t, p.ctx, p.terminal, text) }
 
 func newSessionUser(t *testing.T, v teams.Version, args ...string) *sessionUser {
@@ -101,8 +101,8 @@ func (p *sessionUser) once(texts ...string) {
 	}
 }
 
-// A session that somebody began in a terminal is written to by its name, id and process, idle and busy, and
-// answers; a draft stays.
+// A session that was started in a terminal gets messages by its name, its id and its process, idle and busy, and
+// answers. A draft stays.
 func TestRealSessionIsAMember(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v)
@@ -159,7 +159,7 @@ func TestRealSessionIsAMember(t *testing.T) {
 	})
 }
 
-// An answer is printed whole, however long it is, and so is what is asked.
+// A question reaches the session whole, and its answer is printed whole, however long they are.
 func TestRealAnswerInFull(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		answer := strings.Repeat("One line of it, with <tags> and \"quotes\".\n", 2000) + "The end."
@@ -180,7 +180,7 @@ func TestRealAnswerInFull(t *testing.T) {
 	})
 }
 
-// A session that bypasses permissions asks its person, and it is said so.
+// A session that bypasses permissions asks its person about a message, and the sender learns that it is held.
 func TestRealHeldBySession(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v, "--dangerously-skip-permissions")
@@ -190,8 +190,8 @@ func TestRealHeldBySession(t *testing.T) {
 			t.Errorf("send: %d, %s", status, errs)
 		}
 		shown := func(text string) bool { return strings.Contains(p.terminal.Screen(), text) }
-		// press presses a key once a text is on the screen, and again while it stays there: the session says that it holds a message
-		// before its dialog is there, and a busy one loses a key.
+		// press presses a key once a text is on the screen, and again while it stays there: the session reports a
+		// held message before its dialog is there, and a busy session loses keys.
 		press := func(key, text string, done func() bool) {
 			var pressed time.Time
 			for !done() {
@@ -212,7 +212,7 @@ func TestRealHeldBySession(t *testing.T) {
 		press("Down", "❯ Deny", func() bool { return shown("❯ Deliver this message") })
 		press("Enter", "❯ Deliver this message", gone)
 		p.once("[held]")
-		p.session() // which is idle again
+		p.session() // waits until it is idle again
 		p.run("send", p.name(), "[denied]", "--timeout", "2s")
 		denied := false
 		press("Enter", "❯ Deny", func() bool { denied = denied || shown("❯ Deny"); return denied && gone() })
@@ -226,14 +226,14 @@ func TestRealHeldBySession(t *testing.T) {
 	})
 }
 
-// What the person has set for messages of others counts in every mode: they are refused, held, or delivered, and it is said so.
+// A session's setting refuses, holds, or accepts messages of others in every mode, and the sender learns which.
 func TestRealSettingOfASession(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		for _, test := range []struct {
 			setting, mode, state, says, timeout string
 		}{
 			{"refuse", "default", api.NotSent, "its settings refuse messages", "1m"},
-			{"hold", "default", api.Unconfirmed, "its settings hold messages", "15s"}, // as long as it may take to say so on a busy machine
+			{"hold", "default", api.Unconfirmed, "its settings hold messages", "15s"}, // a busy machine may need so long to report it
 			{"accept", "bypassPermissions", api.Seen, "", "1m"},
 		} {
 			p := newSessionUserWith(t, v, `{"crossSessionInbound":"`+test.setting+`"}`, "--permission-mode", test.mode)
@@ -241,7 +241,7 @@ func TestRealSettingOfASession(t *testing.T) {
 			if !strings.Contains(out, `"state":"`+test.state+`"`) || !strings.Contains(errs, test.says) {
 				t.Errorf("%s in the mode %s: %s%s", test.setting, test.mode, out, errs)
 			}
-			if test.state == api.Seen { // its transcript has it before the model is asked
+			if test.state == api.Seen { // the transcript has it before the model is called
 				given(t, p.ctx, p.home.API, standin.Any, "[set]")
 			}
 			if n := p.home.API.Count(standin.Any, "[set]"); (n == 1) != (test.state == api.Seen) {
@@ -251,12 +251,12 @@ func TestRealSettingOfASession(t *testing.T) {
 	})
 }
 
-// Where a session of another Claude directory lives is said, and there it is found, asked and answers like others, and its agent
-// finds us, although its socket is beside those of the first.
+// A session of another Claude directory is listed with its directory. With that directory it is found, asked and
+// answers like others, and its agent finds the person, although its socket is next to those of the first directory.
 func TestRealSessionOfAnotherDirectory(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v)
-		p.user.home = p.home.Dir // whose sessions these are
+		p.user.home = p.home.Dir // the owner of these sessions
 		there := *p.home
 		there.Root = filepath.Join(there.Dir, "work's claude")
 		if err := os.Mkdir(there.Root, 0o700); err != nil {
@@ -292,8 +292,8 @@ func TestRealSessionOfAnotherDirectory(t *testing.T) {
 	})
 }
 
-// Of two sessions that are given one name, each is reached under the name or the id that it has. What fits both, such as their
-// directory, is refused, and the ids are named.
+// Two sessions that were given one name are reached by their own names or ids. An address that fits both, such as
+// their directory, is refused, with the ids.
 func TestRealSessionsOfOneName(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v, "--name", "same", "--permission-mode", "default")
@@ -323,8 +323,8 @@ func TestRealSessionsOfOneName(t *testing.T) {
 	})
 }
 
-// What a session had not given its model when it was killed comes to the one that is resumed, once; so does what was
-// sent while there was none.
+// Messages that a killed session had not given its model, and messages that were sent while no process had the
+// session, are given once when it is resumed.
 func TestRealKilledSession(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v)
@@ -345,8 +345,8 @@ func TestRealKilledSession(t *testing.T) {
 	})
 }
 
-// The agent of a session finds the person, writes first, and gets a reply; what it writes when it is asked is the answer. A
-// stranger does not pass for it.
+// The agent of a session finds the person, writes first, and gets a reply. What it writes during a question is the
+// answer. A message from a stranger does not count as the agent's.
 func TestRealSessionWrites(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v, "--permission-mode", "default", "--allowedTools", "SendMessage", "ListAgents")
@@ -387,7 +387,7 @@ func TestRealSessionWrites(t *testing.T) {
 		if a.Text != "<the answer>" || a.Via != api.ViaMessage {
 			t.Errorf("ask: %+v", a)
 		}
-		for !strings.Contains(p.must("history", "--team", "sessions", "--json"), `"text":"done"`) { // the end of that turn
+		for !strings.Contains(p.must("history", "--team", "sessions", "--json"), `"text":"done"`) { // that turn has ended
 			select {
 			case <-p.ctx.Done():
 				t.Fatalf("the turn does not end:\n%s", p.terminal.Screen())
@@ -412,7 +412,7 @@ func TestRealSessionWrites(t *testing.T) {
 		if err != nil || len(left) != 0 {
 			t.Errorf("left by the service: %q, %v", left, err)
 		}
-		// Without a service, a command that waits listens.
+		// Without a service, a waiting command listens.
 		p.session()
 		waiting := p.start("wait", "--team", "sessions", "--for", "reply", "--timeout", "2m", "--json")
 		for {
@@ -430,8 +430,8 @@ func TestRealSessionWrites(t *testing.T) {
 	})
 }
 
-// With --keep-transcripts sessions, what the agent of a session says to its person is in the history, once, after /clear too, and
-// although the service is killed.
+// With --keep-transcripts sessions, the history has each text of a session's agent once, even after /clear, and even
+// if the service is killed.
 func TestRealKeepTranscriptOfASession(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		marker := regexp.MustCompile(`<(one|two|three)>`)
@@ -472,8 +472,8 @@ func TestRealKeepTranscriptOfASession(t *testing.T) {
 	})
 }
 
-// What is sent while a session asks its person about a tool waits, leaves the dialog alone, and is given once after the
-// answer, in the same turn.
+// A message that is sent while a session asks its person about a tool waits, does not answer the dialog, and is given
+// once after the answer, in the same turn.
 func TestRealSessionThatAsks(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v, "--permission-mode", "default")
@@ -493,7 +493,7 @@ func TestRealSessionThatAsks(t *testing.T) {
 			sent <- out + errs
 		}()
 		until(t, p.ctx, func() bool { return len(p.records("[meanwhile]")) > 0 }, func() string { return fmt.Sprintf("it is not queued:\n%s", p.terminal.Screen()) })
-		dialog() // still, once the screen was drawn
+		dialog() // it is still there, once the screen was drawn
 		if _, err := os.Stat(filepath.Join(p.home.Work, "made")); err == nil {
 			t.Error("the dialog was answered")
 		}
@@ -503,7 +503,7 @@ func TestRealSessionThatAsks(t *testing.T) {
 		if out := <-sent; !strings.Contains(out, `"state":"seen"`) {
 			t.Errorf("sent: %+v", sent)
 		}
-		p.session() // is idle again
+		p.session() // waits until it is idle again
 		given := 0
 		for _, r := range p.records("[meanwhile]") {
 			if r.Origin.ID != "" || r.Attachment.Origin.ID != "" {
@@ -519,7 +519,7 @@ func TestRealSessionThatAsks(t *testing.T) {
 	})
 }
 
-// records returns the records of the transcripts that have a text.
+// records returns the records of the transcripts with a text.
 func (p *sessionUser) records(text string) (list []transcript.Record) {
 	paths, _ := filepath.Glob(filepath.Join(p.home.Root, "projects", "*", "*.jsonl"))
 	for _, path := range paths {
@@ -536,7 +536,7 @@ func (p *sessionUser) records(text string) (list []transcript.Record) {
 	return list
 }
 
-// With --via session, the lead of a team is written to on its socket, once, and its inbox stays as it is.
+// With --via session, a message to the lead of a team goes to its socket, once, and its inbox does not change.
 func TestRealViaSession(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		ctx := deadline(t, patience)
@@ -561,8 +561,8 @@ func TestRealViaSession(t *testing.T) {
 	})
 }
 
-// A headless session that another program runs is a session like others; one that bypasses permissions holds what comes, unless
-// its settings take it.
+// A headless session that another program runs is like other sessions. If it bypasses permissions, it holds messages
+// unless its settings accept them.
 func TestRealSessionOfAnotherProgram(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		u := newSomebody(t, nil)
@@ -616,8 +616,8 @@ func TestRealSessionOfAnotherProgram(t *testing.T) {
 	})
 }
 
-// "claude -p" ends by itself with what its program has asked for, whatever is sent to all sessions while it works; what is sent to it by
-// its name is given to the model, once, before it ends.
+// "claude -p" ends by itself with the output that its program asked for, whatever is broadcast to all sessions while
+// it works. A message to it by name is given to the model once, before it ends.
 func TestRealSessionThatPrints(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v)
@@ -659,7 +659,7 @@ func socketOf(t *testing.T, home *standin.Home, pid int) string {
 	return s.Socket
 }
 
-// After /clear it is the same member.
+// After /clear, a session is still the same member.
 func TestRealClearedSession(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v)
@@ -675,11 +675,11 @@ func TestRealClearedSession(t *testing.T) {
 	})
 }
 
-// envSessionKills is how many processes TestRealKilledSessionsAndServices kills.
+// envSessionKills has the number of processes that TestRealKilledSessionsAndServices kills.
 const envSessionKills = "TEAMBRIDGE_SESSION_KILLS"
 
-// Whatever is killed at whatever moment, the session, the service or both: the transcript of the session, which
-// is resumed each time, has each message once.
+// If the session, the service or both are killed at any time, and the session is resumed each time, its transcript
+// has each message once.
 func TestRealKilledSessionsAndServices(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		flags := []string{"--permission-mode", "default", "--allowedTools", "Bash"}
@@ -692,8 +692,8 @@ func TestRealKilledSessionsAndServices(t *testing.T) {
 	})
 }
 
-// killAll kills the session and a service, one or both, again and again while messages are sent, and resumes the session. It fails if one of the
-// records in the transcript that give a message to the model is missing, or is there twice. With tools, the session works with them, too.
+// killAll kills the session, the service, or both, again and again while messages are sent, and resumes the session.
+// It fails unless the transcript gives the model each message once. With tools, the session also uses tools.
 func (p *sessionUser) killAll(session api.Session, tools bool, resume func(session string), gives func(transcript.Record) bool) {
 	t := p.t
 	t.Helper()
@@ -710,10 +710,10 @@ func (p *sessionUser) killAll(session api.Session, tools bool, resume func(sessi
 	p.must("ask", name, "hello")
 	n, sessions := 0, 0
 	for killed := 0; killed < kills; {
-		switch work := random.IntN(4); { // or it works already
+		switch work := random.IntN(4); { // otherwise it is idle, or still works
 		case work == 0, work == 1 && !tools:
 			_ = p.terminal.Prompt(p.ctx, fmt.Sprintf("SLEEP:%d work", 1+random.IntN(3)))
-		case work == 1: // at whose end what waits is given in the same turn
+		case work == 1: // at the end of the tool, waiting messages are given in the same turn
 			_ = p.terminal.Prompt(p.ctx, "work\n"+standin.CallLine("Bash", map[string]string{"command": fmt.Sprintf("sleep %d", 1+random.IntN(3)), "description": "work"}))
 		}
 		for range 1 + random.IntN(4) {
@@ -773,10 +773,10 @@ func (p *sessionUser) killAll(session api.Session, tools bool, resume func(sessi
 	t.Logf("%d messages, %d kills, %d of them of the session", n, kills, sessions)
 }
 
-// envBurst is how many messages TestRealBurstToSession sends at once.
+// envBurst has the number of messages that TestRealBurstToSession sends at once.
 const envBurst = "TEAMBRIDGE_BURST"
 
-// More messages than a session takes at once all come, once and in order.
+// If more messages are sent than a session takes at once, all arrive, once and in order.
 func TestRealBurstToSession(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		n := 36

@@ -55,7 +55,7 @@ func serveFiles() {
 	}
 }
 
-// put writes a file of the user or of the project.
+// put writes a file below the home.
 func (h *headless) put(path, text string) {
 	h.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -66,13 +66,13 @@ func (h *headless) put(path, text string) {
 	}
 }
 
-// project writes a file of the agent's directory.
+// project writes a file in the agent's directory.
 func (h *headless) project(name, text string) {
 	h.t.Helper()
 	h.put(filepath.Join(h.home.Work, name), text)
 }
 
-// distrust makes the agent's directory one that the user never said they trust.
+// distrust makes the agent's directory one that the user has not trusted.
 func (h *headless) distrust() {
 	h.t.Helper()
 	path := filepath.Join(h.home.Root, ".claude.json")
@@ -91,7 +91,7 @@ func (h *headless) distrust() {
 	h.put(path, string(data))
 }
 
-// touches are calls of tools that make files in the agent's directory, by the names of the files.
+// touches returns calls of tools that make files in the agent's directory, by the names of the files.
 func (h *headless) touches(prefix string) map[string]string {
 	path := func(name string) string { return filepath.Join(h.home.Work, "made-"+prefix+name) }
 	return map[string]string{
@@ -100,7 +100,7 @@ func (h *headless) touches(prefix string) map[string]string {
 	}
 }
 
-// made lists the files that tools made, and removes them.
+// made returns the files that tools made, and removes them.
 func (h *headless) made() (names []string) {
 	h.t.Helper()
 	paths, err := filepath.Glob(filepath.Join(h.home.Work, "made-*"))
@@ -116,7 +116,7 @@ func (h *headless) made() (names []string) {
 	return names
 }
 
-// types gives the agent each text as a message of its own, with a mode if that is not empty.
+// types gives the agent each text as a message of its own, with a mode unless it is empty.
 func (h *headless) types(mode string, texts map[string]string) {
 	h.t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
@@ -132,7 +132,7 @@ func (h *headless) types(mode string, texts map[string]string) {
 	}
 }
 
-// makes checks that tools made just these files since the last time.
+// makes checks that tools have made exactly these files since the last check.
 func (h *headless) makes(when string, files ...string) {
 	h.t.Helper()
 	if made := h.made(); !slices.Equal(made, files) {
@@ -140,7 +140,7 @@ func (h *headless) makes(when string, files ...string) {
 	}
 }
 
-// doneIn checks that the agent was in a permission mode when it took messages, and has done with them.
+// doneIn checks that the agent was in a permission mode when it took these messages, and that they are done.
 func (h *headless) doneIn(mode string, all ...ledger.Delivery) {
 	h.t.Helper()
 	for _, d := range all {
@@ -150,7 +150,7 @@ func (h *headless) doneIn(mode string, all ...ledger.Delivery) {
 	}
 }
 
-// permissionMode is that in which the agent took a frame, by its transcript.
+// permissionMode returns the mode in which the agent took a frame, from its transcript.
 func (h *headless) permissionMode(frame string) (mode string) {
 	h.t.Helper()
 	session, _ := h.agent()
@@ -166,7 +166,7 @@ func (h *headless) permissionMode(frame string) (mode string) {
 				return true
 			}
 		}
-		return false // some versions write it after the end of the turn
+		return false // some versions write it after the turn
 	})
 	if err != nil {
 		h.t.Fatalf("the transcript has no frame %s: %v", frame, err)
@@ -174,7 +174,7 @@ func (h *headless) permissionMode(frame string) (mode string) {
 	return mode
 }
 
-// caller is a model that calls tools, one after the other, at what is to be answered so.
+// caller is a model that calls tools, one after the other, in answer to a request.
 type caller struct {
 	calls func(r standin.Request) []standin.Call
 
@@ -196,7 +196,7 @@ func (c *caller) respond(ctx context.Context, r standin.Request) standin.Answer 
 	return standin.Answer{Calls: []standin.Call{next}}
 }
 
-// call is a call of a tool.
+// call returns a call of a tool.
 func call(tool string, input any) standin.Call {
 	data, err := json.Marshal(input)
 	if err != nil {
@@ -205,13 +205,12 @@ func call(tool string, input any) standin.Call {
 	return standin.Call{Name: tool, Input: data}
 }
 
-// A real agent that wants to use a tool is refused and told why, allowed by the
-// list, or by the person who is asked.
+// A tool call of a real agent is refused with a reason, allowed by the list, or answered by the person.
 func TestRealRunPermissions(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		permissions string
-		allow       bool // what the person says
+		allow       bool // the person's answer
 		runs        bool
 		told        string
 	}{
@@ -250,8 +249,8 @@ func TestRealRunPermissions(t *testing.T) {
 	}
 }
 
-// Nothing but a person gives a real agent more permissions than it asks for: no setting of the project, of a project that
-// nobody trusts, or of the user, however the agent is started. The mode that it reports is shown.
+// Only a person gives a real agent more permissions than the default: no setting does, of the project, of an
+// untrusted project, or of the user, however the agent is started. status shows the mode that the agent reports.
 func TestRealPermissionMode(t *testing.T) {
 	settings := map[string]string{
 		"no setting": "", "acceptEdits": "", "bypassPermissions": "", "auto": "",
@@ -301,10 +300,9 @@ func TestRealPermissionMode(t *testing.T) {
 
 var try = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<try-(\d+)>`) })
 
-// A real agent that tries to leave plan mode stays in it, and changes nothing: also
-// where its command skips permissions and everything is allowed that it asks for,
-// after a message that comes through the inbox, and after a kill of bridge and
-// agent. When a person says so, it may do everything again.
+// A real agent that tries to leave plan mode stays in it, and changes nothing, even if its command skips permissions
+// and all its requests are allowed, after a message through the inbox, and after a kill of bridge and agent. Once a
+// person ends plan mode, it may do everything again.
 func TestRealPlanMode(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		var h *headless
@@ -340,8 +338,8 @@ func TestRealPlanMode(t *testing.T) {
 	})
 }
 
-// Plan mode holds in a project that allows everything: by rules, by subagents with modes of their own, by a sandbox, and by
-// the tools of MCP servers.
+// Plan mode holds in a project that allows everything: by rules, by subagents with modes of their own, by a sandbox,
+// and by the tools of MCP servers.
 func TestRealPlanModeInAHostileProject(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		for _, flags := range [][]string{nil, {"--settings", `{"permissions": {"allow": ["Bash"]}}`}} {
@@ -370,8 +368,8 @@ func TestRealPlanModeInAHostileProject(t *testing.T) {
 	})
 }
 
-// A session that moves from the terminal has the default at its relay until a person has used it at the terminal, and then
-// the mode that was shown there.
+// A session that moves from the terminal has the default mode at its relay until a person has used it at the
+// terminal, and then the mode that was shown there.
 func TestRealPermissionModeOfASessionThatMoves(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		s := newSeat(t, v, nil, "--model", "sonnet")

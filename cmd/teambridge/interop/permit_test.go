@@ -18,7 +18,7 @@ import (
 	"teambridge/teams"
 )
 
-// asking is a person who is asked by a real agent of the service, the lead of the team "mine".
+// asking is a person with a real agent of the service that asks, the lead of the team "mine".
 type asking struct {
 	*headless
 	*served
@@ -45,9 +45,8 @@ func (a *asking) open() (list []api.Question) {
 	return list
 }
 
-// turn gives the agent a text in a permission mode, or in that of the last text, and answers
-// what it asks until the turn has ended. It returns the questions and what its model was told
-// about tools.
+// turn gives the agent a text in a permission mode, or in the mode of the last text, and answers its questions until
+// the turn has ended. It returns the questions, and the results of tools that its model was given.
 func (a *asking) turn(mode, text string, answer func(q api.Question)) (asked []api.Question, told string) {
 	a.headless.t.Helper()
 	m := map[string]any{"text": text}
@@ -81,7 +80,7 @@ func (a *asking) turn(mode, text string, answer func(q api.Question)) (asked []a
 	return asked, told
 }
 
-// made reports whether a file was made, and removes it.
+// made reports whether a file exists, and removes it.
 func (a *asking) made(name string) bool { return os.Remove(filepath.Join(a.home.Work, name)) == nil }
 
 func (a *asking) permit(q api.Question)     { a.must("permit", q.ID) }
@@ -96,11 +95,11 @@ type exchange struct {
 	what, mode, text string
 	answer           func(api.Question)
 	asks             string // what it asks about: tools, and the kinds of other questions
-	told             string // is in what its model is told
-	makes, not       string // a file that is made, or not
+	told             string // a text in the results that its model is given
+	makes, not       string // a file that is made, and one that is not
 }
 
-// turnsAre has the turns, one after the other.
+// turnsAre runs the turns, one after the other.
 func (a *asking) turnsAre(all ...exchange) {
 	a.headless.t.Helper()
 	for _, x := range all {
@@ -118,7 +117,7 @@ func (a *asking) turnsAre(all ...exchange) {
 	}
 }
 
-// then checks a question, and answers it.
+// then returns a function that checks a question, and answers it.
 func (a *asking) then(answer func(api.Question), what string, is func(api.Question) bool) func(api.Question) {
 	return func(q api.Question) {
 		if !is(q) {
@@ -132,9 +131,8 @@ func bashLine(command string) string {
 	return standin.CallLine("Bash", map[string]string{"command": command, "description": "d"})
 }
 
-// A real agent of the service that wants to use a tool waits for a person. What is
-// permitted runs, and a rule for the session is not asked about again; the model gets
-// the reason of a denial. Nothing is written to settings.
+// A real agent of the service waits for a person before it uses a tool. A permitted tool runs, a rule for the session
+// prevents further questions, and the model gets the reason of a denial. No settings are written.
 func TestRealPermit(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		a := newAsking(t, v, nil)
@@ -160,14 +158,14 @@ func TestRealPermit(t *testing.T) {
 	})
 }
 
-// A real member of a team in plan mode asks its person before it leaves that. With a denial
-// it stays, and learns why; approved, it goes on, and the next message is in plan mode again.
-// A rule that was allowed for the session is not in force there.
+// A real member of a team in plan mode asks its person before it leaves plan mode. If the plan is denied, it stays,
+// and learns why; if approved, it continues, and the next message is in plan mode again. A rule for the session does
+// not apply in plan mode.
 func TestRealPlanIsAskedAbout(t *testing.T) {
 	planFile := regexp.MustCompile(`/[^\s()"'` + "`" + `]+/plans/[\w.-]+\.md`)
 	onSome(t, func(t *testing.T, v teams.Version) {
 		const plan, ruled = "# Plan of the file\n\n1. touch planned\n", "touch ruled && touch ruled.too"
-		path := "" // which Claude Code names
+		path := "" // named by Claude Code
 		a := newAsking(t, v, (&caller{calls: func(r standin.Request) []standin.Call {
 			if named := planFile.FindString(strings.Join(r.Uncut, "\n") + r.System); named != "" {
 				path = named
@@ -195,8 +193,8 @@ func TestRealPlanIsAskedAbout(t *testing.T) {
 	})
 }
 
-// The answers to what a real agent asks its person reach its model: one choice, several, and
-// a text that is none of them.
+// The person's answers to questions of a real agent reach its model: one choice, several, and a text that is no
+// choice.
 func TestRealAnswers(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		a := newAsking(t, v, nil)
@@ -224,8 +222,8 @@ func TestRealAnswers(t *testing.T) {
 	})
 }
 
-// A subagent in the background asks after the turn of its agent has ended. That reaches the
-// person, and the answer the subagent.
+// A question of a background subagent, asked after the turn of its agent has ended, reaches the person, and the
+// answer reaches the subagent.
 func TestRealSubagentAsksAfterTheTurn(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		a := newAsking(t, v, nil)
@@ -233,7 +231,7 @@ func TestRealSubagentAsksAfterTheTurn(t *testing.T) {
 			"description": "d", "subagent_type": "general-purpose", "run_in_background": true, "prompt": "SLEEP:3\n" + bashLine("touch late"),
 		})
 		asked, told := a.turn("", call, a.deny)
-		// In older versions it is refused at once, as where nobody can be asked.
+		// In older versions it is refused at once, as without a person.
 		refused := func() bool {
 			return slices.ContainsFunc(a.home.API.Log(), func(r standin.Request) bool {
 				return strings.Contains(strings.Join(r.Results, "\n"), "denied")

@@ -17,7 +17,7 @@ import (
 	"teambridge/teams"
 )
 
-// pluginFiles returns the files below dir that an installation changes, with sums.
+// pluginFiles returns the files below dir that an installation changes, with their checksums.
 func pluginFiles(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -39,7 +39,7 @@ func pluginFiles(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// pluginUser is somebody who installs the plugin with a teambridge of their own.
+// pluginUser is a person who installs the plugin with a teambridge of their own.
 type pluginUser struct {
 	*hookedUser
 	program string // teambridge
@@ -69,7 +69,7 @@ func newPluginUser(t *testing.T, v teams.Version) *pluginUser {
 	return p
 }
 
-// runs runs a program as the user does, who has the state directory of hookedUser.
+// runs runs a program as the user, with the state directory of hookedUser.
 func (p *pluginUser) runs(program string, args ...string) string {
 	p.t.Helper()
 	cmd := exec.CommandContext(p.ctx, program, args...)
@@ -81,13 +81,12 @@ func (p *pluginUser) runs(program string, args ...string) string {
 	return string(out)
 }
 
-// setUpPlugin runs "teambridge setup plugin" with flags.
 func (p *pluginUser) setUpPlugin(flags ...string) string {
 	p.t.Helper()
 	return p.runs(p.program, append([]string{"setup", "plugin", "--yes"}, flags...)...)
 }
 
-// commands has the session send a text to the person by the command of the plugin, which asks for no permission.
+// commands makes the session send a text to the person by the command of the plugin, which asks for no permission.
 func (p *pluginUser) commands(text string) {
 	p.t.Helper()
 	call := standin.CallLine("mcp__plugin_teambridge_teambridge__send_message", map[string]any{"to": "user", "text": text})
@@ -104,14 +103,15 @@ func (p *pluginUser) commands(text string) {
 	}
 }
 
-// With the plugin, a session has the tools, and the commands use them unasked. Without the program, sessions work on, and what is uninstalled leaves nothing behind.
+// With the plugin, a session has the tools, and the commands use them without asking. Without the program, sessions
+// still work, and uninstalling removes everything.
 func TestRealPlugin(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newPluginUser(t, v)
 		if err := os.WriteFile(filepath.Join(p.home.Root, "settings.json"), []byte("{\"cleanupPeriodDays\":20,\n\t\"env\": {}}"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p.runs(p.claude, "plugin", "list") // it writes what it always does
+		p.runs(p.claude, "plugin", "list") // it writes its usual files
 		before := pluginFiles(t, p.home.Root)
 		for i, changed := range []string{`"changed":true`, `"changed":false`} {
 			if said := p.setUpPlugin("--json"); !strings.Contains(said, `"state":"done"`) || !strings.Contains(said, changed) {
@@ -132,7 +132,7 @@ func TestRealPlugin(t *testing.T) {
 			t.Fatal(err)
 		}
 		without := standin.StartSession(t, v, p.home)
-		for _, prompt := range []string{"[without it]", "[again]"} { // which ends the first turn, with its hooks
+		for _, prompt := range []string{"[without it]", "[again]"} { // the second ends the first turn, with its hooks
 			prompts(t, p.ctx, without, prompt)
 			given(t, p.ctx, p.home.API, standin.Any, prompt)
 		}
@@ -159,7 +159,7 @@ func TestRealPlugin(t *testing.T) {
 	})
 }
 
-// The plugin of the repository works from there, with the teambridge that is in $PATH.
+// The plugin of the repository works from its place, with the teambridge in $PATH.
 func TestRealPluginOfTheRepository(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newPluginUser(t, v)

@@ -18,7 +18,7 @@ import (
 	"teambridge/status/api"
 )
 
-// qwenUser is somebody with a session of Qwen Code at a terminal, and with a service.
+// qwenUser is a person with a session of Qwen Code at a terminal, and with a service.
 type qwenUser struct {
 	*sessionUser
 	command []string
@@ -26,7 +26,7 @@ type qwenUser struct {
 	id      string
 }
 
-// newQwenUser starts a session, which has the tools of teambridge if that is wanted, and no prompt yet.
+// newQwenUser starts a session, with or without the tools of teambridge, and without a prompt yet.
 func newQwenUser(t *testing.T, tools bool, responder standin.Responder, args ...string) *qwenUser {
 	t.Helper()
 	standin.RequireQwen(t)
@@ -45,7 +45,7 @@ func newQwenUser(t *testing.T, tools bool, responder standin.Responder, args ...
 	return p
 }
 
-// starts starts the session, or goes on with it, and waits until it is listed as idle.
+// starts starts or resumes the session, and waits until it is listed as idle.
 func (p *qwenUser) starts() {
 	p.t.Helper()
 	args := p.args
@@ -75,7 +75,7 @@ func (p *qwenUser) given(text string) standin.Request {
 	return r
 }
 
-// calls has the agent call a tool, and returns the answer.
+// calls makes the agent call a tool, and returns the answer.
 func (p *qwenUser) calls(tool string, in any) string {
 	p.t.Helper()
 	before := len(p.home.API.Log())
@@ -102,7 +102,7 @@ func (p *qwenUser) once(texts ...string) {
 	}
 }
 
-// A session without our tools asks its person about each message, and says so; it is given what the person allows.
+// A session without our tools asks its person about each message, tells the sender, and gets the allowed ones.
 func TestRealQwenAsksItsPerson(t *testing.T) {
 	t.Parallel()
 	p := newQwenUser(t, false, nil)
@@ -110,7 +110,7 @@ func TestRealQwenAsksItsPerson(t *testing.T) {
 	if s.Way != api.WaySession || !s.Socket || s.Cwd != p.home.Work || s.Version == "" || s.Headless {
 		t.Errorf("listed: %+v", s)
 	}
-	// answers has its person look at what is held, and say what becomes of it.
+	// answers opens the list of held messages as the person, and allows or denies all.
 	answers := func(answer, shown string) {
 		t.Helper()
 		p.prompts("/peers")
@@ -149,8 +149,8 @@ func TestRealQwenAsksItsPerson(t *testing.T) {
 	p.once("allowed")
 }
 
-// Sessions of Qwen Code are written to like others, by a person, and by an agent of Claude Code, with answers, and write themselves. With our
-// tools they do not ask.
+// Sessions of Qwen Code get messages like others, from a person and from an agent of Claude Code, answer, and write
+// themselves. With our tools they do not ask their person.
 func TestRealQwen(t *testing.T) {
 	t.Parallel()
 	p := newQwenUser(t, true, nil)
@@ -194,7 +194,7 @@ func TestRealQwen(t *testing.T) {
 	}
 }
 
-// What the person sends counts as theirs once they have agreed to it, and no longer when they have revoked it.
+// A message from the person counts as the person's own only between their consent and its revocation.
 func TestRealQwenController(t *testing.T) {
 	t.Parallel()
 	p := newQwenUser(t, false, nil)
@@ -235,7 +235,7 @@ func TestRealQwenController(t *testing.T) {
 	p.once("(mine)")
 }
 
-// What waits in a session that works is given after its turn, and what its person interrupts loses nothing.
+// A message that waits in a busy session is given after its turn, and is not lost if the person interrupts the turn.
 func TestRealQwenBusy(t *testing.T) {
 	t.Parallel()
 	p := newQwenUser(t, true, func(ctx context.Context, r standin.Request) standin.Answer {
@@ -267,7 +267,7 @@ func TestRealQwenBusy(t *testing.T) {
 	p.once("(in between)")
 }
 
-// The session, or the service, is killed after a message was sent: nothing is lost, and nothing comes twice.
+// If the session or the service is killed after a message was sent, no message is lost, and none arrives twice.
 func TestRealKilledQwen(t *testing.T) {
 	t.Parallel()
 	p := newQwenUser(t, true, nil)
@@ -279,14 +279,14 @@ func TestRealKilledQwen(t *testing.T) {
 		text := fmt.Sprintf("(message %d)", i)
 		texts = append(texts, text)
 		pid := p.session().PID
-		if i%2 == 1 { // it waits in the session
+		if i%2 == 1 { // the message waits in the session
 			p.prompts(fmt.Sprintf("SLEEP:2 [works %d]", i))
 			p.given(fmt.Sprintf("[works %d]", i))
 		}
 		if status, out, errs := p.run("send", p.id, text, "--timeout", "0s"); status != int(api.CodeTimeout.Exit()) && status != 0 {
 			t.Errorf("sent: %d, %s%s", status, out, errs)
 		}
-		time.Sleep(time.Duration(i*37%400) * time.Millisecond) // another moment each time
+		time.Sleep(time.Duration(i*37%400) * time.Millisecond) // a different moment each time
 		if i%3 == 2 {
 			p.service.kill()
 			p.serves()
@@ -308,7 +308,7 @@ func TestRealKilledQwen(t *testing.T) {
 	p.once(texts...)
 }
 
-// settled waits until a message is answered, or its session has ended with it in the conversation.
+// settled waits until a message is answered, or until its session has ended with the message in the conversation.
 func (p *qwenUser) settled(text string) {
 	p.t.Helper()
 	for {
@@ -326,7 +326,7 @@ func (p *qwenUser) settled(text string) {
 	}
 }
 
-// conversation is what other processes wrote, in all transcripts.
+// conversation returns the messages of other processes in all transcripts.
 func (p *qwenUser) conversation() string {
 	p.t.Helper()
 	paths, err := filepath.Glob(filepath.Join(p.home.Dir, ".qwen", "projects", "*", "chats", "*.jsonl"))

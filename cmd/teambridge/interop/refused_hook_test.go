@@ -15,7 +15,7 @@ import (
 
 const refuses = `"hooks":{"UserPromptSubmit":[{"hooks":[{"type":"command","command":"if grep -q forbidden; then echo not here >&2; exit 2; fi"}]}]}`
 
-// A hook of the user or the project can refuse a prompt. The model is never given such a message.
+// If a hook of the user or the project refuses a message, its sender learns why, and the model is never given it.
 func TestRealPromptRefusedByAHook(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSomebody(t, nil)
@@ -41,7 +41,7 @@ func TestRealPromptRefusedByAHook(t *testing.T) {
 	})
 }
 
-// The same of a headless agent: its relay does not say that it has done such a message.
+// The relay of a headless agent does not report such a message as done.
 func TestRealRowRefusedByAHook(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		h := newHeadless(t, v, standin.Script)
@@ -59,7 +59,7 @@ func TestRealRowRefusedByAHook(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		refused, after := list[1], list[0] // the newest is the first
+		refused, after := list[1], list[0] // the newest is first
 		if refused.State != ledger.Failed || !strings.Contains(refused.Reason, "hook refused it") || !strings.Contains(refused.Reason, "not here") || after.State != ledger.Done {
 			t.Errorf("the messages: %+v", list)
 		}

@@ -16,9 +16,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// A lead whose session was resumed is alive, is idle when it is, and takes
-// messages that are seen, and so does its teammate, whatever id its team has. The same is so after /clear, which
-// gives it another session.
+// A lead whose session was resumed is alive, is idle when it waits, and takes messages, which are seen. So does its
+// teammate, whatever id its team has, and so do both after /clear, which changes the session.
 func TestRealResumedLead(t *testing.T) {
 	t.Parallel()
 	standin.ForSome(t, func(t *testing.T, v teams.Version) {
@@ -49,7 +48,7 @@ func TestRealResumedLead(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				since := v.Compare(teams.Version{Major: 2, Minor: 1, Patch: 311}) >= 0 // it names its session and its process
+				since := v.Compare(teams.Version{Major: 2, Minor: 1, Patch: 311}) >= 0 // the team's config names its session and its process
 				if (c.LeadSessionID == session) != since {
 					t.Errorf("leadSessionId %s of the session %s", c.LeadSessionID, session)
 				}
@@ -70,7 +69,7 @@ func TestRealResumedLead(t *testing.T) {
 	})
 }
 
-// enter has the lead's model answer a prompt.
+// enter types a prompt, and waits until the lead's model has answered it.
 func (u *user) enter(ctx context.Context, text string) {
 	u.t.Helper()
 	prompts(u.t, ctx, u.team.Lead, text)
@@ -80,7 +79,7 @@ func (u *user) enter(ctx context.Context, text string) {
 	}
 }
 
-// known checks that what the lead and its worker do is known.
+// known checks that the states of the lead and its worker are known.
 func (u *user) known(ctx context.Context, how string) {
 	u.t.Helper()
 	var listed []api.Team

@@ -11,9 +11,8 @@ import (
 	"teambridge/teams"
 )
 
-// Without a service, the history of a real headless lead has what was sent to it, what
-// was typed, what it answered and what was sent to others: each once, in order. The
-// answer of a turn whose end no bridge saw is there, too.
+// Without a service, the history of a real headless lead has every message to it, typed text, answer, and message to
+// others once, in order. It has the answer of a turn even if no bridge saw the turn end.
 func TestRealHistory(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		held := func(r standin.Request) bool { return !r.Side && r.Has("<m-4>") }

@@ -17,7 +17,7 @@ import (
 
 var relayed = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<m-[0-9]+>`) })
 
-// What a message can hold, besides its mark; the last is of 90 KiB.
+// contents has texts that a message can have, after its mark; the last has 90 KiB.
 var contents = []struct{ text, summary string }{
 	{text: "a line"},
 	{text: "line one\nline two\r\n\n\tline \"three\" 'four' `five` \\n \\\""},
@@ -29,19 +29,17 @@ var contents = []struct{ text, summary string }{
 	{text: strings.Repeat("90 KiB ", 90<<10/7)},
 }
 
-// kept is what is left of a text in its wrapper: all of it, but that no tag of
-// that name is in it.
+// kept returns a text as it is in its wrapper, in which no tag of that name is left.
 func kept(text string) string {
 	return regexp.MustCompile(`(?i)<(\s*/?\s*teammate-message)`).ReplaceAllString(text, "&lt;$1")
 }
 
-// A real headless lead, which is deaf by itself, gets every message that is sent
-// to it: once, in order, each in a wrapper of its own that it cannot leave, and
-// those that come while it is busy in one turn. What a person types reaches it as
-// it is.
+// A real headless lead, which does not read its inbox itself, is given every message once, in order, each in a
+// wrapper of its own that it cannot leave, and all messages that arrive while it is busy in one turn. Text that a
+// person types reaches it unchanged.
 func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
-		held := make(chan struct{}) // the turns that say so last until something is sent
+		held := make(chan struct{}) // turns whose text requests it last until something is sent
 		h := newHeadless(t, v, func(ctx context.Context, r standin.Request) standin.Answer {
 			if len(r.Texts) > 0 && strings.Contains(r.Texts[len(r.Texts)-1], "HELD") {
 				select {
@@ -74,7 +72,7 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 			given(len(texts) - 1)
 		}
 		h.typing("a person says msg-1000", `{"text": "and msg-1001\nin two lines"}`)
-		var busy []int // the first of ten
+		var busy []int // the number of the first of ten
 		for range 2 {
 			// Ten in the middle of a long turn.
 			send("HELD", "")
@@ -83,7 +81,7 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 			for range 10 {
 				send("while it is busy", "")
 			}
-			h.claimed(len(texts) + 2) // what was typed, too
+			h.claimed(len(texts) + 2) // with the typed text
 			select {
 			case held <- struct{}{}:
 			case <-ctx.Done():
@@ -152,8 +150,8 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 	})
 }
 
-// An interrupt in the middle of a turn cancels its message, and the next go on;
-// so does one in a later turn.
+// An interrupt in the middle of a turn cancels its message, and the next messages are done. The same holds for a
+// later turn.
 func TestRealTurnIsInterrupted(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		h := newHeadless(t, v, endless)
@@ -187,8 +185,8 @@ func TestRealTurnIsInterrupted(t *testing.T) {
 	})
 }
 
-// endless never answers what says so, until it is interrupted: then that is among
-// the newest texts of the next call, too.
+// endless does not answer a text that requests it until it is interrupted. Then that text is among the newest texts
+// of the next call, too.
 func endless(ctx context.Context, r standin.Request) standin.Answer {
 	if len(r.Texts) > 0 && strings.Contains(r.Texts[len(r.Texts)-1], "endless") {
 		<-ctx.Done()

@@ -12,15 +12,15 @@ import (
 	"teambridge/teams"
 )
 
-// A message to a real agent is verified, consumed and seen, each with its time: to one in
-// the lead's process, to one in a pane and to the lead; several at once, and equal ones. One
-// that was marked as taken and never reached the model is consumed, and not seen.
+// A message to a real agent is verified, consumed and seen, each with its time: to an agent in the lead's process, to
+// one in a pane, and to the lead; several at once, and equal ones. A message that was marked as taken and never
+// reached the model is consumed, and not seen.
 func TestRealSeen(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		u := newUser(t, v)
 		ctx := deadline(t, patience)
 		s := serve(t, u.team.Home, u.state())
-		// The lead is the first, which nobody reports to then.
+		// The lead is first, when no other agent reports to it.
 		agents := [][2]string{{"team-lead", standin.Main}, {"worker", "worker"}}
 		u.team.StartMember(t, v, "bob")
 		agents = append(agents, [2]string{"bob", "bob"})
@@ -32,8 +32,8 @@ func TestRealSeen(t *testing.T) {
 			if sent.State != api.Seen {
 				t.Errorf("%s: %+v; want it seen", member, sent)
 			}
-			// The agent may have read the inbox just before the row was marked. Its model is then given the
-			// message, and the test tries again.
+			// The agent may have read the inbox just before the row was marked. Then its model is given the message,
+			// and the test tries again.
 			for try, never := 1, false; !never; try++ {
 				never = w.checkOrder(ctx, v, try, agent, began, sent.ID)
 			}
@@ -42,22 +42,21 @@ func TestRealSeen(t *testing.T) {
 	})
 }
 
-// watchedSends are sends to one member through a service.
+// watchedSends sends messages to one member through a service.
 type watchedSends struct {
 	*user
 	*served
 	member string
 }
 
-// checkOrder sends a message that is marked as taken while the agent is busy, then others, and
-// checks the receipts of all, of which first is an earlier one. It reports whether the agent was
-// never given the marked one.
+// checkOrder sends a message that is marked as taken while the agent is busy, and then others, and checks the
+// receipts of all; first is an earlier message. It reports whether the agent was never given the marked one.
 func (w *watchedSends) checkOrder(ctx context.Context, v teams.Version, try int, agent string, began time.Time, first string) bool {
 	t, member, model := w.user.t, w.member, w.team.API
 	t.Helper()
 	var never, text string
 	marked := 0
-	for i := 1; marked == 0; i++ { // on a busy machine the agent can be done before it is marked
+	for i := 1; marked == 0; i++ { // on a busy machine the agent can be done before the row is marked
 		busy := fmt.Sprintf("busy %d.%d <%s>", try, i, member)
 		w.send("SLEEP:3\n" + busy)
 		given(t, ctx, model, agent, busy)
@@ -97,7 +96,7 @@ func (w *watchedSends) checkOrder(ctx context.Context, v teams.Version, try int,
 	return true
 }
 
-// send returns the id of the message.
+// send sends a message, and returns its id.
 func (w *watchedSends) send(text string) string {
 	w.user.t.Helper()
 	sent := decoded[api.Sent](w.user.t, w.must("send", w.member, text, "--json"))
@@ -118,7 +117,7 @@ func (w *watchedSends) now(ctx context.Context) map[string]*api.Receipt {
 	return all
 }
 
-// receipt waits until the receipt of a message says what is wanted.
+// receipt waits until the receipt of a message matches.
 func (w *watchedSends) receipt(ctx context.Context, id string, is func(*api.Receipt) bool) api.Receipt {
 	w.user.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -136,14 +135,14 @@ func (w *watchedSends) receipt(ctx context.Context, id string, is func(*api.Rece
 	}
 }
 
-// With --keep-transcripts, what real interactive agents say is in the history once, even if
-// the service is killed; without the flag, none of it is.
+// With --keep-transcripts, the history has each text of real interactive agents once, even if the service is killed.
+// Without the flag, it has none.
 func TestRealKeepTranscripts(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		u := newUser(t, v)
 		ctx := deadline(t, patience)
 		state := u.state()
-		// said is how often the worker said that, according to the history.
+		// said returns how often the history has a text of the worker.
 		said := func(s *served, text string) (n int) {
 			var page api.Page
 			s.ask(ctx, "GET", "/v1/teams/"+u.team.Name+"/messages?limit=500", "", "", 200, &page)

@@ -23,7 +23,7 @@ import (
 	"teambridge/teams"
 )
 
-// leaderless makes the team of h, whose lead has no process.
+// leaderless makes h's team, whose lead has no process.
 func (h *headless) leaderless() {
 	h.t.Helper()
 	root, err := teams.Open(h.home.Root)
@@ -66,8 +66,7 @@ func (h *headless) serve() *served {
 	return serve(h.t, h.home, h.state)
 }
 
-// serve starts a service for the Claude directory of a home. It ends with the
-// test.
+// serve starts a service for the Claude directory of a home. The service ends with the test.
 func serve(t *testing.T, home *standin.Home, state string, flags ...string) *served {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tb") // short enough for a socket
@@ -110,17 +109,17 @@ func serve(t *testing.T, home *standin.Home, state string, flags ...string) *ser
 }
 
 func (s *served) kill() {
-	_ = s.cmd.Process.Kill() // or it has ended
+	_ = s.cmd.Process.Kill() // it may have ended
 	<-s.ended
 }
 
 // stop ends the service as a supervisor does.
 func (s *served) stop() {
-	_ = s.cmd.Process.Signal(os.Interrupt) // or it has ended
+	_ = s.cmd.Process.Signal(os.Interrupt) // it may have ended
 	<-s.ended
 }
 
-// post asks for something that has to be answered with a status.
+// post sends a request, and checks the status of the answer.
 func (s *served) post(ctx context.Context, path, body, key string, status int, answer any) {
 	s.t.Helper()
 	s.ask(ctx, "POST", path, body, key, status, answer)
@@ -147,10 +146,9 @@ func (s *served) ask(ctx context.Context, method, path, body, key string, status
 	}
 }
 
-// What a person says through the service to a real headless lead reaches its model
-// as plain words, and with the model that they ask for; what a teammate says comes
-// in its wrapper. A service that was killed goes on with the session, and nothing
-// is said twice.
+// A person's message through the service reaches the model of a real headless lead as plain text, with the model that
+// the person asked for; a teammate's message arrives in its wrapper. After a kill, the next service continues the
+// session, and no message is given twice.
 func TestRealLeadOfAService(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		h := newHeadless(t, v, nil)
@@ -158,7 +156,7 @@ func TestRealLeadOfAService(t *testing.T) {
 		h.leaderless()
 		h.must(append([]string{"relay", "add", "lead@mine", "--"}, h.command...)...)
 		s := h.serve()
-		const other = "opus" // than that of the command
+		const other = "opus" // not the model of the command
 		given := func(text string) standin.Request {
 			t.Helper()
 			h.given(text)
@@ -183,13 +181,13 @@ func TestRealLeadOfAService(t *testing.T) {
 		}
 		h.settled(2)
 		s.post(ctx, path, `{"text": "<m-3>", "mode": {"model": "`+other+`"}}`, "", http.StatusCreated, &sent)
-		// Beside what the change of the model leaves in the conversation.
+		// The change of the model adds another text to the conversation.
 		if r := given("<m-3>"); !slices.Contains(r.Texts, "<m-3>") || len(r.Deliveries()) != 0 || !strings.Contains(r.Model, other) {
 			t.Errorf("the model was told %q, of model %s", r.Texts, r.Model)
 		}
 		h.settled(3)
 
-		// Killed in the middle of a turn.
+		// The service is killed in the middle of a turn.
 		session, agent := h.agent()
 		s.post(ctx, path, `{"text": "SLEEP:2\n<m-4>"}`, "k-4", http.StatusCreated, &sent)
 		given("<m-4>")

@@ -11,8 +11,7 @@ import (
 	"teambridge/teams"
 )
 
-// A session at a terminal and a headless one are listed with what they do, until they end or are
-// killed.
+// A session at a terminal and a headless one are listed with their states, until they end or are killed.
 func TestRealSessions(t *testing.T) {
 	t.Parallel()
 	standin.ForSome(t, func(t *testing.T, v teams.Version) {
@@ -23,7 +22,7 @@ func TestRealSessions(t *testing.T) {
 		is := func(pid int, headless bool, word string) api.Session {
 			t.Helper()
 			return u.sessionThat(ctx, func(s api.Session) bool {
-				// Headless ones of 2.1.257 do not say what they do, those of 2.1.280 do.
+				// Headless sessions report their state from 2.1.280 on, but not in 2.1.257.
 				return s.PID == pid && s.Headless == headless && (s.Word == word || headless && s.Word == api.WordUnknown)
 			})
 		}
@@ -60,7 +59,7 @@ func (u *user) sessions() (list []api.Session) {
 	return list
 }
 
-// sessionThat waits for a session.
+// sessionThat waits for a session that fits.
 func (u *user) sessionThat(ctx context.Context, fits func(api.Session) bool) api.Session {
 	u.t.Helper()
 	for {

@@ -12,7 +12,7 @@ import (
 	"teambridge/teams"
 )
 
-// setupUser is somebody who has Claude Code and Codex in $PATH, and nothing else.
+// setupUser is a person with only Claude Code and Codex in $PATH.
 type setupUser struct {
 	*pluginUser
 	codex string
@@ -29,7 +29,7 @@ func newSetupUser(t *testing.T, v teams.Version) *setupUser {
 	return p
 }
 
-// setUp runs "teambridge setup", and returns the steps by their names, without those of other programs on this machine.
+// setUp runs "teambridge setup", and returns the steps by name, without those of other programs on this machine.
 func (p *setupUser) setUp(flags ...string) map[string]setup.Step {
 	p.t.Helper()
 	cmd := exec.CommandContext(p.ctx, p.program, append([]string{"setup", "--json"}, flags...)...)
@@ -48,7 +48,7 @@ func (p *setupUser) setUp(flags ...string) map[string]setup.Step {
 	return steps
 }
 
-// stand checks that all three steps stand like that.
+// stand checks the state of all three steps.
 func (p *setupUser) stand(steps map[string]setup.Step, want setup.State, changed bool) {
 	p.t.Helper()
 	for _, name := range []string{setup.Plugin, setup.Teams, setup.Tools} {
@@ -58,7 +58,7 @@ func (p *setupUser) stand(steps map[string]setup.Step, want setup.State, changed
 	}
 }
 
-// files are those that setup changes, with their text or sum.
+// files returns the files that setup changes, with their texts or checksums.
 func (p *setupUser) files() map[string]string {
 	p.t.Helper()
 	all := pluginFiles(p.t, p.home.Root)
@@ -74,7 +74,7 @@ func (p *setupUser) files() map[string]string {
 
 func (p *setupUser) config() string { return filepath.Join(p.home.Dir, ".codex", "config.toml") }
 
-// as checks that the files are as they were.
+// as checks that the files have not changed.
 func (p *setupUser) as(before map[string]string) {
 	p.t.Helper()
 	now := p.files()
@@ -91,7 +91,7 @@ func (p *setupUser) as(before map[string]string) {
 	}
 }
 
-// Claude Code and Codex have what setup has set up, and are as they were once it is undone.
+// Claude Code and Codex recognize what setup has installed, and their files are as before once it is undone.
 func TestRealSetup(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSetupUser(t, v)
@@ -99,7 +99,7 @@ func TestRealSetup(t *testing.T) {
 		if err := os.WriteFile(settings, []byte("{\"cleanupPeriodDays\":20,\n\t\"env\": {\"X\" : \"y\"}}"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p.runs(p.claude, "plugin", "list") // it writes what it always does
+		p.runs(p.claude, "plugin", "list") // it writes its usual files
 		before := p.files()
 		p.stand(p.setUp(), setup.Missing, false)
 		p.stand(p.setUp("--yes", "--dry-run"), setup.Missing, false)

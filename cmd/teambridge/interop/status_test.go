@@ -19,18 +19,18 @@ import (
 	"teambridge/teams"
 )
 
-// command is a command line that is running.
+// command is a running command line.
 type command struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	lines  chan string // of its stdout
 	ended  chan int    // its exit status
 	stderr bytes.Buffer
-	ready  chan struct{} // closed when it says, with -v, that it watches
-	once   sync.Once     // it can say so of what it records, too
+	ready  chan struct{} // closed when it prints, with -v, that it watches
+	once   sync.Once     // it can print the same for its records
 }
 
-// Write takes what it prints to stderr.
+// Write takes its output to stderr.
 func (c *command) Write(b []byte) (int, error) {
 	n, err := c.stderr.Write(b)
 	if bytes.HasSuffix(b, []byte("watching\n")) {
@@ -51,7 +51,7 @@ func (u *user) start(args ...string) *command {
 	if err := c.cmd.Start(); err != nil {
 		u.t.Fatal(err)
 	}
-	u.t.Cleanup(func() { _ = c.cmd.Process.Kill() }) // or it has ended
+	u.t.Cleanup(func() { _ = c.cmd.Process.Kill() }) // it may have ended
 	go func() {
 		_ = c.cmd.Wait() // its status is in ProcessState
 		w.Close()
@@ -84,7 +84,7 @@ func (c *command) line(ctx context.Context, match func(string) bool) string {
 	}
 }
 
-// end waits for the end, which has to be a good one.
+// end waits until the command has ended with success.
 func (c *command) end(ctx context.Context) {
 	c.t.Helper()
 	select {
@@ -99,7 +99,7 @@ func (c *command) end(ctx context.Context) {
 
 var requestID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`shutdown-[0-9]+@worker`) })
 
-// obliging is Script, but for teammates who are asked to shut down, and do.
+// obliging is Script, except that a teammate that is asked to shut down does.
 func obliging(ctx context.Context, r standin.Request) standin.Answer {
 	id := requestID().FindString(r.Text())
 	if r.Agent == standin.Worker && !r.Side && len(r.Results) == 0 && id != "" {
@@ -109,8 +109,8 @@ func obliging(ctx context.Context, r standin.Request) standin.Answer {
 	return standin.Script(ctx, r)
 }
 
-// A real agent that is told to shut down, and does, is TERMINATED, also when it
-// is no member any more; and whoever watches sees that, and the end of the team.
+// A real agent that shuts down on request is TERMINATED, even after it has left the team. A watching command sees
+// that, and the end of the team.
 func TestStatusOfARealShutdown(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		standin.Require(t, v)
@@ -165,7 +165,7 @@ func TestStatusOfARealShutdown(t *testing.T) {
 	})
 }
 
-// Between two tasks an agent says that it is idle. It is not.
+// Between two tasks an agent reports that it is idle, although it is not.
 func TestWaitForARealAgentToBeIdle(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		u := newUser(t, v)
@@ -178,7 +178,7 @@ func TestWaitForARealAgentToBeIdle(t *testing.T) {
 				t.Errorf("%s: %d turns have ended, want 1", m, n)
 			}
 		}
-		// It is idle, and was just given something that it has not said a word of.
+		// It is idle, but was just given a task about which it has not reported anything.
 		u.must("send", "worker", "SLEEP:3\nthe third [t-3]", "--wait", "consumed")
 		u.must("wait", "--for", "all-idle", "--timeout", "2m")
 		if n := u.team.API.Turns("worker", "[t-3]"); n != 1 {
@@ -187,7 +187,7 @@ func TestWaitForARealAgentToBeIdle(t *testing.T) {
 	})
 }
 
-// agree checks that "status" and "wait --for idle" say the same of a member, and returns that.
+// agree checks that "status" and "wait --for idle" agree about a member, and returns its status.
 func (u *user) agree(member string) api.Status {
 	u.t.Helper()
 	look := func() (s api.Status) {
@@ -200,7 +200,7 @@ func (u *user) agree(member string) api.Status {
 	for {
 		s := look()
 		within := "2s"
-		if status.Rests(s) { // it has to rest for a while
+		if status.Rests(s) { // it must rest for some time
 			within = "30s"
 		}
 		code, out, errs := u.run("wait", "--for", "idle", "--member", member, "--timeout", within)
@@ -214,9 +214,8 @@ func (u *user) agree(member string) api.Status {
 	}
 }
 
-// A lead in a terminal is idle, works, and waits for its person, as its process says, and
-// who waits for it to be idle waits for that. In all versions "status" and "wait" agree, of
-// a teammate, too.
+// A lead in a terminal is idle, works, or waits for its person, as its process says, and a wait for the idle lead
+// follows that. In all versions "status" and "wait" agree, about a teammate, too.
 func TestRealStatusInATerminal(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		standin.Require(t, v)
@@ -236,7 +235,7 @@ func TestRealStatusInATerminal(t *testing.T) {
 	})
 }
 
-// lead checks what is said of the lead, by its process.
+// lead checks the reported states of the lead, by its process.
 func (u *user) lead(ctx context.Context) {
 	t := u.t
 	following := u.start("status", "team-lead", "--watch", "--json")
@@ -260,7 +259,7 @@ func (u *user) lead(ctx context.Context) {
 	until(api.WordIdle, "")
 	u.agree("team-lead")
 	option := func(label string) map[string]any { return map[string]any{"label": label, "description": label} }
-	// Only after a while: typing a prompt can end with a second Enter, which would answer.
+	// Only after some time: typing a prompt can end with a second Enter, which would answer.
 	if err := u.team.Lead.Prompt(ctx, "SLEEP:5\n"+standin.CallLine("AskUserQuestion", map[string]any{"questions": []any{map[string]any{
 		"question": "Which colour?", "header": "Colour", "multiSelect": false, "options": []any{option("Blue"), option("Red")},
 	}}})); err != nil {

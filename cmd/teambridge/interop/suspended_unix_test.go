@@ -15,7 +15,7 @@ import (
 	"teambridge/teams"
 )
 
-// A message to a suspended session waits, its sender learns why, and the model is given it once after the session was continued.
+// A message to a suspended session waits, the sender learns why, and the model is given it once afterwards.
 func TestRealSuspendedSession(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSomebody(t, nil)

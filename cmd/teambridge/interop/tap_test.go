@@ -14,7 +14,7 @@ import (
 	"teambridge/teams"
 )
 
-// tapping records what passes through the team until the test ends.
+// tapping records the messages in the team's inboxes until the test ends.
 func (u *user) tapping() *journal.Journal {
 	u.t.Helper()
 	j, err := journal.Open(u.t.Context(), filepath.Join(u.home, "journal.db"))
@@ -41,8 +41,7 @@ func (u *user) tapping() *journal.Journal {
 	return j
 }
 
-// What passes through the inbox of a real lead is kept, though it is there for a
-// second at most.
+// Messages in the inbox of a real lead are recorded, although each is there for a second at most.
 func TestTapOfARealLead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("five hundred messages to a real agent")
@@ -65,7 +64,7 @@ func TestTapOfARealLead(t *testing.T) {
 	}
 	wg.Wait()
 	given(t, ctx, u.team.API, standin.Main, fmt.Sprintf("flood-%d", n-1))
-	// What is recorded of the last of them is that it is gone.
+	// The last record of the last messages is that they are gone.
 	times := map[string]int{}
 	recorded := func() (present int) {
 		clear(times)

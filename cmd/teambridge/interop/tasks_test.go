@@ -11,9 +11,9 @@ import (
 	"teambridge/teams"
 )
 
-// What a real lead and a real teammate do with their tools for tasks is shown as they do it: owners, blockers, statuses,
-// and that a task is deleted. What becomes of the list with its team depends on the version. A service records the changes;
-// one of them is made while none runs.
+// Tasks are shown as a real lead and a real teammate change them with their tools: owners, blockers, statuses, and
+// deletion. Whether the list stays when its team ends depends on the version. A service records the changes; one of
+// them is made while no service runs.
 func TestRealTasks(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		standin.Require(t, v)
@@ -25,7 +25,7 @@ func TestRealTasks(t *testing.T) {
 		state := t.TempDir()
 		service := serve(t, home, state)
 		type input map[string]any
-		// until waits until a task is as it should be; it is empty if it is not in the list.
+		// until waits until a task fits; a task that is not in the list is empty.
 		until := func(id string, fits func(api.Task) bool) {
 			t.Helper()
 			following.line(ctx, func(line string) bool {
@@ -79,7 +79,7 @@ func TestRealTasks(t *testing.T) {
 			}
 			return lines, changes
 		}
-		history() // with what was just changed
+		history() // with the last change
 		service.stop()
 		lead("TaskUpdate", input{"taskId": "2", "status": "deleted"})
 		until("2", func(o api.Task) bool { return o.ID == "" })

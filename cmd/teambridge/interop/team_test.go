@@ -20,8 +20,7 @@ import (
 
 var tell = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`TELL (\S+) m-(\d+)`) })
 
-// telling is a model that does what it is told: after "TELL worker m-1" it sends the
-// message <M-1> to worker.
+// telling is a model that follows instructions: after "TELL worker m-1" it sends the message <M-1> to worker.
 func telling(ctx context.Context, r standin.Request) standin.Answer {
 	if len(r.Texts) > 0 && !r.Side {
 		if m := tell().FindStringSubmatch(r.Texts[len(r.Texts)-1]); m != nil {
@@ -35,9 +34,8 @@ func telling(ctx context.Context, r standin.Request) standin.Answer {
 	return standin.Script(ctx, r)
 }
 
-// In a team that the service has made, two real headless agents write to each other, and
-// each message arrives once, also around a kill of the service and of both agents. In the
-// end the worker leaves, and the team is removed.
+// In a team that the service has made, two real headless agents write to each other, and each message arrives once,
+// even after a kill of the service and of both agents. At the end the worker leaves, and the team is removed.
 func TestRealHeadlessTeam(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		h := newHeadless(t, v, telling)
@@ -51,12 +49,12 @@ func TestRealHeadlessTeam(t *testing.T) {
 		add("lead", "--create-team")
 		s := h.serve()
 		n := 0
-		// says lets an agent write to another, and waits until that one's model has the message.
+		// says makes an agent write to another, and waits until the other's model has the message.
 		says := func(from, to string, meanwhile func()) {
 			t.Helper()
 			n++
 			mark := fmt.Sprintf("<M-%d>", n)
-			// Until the service has made the team there is nobody to write to.
+			// Until the service has made the team, it has no members.
 			for {
 				status, _, errs := h.run("send", from+"@mine", fmt.Sprintf("TELL %s m-%d", to, n))
 				if status == 0 {

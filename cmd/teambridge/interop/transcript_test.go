@@ -18,8 +18,8 @@ import (
 	"teambridge/relay/wire"
 )
 
-// The transcript of an agent in a real team has each message that it was given, also in the
-// middle of a turn, and what it did.
+// The transcript of an agent in a real team has each message that it was given, even in the middle of a turn, and its
+// work.
 func TestRealTranscriptOfAMember(t *testing.T) {
 	eachTeam(t, func(t *testing.T, u *user) {
 		ctx := deadline(t, patience)
@@ -38,7 +38,7 @@ func TestRealTranscriptOfAMember(t *testing.T) {
 		given("<m-4>")
 		var out string
 		var texts, titles []string
-		// It is written a little later than it was said.
+		// It is written a little later than the turn.
 		for {
 			out, texts, titles = u.must("transcript", u.team.Member, "--json"), nil, nil
 			open := map[string]int{}
@@ -88,13 +88,13 @@ func TestRealTranscriptOfAMember(t *testing.T) {
 				t.Errorf("%s is there %d times, want once: %q", want, n, titles)
 			}
 		}
-		// That of the lead, which is at work or waits, is read the same way.
+		// The transcript of the lead, whether it works or waits, is read the same way.
 		u.must("transcript", "lead", "--json")
 	})
 }
 
-// What an agent of OpenCode was told, said and did is printed by the id of its session, ours
-// or OpenCode's, after run has ended: a server is started to read it.
+// After run has ended, the texts and the work of an OpenCode agent are printed by the id of its session, ours or
+// OpenCode's: a server is started to read it.
 func TestRealTranscriptOfOpenCode(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
@@ -107,7 +107,7 @@ func TestRealTranscriptOfOpenCode(t *testing.T) {
 	h.finish()
 	command := func(args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, "teambridge", append([]string{"transcript"}, args...)...)
-		// run knows the program's path; for an id of OpenCode's own it is looked for.
+		// run knows the program's path; for an id of OpenCode's own it is searched for.
 		path := filepath.Dir(h.command[0]) + string(filepath.ListSeparator) + os.Getenv("PATH")
 		cmd.Dir, cmd.Env = home.Work, append(home.Env(), "TEAMBRIDGE_STATE="+h.state, "PATH="+path)
 		return cmd
@@ -140,7 +140,7 @@ func TestRealTranscriptOfOpenCode(t *testing.T) {
 		t.Errorf("not an id: exit status %d, %s%s", status, out, errs)
 	}
 
-	// What another server adds is shown as it comes.
+	// Records that another server adds are shown as they arrive.
 	follow := command(session, "--follow")
 	stdout, err := follow.StdoutPipe()
 	if err != nil {

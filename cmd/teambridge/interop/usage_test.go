@@ -13,7 +13,7 @@ import (
 	"teambridge/teams"
 )
 
-// What a real agent has written and edited is what its files say, and what failed changed nothing.
+// The listed changes are those that a real agent has made to files. A failed edit is none.
 func TestRealChanges(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		h := newHeadless(t, v, nil)
@@ -39,8 +39,8 @@ func TestRealChanges(t *testing.T) {
 	})
 }
 
-// A real headless agent answers messages, is started again and resumes its session: every answer is
-// counted once, and so is its cost. The program reports a running total, which some versions reset to zero.
+// A real headless agent answers messages, is started again and resumes its session: every answer counts once, and so
+// does its cost. The program reports a running total, which some versions reset to zero.
 func TestRealUsage(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		h := newHeadless(t, v, nil)

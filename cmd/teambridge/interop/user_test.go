@@ -21,14 +21,11 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// These tests send to the real Claude Code, in several versions, and count what
-// arrives at its model.
-
-// user is a person at a shell beside a real team.
+// user is a person at a shell with a real team.
 type user struct {
 	t      *testing.T
 	team   *standin.Team
-	member teams.Version // of the team's member
+	member teams.Version // the version of the team's member
 	home   string
 }
 
@@ -37,16 +34,16 @@ func newUser(t *testing.T, v teams.Version) *user {
 	return &user{t: t, team: standin.StartTeam(t, v, nil), member: v, home: t.TempDir()}
 }
 
-// state is where teambridge keeps its files.
+// state returns the directory with teambridge's files.
 func (u *user) state() string { return filepath.Join(u.home, ".local", "state", "teambridge") }
 
-// run runs one command line and returns its exit status and what it printed.
+// run runs one command line, and returns its exit status and its output.
 func (u *user) run(args ...string) (status int, stdout, stderr string) {
 	u.t.Helper()
 	return outcome(u.t, program(u.home, u.home, u.team.Root, args))
 }
 
-// must runs a command line that has to succeed.
+// must runs a command line that must succeed.
 func (u *user) must(args ...string) string {
 	u.t.Helper()
 	status, out, errs := u.run(args...)
@@ -56,8 +53,8 @@ func (u *user) must(args ...string) string {
 	return out
 }
 
-// delivery waits until the worker's model has been given a text with the
-// marker, and returns it as the message it was wrapped in.
+// delivery waits until the worker's model has been given a text with the marker, and returns the message in its
+// wrapper.
 func (u *user) delivery(ctx context.Context, marker string) standin.Delivery {
 	u.t.Helper()
 	r, err := u.team.API.Wait(ctx, func(r standin.Request) bool {
@@ -82,8 +79,8 @@ func (u *user) count(marker string, want int) {
 	}
 }
 
-// A message reaches a real agent; its sender joins, and the agent's answer is
-// read. The same id sent again, after the agent has taken the row, sends nothing.
+// A message reaches a real agent; its sender joins, and reads the agent's answer. Sending the same id again, after
+// the agent has taken the row, sends nothing.
 func TestRealTeammate(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		u := newUser(t, v)
@@ -125,8 +122,7 @@ func TestRealTeammate(t *testing.T) {
 	})
 }
 
-// clean fails if anything of ours is left in the team, or doctor finds a
-// problem there.
+// clean checks that no file of ours remains in the team, and that doctor finds no problem there.
 func (u *user) clean() {
 	u.t.Helper()
 	err := filepath.WalkDir(u.team.Dir(), func(path string, e fs.DirEntry, err error) error {
@@ -148,8 +144,8 @@ func (u *user) clean() {
 
 var marker = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bflood-[0-9]+\b`) })
 
-// flood sends n messages to the worker at a rate, and returns how many never
-// reached its model and how many did more than once.
+// flood sends n messages to the worker at a rate, and returns how many never reached its model, and how many reached
+// it more than once.
 func (u *user) flood(n int, every time.Duration, send func(ctx context.Context, text string) error) (lost, twice int) {
 	u.t.Helper()
 	ctx := deadline(u.t, 5*time.Minute+time.Duration(n)*time.Second) // an old agent has a turn for each
@@ -165,8 +161,8 @@ func (u *user) flood(n int, every time.Duration, send func(ctx context.Context, 
 		})
 	}
 	wg.Wait()
-	// What is lost never comes. A message sent behind all others marks the
-	// end: an agent takes rows in the order of the file.
+	// A lost message never arrives. A message after all others marks the end, since an agent takes rows in the order
+	// of the file.
 	u.must("send", "worker", "the end [flood-end]")
 	given(u.t, ctx, u.team.API, u.team.Member, "[flood-end]")
 	counts := u.team.API.Counts(u.team.Member, marker())
@@ -182,7 +178,7 @@ func (u *user) flood(n int, every time.Duration, send func(ctx context.Context, 
 	return lost, twice
 }
 
-// trace logs in which calls of the model a text was given.
+// trace logs the calls of the model with a text.
 func (u *user) trace(text string) {
 	u.t.Helper()
 	whole := regexp.MustCompile(`(^|\W)` + regexp.QuoteMeta(text) + `($|\W)`) // flood-1 is not in flood-10
@@ -195,9 +191,8 @@ func (u *user) trace(text string) {
 	}
 }
 
-// The bar: 1000 messages at 100 a second to a real agent that takes them
-// meanwhile, none lost and none twice, counted at its model. It is 200 messages
-// unless TEAMBRIDGE_FLOOD says another number.
+// 1000 messages at 100 a second reach the model of a real agent that takes them in the meantime; none is lost, and
+// none arrives twice. The default is 200 messages; TEAMBRIDGE_FLOOD sets the number.
 func TestRealTeammateGetsEachOfAThousand(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a thousand messages to a real agent")
@@ -217,8 +212,8 @@ func TestRealTeammateGetsEachOfAThousand(t *testing.T) {
 	})
 }
 
-// What the lock is for: the same without it loses messages. It proves nothing
-// about this program and fails by luck alone, so it only runs when asked to.
+// Without the lock, the same sender loses messages. The test proves nothing about this program and depends on luck,
+// so it only runs on request.
 func TestRealTeammateWithoutTheLock(t *testing.T) {
 	if os.Getenv("TEAMBRIDGE_SHOW_LOSS") == "" {
 		t.Skip("shows what is lost without the lock: TEAMBRIDGE_SHOW_LOSS=1")
@@ -226,7 +221,7 @@ func TestRealTeammateWithoutTheLock(t *testing.T) {
 	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		u := newUser(t, v)
 		path := u.team.Inbox("worker")
-		var mu sync.Mutex // among ourselves; the agent is the one that is raced
+		var mu sync.Mutex // only for this process: the race is with the agent
 		lost, twice := u.flood(1000, 10*time.Millisecond, func(_ context.Context, text string) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -236,7 +231,7 @@ func TestRealTeammateWithoutTheLock(t *testing.T) {
 	})
 }
 
-// appendWithoutLock is read, append, rename.
+// appendWithoutLock reads the inbox, appends a row, and renames.
 func appendWithoutLock(path, text string) error {
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -244,7 +239,7 @@ func appendWithoutLock(path, text string) error {
 	}
 	var rows []json.RawMessage
 	if err := json.Unmarshal(data, &rows); err != nil {
-		rows = nil // torn: what other tools do
+		rows = nil // torn: other tools do this, too
 	}
 	row, err := json.Marshal(map[string]any{"from": "operator", "text": text, "read": false,
 		"timestamp": time.Now().UTC().Format(inbox.TimestampLayout)})
