@@ -8,8 +8,8 @@
 // no secret itself. The first line of each file says what it is for; files/app.js connects
 // the others.
 //
-// Texts of others become text nodes, never markup. Their Markdown is read by marked, from npm, which
-// is files/marked.js as it was published, and loaded when there is some to show; files/rich.js makes
+// Texts of others become text nodes, never markup. files/marked.js, the npm package marked as it was
+// published, parses their Markdown, and is loaded when there is some to show; files/rich.js makes
 // the elements. Control characters and marks that reorder text are escaped.
 package page
 
@@ -35,8 +35,8 @@ var types = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// packed are the files that were asked for, as gzip has them: 38 % of their size. They are the same for the whole life of the
-// program, so each is compressed once.
+// packed has the requested files, compressed with gzip to 38 % of their size. They do not change while the program
+// runs, so each is compressed once.
 var packed sync.Map // of []byte by name
 
 func pack(name string, data []byte) ([]byte, error) {
@@ -74,7 +74,7 @@ func Handler() http.Handler {
 		w.Header().Set("Content-Type", media)
 		w.Header().Set("Vary", "Accept-Encoding")
 		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-			if small, err := pack(name, data); err == nil { // else it is sent as it is
+			if small, err := pack(name, data); err == nil { // else it is sent uncompressed
 				w.Header().Set("Content-Encoding", "gzip")
 				data = small
 			}

@@ -1,5 +1,5 @@
-// What can be done with a message: copy it, reply with a quote, copy a link to it. The buttons
-// are at the message that the mouse or the keyboard is at; arrow keys go to the next one.
+// The buttons of a message: copy it, reply with a quote, copy a link to it. They are at the
+// message under the mouse or with the focus; arrow keys move the focus to the next message.
 
 import { h } from "./dom.js";
 import { content } from "./message.js";
@@ -28,7 +28,7 @@ export class Actions {
       copy(target, new URL(pathTo(team, member, { of: createdAt, at: this.#record().seq }), location.origin).href);
     }, "Copy a link to this message"));
 
-  // list is the element of the messages. view has the history, and a function reply.
+  // list is the element of the messages, and view the conversation.
   constructor(list, view) {
     this.#list = list;
     this.#view = view;
@@ -81,7 +81,7 @@ export class Actions {
 
 const button = (words, act, title) => h("button", { type: "button", class: "small", title, onclick: act }, words);
 
-// copy copies a text, and says so on the button that was pressed.
+// copy copies a text, and confirms it on the button that was pressed.
 export async function copy(target, text) {
   const words = target.textContent;
   try {

@@ -1,4 +1,4 @@
-// The overview of Home: every agent is one row, in the section that the service lists it in.
+// The overview on Home: every agent is one row, in the section that the service chose.
 
 import { colorOf, face } from "./colors.js";
 import { escaped, h, morph, place, setText } from "./dom.js";
@@ -10,22 +10,22 @@ import { groupBy, keyOf, projects } from "./teams.js";
 import { capital, cut, flat, short, since, wholeTime } from "./text.js";
 
 const sections = ["needs-you", "stuck", "working", "idle", "ended"]; // of the API, in their order
-const stored = "teambridge:group"; // in localStorage: by what agents are grouped
+const stored = "teambridge:group"; // in localStorage: "team" or "project", which groups the agents
 
-const few = 3; // as many agents that wait for one reason have no group of their own
+const few = 3; // up to this many agents with one reason have no group of their own
 
-// said says whose the words are that follow.
+// said names the author of the words that follow it.
 export const said = (who) => h("span", { class: "said-by" }, escaped(short(who, 40)), ": ");
 
-// Agents is this list. items(key) returns what waits because of an agent: its list, what draws that, and a text
-// that changes when it does. dismiss takes a list of that.
+// Agents is this list. items(key) returns the attention items of an agent, as {list, draw, shows}: draw makes their
+// rows, and shows is a text that changes whenever the rows do. dismiss dismisses a list of items.
 export class Agents {
   #page;
   #items;
   #dismiss;
-  #open = new Map(); // by group of one reason: whether its agents are shown
+  #open = new Map(); // by group with one reason: whether its agents are shown
   #by = localStorage.getItem(stored) === "team" ? "team" : "project";
-  #over = false; // whether those that have ended are shown
+  #over = false; // whether ended agents are shown
   #rows = new Map(); // by agent: its element, and what that shows
   #groups = new Map(); // by section and group: its elements
   #sections = new Map();
@@ -58,7 +58,7 @@ export class Agents {
     }
   }
 
-  // show shows the agents of the last snapshot. One of which nothing has changed is not made again.
+  // show draws the agents of the last snapshot. Unchanged rows are kept.
   show() {
     const { snapshot } = this.#page;
     const teams = new Map(snapshot.teams.map((t) => [t.team, t]));
@@ -105,7 +105,7 @@ export class Agents {
     return g;
   }
 
-  // alike shows agents that wait for the same reason: it is said once, with how many they are.
+  // alike draws a group of agents that wait for the same reason: the reason once, with their number.
   #alike(key, members, shown) {
     const g = this.#made(key);
     const why = capital(flat(members[0].s.sectionWhy));
@@ -134,7 +134,7 @@ export class Agents {
   #row(one) {
     const { s, key } = one;
     const items = this.#items(key);
-    const { heard, ...rest } = s; // changes with each message, and is not shown
+    const { heard, ...rest } = s; // heard changes with each message, and is not shown
     const shows = JSON.stringify([rest, one.alike, one.from, one.label, one.team, one.project, ago(s.sectionSince), ago(s.toolSince), items.shows, this.#by]);
     const made = this.#rows.get(key);
     if (made?.shows === shows) return made.element;
@@ -148,7 +148,7 @@ export class Agents {
     const waits = s.section === "needs-you" || s.section === "stuck";
     const at = s.sectionSince && new Date(s.sectionSince);
     const why = alike || (items.length > 0 && s.sectionKind) ? "" : s.sectionWhy ?? "";
-    const inline = items.length > 0 && !alike; // what waits is in place of what the agent does
+    const inline = items.length > 0 && !alike; // the items replace the agent's activity
     return h("li", { class: inline ? "agent waits" : "agent", "data-key": keyOf(s.team, s.member), "data-section": s.section },
       h("a", { class: "agent-line", "data-row": "", href: pathTo(s.team, s.member) },
         face(s.member, colorOf(s.member, s.color), dot(s)),
@@ -164,8 +164,8 @@ export class Agents {
   }
 }
 
-// reasons returns what groups agents by why they wait, if more than a few wait for the same. All others are in group "".
-// Messages to the reader are never the same.
+// reasons returns the function that maps an agent to its group: the reason why it waits, if more than a few agents
+// have the same, else "". Messages to the reader are never a common reason.
 function reasons(list) {
   const why = ({ s }) => (s.sectionKind === "unread" ? "" : s.sectionWhy || "");
   const same = groupBy(list, why);
@@ -175,8 +175,7 @@ function reasons(list) {
 const ago = (at) => (at ? since(new Date(at)) : "");
 const waited = (s) => (s.sectionSince ? Date.parse(s.sectionSince) : Infinity);
 
-// matches reports whether an agent is one that a query asks for: by a few letters of its name, or by words of what is
-// shown of it.
+// matches reports whether an agent matches a query, which has a few letters of its name, or words of its row.
 function matches(query, { s, team, project, machine }) {
   if (score(query, s.member) > 0) return true;
   const text = [s.member, team, project, machine, s.word, s.section, s.sectionWhy, s.doing, s.task, s.tool, s.cwd].filter(Boolean).join("\n").toLowerCase();

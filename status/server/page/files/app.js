@@ -1,4 +1,4 @@
-// The page: which view is open, and what comes from the service.
+// The page: opens the view that the URL names, and passes the events of the service to the views.
 
 import { Cards } from "./cards.js";
 import { commands } from "./commands.js";
@@ -28,9 +28,9 @@ const main = document.getElementById("main");
 const words = document.getElementById("words");
 const narrow = matchMedia("(max-width: 719px)"); // as in media.css
 
-const mostName = 100; // characters; a row can be from anything
-const reaches = new Map(); // why nobody may read a message, by inbox and id
-const waiting = []; // what to do when there is a connection again
+const mostName = 100; // characters; a row may name any sender
+const reaches = new Map(); // why a message may never be read, by inbox and id
+const waiting = []; // functions to call once the connection is back
 let connection = "connecting";
 
 const reader = new Reader({
@@ -41,27 +41,27 @@ const reader = new Reader({
   },
 });
 
-// page is what views need to know of the rest of the page.
+// page has what the views share.
 const page = {
-  snapshot: null, // {teams, status, attention}, the last one of the service
+  snapshot: null, // {teams, status, attention}, as the service last sent it
   reader,
   readOnly: false,
   relays: new Relays(refresh),
   notifier: new Notifier(announce, (team) => page.label(team)),
-  beforeSearch: "#/", // where the reader was before the search
+  beforeSearch: "#/", // the hash before the search was opened
   get narrow() {
     return narrow.matches;
   },
   outbox: new Outbox(() => conversation.pending()),
   // team returns the team of a place while it exists.
   team: ({ team, createdAt }) => page.snapshot?.teams.find((t) => t.team === team && (t.problem || instance(t) === createdAt)),
-  // label returns what a team is called.
+  // label returns the name to show for a team.
   label: (team) => labels(page.snapshot.teams).get(team) ?? team,
   status: ({ team, createdAt, member }) =>
     page.team({ team, createdAt }) && page.snapshot.status.find((s) => s.team === team && s.member === member),
   person: ({ team, createdAt }) => page.team({ team, createdAt }) && reader.detail(team),
-  // names returns the names to show: all names of the reader become "you".
-  // recorded are those known from the messages, also of a team that has ended.
+  // names returns functions that tell the reader's names apart and map names to what is shown:
+  // the reader's become "you". recorded has those that the messages name, for an ended team.
   names(place, recorded) {
     const ours = page.person(place)?.ours ?? recorded ?? ["user"];
     const mine = (name) => name === "user" || ours.includes(name);
@@ -69,7 +69,7 @@ const page = {
   },
   reach: (inbox, id) => reaches.get(inbox + "\0" + id),
   arrived: (id) => page.outbox.arrived(id),
-  // sent takes the answers of the service to a posted message.
+  // sent processes the service's answers to a posted message.
   sent(answers) {
     for (const a of answers ?? []) {
       if (!a.error && !a.reachable) reaches.set(a.member + "\0" + a.id, flat(a.reachWhy ?? ""));
@@ -95,8 +95,8 @@ const people = new People(document.getElementById("people"));
 const conversation = new Conversation(main, page);
 const empty = new Empty(main);
 
-// The views. Each shows itself in main: open(route) shows what parse returned, refresh shows
-// changes of page, and close is called before another view is opened.
+// The views. Each draws into main: open(route) draws the route that parse returned, and refresh
+// the changes of page. close is called before another view is opened.
 const views = {
   home: new Home(main, page), conversation, nothing: empty, "no team": empty, "signed out": empty,
   changes: new Later(main, "Changed files", later(() => import("./changes.js"), "diff.css", "changes.css"), ({ Changes }) => new Changes(main, page, go)),
@@ -136,7 +136,7 @@ function loadReader() {
   reader.load(page.snapshot.teams.filter((t) => t.leadState !== "gone" || t.team === here).sort((a, b) => (b.team === here) - (a.team === here)));
 }
 
-// announce has screen readers say a text.
+// announce makes screen readers read a text aloud.
 function announce(text) {
   const log = document.getElementById("announcements");
   log.append(h("p", null, text));
@@ -174,7 +174,7 @@ const handlers = {
     refreshSoon();
   },
   envelope({ seq, record: r }) {
-    if (!r) return; // a conversation does not show it
+    if (!r) return; // no conversation shows such an envelope
     const fresh = conversation.work(r, r.seq === seq);
     if (fresh && !isStep(r)) announce(`${flat(r.from)}: ${short(gist(r.text), 200)}`);
   },
@@ -184,7 +184,7 @@ const handlers = {
     if (r.state === "unknown") announce(`A message to ${flat(r.member)} may not have been delivered`);
   },
   relay(r) {
-    if (r.state === "written") page.relays.load(); // perhaps with other settings
+    if (r.state === "written") page.relays.load(); // the message may have changed the settings
     if (r.id) conversation.relayed(r.team, r.createdAt, r.member, r.id, r);
   },
   reset() {
@@ -202,7 +202,7 @@ function goTo(path) {
 }
 
 let moveFocus = false;
-let turns = 0; // the number of the last URL; what was asked for earlier ones is ignored
+let turns = 0; // the number of the current URL; answers to requests for earlier ones are ignored
 
 // go opens the view that the URL names.
 async function go() {
@@ -222,14 +222,14 @@ async function go() {
   open(to);
 }
 
-// recorded returns when a team was created that does not exist any more; null if nothing of
-// it is recorded.
+// recorded returns when a team that no longer exists was created; null if nothing of it is
+// recorded.
 async function recorded({ team, createdAt }) {
   try {
     const { messages: [r] } = await messages(team, { createdAt: createdAt || undefined, limit: 1 });
     return r?.createdAt ?? createdAt;
   } catch (problem) {
-    return problem.status === 404 ? null : createdAt; // the conversation shows other problems
+    return problem.status === 404 ? null : createdAt; // the conversation reports other problems
   }
 }
 
@@ -239,7 +239,7 @@ function open(to) {
   route = to;
   // The half that a narrow screen shows.
   document.body.dataset.view = to.view === "signed out" ? "signed-out" : to.list ? "people" : "main";
-  // What is being typed is ahead of the URL.
+  // Words that are being typed are newer than the URL.
   if (to.view !== "search") words.value = "";
   else if (document.activeElement !== words) words.value = to.fields.q ?? "";
   views[to.view].open(to);

@@ -1,4 +1,4 @@
-// Cards: what relayed agents ask, and the buttons that answer it.
+// Cards: the questions of relayed agents, and the buttons that answer them.
 
 import { content, Fields, ruleWords, title } from "./asked.js";
 import { drawn, escaped, h, long, place, setText } from "./dom.js";
@@ -6,8 +6,8 @@ import { answer as sendAnswer, Problem } from "./request.js";
 import { pathTo } from "./route.js";
 import { flat, json, since, wholeTime } from "./text.js";
 
-// settle is how long a click is ignored after cards have moved, in ms: it was meant for what
-// was there before.
+// settle is how long clicks are ignored after cards have moved, in ms: they were meant for the
+// card that was there before.
 const settle = 400;
 
 const mostRule = 1000; // characters of a rule for the session
@@ -18,14 +18,14 @@ export class Cards {
   #cards = new Map(); // by question
   #page;
   #moved = -settle;
-  #away; // of the last show
+  #away; // the argument of the last show
 
   constructor(page) {
     this.#page = page;
   }
 
-  // show shows in a list the cards of those who are wanted. It returns how many there are.
-  // away takes the focus if the card that has it goes, and no other is there.
+  // show draws in list the cards of the items for which wanted is true, and returns their number.
+  // It calls away to move the focus if the card with the focus leaves and no other one is open.
   show(list, wanted, away) {
     this.#away = away;
     const asking = new Map();
@@ -45,7 +45,7 @@ export class Cards {
     return nodes.length;
   }
 
-  // leave moves the focus from a card to the next one that waits.
+  // leave moves the focus from a card to the next open one.
   leave(element) {
     const all = [...element.parentElement.children];
     const at = all.indexOf(element);
@@ -54,7 +54,7 @@ export class Cards {
     else this.#away?.();
   }
 
-  // ignores reports whether a click was meant for what was there before.
+  // ignores reports whether a click was meant for a card that has just moved.
   ignores(e) {
     return e.detail > 0 && performance.now() - this.#moved < settle;
   }
@@ -78,8 +78,8 @@ const words = {
   question: { allow: "Answer", deny: "Decline", allowed: "Answered.", denied: "Declined." },
 };
 
-// Card is one question. Its data-state is open, sending, answered, or closed: it can no
-// longer be answered, and says why until the reader has seen that.
+// Card is one question. Its data-state is open, sending, answered or closed. A closed card can
+// no longer be answered, and says why until the reader dismisses it.
 class Card {
   #page;
   #cards;
@@ -129,7 +129,7 @@ class Card {
     this.attention = { ...a, question: this.attention.partial && !this.attention.question.input ? a.question : this.attention.question };
   }
 
-  // gone reports whether the card stays although nothing waits for its answer any more.
+  // gone reports whether the card stays after its question has gone.
   gone() {
     if (this.#state === "sending" || this.#state === "closed") return true;
     const touched = this.#reason.value.trim() || this.#fields?.touched || this.#foot.contains(document.activeElement);
@@ -156,7 +156,7 @@ class Card {
   #fill(q) {
     this.attention = { ...this.attention, question: q };
     const plain = (words) => [h("p", { class: "ask-about" }, words), h("pre", { class: "ask-code" }, long(json(q.input)))];
-    this.#fields = q.kind === "question" ? { element: null } : null; // one that cannot be drawn cannot be answered
+    this.#fields = q.kind === "question" ? { element: null } : null; // null: questions that cannot be drawn
     this.#body.replaceChildren(...drawn(() => {
       const shown = content(q);
       if (this.#fields) this.#fields = new Fields(q);
@@ -172,7 +172,7 @@ class Card {
     const { allow, deny } = words[q.kind] ?? words.permission;
     const button = (act, does, ...label) => h("button", { type: "button", class: act === "allow" ? "send" : "quiet", "data-act": act,
       onclick: (e) => this.#cards.ignores(e) || does() }, label);
-    const rules = (q.session ?? []).filter((rule) => rule.length <= mostRule).slice(0, mostRules); // nobody allows what they do not see
+    const rules = (q.session ?? []).filter((rule) => rule.length <= mostRule).slice(0, mostRules); // a reader must see all of it
     this.#foot.replaceChildren(...[
       this.#fields && !this.#fields.element ? null : button("allow", () => this.#allow(), allow),
       ...rules.map((rule) => button("session", () => this.#send({ allow: true, session: rule }),
@@ -223,13 +223,13 @@ class Card {
     this.#cards.again();
   }
 
-  // failed shows why an answer was refused. What waits now tells whether another is possible.
+  // failed shows why an answer was refused. The current question decides whether another one is possible.
   async #failed(problem) {
     const q = this.attention.question;
     let now = q;
     try {
       if (problem.status === 404 || problem.status === 409) now = await this.#page.relays.question(this.attention);
-    } catch { /* the answer to the next click says it again */ }
+    } catch { /* the next click reports it again */ }
     this.element.dataset.state = "open";
     if (!now) return this.#close(problem.status === 409 ? "Already answered" : "No longer asked", problem);
     if (now.digest !== q.digest || problem.status === 409) {
@@ -241,7 +241,7 @@ class Card {
 
   #tell(text, problem) {
     this.#note.hidden = !text;
-    // Without what the card says already.
+    // Without the part that the card shows already.
     const why = problem && /(?:no longer open|for another input|does not fit the question): (.*)$/s.exec(problem.message)?.[1];
     this.#note.replaceChildren(text, ...(problem ? [": ", escaped(why ?? problem.message), "."] : []));
   }

@@ -1,5 +1,5 @@
-// What an agent asks, as a person can read it. Nothing of what a tool is called with is left
-// out: what is too long is behind a button that says so.
+// Draws a question of an agent for a person. No argument of a tool is left out: the rest of a
+// long one is behind a button that says so.
 
 import { diff, mostCells } from "./diff.js";
 import { diffLines } from "./difflines.js";
@@ -10,9 +10,9 @@ import { cut, json } from "./text.js";
 // title says what an agent asks for.
 export const title = ({ kind, words, question }) => (kind === "permission" ? ["wants to use ", ...toolWords(question)] : [words]);
 
-// toolWords names a tool as the runtime calls it, and the MCP server that it is of: such a
-// server names its tools itself, so that one can be called as the runtime's own. What it is
-// called for people is no name to decide by.
+// toolWords names a tool as the runtime does, and its MCP server: such a server names its tools
+// itself, and may give one the name of a tool of the runtime. The display name alone is not
+// enough to decide by.
 function toolWords({ tool, display }) {
   const name = cut(tool, 200);
   const [, server, its] = /^mcp__(.+?)__(.+)$/s.exec(name) ?? [];
@@ -23,10 +23,10 @@ function toolWords({ tool, display }) {
 // textOf returns a field of an input as a text.
 const textOf = (value) => (typeof value === "string" ? value : value === undefined ? "" : json(value));
 
-// content returns what there is to decide about.
+// content returns the elements that the reader decides by.
 export function content(q) {
   const input = q.input && typeof q.input === "object" && !Array.isArray(q.input) ? { ...q.input } : { input: q.input };
-  // take returns a text of the input, which is then not listed with the rest.
+  // take returns a text of the input, and removes it, so that it is not listed with the rest.
   const take = (key) => {
     const value = input[key];
     if (typeof value !== "string") return undefined;
@@ -41,7 +41,7 @@ export function content(q) {
     q.plan ? h("details", { class: "ask-source" }, h("summary", null, "The text as it is"), h("pre", { class: "ask-code", ...scrolls("The text of the plan") }, h("code", null, long(q.plan)))) : null,
     prompts(input));
   } else if (q.kind === "question") {
-    delete input.questions; // fields are made of them
+    delete input.questions; // Fields shows them
   } else {
     parts.push(...use(q, input, take));
   }
@@ -54,7 +54,7 @@ export function content(q) {
   return parts.filter(Boolean);
 }
 
-// use returns what a tool does.
+// use returns the elements of the known arguments of a tool.
 function use(q, input, take) {
   const path = take("file_path") ?? take("notebook_path");
   const parts = [];
@@ -79,9 +79,9 @@ function use(q, input, take) {
   return parts;
 }
 
-const scrolls = (name) => ({ tabindex: "0", role: "group", "aria-label": name }); // so that the keyboard can scroll it; no landmark, since there can be several of one name
+const scrolls = (name) => ({ tabindex: "0", role: "group", "aria-label": name }); // for the keyboard; names repeat, so it is no landmark
 
-// changes shows pairs of texts, before and after.
+// changes shows pairs of texts, before and after, as a diff.
 function changes(pairs) {
   const lists = pairs.map(([before, after]) => diff(before, after, mostCells / pairs.length));
   const lines = lists.flatMap((list, n) => (n > 0 ? [[null, ""], ...list] : list));
@@ -101,7 +101,7 @@ function prompts(input) {
     rows(list, (p) => h("li", null, h("b", null, long(textOf(p.tool ?? "?"), false)), ": ", long(textOf(p.prompt ?? "?"), false)), "permissions", () => 0)));
 }
 
-// fact shows a field of an input that is not shown otherwise.
+// fact shows a field of an input that has no element of its own.
 function fact(text, name) {
   const high = text.includes("\n") || text.length > 300;
   return high ? h("pre", { class: "ask-code", ...scrolls(name) }, h("code", null, long(text))) : h("code", null, escaped(text));
@@ -130,7 +130,7 @@ export function ruleWords(rule) {
 
 const mostFields = 500; // questions and options; the runtime itself asks four with four each
 
-// Fields are the questions of an agent, to be answered.
+// Fields is the form to answer the questions of an agent.
 export class Fields {
   #list = [];
 
@@ -152,7 +152,7 @@ export class Fields {
         o?.preview ? h("pre", { class: "ask-code" }, h("code", null, long(textOf(o.preview)))) : null)) };
     });
     const other = h("input", { type: "text", class: "ask-other", "aria-label": `Another answer to: ${cut(asked.question, 200)}`, placeholder: options.length ? "Another answer" : "Answer" });
-    // An answer of one's own takes the place of the only choice.
+    // A typed answer and a choice replace each other.
     if (type === "radio") {
       other.addEventListener("input", () => { if (other.value) for (const { input } of options) input.checked = false; });
       for (const { input } of options) input.addEventListener("change", () => { other.value = ""; });

@@ -4,7 +4,7 @@ import { later, missing } from "./later.js";
 
 const load = later(() => import("./ask.js"), "diff.css", "ask.css");
 
-// Cards is what views know of the cards: see ask.js.
+// Cards is the interface of the cards for the views: see ask.js.
 export class Cards {
   #page;
   #cards = null;
@@ -13,7 +13,7 @@ export class Cards {
     this.#page = page;
   }
 
-  // show shows in a list the cards of those who are wanted. It returns how many there are.
+  // show draws in list the cards of the items for which wanted is true, and returns their number.
   show(list, wanted, away) {
     if (this.#cards) return this.#cards.show(list, wanted, away);
     const asked = this.#page.snapshot.attention.filter((a) => a.answerable && a.question && wanted(a)).length;

@@ -1,4 +1,4 @@
-// The files that an agent has changed with its tools, and what it has changed in them.
+// The files that an agent has changed with its tools, and the changes in each.
 
 import { diffLines } from "./difflines.js";
 import { escaped, h, morph, pageHead, rows, setText } from "./dom.js";
@@ -10,7 +10,7 @@ const spans = { 1: "Today", 7: "7 days", 30: "30 days", all: "All" };
 const mostPath = 400; // characters that are shown
 const mostAsked = 8000; // characters of a path in a request; no file system has such paths
 
-// beginning is the beginning of the first of the last days; "" for all.
+// beginning returns when the first of the last days began; "" for all.
 function beginning(span) {
   const at = new Date();
   at.setHours(0, 0, 0, 0);
@@ -27,7 +27,7 @@ export class Changes {
   #go;
   #parts = null;
   #route;
-  #number = 0; // of the last question; earlier answers are ignored
+  #number = 0; // of the last request; answers to earlier ones are ignored
 
   // go is called after the URL was changed.
   constructor(main, page, go) {
@@ -63,7 +63,7 @@ export class Changes {
       h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Changed files" }, h("div", { class: "column wide" }, p.note, p.list))));
   }
 
-  // refresh shows whose changes they are: what the team is called can change.
+  // refresh names the agent and its team, whose name to show can change.
   refresh() {
     if (!this.#parts) return;
     const { team, member } = this.#route;
@@ -94,7 +94,7 @@ export class Changes {
     p.list.append(rows(list, (f) => this.#file(f, from), "files", (f) => Math.min(f.file.length, mostPath)));
   }
 
-  // file shows a file, and what was changed in it once it is unfolded.
+  // file shows a file, and its changes once it is unfolded.
   #file(f, from) {
     const body = h("div", { class: "change-body" });
     const at = new Date(f.last);
@@ -127,7 +127,7 @@ export class Changes {
   }
 }
 
-// parse returns the lines of the hunks of a unified diff. What has no sign says where it is.
+// parse returns the lines of a unified diff as [sign, line]. The sign of a hunk's head is null.
 function parse(text) {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();

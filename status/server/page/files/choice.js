@@ -1,10 +1,10 @@
-// Which messages of a conversation the reader wants to see: with the steps of agents or not,
-// and for everyone in a team, of which kind.
+// The reader's choice of messages in a conversation: with the steps of agents or without them
+// and, in the conversation with everyone, of which kind.
 
 import { h, setAttr } from "./dom.js";
 import { filterOf, filters, keepFilter, passes } from "./filter.js";
 
-const hideSteps = "teambridge:hide-steps"; // in localStorage, if the reader does not want them
+const hideSteps = "teambridge:hide-steps"; // in localStorage while steps are hidden
 
 export class Choice {
   #filter = "all";
@@ -14,8 +14,8 @@ export class Choice {
   #box = null;
   #changed;
 
-  // view is the conversation. changed is called when the reader chooses: with true for another
-  // filter.
+  // view is the conversation. changed is called after each choice, with true if the filter has
+  // changed.
   constructor(view, changed) {
     this.#view = view;
     this.#changed = changed;

@@ -1,4 +1,4 @@
-// The colors of members, on their avatars and names. colors.css has what they look like.
+// The colors of members, on their avatars and names. colors.css defines them.
 
 import { h } from "./dom.js";
 import { flat } from "./text.js";
@@ -6,8 +6,8 @@ import { flat } from "./text.js";
 // The colors that Claude Code gives to members.
 export const colors = ["red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan"];
 
-// colorOf returns the color of a member: the one that it was given or, if that is not known,
-// one made of its name. An element gets it as data-color.
+// colorOf returns the color of a member: the given one or, if that is not known, one derived
+// from its name. Elements have it as data-color.
 export function colorOf(name, given) {
   if (colors.includes(given)) return given;
   let n = 0;

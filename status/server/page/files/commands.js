@@ -1,4 +1,4 @@
-// What the keys do.
+// The actions of the keys.
 
 import { showDialog } from "./dialog.js";
 import { showHelp, step } from "./keys.js";
@@ -11,7 +11,7 @@ const load = later(() => import("./switcher.js"));
 export function commands(main, page, go) {
   const words = document.getElementById("words");
   const here = () => location.hash.split("?")[0] || "#/";
-  // neighbor goes to the next place in the list of teams of which wanted is true.
+  // neighbor opens the next place in the list of teams for which wanted is true.
   function neighbor(by, wanted) {
     const list = places(page).filter((p) => !p.over || p.path === here());
     const at = Math.max(0, list.findIndex((p) => p.path === here()));

@@ -1,4 +1,4 @@
-// The box to write in. What is being written is kept until it is sent.
+// The box to write in. A draft is kept until it is sent.
 
 import { escaped, h, morph, setText } from "./dom.js";
 import { draftOf, keepDraft } from "./outbox.js";
@@ -15,7 +15,7 @@ export class Compose {
   #pane = new PaneChoice();
   #title;
   #form;
-  #shown; // by show
+  #shown; // the argument of the last show
   #refused = ""; // why the reader could not join
   #notice = h("p", { class: "hint", hidden: true });
   #closed = h("p", { class: "closed", hidden: true });
@@ -57,7 +57,7 @@ export class Compose {
     t.style.height = Math.min(t.scrollHeight + 2, innerHeight * 0.4) + "px";
   }
 
-  // open reports whether something can be sent.
+  // open reports whether a message can be sent.
   get open() {
     return !this.#form.hidden;
   }
@@ -66,7 +66,7 @@ export class Compose {
     this.#text.focus();
   }
 
-  // add puts a text before what is being written.
+  // add puts a text before the draft.
   add(text) {
     const t = this.#text;
     t.value = t.value && !text.endsWith("\n") ? text + "\n" + t.value : text + t.value;
@@ -75,9 +75,9 @@ export class Compose {
     t.setSelectionRange(t.value.length, t.value.length);
   }
 
-  // show says why nothing can be sent, if closed is not empty, that nobody may read what is
-  // sent, or that agents cannot answer. queue is "panes" if it is typed into terminal panes, and "sessions"
-  // if it is written to sessions.
+  // show replaces the box with closed, the reason why it is closed, if there is one. It warns that
+  // messages may never be read, if unread is true, or that agents cannot answer (unanswerable).
+  // queue is "panes" if messages are typed into terminal panes, and "sessions" for sessions.
   show(shown) {
     const { closed, unread, unanswerable, queue } = this.#shown = shown;
     this.#toLead.hidden = Boolean(queue);
@@ -90,7 +90,7 @@ export class Compose {
     morph(this.#notice, h("p", { class: "hint", hidden: notice.length === 0 }, notice));
   }
 
-  // join makes the reader a member, whom agents can write to. The next snapshot has that.
+  // join makes the reader a member, so that agents can write to them. The next snapshot shows it.
   async #join(button) {
     button.disabled = true;
     try {

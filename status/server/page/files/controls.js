@@ -1,4 +1,4 @@
-// What can be done with a relayed agent: interrupt it, start it again, and change how it works.
+// The controls of a relayed agent: interrupt it, start it again, move it, and change its settings.
 
 import { escaped, h, setAttr, setText } from "./dom.js";
 import { changeDelivery, controlRelay, move, Problem } from "./request.js";
@@ -7,10 +7,10 @@ import { capital, flat } from "./text.js";
 // The permission modes that the page offers. The one that skips all questions is left out.
 const modes = [["default", "Ask before edits and commands"], ["acceptEdits", "Edit files without asking"], ["plan", "Plan only"]];
 
-// The programs other than Claude Code that agents are.
+// The names to show for runtimes other than Claude Code.
 const runtimes = { opencode: "OpenCode" };
 
-// Controls is the controls of one agent at a time.
+// Controls has the controls of one agent at a time.
 export class Controls {
   #page;
   #place = null;
@@ -22,8 +22,8 @@ export class Controls {
   #retry = this.#button("", () => Promise.all(this.#failed.map((a) => changeDelivery(a.delivery, "retry"))), "They are sent again.");
   #move = this.#button("", () => move(this.#place.team, this.#place.member, this.#to, this.#force), "Asked for.");
   #to; // where the button moves the session
-  #force; // whatever holds it
-  #failed = []; // what waits because messages to the agent failed
+  #force; // whether to move it despite what holds it
+  #failed = []; // the attention items of failed deliveries to the agent
   #model = h("input", { type: "text", list: "models", autocomplete: "off", spellcheck: "false", oninput: () => this.#choose("model", this.#model.value.trim()) });
   #mode = h("select", { onchange: () => this.#choose("permissionMode", this.#mode.value) });
   #models = h("datalist", { id: "models" });
@@ -58,9 +58,9 @@ export class Controls {
     if (this.element.hidden) return;
     this.#failed = this.#page.snapshot.attention.filter((a) => a.delivery && a.relay === relay.relay);
     setText(this.#retry, `Send ${this.#failed.length} failed again`);
-    // A button that has the focus stays, so that the focus does.
+    // A button with the focus stays, so that the focus is not lost.
     const offer = (button, is) => { button.hidden = !is && document.activeElement !== button; };
-    // The service cannot interrupt or start what another process runs.
+    // The service cannot interrupt or start an agent that another process runs.
     const ours = Boolean(relay.created);
     const { at, to, reason } = relay.place ?? {};
     this.#to = at === "local" ? "remote" : "local";
@@ -88,7 +88,7 @@ export class Controls {
   #summarize(relay) {
     const now = relay.settings ?? relay.mode ?? {};
     const model = this.#chosen.model ?? now.model ?? "";
-    const mode = this.#chosen.permissionMode ?? relay.permissionMode ?? now.permissionMode ?? "default"; // what it reports, if it does
+    const mode = this.#chosen.permissionMode ?? relay.permissionMode ?? now.permissionMode ?? "default"; // first what the agent reports
     const pending = Object.keys(this.#chosen).length > 0;
     setText(this.#summary, [runtimes[relay.runtime], flat(model || "Default model"), mode === "default" ? "" : flat(mode)].filter(Boolean).join(" · ") + (pending ? " (next message)" : ""));
     setAttr(this.#summary, "data-pending", pending);
@@ -103,7 +103,7 @@ export class Controls {
     this.#summarize(relay ?? {});
   }
 
-  // take returns the settings for a message that is sent now, as its mode.
+  // take returns the chosen settings, as the mode of a message that is sent now.
   take() {
     const mode = this.#chosen;
     this.#chosen = {};
@@ -115,7 +115,7 @@ export class Controls {
     return h("button", { type: "button", class: "small", onclick: () => this.#do(does, done) }, label);
   }
 
-  // do does something with the relay, and says what became of it.
+  // do runs an action on the relay, and shows its result.
   async #do(does, done) {
     const place = this.#place, relay = this.#page.relays.of(place);
     if (this.#busy || !relay) return;

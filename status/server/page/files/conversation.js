@@ -21,17 +21,17 @@ import { labels, queued } from "./teams.js";
 import { flat } from "./text.js";
 import { isStep, layout } from "./work.js";
 
-// Conversation shows one conversation at a time in main. page is what it needs to know of
-// the rest of the page: see app.js.
+// Conversation shows one conversation at a time in main. page is the object of that name in
+// app.js.
 export class Conversation {
   #main;
   #page;
-  #view = null; // what its parts know of the open conversation: see open
+  #view = null; // what the parts share of the open conversation: see open
   #parts = {};
   #load = 0; // the number of the last request for messages; earlier answers are ignored
   #ours = ""; // the reader's names when the messages were rendered
   #over = false; // whether the team has ended
-  #writing = false; // whether the next conversation is opened to write in it
+  #writing = false; // whether the next conversation opens with the focus in its box
 
   constructor(main, page) {
     this.#main = main;
@@ -47,9 +47,9 @@ export class Conversation {
     return this.#view?.history;
   }
 
-  // open shows a conversation. createdAt is the team's, in ms. at is the seq of the message to
-  // show. Without one, it is the first that was not read, or where the reader was before the
-  // page was loaded again; with end, it is the last one.
+  // open shows a conversation. createdAt is the team's, in ms. It starts where the reader was before
+  // the page was loaded again, or else at the message with the seq at, or else at the first unread
+  // message or, with end, at the last one.
   async open({ team, createdAt, member, at, end = false, write = false }) {
     this.#writing ||= write;
     const place = { team, createdAt, member };
@@ -57,7 +57,7 @@ export class Conversation {
     const from = kept ? kept.seq : at ?? (end || !this.#page.person(place) ? null : this.#page.reader.first(team, member));
     this.#view = {
       place, page: this.#page, history: new History(team, createdAt, member),
-      // mine returns the names of the reader, also in a team that has ended.
+      // mine returns the reader's names, even in a team that has ended.
       mine: () => this.#page.person(place)?.ours ?? this.#history.ours ?? [],
       names: () => this.#page.names(place, this.#history.ours),
       color: (name) => this.#page.status({ ...place, member: name })?.color,
@@ -125,7 +125,7 @@ export class Conversation {
     this.#writing = false;
   }
 
-  // choose shows other messages, and with a new filter the newest of them.
+  // choose shows the chosen messages and, after a change of the filter, the newest of them.
   #choose(filtered) {
     this.#sync();
     if (!filtered) return;
@@ -186,7 +186,7 @@ export class Conversation {
     if (!range) return;
     const button = p[where];
     button.disabled = true;
-    const first = p.list.element.querySelector(".bubble, .steps"); // above it there may be a day, which goes
+    const first = p.list.element.querySelector(".bubble, .steps"); // a day above it may be removed
     const top = first.getBoundingClientRect().top;
     if (where === "newer") p.position.leave();
     await this.#fill(where === "older" ? { before: range.low } : { after: range.high });
@@ -210,7 +210,7 @@ export class Conversation {
     const item = this.#history?.find(seq);
     const { choice } = this.#parts;
     const isHidden = item && (!choice.shows(item) || (isStep(item.records[0]) && !choice.withSteps));
-    if (isHidden) { // show it, only here
+    if (isHidden) { // show it until the conversation is closed
       choice.showAll(isStep(item.records[0]));
       this.#sync();
     }
@@ -242,14 +242,14 @@ export class Conversation {
     }
     const away = !position.atEnd || document.visibilityState !== "visible";
     if (counts && away && reading.came(did.item)) this.#sync();
-    // The answer takes the place of a text, so that more than the end changes.
+    // An answer replaces an earlier text, so more than the end changes.
     this.#sync(history.items.at(-1) === did.item && !r.answer);
     if (appeared) did.item.li?.classList.add("fresh");
     return true;
   }
 
-  // work shows what an agent said or did. If it is not the start, it is a change of what was
-  // shown before, such as the end of a tool call.
+  // work shows a text or a step of an agent. If start is false, it updates one that is shown
+  // already, such as a tool call that has ended.
   work(r, start) {
     if (start) return this.event(r, true);
     if (this.#history?.has(r) && this.#history.progressed(r)) this.#sync(true);
@@ -259,8 +259,8 @@ export class Conversation {
   receipt(receipt) {
     const item = this.#history?.receipt(receipt);
     if (item) return this.#parts.rows.update(item);
-    // A fast agent can take a message before it is recorded, so that it never is. The
-    // outbox has the text.
+    // A fast agent can take a message before the journal sees it, so that it is never
+    // recorded. The outbox has its text.
     const text = this.#page.outbox.text(receipt.id);
     const from = this.#page.person(receipt)?.from;
     if (text === undefined || !from) return;
@@ -314,7 +314,7 @@ export class Conversation {
     p.position.show();
   }
 
-  // where returns where the reader is, to go back there when the page is loaded again.
+  // where returns the place of the reader, to restore it after a reload of the page.
   #where() {
     if (!this.#view) return null;
     const { position, list } = this.#parts;
@@ -336,7 +336,7 @@ export class Conversation {
     empty.hidden = list.blocks.length > 0 || waiting.any;
   }
 
-  // seen marks messages as read that are in view, if the page is visible.
+  // seen marks the messages in view as read, if the page is visible.
   seen() {
     this.#parts.reading?.sight.look();
   }
@@ -363,7 +363,7 @@ export class Conversation {
     }
   }
 
-  // reply begins an answer to a message, in the conversation with who wrote it.
+  // reply starts an answer to a message, in the conversation with its sender.
   #reply(r) {
     const { team, createdAt, member } = this.place;
     const text = quote(content(r).text);

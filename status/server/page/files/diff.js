@@ -1,10 +1,10 @@
-// Which lines of a text change.
+// Compares two texts line by line.
 
 export const mostCells = 250000; // of the table of common lines
 
 // diff returns the lines of both texts in order: [sign, line], with the sign " " for both,
 // "-" for before and "+" for after.
-// Where that needs a table of more than so many cells, all that differs is before and after.
+// If that needs a table of more cells, the whole part that differs is first before, then after.
 export function diff(before, after, cells = mostCells) {
   let [a, b] = [before, after].map((t) => (t === "" ? [] : t.split("\n")));
   // The end of the last line is shown only if the texts differ in it.
@@ -17,7 +17,7 @@ export function diff(before, after, cells = mostCells) {
   return [...same(a.slice(0, start)), ...middle(a.slice(start, a.length - end), b.slice(start, b.length - end), cells), ...same(a.slice(a.length - end))];
 }
 
-// middle finds the longest common sequence of lines, unless that takes too long.
+// middle finds the longest common subsequence of lines, unless that takes too long.
 function middle(a, b, cells) {
   const list = [];
   let i = 0, j = 0;

@@ -1,4 +1,4 @@
-// Elements. Their content is nodes and texts, never markup.
+// Makes and changes elements. Their content is nodes and texts, never markup.
 
 import { part, pieces } from "./text.js";
 
@@ -16,8 +16,8 @@ export function h(name, attributes, ...children) {
   return e;
 }
 
-// drawn returns what draw returns. If that fails, plain draws it with less, so that one thing
-// that cannot be drawn takes no others with it.
+// drawn returns the result of draw or, if draw fails, that of plain, which draws less. So one item
+// that cannot be drawn does not hide the others.
 export function drawn(draw, plain) {
   try {
     return draw();
@@ -27,7 +27,7 @@ export function drawn(draw, plain) {
   }
 }
 
-// escaped returns a text of somebody else as nodes, with its escaped parts marked.
+// escaped returns a text that others wrote as nodes, with its escaped parts marked.
 export function escaped(text, lines = false) {
   const fragment = document.createDocumentFragment();
   for (const [t, isEscaped] of pieces(text, lines)) fragment.append(isEscaped ? h("span", { class: "esc" }, t) : t);
@@ -39,21 +39,21 @@ const mostLines = 1000;
 const mostRows = 500;
 const lineSize = 200; // characters; a longer row counts as several
 
-// long returns a text as escaped does, but so much of it that showing it takes no time, and a
-// button that shows as much again.
+// long returns a text as escaped does, but of a long one only the beginning, which is shown
+// quickly, and a button that shows the next part.
 export function long(text, lines = true) {
   let start = part(text, mostText), at = 0;
   for (let n = 0; n < mostLines && at >= 0; n++) at = start.indexOf("\n", at + 1);
   if (at > 0) start = start.slice(0, at + 1);
   const shown = escaped(start, lines);
   const left = text.length - start.length;
-  // What follows is a block of its own, so that what is there already is not laid out again.
+  // The next part is a block of its own, so that the parts before it are not laid out again.
   if (left > 0) shown.append(button(`${left} of ${text.length} characters are not shown`, () => h("span", { class: "rest" }, long(text.slice(start.length), lines))));
   return shown;
 }
 
-// rows does the same for a list: it returns the elements that make returns for its first
-// items. what names the items, and size is how many characters one has.
+// rows does the same for a list: make returns the element of an item. what is the plural noun
+// for the items, and size returns how many characters one has.
 export function rows(list, make, what, size, from = 0) {
   const shown = document.createDocumentFragment();
   let at = from;
@@ -79,7 +79,7 @@ function button(about, next) {
 export const pageHead = (...content) => h("header", { class: "head" },
   h("a", { class: "back", href: "#/teams", "aria-label": "Back to teams and members" }, h("span", { "aria-hidden": "true" }, "‹")), content);
 
-// setText sets a text if it is different: screen readers repeat what is set again.
+// setText sets a text if it is different: screen readers repeat a text that is set again.
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -90,7 +90,7 @@ export function setAttr(element, name, value) {
   else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
 
-// place makes nodes the children of a list, in order. Those that are there are not touched.
+// place makes nodes the children of a list, in order. Nodes already in place are not touched.
 export function place(list, nodes) {
   const wanted = new Set(nodes);
   for (const child of [...list.children]) if (!wanted.has(child)) child.remove();

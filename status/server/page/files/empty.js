@@ -15,7 +15,7 @@ const what = {
     : ["Sign in", h("p", null, "To open this page, run on this machine:"), code("teambridge ui"), again()],
 };
 
-// Empty is these views.
+// Empty shows these views.
 export class Empty {
   #main;
   constructor(main) {

@@ -25,7 +25,7 @@ export function passes(filter, { records: [r] }, mine) {
       return !r.work && (Boolean(r.answer) || (mine(r.inbox) && !mine(r.from)));
     case "agents":
       return !r.work && !r.answer && !mine(r.inbox) && !mine(r.from) && notice(r) === null;
-    case "work": // what an agent has to say at the end, and that it failed
+    case "work": // the results of agents, and their failures
       return Boolean(r.answer) || r.kind === "turn" || (r.kind === "idle_notification" && notice(r) === null);
     default:
       return true;

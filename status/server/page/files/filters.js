@@ -6,8 +6,8 @@ import { flat } from "./text.js";
 
 const names = ["team", "from", "to", "since", "until"];
 
-// startOf returns the beginning of a day that an input has, as the service takes it; later is a
-// number of days to add. What is no day is left out.
+// startOf returns when the day of an input begins, in the form of the API; later is a number of
+// days to add. It returns "" if the value is no day.
 function startOf(day, later) {
   const [y, m, d] = String(day ?? "").split("-").map(Number);
   const at = new Date(y, m - 1, d + later);
@@ -55,7 +55,7 @@ export function startFilters(page, change) {
     get any() {
       return names.some((n) => fields[n] !== "");
     },
-    // query returns what the service is asked for.
+    // query returns the fields of the request.
     query: () => ({
       team: fields.team, from: fields.from, inbox: fields.to,
       since: fields.since && startOf(fields.since, 0), until: fields.until && startOf(fields.until, 1),

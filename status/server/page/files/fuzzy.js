@@ -2,9 +2,9 @@
 
 const boundary = /[^\p{L}\p{N}]/u;
 
-// score says how well a text matches all words of a query: 0 if it does not. The words can be
-// in any order. The beginning of the text is worth more than the beginning of a word in it,
-// that more than a place inside a word, and letters in order with others between them least.
+// score returns how well a text matches all words of a query, in any order; 0 if it does not.
+// The beginning of the text counts more than the beginning of a word in it, that more than a
+// place inside a word, and letters in order with others between them least.
 export function score(query, text) {
   const where = text.toLowerCase();
   let sum = 1;

@@ -6,8 +6,8 @@ import { changesPath, tasksPath } from "./route.js";
 import { projects } from "./teams.js";
 import { dayOf, flat, timeOf } from "./text.js";
 
-// head returns the head of a conversation in a team, or in one that ended if t is undefined.
-// status is that of the member, and label what the team is called.
+// head returns the head of a conversation in a team; t is undefined if the team has ended.
+// status is the member's, and label the name to show for the team.
 export function head({ team, member }, t, { status: s, label }) {
   const e = h("div", { class: "head-text" },
     h("h1", { id: "talk-title", tabindex: "-1" }, member === null ? "Everyone" : escaped(member),
@@ -21,23 +21,23 @@ export function head({ team, member }, t, { status: s, label }) {
   return e;
 }
 
-// links returns where else there is something about a member, or a team: its tasks, and the files that it has changed.
+// links returns links to the tasks of a member or team, and to the files that a member has changed.
 export function links({ team, member }, t, s) {
   const list = [];
-  const own = s?.taskList && s.taskList !== team; // of a session
+  const own = s?.taskList && s.taskList !== team; // a session's own list
   if (own || (s?.taskList ?? (member === null && t && !t.panes && !t.sessions && !t.machine)))
     list.push(h("a", { class: "small", href: tasksPath(own ? { session: s.taskList } : { team, owner: member ?? "" }) }, "Tasks"));
   if (s && t && hasFiles(t)) list.push(h("a", { class: "small", href: changesPath(team, member) }, "Changed files"));
   return list;
 }
 
-// hasFiles reports whether there can be transcripts of the agents of a team here.
+// hasFiles reports whether this machine can have transcripts of a team's agents.
 export const hasFiles = (t) => !t.panes && !t.machine;
 
-// at says where a session is that can move.
+// at says where a session is, if it can move.
 const at = ({ relay: r }) => r?.place ? [h("span", { class: "place" }, r.place.at === "local" ? "at a terminal" : "at its relay"), " "] : null;
 
-// way says how messages reach an agent, and what that can promise.
+// way says how messages reach an agent, and what that way promises.
 const way = ({ way, promise }) => (promise ? h("span", { class: "way" }, ` · ${way ? `by ${way}: ` : ""}${flat(promise)}`) : null);
 
 function relay({ relay: r, why }) {
@@ -51,8 +51,8 @@ function relay({ relay: r, why }) {
   return [r.state === "local" ? null : text, moving(r.place, why)];
 }
 
-// moving says what becomes of a request to move a session, or of a message that would,
-// unless why says so already.
+// moving describes the state of a request to move a session, or of a message that moves it,
+// unless why does already.
 function moving(p, why) {
   if (p.to && p.to !== p.at && p.reason) return why?.includes(p.reason) ? null : h("span", { class: "warn" }, ` · switch held: ${flat(p.reason)}`);
   if (p.to && p.to !== p.at) return h("span", null, " · switching");

@@ -4,10 +4,10 @@
 // The id of a message to all: the key that the page chose, and the member it went to.
 const toAll = /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})-(.+)$/;
 
-// History has items, by seq. Each is one message, or one that went to several members. A
+// History has items in that order. Each is one message, or one that went to several members. A
 // message that was lost and sent again under its id appears twice in the journal; here it
-// is one, with the content of the last appearance. Pages and events only add to what is
-// known of a message, so that they may come in any order, and twice.
+// is one, with the content of the last appearance. Pages and events only add facts to a
+// message, so they may come in any order, and twice.
 export class History {
   items = [];
   older = true; // there may be older messages
@@ -19,7 +19,7 @@ export class History {
   #copies = new Map(); // entries of #records by id and content
   #progress = new Map(); // how work ended, by seq; its start may come later
 
-  // member is null for all of the team.
+  // member is null for everyone in the team.
   constructor(team, createdAt, member) {
     Object.assign(this, { team, createdAt, member });
   }
@@ -83,8 +83,8 @@ export class History {
     return { item, fresh: !other, changed: true };
   }
 
-  // progressed takes work as it is now, such as a tool call that has ended. It returns the
-  // item, if it is here and has changed.
+  // progressed updates a step, such as a tool call that has ended. It returns the item, if it
+  // is here and has changed.
   progressed({ seq, text, work }) {
     const known = this.#records.get(seq);
     if (!known) this.#progress.set(seq, { text, work });
@@ -115,8 +115,8 @@ export class History {
   }
 }
 
-// merge adds news of a message to its record. It reports whether work has ended. A call whose
-// agent seemed to have died may have ended after all.
+// merge adds news of a message to its record. It reports whether a step has ended. A tool call
+// whose agent seemed to be dead may have ended after all.
 function merge(r, news) {
   const ended = r.work && !r.work.ended && news.work && news.work.state !== "running" && news.work.state !== r.work.state;
   if (ended) Object.assign(r, { text: news.text, work: news.work });
@@ -129,7 +129,7 @@ function merge(r, news) {
   return ended;
 }
 
-// What a transcript shows of a message has the times of the transcript, which are those before it was found there.
+// The states that a transcript proves, in order. Their times are the transcript's, before the states were noticed.
 const shown = ["given", "finished"];
 
 // later reports whether a state of a relayed message comes after another one.

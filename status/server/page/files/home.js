@@ -13,12 +13,12 @@ import { capital, cut, flat, gist, short, since, wholeTime } from "./text.js";
 
 const loadUsage = later(() => import("./usage.js"), "usage.css");
 
-// bare returns a row that cannot be drawn as it should: who it is from, and its text.
+// bare returns the row of an item that cannot be drawn as usual: its sender and its text.
 const bare = (key, href, from, text) => h("li", { class: "need", "data-key": key, "data-kind": "trouble" }, h("a", { href },
   h("span", { class: "need-head" }, h("b", null, short(from, 100)), h("span", { class: "in" }, "⚠ cannot be shown as it should")),
   h("span", { class: "need-what" }, short(text, 200))));
 
-// acts are what the buttons of a row do, by name: [label, what becomes of messages, when it is there, what it does].
+// acts are the buttons of a row, by name: [label, effect on messages, condition, action].
 const acts = {
   retry: ["Send again", again.retry, (a) => a.delivery, (a) => changeDelivery(a.delivery, "retry")],
   drop: ["Give up", again.drop, (a) => a.delivery, (a) => changeDelivery(a.delivery, "drop")],
@@ -28,10 +28,10 @@ const acts = {
   dismiss: ["Dismiss", "It is not shown any more; nothing is sent", (a) => a.dismissable && !a.delivery, (a) => dismiss(a.id)],
 };
 
-// goTo is what the reader does in the conversation with an agent, because of something that waits.
+// goTo is the label of an item's link to the conversation: what the reader is to do there.
 const goTo = ({ kind }) => ({ unread: "Answer", done: "Answer", silent: "Ask", loop: "Ask" })[kind] ?? "Open";
 
-// toDo splits what the reader can do into words and a command to copy. What teambridge does is not said: there are buttons.
+// toDo splits the advice of an item into words and a command to copy. Advice that a button follows is left out.
 export function toDo({ kind, command: typed, do: text }) {
   if (goTo({ kind }) !== "Open") return ["", ""];
   const [, words, command = ""] = /^(.*?)(?:(?:^|: )((?:teambridge|claude) .*))?$/s.exec(typed ?? text);
@@ -43,9 +43,9 @@ export class Home {
   #main;
   #page;
   #parts = null;
-  #notes = new Map(); // what became of a button, by row
+  #notes = new Map(); // why an action failed, by row
   #busy = new Set(); // rows whose button was pressed
-  #items = new Map(); // what waits, by agent
+  #items = new Map(); // attention items, by agent
   #agents;
   #post;
   #usage = null; // once it was opened
@@ -97,7 +97,7 @@ export class Home {
       else if (own.has(key)) own.get(key).push(a);
       else own.set(key, [a]);
     }
-    // That nothing new comes from one that asks, or has written, says nothing.
+    // Silence is no news of an agent that asks something, or has written.
     for (const [key, list] of own) if (list.length > 1) own.set(key, list.filter((a) => a.kind !== "silent"));
     this.#items = own;
     this.#agents.element.hidden = agents.size === 0;
@@ -112,7 +112,7 @@ export class Home {
       : needing(snapshot).size === 0 ? h("div", { class: "all-quiet" }, h("h2", null, "All quiet"), h("p", null, "Nothing needs you. Questions of agents, messages to you and trouble appear here.")) : null));
   }
 
-  // unfold loads what was folded, which few people open.
+  // unfold loads the folded part, which few people open.
   async #unfold() {
     if (!this.#folded.open) return;
     try {
@@ -124,8 +124,8 @@ export class Home {
     }
   }
 
-  // of returns what waits because of an agent, what draws that, and a text that changes when it does. What known says
-  // is above it.
+  // of returns the items of an agent, as Agents needs them. draw leaves out a text that is known, because it is above
+  // the row.
   #of(key) {
     const list = this.#items.get(key) ?? [];
     const { reader, readOnly, relays } = this.#page;
@@ -136,7 +136,7 @@ export class Home {
     };
   }
 
-  // drawn returns the row of something that waits; within, in the row of its agent.
+  // drawn returns the row of an item; within means inside the row of its agent.
   #drawn(a, within = false, known = null) {
     return drawn(() => this.#row(a, within, known), () => bare(a.id, pathTo(a.team, a.member || null), a.from ?? a.member, a.what));
   }
@@ -154,7 +154,7 @@ export class Home {
       within && a.what === known ? null : h("a", { href: pathTo(a.team, member) },
         within ? null : h("span", { class: "need-who" }, h("b", null, escaped(member ? cut(member, 100) : "Team")), " ", h("span", { class: "in", title: flat(a.team) }, escaped(label(a.team)))),
         h("span", { class: "need-what", title: a.kind === "unread" ? null : flat([a.what, [words, command].filter(Boolean).join(": ")].filter(Boolean).join(" · ")) }, this.#what(a, within),
-          // A button is better than words.
+          // The words are for items without a button.
           words && offered.every(([name]) => name === "dismiss") ? h("span", { class: "need-do" }, ...[" · ", escaped(capital(words)), command ? ": " : null, command ? h("code", null, escaped(command)) : null]) : null),
         at ? h("time", { datetime: a.since, title: wholeTime(at) }, since(at)) : null),
       h("p", { class: "need-acts" },
@@ -165,7 +165,7 @@ export class Home {
       note ? h("p", { class: "need-note", role: "alert" }, escaped(note)) : null);
   }
 
-  // what says what a row is about. The last unread message says more than how many there are.
+  // what describes an item. The last unread message says more than the number of messages.
   #what(a, within) {
     const r = a.kind === "unread" && this.#page.reader.last(a.team, a.from);
     const { label, summary, text } = r ? content(r) : {};
@@ -174,7 +174,7 @@ export class Home {
       escaped(r ? short([label, summary, gist(text)].filter(Boolean).join(": "), 200) : capital(cut(a.what, 300)))].flat();
   }
 
-  // act does the same with each of a list.
+  // act runs an action for each item of a list.
   async #act(name, list) {
     list = list.filter(({ id }) => !this.#busy.has(id));
     for (const { id } of list) {

@@ -1,8 +1,8 @@
-// The place in a conversation, which is kept when the page is loaded again.
+// Keeps the reader's place in a conversation when the page is loaded again.
 
 const name = "teambridge:place"; // in sessionStorage
 
-// There is a place to go back to only if the page was loaded again.
+// The place is restored only if the page was loaded again.
 let kept = performance.getEntriesByType("navigation")[0]?.type === "navigate" ? null : read();
 
 function read() {
@@ -15,15 +15,15 @@ function read() {
 
 const key = ({ team, createdAt, member }) => JSON.stringify([team, createdAt, member]);
 
-// takeKept returns the place that was kept for the conversation that is opened first, or null:
-// {seq, offset}, which are null at the end.
+// takeKept returns the kept place, {seq, offset}, if it is in the conversation that is opened
+// first; else null. At the end of the conversation, seq is null.
 export function takeKept(conversation) {
   const place = kept?.of === key(conversation) ? kept : null;
   kept = null;
   return place;
 }
 
-// keep keeps the place that where returns, as long as the page is open.
+// keep stores the place that where returns whenever the page is left.
 export function keep(where) {
   addEventListener("pagehide", () => {
     const place = where();

@@ -7,7 +7,7 @@ import { h } from "./dom.js";
 const mac = /Mac|iPhone|iPad/.test(navigator.platform);
 const command = mac ? "⌘" : "Ctrl";
 
-// Each key: what it is called, what it does, the action, and when it is meant.
+// Each key: its names, its description, its action, and whether an event is that key.
 const plain = (key) => (e) => e.key === key && !e.ctrlKey && !e.metaKey && !e.altKey;
 const alt = (key, shift) => (e) => e.key === key && e.altKey && e.shiftKey === shift && !e.ctrlKey && !e.metaKey;
 const keys = [

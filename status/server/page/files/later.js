@@ -1,10 +1,10 @@
-// Parts of the page that are loaded when somebody opens them, so that the page itself is small.
+// Loads parts of the page when they are opened, so that the page itself is small.
 
 import { h, pageHead } from "./dom.js";
 
-const sheets = new Map(); // that were loaded or are, by name
+const sheets = new Map(); // promises of stylesheets, by name
 
-// styled loads a stylesheet, ahead of media.css, which prevails.
+// styled loads a stylesheet, and puts it before media.css, which prevails.
 function styled(name) {
   if (!sheets.has(name)) sheets.set(name, new Promise((resolve, reject) => {
     const link = h("link", { rel: "stylesheet", href: "/ui/" + name });
@@ -19,8 +19,8 @@ function styled(name) {
   return sheets.get(name);
 }
 
-// later returns a function that loads a part once: what load, which imports it, resolves to. If
-// that fails, it is tried again the next time.
+// later returns a function that loads a part once, and resolves to the result of load, which
+// imports it. After a failure, the next call tries again.
 export function later(load, ...styles) {
   let loading = null;
   return () => loading ??= Promise.all([load(), ...styles.map(styled)]).then(([part]) => part, (problem) => {
@@ -29,22 +29,22 @@ export function later(load, ...styles) {
   });
 }
 
-// missing says that a part was not loaded. Its files come from the service, which may run no more,
-// or be another version than the page that is open.
+// missing says that a part was not loaded. The service, which has its files, may have ended, or may
+// be another version than the open page.
 export const missing = (problem) => {
   console.warn(problem);
   return h("div", { class: "missing", role: "alert" }, h("p", null, "This part of the page could not be loaded. The service has ended, or was replaced by another version."),
     h("button", { type: "button", class: "quiet", onclick: () => location.reload() }, "Load the page again"));
 };
 
-// Later is a view that is loaded when it is opened. make returns it, given what load resolves to.
+// Later is a view that is loaded when it is opened. make makes it from the result of load.
 export class Later {
   #main;
   #load;
   #make;
   #title;
   #view = null;
-  #route = null; // that is open
+  #route = null; // the open one
 
   constructor(main, title, load, make) {
     this.#main = main;

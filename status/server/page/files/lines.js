@@ -1,4 +1,4 @@
-// Answers of the service that go on: a line of JSON for each change.
+// Streamed answers of the service: a line of JSON for each change.
 
 import { Problem } from "./request.js";
 

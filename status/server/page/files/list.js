@@ -16,9 +16,9 @@ export class List {
   element = h("ol", { class: "messages" });
   blocks = []; // what is shown: see layout
 
-  // show shows items. If only the end is new, the others stay as they are. rows makes the
-  // elements of messages; named says that steps need the name of their agent. Above the item
-  // divider it says that it is new, with a button that calls markRead.
+  // show shows items. If end is true, only the last is new, and the others stay as they are. rows
+  // makes the elements of messages; named says that steps need the name of their agent. The line
+  // "New" is above the item divider, with a button that calls markRead.
   show(items, { rows, named, end, withSteps, over, divider, markRead }) {
     this.blocks = layout(items, { withSteps, over });
     const used = new Set();
@@ -27,7 +27,7 @@ export class List {
         b.li = b.item.li ??= rows.render(b.item);
         continue;
       }
-      // A group that has grown in either direction is the same.
+      // A group that has grown at either end keeps its element.
       const list = b.notices ?? b.steps.map((s) => s.item);
       const group = list.map((i) => i.group).find((g) => g && !used.has(g)) ?? (b.notices ? new Notices() : new Steps());
       used.add(group);
@@ -67,7 +67,7 @@ export class List {
       if (block.li.dataset.day) block.li.firstElementChild.after(made);
       else block.li.prepend(made);
     } else if (!isNew) line?.remove();
-    // What an agent does between two texts does not separate them.
+    // Steps of an agent between two of its texts do not separate them.
     let at = n - 1;
     while (r.work && this.blocks[at]?.steps && record(this.blocks[at]).inbox === r.inbox) at--;
     const last = this.blocks[at]?.item;

@@ -1,4 +1,4 @@
-// What comes from the service, in this tab.
+// Receives the events of the service in this tab.
 
 import { Stream } from "./stream.js";
 
@@ -11,16 +11,16 @@ export function startLive(on) {
   else own(on, event);
 }
 
-const interval = 10000; // ms between two questions whether the worker is there
+const interval = 10000; // ms between two requests to the worker for a sign of life
 const mostSilent = 2; // intervals without an answer
 
-// share takes part in the stream of all tabs: see shared.js.
+// share uses the stream that all tabs share: see shared.js.
 function share(on, event) {
   let port, silent = 0, asked = performance.now();
   function connect() {
     const worker = new SharedWorker("/ui/shared.js", { type: "module", name: "teambridge" });
     const mine = port = worker.port;
-    worker.onerror = () => { // there will be none
+    worker.onerror = () => { // shared workers do not work here
       if (port !== mine) return;
       stop();
       own(on, event);
@@ -38,8 +38,8 @@ function share(on, event) {
     port.postMessage("bye");
     port = null;
   }
-  // A worker that has ended says nothing more. Nor does any to a tab that the browser has put to
-  // sleep, but then the time between two questions is longer, too.
+  // A worker that has ended does not answer. Nor does a suspended tab get answers, but then the
+  // time between two requests is longer, too.
   const timer = setInterval(() => {
     const now = performance.now();
     silent = now - asked < 2 * interval ? silent + 1 : 0;
@@ -48,7 +48,7 @@ function share(on, event) {
       silent = 0;
       on.state("reconnecting");
       connect();
-      on.reset(); // what came meanwhile
+      on.reset(); // events may have been missed
     }
     port.postMessage("there?");
   }, interval);
@@ -56,8 +56,8 @@ function share(on, event) {
   addEventListener("pagehide", (e) => e.persisted || port?.postMessage("bye"));
 }
 
-// own has a stream for this tab only, in browsers without shared workers, which are those of some
-// phones. It ends while the tab is hidden, so that not even many tabs use all connections.
+// own opens a stream for this tab only, in browsers without shared workers, such as those of some
+// phones. It ends while the tab is hidden, so that many tabs do not use all connections.
 function own(on, event) {
   const stream = new Stream({
     event,

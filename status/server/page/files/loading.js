@@ -4,8 +4,8 @@ import { ready } from "./markdown.js";
 import { messages } from "./request.js";
 
 const pageSize = 100;
-const firstPage = 50; // more than is seen at once, and laid out in half the time
-const fewBlocks = 10, mostPages = 5; // so many pages are read at once where there is little but folded work
+const firstPage = 50; // more than fits on a screen, and laid out in half the time
+const fewBlocks = 10, mostPages = 5; // up to mostPages are read at once while folded work makes fewer than fewBlocks
 
 // load reads messages until enough of them are shown. range is {before} or {after} a seq. take
 // is called with each record, blocks returns how many are shown, and current reports whether

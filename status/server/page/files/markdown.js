@@ -1,4 +1,4 @@
-// Markdown. What reads it is loaded when there is some to show.
+// Markdown. Its parser is loaded when there is some to show.
 
 import { h, long } from "./dom.js";
 import { later } from "./later.js";
@@ -7,7 +7,7 @@ import { beginning } from "./message.js";
 let draw = null; // of rich.js, once that is loaded
 const load = later(() => import("./rich.js"));
 
-// ready resolves when Markdown can be drawn at once, or cannot be loaded, and is shown as it is written.
+// ready resolves when Markdown can be drawn or, if the parser cannot be loaded, is shown as it was written.
 export const ready = () => (draw ? Promise.resolve() : load().then((rich) => { draw = rich.draw; }, (problem) => console.warn(problem)));
 
 // started returns the beginning of a Markdown text, and a button for all.
@@ -23,7 +23,7 @@ export function started(text) {
   return box;
 }
 
-// rendered returns the element of a Markdown text. One that is over the limits of rich.js is shown as it is written.
+// rendered returns the element of a Markdown text. A text over the limits of rich.js is shown as it was written.
 export function rendered(text) {
   const nodes = draw?.(text);
   const body = nodes ? h("div", { class: "text rich", dir: "auto" }, nodes) : h("p", { class: "text", dir: "auto" }, long(text));

@@ -1,4 +1,4 @@
-// How a message is shown: its time, its content, and what happened to it.
+// How a message is shown: its time, its content, and its state.
 
 import { flat, json, short, wholeTime } from "./text.js";
 
@@ -28,9 +28,9 @@ export function beginning(text) {
   return text.length - end < 200 ? text : text.slice(0, end).toWellFormed();
 }
 
-const values = new WeakMap(); // what records have, as JSON
+const values = new WeakMap(); // parsed texts, by record
 
-// parsed returns the JSON that the text of a record is; null if it is none.
+// parsed returns the value of a record whose text is JSON; null if it is not.
 export function parsed(r) {
   const { text, value } = values.get(r) ?? {};
   if (text === r.text) return value;
@@ -44,7 +44,7 @@ export function parsed(r) {
 
 const described = new WeakMap(); // what describe returned, by record
 
-// content returns what is shown of a message. Known structured texts are described in
+// content returns the parts of a message to show. Known structured texts are described in
 // words; others are shown as JSON.
 export function content(r) {
   if (r.work) return { label: r.kind === "text" ? "" : kindOf(r), text: r.text };
@@ -90,10 +90,10 @@ function describe(r, o) {
   }
 }
 
-// tick returns the mark of a word for what became of a message.
+// tick returns the mark of the word for a message's state.
 export const tick = (word) => ({ sending: "…", waiting: "…", sent: "✓", received: "✓✓", seen: "✓✓✓", done: "✓✓✓" })[word] ?? "⚠";
 
-// fate returns what became of a message that the reader sent, in the words of the service, why, and when.
+// fate returns the state of a message that the reader sent: the service's word for it, the reason, and the time.
 export function fate(r) {
   const at = (t) => (t ? wholeTime(new Date(t)) : "");
   if (r.relay?.pane) return { word: r.relay.word, why: r.relay.why, title: at(r.relay.at) };
@@ -106,11 +106,11 @@ export function fate(r) {
   return { word: "sent", title: verifiedAt ? `in the inbox at ${at(verifiedAt)}` : "" };
 }
 
-// again says what becomes of a message that was not sent, or may not have been, if the reader sends it again or gives it up.
+// again says what happens if the reader sends a failed or uncertain message again, or gives it up.
 export const again = {
   retry: "It waits, and is sent once more: if the agent has it after all, it comes twice",
   drop: "It is never sent to the agent",
 };
 
-// outcome says what became of a message, and why.
+// outcome returns the word for a message's state, and the reason.
 export const outcome = ({ word, why }) => flat(word) + (why ? `: ${flat(why)}` : "");

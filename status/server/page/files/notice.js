@@ -1,10 +1,10 @@
-// The words of notices: that an agent went idle, was given a task, or ends.
+// The words of notices: an agent went idle, was given a task, or ends.
 
 import { parsed } from "./message.js";
 import { short } from "./text.js";
 
-// notice returns what a record tells, or null if it is a message to read in full: {who, did,
-// about, more}, a name, what happened, what it was about on one line, and further text.
+// notice returns the parts of a notice, {who, did, about, more}: a name, what happened, its subject
+// on one line, and further text. It returns null for a message to read in full.
 export function notice(r) {
   if (r.kind === "message" || r.work || r.answer) return null;
   const o = parsed(r);

@@ -1,5 +1,5 @@
-// What agents tell about themselves: that they went idle, were given a task, or end. Such
-// notices are one line, and consecutive ones share it.
+// Notices about agents: they went idle, were given a task, or end. A notice is one line, and
+// consecutive ones share it.
 
 import { escaped, h, long, morph, place } from "./dom.js";
 import { notice, summaryOf } from "./notice.js";
@@ -7,7 +7,7 @@ import { when } from "./message.js";
 import { short, timeOf, wholeTime } from "./text.js";
 
 // Notices is one line. show can be called again with other notices: what the reader unfolded
-// stays so.
+// stays open.
 export class Notices {
   #fold = h("details", { class: "notices" });
   #head = h("summary");
@@ -32,7 +32,7 @@ export class Notices {
 
 const time = (at) => h("time", { title: wholeTime(at) }, timeOf(at));
 
-// line returns one notice, which unfolds if it has more to say.
+// line returns one notice, which unfolds if it has further text.
 function line(r, names) {
   const { who, did, about, more } = notice(r);
   const said = [h("span", { class: "line" }, h("b", null, escaped(names.name(who))), " ", did, about ? [": ", long(about, false)] : null), time(when(r))];

@@ -1,4 +1,4 @@
-// Notifications of the browser: for what waits, while the page is hidden.
+// Notifications of the browser about new items, while the page is hidden.
 
 import { h, setAttr, setText } from "./dom.js";
 import { content } from "./message.js";
@@ -6,23 +6,23 @@ import { pathTo } from "./route.js";
 import { flat, gist, short } from "./text.js";
 
 const off = "teambridge:notifications-off"; // in localStorage, if the reader turned them off
-const loud = "teambridge:notifications-sound"; // there too, if the reader wants to hear them
+const loud = "teambridge:notifications-sound"; // in localStorage, if the reader turned their sound on
 
 // Notifier notifies of each thing once, however often the stream connects again.
 export class Notifier {
   #announce;
   #label;
-  #known = null; // ids of what waited before
+  #known = null; // ids of the items that are not new
   #open = new Map(); // notifications of questions, by id
-  #said = new Set(); // messages
+  #said = new Set(); // ids of messages with a notification
 
-  // announce has screen readers say a text, and label returns what a team is called.
+  // announce makes screen readers read a text, and label returns the name to show for a team.
   constructor(announce, label) {
     this.#announce = announce;
     this.#label = label;
   }
 
-  // control returns the buttons that turn notifications, and their sound, on and off. Only the first asks the browser.
+  // control returns the buttons that turn notifications and their sound on and off. Only the first asks the browser.
   control() {
     if (!("Notification" in globalThis)) return null;
     const button = h("button", { type: "button", class: "small toggle notices", onclick: async () => {
@@ -55,7 +55,7 @@ export class Notifier {
     return Notification.permission === "granted" && localStorage.getItem(off) === null;
   }
 
-  // snapshot notifies of new questions and finished tasks. What waited when the page was opened is not new.
+  // snapshot notifies of new questions and finished tasks. Items from before the page was opened are not new.
   snapshot({ attention }) {
     const list = attention.filter((a) => a.answerable || a.kind === "done");
     const ids = new Set(list.map((a) => a.id));
@@ -67,7 +67,7 @@ export class Notifier {
     const known = this.#known ?? ids;
     for (const a of list) {
       if (known.has(a.id)) continue;
-      // The agent's own text is not told: a card shows all of it. Of a permission, what it is about is the name of the tool.
+      // The agent's own text is left out: a card shows all of it. For a permission, a.what names the tool.
       const what = flat(a.kind === "permission" ? a.what : a.words);
       this.#announce(`${flat(a.member)} in ${flat(this.#label(a.team))} ${what}`);
       this.#notify(a.id, `${flat(a.member)} ${what}`, flat(this.#label(a.team)), pathTo(a.team, a.member), this.#open);
@@ -87,7 +87,7 @@ export class Notifier {
   #notify(id, title, body, hash, open) {
     if (document.visibilityState === "visible" || !("Notification" in globalThis) || !this.#on) return;
     try {
-      // Several tabs show one, since it has one tag.
+      // Several tabs show it once, since it has one tag.
       const notice = new Notification(title, { body, tag: "teambridge/" + id, icon: "/ui/icon.svg", silent: !this.#loud });
       notice.onclick = () => {
         window.focus();
@@ -95,6 +95,6 @@ export class Notifier {
         notice.close();
       };
       open?.set(id, notice);
-    } catch { /* some browsers of phones have none without a worker */ }
+    } catch { /* some browsers of phones require a service worker */ }
   }
 }

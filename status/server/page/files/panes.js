@@ -1,5 +1,5 @@
-// What can be chosen for a message to a terminal pane or a session: when it is delivered, and whether the reader
-// is told when its task is done.
+// The options of a message to a terminal pane or a session: when it is delivered, and whether the reader learns when
+// its task is done.
 
 import { showDialog } from "./dialog.js";
 import { h } from "./dom.js";
@@ -34,8 +34,8 @@ export class PaneChoice {
     if (urgent.disabled && this.#policy.value === "urgent") this.#policy.value = "queued";
   }
 
-  // take calls send with what was chosen; for an interruption, after the reader has confirmed
-  // that. Nothing is chosen for members of teams.
+  // take calls send with the chosen options; for an interruption, after the reader has confirmed
+  // it. Members of teams have no options.
   take(title, send) {
     if (this.#policy.hidden) return send(undefined);
     const chosen = { policy: this.#policy.value, notifyOnStop: this.#notify.checked };

@@ -8,7 +8,7 @@ import { pathTo } from "./route.js";
 import { ended, order, queued, total } from "./teams.js";
 import { capital, cut, flat, since } from "./text.js";
 
-const fewTeams = 4; // as many are open at first
+const fewTeams = 4; // if there are at most as many, they are unfolded at first
 
 // heardOf says when a member was last heard, such as "last heard 3 min ago".
 function heardOf(s) {
@@ -19,13 +19,13 @@ function heardOf(s) {
 // state describes what a member is doing.
 export const state = (s) => [capital(flat(s.word)), s.why && flat(s.why), heardOf(s)].filter(Boolean).join(" · ");
 
-// dot shows by color and shape what the word of an agent says.
+// dot shows the word for an agent's state by color and shape.
 export const dot = ({ word }) => h("span", { class: "dot", "data-word": word, title: capital(flat(word)), "aria-hidden": "true" });
 
-// legend says which dot is which word.
+// legend shows the dot of each word.
 export const legend = () => h("p", { class: "legend" }, ["working", "waiting for you", "idle", "blocked", "unknown", "ended"].map((word) => h("span", null, dot({ word }), " ", word)));
 
-// badge counts something; what says what.
+// badge shows a number of things, which what names.
 export const badge = (n, what, kind = "badge") => (n > 0 ? h("span", { class: kind }, String(n), h("span", { class: "unseen" }, " " + what)) : null);
 
 const works = (s) => s.word === "working";
@@ -36,9 +36,9 @@ export class People {
   #root;
   #parts;
   #open = new Map(); // by team or project: whether its members are shown
-  #over = false; // whether the teams that have ended are shown
+  #over = false; // whether ended teams are shown
   #made = new Map(); // by team or project: its element, and what that shows
-  #shown; // by show
+  #shown; // the argument of the last show
   #there = ""; // what was selected then
 
   constructor(root) {
@@ -69,9 +69,9 @@ export class People {
     });
   }
 
-  // show shows a snapshot. home is whether Home is open, and here the open conversation.
-  // counts is how much needs the reader, by team. unread counts the unread messages of a member, or
-  // of a team for null.
+  // show draws a snapshot. home is whether Home is open, and here the open conversation.
+  // counts has how many agents and items need the reader, as needing returns it. unread counts the
+  // unread messages of a member, or of a team for null.
   show(shown) {
     this.#shown = shown;
     const { counts, here, home, snapshot } = shown;
@@ -99,8 +99,8 @@ export class People {
     if (moved) this.#root.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   }
 
-  // item returns the element of a team or project. One of which nothing has changed is not made again:
-  // there can be hundreds of members, and each message comes here.
+  // item returns the element of a team or project. It reuses an unchanged one: there can be hundreds
+  // of members, and show is called after each message.
   #item(e) {
     const { key, t, members, ...names } = e;
     const { counts, here, unread } = this.#shown;
@@ -117,8 +117,7 @@ export class People {
     return made?.element ?? element;
   }
 
-  // draft reports whether something is being written to a member, in a conversation that is
-  // not open.
+  // draft reports whether there is a draft for a member whose conversation is not open.
   #draft(t, member) {
     const { here } = this.#shown;
     return !(here?.team === t.team && here.member === member) && draftOf(t.team, instance(t), member) !== "";
@@ -142,7 +141,7 @@ export class People {
         needs(this.#shown.counts.get(key) ?? 0))),
       t.problem ? h("p", { class: "about warn" }, "⚠ " + flat(t.problem)) : null,
       open && !t.problem ? h("ul", { class: "members" },
-        // Sessions have nothing to do with one another: nobody writes to all of them by a click.
+        // Sessions are unrelated, so no click writes to all of them.
         t.sessions ? null : h("li", { "data-key": "*" }, this.#row(t, null, null, h("span", { class: "face all", "aria-hidden": "true" }, "∗"), "Everyone")),
         members.map((s) => h("li", { "data-key": "m" + s.member }, this.#member(s, t)))) : null);
   }

@@ -1,4 +1,4 @@
-// Where one can go in the page, and where the reader was last.
+// The places that the reader can open, and those that were opened last.
 
 import { pathTo } from "./route.js";
 import { ended, order } from "./teams.js";
@@ -22,7 +22,7 @@ export function opened(team, member) {
   } catch { /* no space: the order is that of the list */ }
 }
 
-// places returns where one can go: Home, and the conversations of each team, in the order of
+// places returns the places to open: Home, and the conversations of each team, in the order of
 // the list of teams.
 export function places({ snapshot, reader }) {
   const { live, over } = order(snapshot);

@@ -2,12 +2,12 @@
 
 import { h, setText } from "./dom.js";
 
-const near = 80; // px; so close to the end counts as the end
-const above = 120; // px; at most so much of what was read is shown above what was not
+const near = 80; // px; anything closer to the end counts as the end
+const above = 120; // px; at most as much of the seen messages is shown above the first unseen one
 
 // Position keeps the end of a scrolled element in view while the reader is there, but scrolls
-// past nothing that the reader has not seen. sight knows what that is, more reports whether
-// newer messages are not loaded, and toEnd is called by the button to the end.
+// past no message that the reader has not seen. sight knows those, more reports whether there
+// are newer messages that are not loaded, and the button to the end calls toEnd.
 export class Position {
   #scroll;
   #sight;
@@ -27,7 +27,7 @@ export class Position {
     new ResizeObserver(() => this.stick()).observe(scroll);
   }
 
-  // below is how much there is below what is in view, in px.
+  // below is the height of the content below the view, in px.
   get #below() {
     const s = this.#scroll;
     return s.scrollHeight - s.scrollTop - s.clientHeight;
@@ -37,7 +37,7 @@ export class Position {
     return this.#bottom && !this.#more();
   }
 
-  // leave says that the reader is not at the end.
+  // leave records that the reader is not at the end.
   leave() {
     this.#bottom = false;
   }
@@ -49,7 +49,7 @@ export class Position {
     this.show();
   }
 
-  // start shows the first message that was not seen, or the end.
+  // start shows the first unseen message, or the end.
   start() {
     this.#bottom = true;
     this.#follow();
@@ -79,7 +79,7 @@ export class Position {
     this.align(element, Math.max(20, (s.clientHeight - box.height) / 2));
   }
 
-  // align scrolls so that the top of an element is so much below that of the view.
+  // align scrolls so that the top of an element is offset px below the top of the view.
   align(element, offset) {
     const s = this.#scroll;
     s.scrollTop += element.getBoundingClientRect().top - s.getBoundingClientRect().top - offset;

@@ -1,4 +1,4 @@
-// The box of Home: to whom, and the text.
+// The box on Home that sends a message: its recipient and its text.
 
 import { h, setText } from "./dom.js";
 import { draftOf, keepDraft } from "./outbox.js";
@@ -7,7 +7,7 @@ import { instance } from "./reader.js";
 import { pathTo } from "./route.js";
 import { flat } from "./text.js";
 
-// found returns the places that somebody means who writes a name, as it is offered or the beginning of one.
+// found returns the places that a typed name means: a whole offer, a whole name, or the beginning of an offer.
 export function found(list, name) {
   const wanted = name.trim().toLowerCase();
   const tries = [(p) => p.offer.toLowerCase() === wanted, (p) => p.name.toLowerCase() === wanted, (p) => p.offer.toLowerCase().startsWith(wanted)];
@@ -26,7 +26,7 @@ export class Post {
 
   constructor(page) {
     this.#page = page;
-    for (const field of [this.#to, this.#text]) { // kept as the drafts of conversations are, which have teams
+    for (const field of [this.#to, this.#text]) { // kept like the drafts of conversations, but without a team
       field.value = draftOf("", 0, field.className);
       field.addEventListener("input", () => keepDraft("", 0, field.className, field.value));
     }
@@ -37,7 +37,7 @@ export class Post {
     });
   }
 
-  // show offers those to whom one can write.
+  // show offers the possible recipients.
   show() {
     const list = places(this.#page).filter((p) => p.status && !p.over).map((p) => ({ ...p, offer: flat(`${p.name} · ${p.team}`) }));
     this.element.hidden = this.#page.readOnly || list.length === 0;
@@ -57,7 +57,7 @@ export class Post {
     const { team, member } = one.status;
     const createdAt = instance(this.#page.snapshot.teams.find((t) => t.team === team));
     const sent = this.#page.outbox.post({ team, createdAt, member, text });
-    location.hash = pathTo(team, member); // which shows what becomes of it
+    location.hash = pathTo(team, member); // which shows the message and its state
     this.#page.sent(await sent);
   }
 }

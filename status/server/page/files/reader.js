@@ -17,7 +17,7 @@ export class Reader {
     this.#on = on;
   }
 
-  // detail returns what the service says of a team and of the reader in it, if it is known.
+  // detail returns the service's description of a team and of the reader in it, if it is known.
   detail(team) {
     return this.#teams.get(team)?.detail;
   }
@@ -81,7 +81,7 @@ export class Reader {
     this.#on.changed();
   }
 
-  // message takes a message that appeared or changed. It reports whether it is to the reader.
+  // message takes a message that appeared or changed, and reports whether it is to the reader.
   message(r, there) {
     const known = this.#teams.get(r.team);
     const detail = known?.detail;

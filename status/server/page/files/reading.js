@@ -1,5 +1,5 @@
-// What is new in a conversation: what the reader has not read or not seen, and above which
-// message it says so.
+// What is new in a conversation: the messages that the reader has not read or not seen, and
+// where the line "New" is.
 
 import { Sight } from "./sight.js";
 
@@ -10,7 +10,7 @@ export class Reading {
   #fresh = new Set(); // items that came while the reader was away, and were not seen
   #saw;
 
-  // view is the conversation, scroll what scrolls in it. saw is called after messages were seen.
+  // view is the conversation, and scroll its scrolled element. saw is called after messages were seen.
   constructor(view, scroll, saw) {
     this.#view = view;
     this.#saw = saw;
@@ -32,7 +32,7 @@ export class Reading {
     if (this.opening) this.divider = this.#items.find((i) => this.unread(i).length > 0) ?? null;
   }
 
-  // watch waits until the reader sees the new ones of items that are shown.
+  // watch waits until the reader has seen the new ones of the shown items.
   watch(items) {
     for (const item of items) {
       if (this.#fresh.has(item) || this.unread(item).length > 0) this.sight.watch(item, item.notice ? item.group.element : item.li.querySelector(".bubble"));

@@ -1,9 +1,8 @@
-// The relays of the service, which run headless agents: how they are found, and what is done
-// with them.
+// The relays of the service, which run headless agents, and the questions of those agents.
 
 import { Problem, question as requestQuestion, relays as requestRelays } from "./request.js";
 
-// Relays is what the service said last.
+// Relays has the service's last list of relays.
 export class Relays {
   #list = [];
   #about = null; // the state of the agents that the list is for
@@ -49,7 +48,7 @@ export class Relays {
     this.#changed();
   }
 
-  // question requests what an agent asks as a whole; undefined if it no longer asks.
+  // question requests the whole question of an agent; undefined if it is no longer open.
   async question({ question }) {
     try {
       return await requestQuestion(question.id);

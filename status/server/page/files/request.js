@@ -6,7 +6,7 @@ export class Problem extends Error {
     super(detail);
     this.status = status;
     this.code = code;
-    this.hint = hint.includes(" /v1/") ? "" : hint; // that is for programs
+    this.hint = hint.includes(" /v1/") ? "" : hint; // such a hint is for programs
   }
   // Whether the service may have done it anyway.
   get uncertain() {

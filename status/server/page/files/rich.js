@@ -1,12 +1,12 @@
-// The elements of a Markdown text. marked reads the text as tokens, and each element is made here,
-// as a node: no string ever becomes markup, whatever marked makes of it.
+// The elements of a Markdown text. marked splits the text into tokens, and each element is made here,
+// as a node: no string ever becomes markup, whatever marked returns.
 
 import { h } from "./dom.js";
 import { getDefaults, Lexer, Tokenizer } from "./marked.js";
 import { pieces } from "./text.js";
 
 const mostText = 20000; // characters
-const mostDepth = 20; // elements in each other
+const mostDepth = 20; // levels of elements
 const mostElements = 5000; // a browser took half a minute for 50,000 paragraphs, and more for as many lines of one
 const mostCells = 20000; // columns of the widest table times lines of the text
 const mostMarks = 300; // of emphasis, links and code in a paragraph; others are text
@@ -15,19 +15,19 @@ const mostStacked = 1000; // marks on one letter: a browser took seconds for 50,
 const marks = /[*_~[\]!`]/gu;
 const stacked = new RegExp(`\\p{M}{${mostStacked + 1}}`, "u");
 
-// within reports whether a text can be read quickly, as far as its lines tell.
+// within reports whether a text can be parsed quickly, judging by its lines.
 function within(text) {
   if (text.length > mostText || stacked.test(text)) return false;
   const lines = text.split("\n");
   let columns = 0;
   for (const line of lines) {
     if (!/[^-:| \t\r>]/.test(line)) columns = Math.max(columns, line.split("|").length);
-    if (containers(line) > mostDepth && /[^- \t\r]/.test(line) && /[^* \t\r]/.test(line)) return false; // those are rules
+    if (containers(line) > mostDepth && /[^- \t\r]/.test(line) && /[^* \t\r]/.test(line)) return false; // others are rules
   }
   return columns <= 1 || columns * lines.length <= mostCells;
 }
 
-// containers counts the marks of quotes and list items that a line begins with.
+// containers counts the marks of quotes and list items at the beginning of a line.
 function containers(line) {
   const [start] = /^(?:>|[-+*](?=\s|$)|\d{1,9}[.)](?=\s|$)|[ \t])*/.exec(line);
   return start.replace(/[\d \t)]/g, "").length;
@@ -42,7 +42,7 @@ class Marks extends Tokenizer {
 
   def() {}
 
-  // What a row has beyond the columns is one more cell, of text.
+  // The rest of a row beyond the last column is one more cell, of text.
   table(src) {
     const token = super.table(src);
     if (!token) return token;
@@ -55,7 +55,7 @@ class Marks extends Tokenizer {
   }
 }
 
-// beyond returns what a line of a table has after so many cells.
+// beyond returns the rest of a table's line after as many cells as there are columns.
 function beyond(line, columns) {
   const text = line.trim().replace(/^\|/, "");
   for (let at = 0, cells = 0; at < text.length; at++) {
@@ -65,8 +65,8 @@ function beyond(line, columns) {
   return "";
 }
 
-// Reader takes the marks of a paragraph after the first ones as text: marked compares each with
-// those after it.
+// Reader takes all marks of a paragraph after the first mostMarks as text: marked compares each
+// mark with those after it.
 class Reader extends Lexer {
   inlineTokens(src, tokens) {
     marks.lastIndex = 0;
@@ -80,7 +80,7 @@ class Reader extends Lexer {
 
 class TooMuch extends Error {}
 
-// draw returns the elements of a text, or null if it is over a limit: it is shown as it is then.
+// draw returns the elements of a text, or null if it is over a limit and is to be shown as it was written.
 export function draw(text) {
   if (!within(text)) return null;
   try {
@@ -95,7 +95,7 @@ export function draw(text) {
 // Writer makes the elements of tokens.
 class Writer {
   #made = 0;
-  #linked = false; // inside a link; links are never in each other
+  #linked = false; // inside a link; links are never nested
 
   #h(name, attributes, ...children) {
     if (++this.#made > mostElements) throw new TooMuch();
@@ -155,8 +155,8 @@ class Writer {
     return pieces(text, true).map(([t, isEscaped]) => (isEscaped ? this.#h("span", { class: "esc" }, t) : t));
   }
 
-  // link makes a link, and of an image one, too. An address that is not linked is shown, because agents also
-  // link files.
+  // link makes a link, also from an image. An address that cannot be linked is shown as text, because agents
+  // also link files.
   #link(token, kind, depth) {
     const to = unescape(token.href);
     const { href, host } = this.#linked ? { host: address(to).host } : address(to);
@@ -171,11 +171,11 @@ class Writer {
   }
 }
 
-// scrolls lets the keyboard scroll what is wide.
+// scrolls lets the keyboard scroll a wide element.
 const scrolls = (label) => ({ tabindex: "0", role: "group", "aria-label": label });
 
-// copy copies the code that a button belongs to. It finds it from the button: a message that is
-// shown again can reuse the button of another one.
+// copy copies the code of a button. It starts from the button, because a message that is drawn
+// again can reuse the button of another one.
 async function copy({ currentTarget: button }) {
   let words = "Copied";
   try {
@@ -187,13 +187,13 @@ async function copy({ currentTarget: button }) {
   setTimeout(() => { button.textContent = "Copy"; }, 2000);
 }
 
-// The forms of addresses that are linked. Characters beyond ASCII can look like others; user names and
+// The forms of addresses that become links. Characters beyond ASCII can look like others; user names and
 // backslashes let a browser and a reader see different hosts.
 const web = /^(https?):\/\/((?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?)(?:[/?#].*)?$/is;
 const mail = /^mailto:([a-z0-9._+-]+@[a-z0-9._-]+)$/i;
 
-// address returns the address as a link has it, and what is shown of it after a text; nothing of one
-// that is not linked.
+// address returns the href of a link, and the part of the address to show after its text; {} if the
+// address does not become a link.
 function address(to) {
   const [, scheme, host] = web.exec(to) ?? [];
   if (!scheme) return mail.test(to) ? { href: to, host: mail.exec(to)[1] } : {};
@@ -206,8 +206,8 @@ function address(to) {
 
 const names = { amp: "&", lt: "<", gt: ">", quot: "\"", apos: "'", nbsp: "\u00a0" };
 
-// unescape replaces the character references that are for what Markdown and HTML would take for marks. Others stay
-// as they are written.
+// unescape replaces numeric character references, and the named ones that write a mark of Markdown or HTML as text.
+// Other names stay as they were written.
 function unescape(text) {
   return text.replace(/&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|(amp|lt|gt|quot|apos|nbsp));/g, (_, decimal, hex, name) => {
     if (name) return names[name];

@@ -1,4 +1,4 @@
-// The element of one message: who wrote it, when, its text, and what happened to it.
+// The element of one message: its sender, time, text and state.
 
 import { colorOf, face } from "./colors.js";
 import { drawn, escaped, h, long, morph } from "./dom.js";
@@ -28,7 +28,7 @@ export class Rows {
     return this.#view.names();
   }
 
-  // fit has the long messages in an element cut only if they are higher than they may be.
+  // fit cuts the long messages in an element only if they are higher than the limit.
   fit(element) {
     const list = [...element.querySelectorAll(".clamped")].filter((e) => !this.#fitted.has(e));
     fit(list);
@@ -48,7 +48,7 @@ export class Rows {
     this.fit(item.li);
   }
 
-  // render returns the element of a message. One that cannot be drawn is its text.
+  // render returns the element of a message; only its text, if it cannot be drawn.
   render(item) {
     return drawn(() => this.#draw(item), () => {
       const [r] = item.records;
@@ -84,7 +84,7 @@ export class Rows {
     return colorOf(r.from, this.#view.color(r.from) ?? r.color);
   }
 
-  // to returns for whom a message is, if that does not follow from the conversation.
+  // to returns the recipient of a message, if the conversation does not imply it.
   #to(item, names) {
     const [r] = item.records;
     const { member } = this.#view.place;
@@ -92,7 +92,7 @@ export class Rows {
     return item.records.length > 1 ? `${item.records.length} members` : names.name(r.inbox);
   }
 
-  // note shows how a turn ended, or what the program that runs the agent said.
+  // note shows how a turn ended, or a notice of the program that runs the agent.
   #note(r) {
     return h("li", { class: "message note" }, h("p", { class: "bubble", "data-kind": r.kind, "data-state": r.work.state, "data-seq": r.seq, title: wholeTime(when(r)) },
       this.#view.place.member === null ? [h("b", null, escaped(r.from)), " · "] : null, r.work.state === "failed" ? "⚠ " : null, long(r.text, false)));
@@ -111,7 +111,7 @@ export class Rows {
     } }, whole ? "Show less" : "Show more")];
   }
 
-  // fates shows what happened to a message of the reader, for each member it went to.
+  // fates shows the state of a message of the reader, for each recipient.
   #fates(item) {
     const several = item.records.length > 1;
     const names = this.#view.names();
@@ -137,8 +137,8 @@ export class Rows {
     }));
   }
 
-  // again lets a message to a pane that was not sent, or may not have been, wait once more, or
-  // gives it up.
+  // again returns the buttons that send a failed or uncertain message to a pane again, or give it
+  // up.
   #again(relay) {
     const button = (words, what) => h("button", { type: "button", class: "small", title: again[what], onclick: async ({ target }) => {
       const both = target.parentElement;

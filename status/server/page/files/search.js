@@ -29,7 +29,7 @@ export class Search {
     this.#go = go;
   }
 
-  // open searches. What is there already stays, so that a filter keeps the focus.
+  // open searches. The filters stay if they are there already, so that one keeps the focus.
   open({ fields }) {
     if (!this.#parts) this.#build();
     this.#filters.show(fields);

@@ -4,8 +4,8 @@ import { searchPath } from "./route.js";
 
 const typing = 300; // ms without a key before words are searched for
 
-// startSearchBox searches for what is typed. fields returns those of the search that is open,
-// or null.
+// startSearchBox searches for the words that are typed. fields returns the fields of the open
+// search, or null.
 export function startSearchBox(words, { fields, go, goTo }) {
   let timer = 0;
   function start(done) {

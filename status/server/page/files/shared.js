@@ -24,9 +24,9 @@ const stream = new Stream({
 globalThis.onconnect = ({ ports: [port] }) => {
   port.onmessage = ({ data }) => {
     if (data === "bye") tabs.delete(port);
-    else port.postMessage({}); // this worker is there
+    else port.postMessage({}); // a sign of life
   };
-  if (state === "" || state === "signed out") { // whoever comes is signed in
+  if (state === "" || state === "signed out") { // a new tab is signed in
     [state, snapshot] = ["connecting", null];
     stream.start();
   }

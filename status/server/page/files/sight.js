@@ -1,6 +1,6 @@
-// What the reader has seen: messages of which enough was in view while the page was visible.
+// Notices which messages the reader has seen: enough of them was in view while the page was visible.
 
-const steps = Array.from({ length: 51 }, (_, n) => n / 50); // so that it is noticed how much of a high one is in view
+const steps = Array.from({ length: 51 }, (_, n) => n / 50); // fine steps, for the visible part of a high message
 
 export class Sight {
   #waiting = new Map(); // items that were not seen, by element; notices share one
@@ -8,7 +8,7 @@ export class Sight {
   #observer;
   #saw;
 
-  // root is what scrolls. saw is called with the items that the reader has just seen.
+  // root is the scrolled element. saw is called with the items that the reader has just seen.
   constructor(root, saw) {
     this.#saw = saw;
     this.#observer = new IntersectionObserver((entries) => {
@@ -29,7 +29,7 @@ export class Sight {
     this.#waiting.get(element).add(item);
   }
 
-  // look tells what is in view, if the page is visible.
+  // look reports the items in view as seen, if the page is visible.
   look() {
     if (document.visibilityState !== "visible") return;
     const seen = [];

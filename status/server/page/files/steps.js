@@ -53,7 +53,7 @@ function element(step) {
   return item.step;
 }
 
-// line returns what one step was. Texts and thoughts unfold.
+// line returns the line of one step. Texts and thoughts unfold.
 function line(r, running) {
   if (r.kind === "text" || r.kind === "thinking") {
     const words = r.kind === "thinking" ? "thinking" : escaped(short(r.text, 100));

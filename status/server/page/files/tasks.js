@@ -1,4 +1,4 @@
-// The tasks of teams and sessions: who has what, what is in progress, and what waits for what.
+// The board of the tasks of teams and sessions: their states, their owners, and what they wait for.
 
 import { colorOf, face } from "./colors.js";
 import { escaped, h, long, morph, pageHead, place, setText } from "./dom.js";
@@ -8,7 +8,7 @@ import { pathTo, tasksPath } from "./route.js";
 import { cut, dayOf, flat, short, since, timeOf, wholeTime } from "./text.js";
 
 const columns = { pending: "Pending", in_progress: "In progress", completed: "Completed" };
-const nobody = "\0"; // as the owner of what has none
+const nobody = "\0"; // the choice of tasks without an owner
 const most = 100; // cards of a column that are drawn at once
 const keyOf = (t) => t.list + "\0" + t.id;
 const ownerOf = (t) => (t.owner ?? "").split("@")[0];
@@ -21,21 +21,21 @@ export class Tasks {
   #parts = null;
   #fields = {};
   #found = null; // {tasks, problems}, as of the last change
-  #note = ""; // why there is none
-  #open = null; // ends the answer of the service
+  #note = ""; // why there are no tasks
+  #open = null; // aborts the streamed answer
   #shown = new Map(); // by column: how many cards are drawn
   #cards = new Map(); // by task: its element, and what that shows
   #columns = new Map(); // by status: its elements
   #tries = 0;
   #timer = 0;
-  #asked = 0; // the number of the last question about the history; earlier answers are ignored
+  #asked = 0; // the number of the last request for the history; answers to earlier ones are ignored
 
   // go is called after the URL was changed.
   constructor(main, page, go) {
     this.#main = main;
     this.#page = page;
     this.#go = go;
-    // A hidden tab asks for nothing, so that many tabs do not use all connections.
+    // A hidden tab has no stream, so that many tabs do not use all connections.
     document.addEventListener("visibilitychange", () => this.#parts && this.#follow());
   }
 
@@ -98,7 +98,7 @@ export class Tasks {
       h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Tasks" }, p.column)));
   }
 
-  // follow asks for the tasks, and shows each answer until the view is closed.
+  // follow requests the tasks, and shows each change until the view is closed.
   async #follow() {
     this.#stop();
     if (document.visibilityState !== "visible") return;
@@ -124,7 +124,7 @@ export class Tasks {
     }
   }
 
-  // refresh shows what was found last, and the times as of now.
+  // refresh shows the last tasks, with the times as of now.
   refresh() {
     const p = this.#parts;
     if (!p) return;
@@ -148,7 +148,7 @@ export class Tasks {
       ...(odd.length > 0 ? [this.#column("other", "Other", odd, subjects)] : [])]);
   }
 
-  // ask asks for the history, if it is unfolded: for the last changes, or for older ones.
+  // ask requests the history, if it is unfolded: the last changes, or older ones.
   async #ask(older = false) {
     const p = this.#parts;
     if (!p?.history.open) return;
@@ -195,7 +195,7 @@ export class Tasks {
   }
 
   #column(status, title, list, subjects) {
-    // The last ones first of what is done or being done.
+    // The newest first, of tasks that are completed or in progress.
     const sorted = status === "pending" || status === "other" ? list : [...list].sort((a, b) => Date.parse(b.since) - Date.parse(a.since));
     const drawn = this.#shown.get(status) ?? most;
     const left = sorted.length - drawn;
@@ -213,7 +213,7 @@ export class Tasks {
     return c.element;
   }
 
-  // card returns the card of a task. One of which nothing has changed stays, and so does what was opened in it.
+  // card returns the card of a task. An unchanged card is reused, and a new one keeps its description unfolded.
   #card(t, subjects) {
     const { since: at, ...rest } = t;
     const shows = JSON.stringify([rest, t.waitsFor.map((id) => subjects.get(t.list + "\0" + id))]);
@@ -246,7 +246,7 @@ export class Tasks {
         h("time")));
   }
 
-  // label is what a list is called: as its team is, or as the session whose it is.
+  // label returns the name to show for a list: that of its team or session.
   #label({ team, session }) {
     const { status, teams } = this.#page.snapshot;
     if (team) return teams.some((t) => t.team === team) ? this.#page.label(team) : team;

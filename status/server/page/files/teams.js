@@ -1,12 +1,11 @@
-// What teams are called, and in which order they are listed.
+// The names to show for teams, and the order of their list.
 
-// queued reports whether messages to the members of a team wait in a queue of ours: it is that of the panes, or
-// of the sessions.
+// queued reports whether messages to a team's members wait in teambridge's queue: those to panes and sessions do.
 export const queued = (t) => Boolean(t?.panes || t?.sessions);
 
-// labels returns what each team is called, by its name: the last part of its directory. Where
-// two have the same, the part before it tells them apart, or else their own names. Teams that
-// have ended do not make the names of others longer.
+// labels returns the name to show for each team, by its name: the last part of its directory. If
+// two share it, it has the last two parts, or else the last part and the team's name. Teams that
+// have ended do not make the labels of others longer.
 export function labels(teams) {
   if (known.has(teams)) return known.get(teams);
   const result = new Map(teams.filter((t) => t.sessions).map((t) => [t.team, "no team"]));
@@ -27,10 +26,10 @@ export function labels(teams) {
   return result;
 }
 
-// projects returns what the directories of agents are called, by their paths.
+// projects returns the names to show for the directories of agents, by their paths.
 export const projects = (list) => labels([...new Set(list.map((s) => s.cwd).filter(Boolean))].map((cwd) => ({ team: cwd, cwd })));
 
-const known = new WeakMap(); // the labels by the list, which each snapshot has one of
+const known = new WeakMap(); // labels by the list of teams; each snapshot has one list
 
 // groupBy is Map.groupBy, which older browsers lack.
 export function groupBy(list, key) {
@@ -49,12 +48,12 @@ export const ended = (t) => t.leadState === "gone";
 
 const needs = new Set(["needs-you", "stuck"]);
 
-// agentOf returns whom something waits for, as keyOf does.
+// agentOf returns the key of the agent that an item is about.
 export const agentOf = (a) => keyOf(a.team, a.kind === "unread" ? a.from : a.member);
 export const keyOf = (team, member) => team + "\0" + member;
 
-// needing counts what needs the reader, by the key of order: the agents that do or are stuck, and what waits because of no agent that is
-// listed, other than teams that are idle or have no lead. Home, the list of teams and the title show no other numbers.
+// needing counts, by the keys of order, the agents that need the reader or are stuck, and the items about no listed
+// agent, except idle teams and teams without a lead. Home, the list of teams and the title show only these numbers.
 export function needing(snapshot) {
   const agents = new Set(snapshot.status.map((s) => keyOf(s.team, s.member)));
   const all = [...snapshot.status.filter((s) => needs.has(s.section)), ...snapshot.attention.filter((a) => !agents.has(agentOf(a)) && a.kind !== "idle" && a.kind !== "ended")];
@@ -67,9 +66,9 @@ const projectKey = ({ team, cwd }) => team + "\0" + (cwd ?? "");
 // total is the sum of what needing counts.
 export const total = (counts) => [...counts.values()].reduce((a, b) => a + b, 0);
 
-// order returns what the list of teams has: the projects of sessions in no team, then the teams that run, and those that have
-// ended. Each is {key, t, label, title, members}. Of the teams, those are first that need the reader, then those at work, then those that were heard of last. Those at work stay in the
-// order of their creation, so that they do not change places with every message.
+// order returns the entries of the list of teams: live has the projects of sessions in no team, then running teams;
+// over has ended teams. An entry is {key, t, label, title, members}. Teams that need the reader are first, then those
+// at work, both the newest first, so that they do not change places with every message; then those last heard.
 export function order(snapshot) {
   const waiting = needing(snapshot);
   const heard = new Map();

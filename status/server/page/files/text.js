@@ -15,7 +15,7 @@ function escapeOf(c) {
   return "\\u" + n.toString(16).padStart(4, "0");
 }
 
-// mostPieces is how many parts a text is split into. What is escaped after them is not set apart.
+// mostPieces is how many parts a text is split into. Escapes in the last part are not marked.
 const mostPieces = 1000;
 
 // pieces splits a text into parts: [text, whether it is escaped]. With lines, line feeds
@@ -38,7 +38,7 @@ export function pieces(text, lines) {
 const mostIndent = 20; // levels
 
 // json writes a value as JSON.stringify does with two spaces, in linear time for any depth: it
-// calls no function for what is inside, and what is far inside is not indented further.
+// does not recurse, and indents no level further than mostIndent.
 export function json(value) {
   const line = (depth) => "\n" + "  ".repeat(Math.min(depth, mostIndent));
   const written = [];
@@ -81,11 +81,11 @@ export function part(text, most) {
   return text.slice(0, last >= 0xd800 && last < 0xdc00 ? most - 1 : most);
 }
 
-// cut does the same, and says that there is more.
+// cut does the same, and adds "…" to a text that it cuts.
 export const cut = (text, most) => (text.length > most ? part(text, most) + "…" : text);
 
-// short returns the beginning of a text, on one line. Only so much of the text is read as it
-// can need.
+// short returns the beginning of a text, on one line. It reads no more of the text than it
+// needs.
 export function short(text, most) {
   const start = String(text).trimStart();
   const read = part(start, 10 * most);

@@ -1,4 +1,4 @@
-// Tokens and cost, at the end of the overview. The service is asked when somebody opens it.
+// Tokens and cost, at the end of the overview. They are requested when the reader opens it.
 
 import { escaped, h, setText } from "./dom.js";
 import { Problem, usage } from "./request.js";
@@ -6,9 +6,9 @@ import { cut } from "./text.js";
 
 const ways = { agent: "Agent", team: "Team", project: "Project", model: "Model", day: "Day" };
 const spans = { 1: "Today", 7: "7 days", 30: "30 days" };
-const every = 60000; // ms between two questions
+const every = 60000; // ms between two requests
 
-// beginning is the beginning of the first of the last days.
+// beginning returns when the first of the last days began.
 function beginning(days) {
   const at = new Date();
   at.setHours(0, 0, 0, 0);
@@ -18,7 +18,7 @@ function beginning(days) {
 
 const count = (n) => n.toLocaleString("en");
 
-// money is a cost as its program states it; "+" says that some of the tokens are not in it.
+// money returns a cost as its program states it; "+" means that the cost of some tokens is not in it.
 function money({ costUSD: cost, unstated }) {
   if (cost === undefined) return "–";
   return "$" + (cost < 0.01 ? cost.toFixed(6) : cost.toFixed(2)) + (unstated ? "+" : "");
@@ -30,7 +30,7 @@ const choice = (label, list, value, onchange) => h("select", { "aria-label": lab
 // Usage is this part of the page, below the summary of a details element.
 export class Usage {
   #folded;
-  #asked = 0; // when, and how often
+  #asked = 0; // when the last request was sent
   #number = 0;
   #by = choice("Count by", ways, "agent", () => this.ask());
   #days = choice("Since", spans, "7", () => this.ask());
@@ -42,12 +42,12 @@ export class Usage {
     folded.lastElementChild.replaceWith(h("div", null, h("p", { class: "usage-by" }, this.#by, this.#days), this.#note, this.#table));
   }
 
-  // refresh asks again, from time to time.
+  // refresh requests them again, once a minute at most.
   refresh() {
     if (this.#folded.open && Date.now() - this.#asked > every) this.ask();
   }
 
-  // ask asks the service, and shows what it says.
+  // ask requests the table, and shows it.
   async ask() {
     if (!this.#folded.open) return;
     this.#asked = Date.now();
@@ -63,7 +63,7 @@ export class Usage {
       if (!(problem instanceof Problem)) throw problem;
       note = problem.message;
     }
-    if (number !== this.#number) return; // something else was asked meanwhile
+    if (number !== this.#number) return; // there was another request meanwhile
     setText(this.#note, note);
     this.#table.replaceChildren(...[table].filter(Boolean));
     this.#table.hidden = !table;

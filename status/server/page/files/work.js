@@ -1,4 +1,4 @@
-// The work of agents among the messages: what a conversation shows of it, and in which groups.
+// The work of agents among the messages: which of it a conversation shows, and in which groups.
 
 import { when } from "./message.js";
 import { notice } from "./notice.js";
@@ -7,18 +7,18 @@ import { short } from "./text.js";
 const steps = new Set(["tool", "thinking", "file"]);
 const mostDepth = 10; // of subagents that start others; deeper ones are a block of their own
 
-// isStep reports whether a record is work that is folded. What an agent says and how its
-// turns fail is not, unless a subagent says it.
+// isStep reports whether a record is a step, which is folded. Texts of an agent and failures of
+// its turns are not, unless they are a subagent's.
 export const isStep = (r) => Boolean(r.work && (r.work.subagent || steps.has(r.kind)));
 
-// running reports whether a step still goes on. layout sets idle.
+// running reports whether a step still runs. layout sets idle.
 export const running = (step) => step.item.records[0].work.state === "running" && !step.idle;
 
 // layout returns the blocks of a conversation in order. A block is {item}, one message,
 // {notices}, items of consecutive notices of one day, or {steps}, consecutive steps of one turn
-// of one agent: {item, idle, steps}, where the inner steps are those of the subagent that it
-// started. A block with a subagent has the steps of one whose start is not among the items. What is said between two steps separates them. over
-// says that the team has ended, so that nothing runs. That an agent went idle after it has said something is left out.
+// of one agent. A step is {item, idle, steps}, with the steps of the subagent that it started. A block with subagent
+// has the steps of one whose start is not among the items. A message between two steps separates them. over says that
+// the team has ended, so nothing runs. A notice that an agent went idle right after its text or step is left out.
 export function layout(items, { withSteps, over = false }) {
   const hidden = answered(items);
   const ended = endedTurns(items);
@@ -59,7 +59,7 @@ export function layout(items, { withSteps, over = false }) {
   return blocks;
 }
 
-// rests reports whether a notice says only that an agent has nothing to do, after what it has just said or done.
+// rests reports whether a notice says only that an agent went idle, right after a text or step of that agent.
 function rests(r, last) {
   const [before] = (last?.item ?? last?.steps?.[0].item)?.records ?? [];
   if (!before || r.kind !== "idle_notification") return false;
@@ -67,7 +67,7 @@ function rests(r, last) {
   return did === "went idle" && (!about || about.startsWith("[to ")) && r.from === (before.work || before.answer ? before.inbox : before.from);
 }
 
-// isTold reports whether one of the last steps already names a file, since it wrote it.
+// isTold reports whether one of the last tool calls already names a written file.
 function isTold(r, steps) {
   const path = r.kind === "file" && codeParts(r.text).find(([, isCode]) => isCode)?.[0];
   return path && steps.slice(-10).some(({ item: { records: [s] } }) => s.work.tool && s.text.includes(path));
@@ -75,9 +75,9 @@ function isTold(r, steps) {
 
 const turnOf = (r) => [r.inbox, r.work.session, r.work.turn ?? ""].join("\0");
 
-// answered returns the items with the last text of a turn that is also its answer. While the
-// turn went on, it was not known to be the last. A transcript has other names for turns, but
-// the same times.
+// answered returns the items with the last text of a turn, if it is also the turn's answer. It is
+// known to be the last only after the turn. A transcript has other ids for turns, but the same
+// times.
 function answered(items) {
   const answers = new Map(); // by turn, and by time
   const then = (r) => r.inbox + "\0" + r.timestamp;
@@ -117,8 +117,8 @@ function endedTurns(items) {
 
 const notDone = { failed: "failed", denied: "denied", cut: "cut off" };
 
-// summary describes a group of steps: the only one, the one that goes on, or how many there
-// were, which tools they used, what was not done, and how long they took.
+// summary describes a group of steps: its only step, the running step, or their number, the
+// tools that they used, how many failed, and how long they took.
 export function summary(list) {
   const all = flatten(list);
   const current = all.findLast(running);
@@ -145,7 +145,7 @@ export function summary(list) {
 
 const flatten = (list) => list.flatMap((s) => [s, ...flatten(s.steps)]);
 
-// lasted returns how long something took, in ms, such as "1 min 5 s".
+// lasted returns a duration in ms as a text, such as "1 min 5 s".
 export function lasted(ms) {
   const s = Math.round(ms / 1000);
   const [hours, minutes, seconds] = [Math.floor(s / 3600), Math.floor(s / 60) % 60, s % 60];
