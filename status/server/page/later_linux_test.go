@@ -53,7 +53,7 @@ func TestPartsAreLoadedWhenTheyAreOpened(t *testing.T) {
 			Body: []byte(`import { ofAnotherVersion } from "./dom.js";`),
 		})
 	})
-	p.until(`document.querySelector(".usage .missing button")?.textContent === "Load the page again"`)
+	p.until(`document.querySelector(".usage .missing button")?.textContent === "Reload the page"`)
 	p.run(chromedp.Reload())
 	p.live()
 	p.until(`document.querySelector(".usage .missing") === null && document.querySelectorAll(".agent").length === 29`)

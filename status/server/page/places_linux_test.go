@@ -78,7 +78,7 @@ func testPlaces(t *testing.T, browser context.Context) {
 	if h.Wanted != ledger.AtRelay || h.Force {
 		t.Errorf("asked for %+v", h)
 	}
-	p.until(doing + `.includes(" · switch asked for · by inbox: ") && document.querySelector(".control-note").textContent === "Asked for."`)
+	p.until(doing + `.includes(" · switch requested · by inbox: ") && document.querySelector(".control-note").textContent === "Requested."`)
 
 	// A switch that is held says why, and can be forced.
 	h.To, h.Reason = ledger.AtRelay, "a draft is <b>at</b> the prompt"

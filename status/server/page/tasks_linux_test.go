@@ -91,7 +91,7 @@ func TestTasks(t *testing.T) {
 	p.until(`location.hash === "#/tasks"`)
 	// Of a team.
 	p.run(do(`[...document.querySelectorAll(".task-list")].find(a => a.textContent === "checkout").click()`))
-	all := "pending: #3 tester, #4 Nobody has it; in_progress: #2 backend; completed: #1 backend"
+	all := "pending: #3 tester, #4 No owner; in_progress: #2 backend; completed: #1 backend"
 	p.until(board+` === %s`, all)
 	p.until(`document.querySelector("h1").textContent === "Taskscheckout"`)
 	p.until(`document.querySelector('.task[data-waits=true] .task-waits').textContent === "Waits for #2 Limit the retries"`)
@@ -107,7 +107,7 @@ func TestTasks(t *testing.T) {
 	// As they change. What was opened stays open, and what has not changed is not made again.
 	p.run(do(`document.querySelector("[data-status=in_progress] details").open = true; window.kept = document.querySelector("[data-status=pending] .task:nth-child(2)")`))
 	w.task(checkout, "2", fields{"subject": "Limit the retries", "description": "At most three.", "status": "completed", "owner": "backend", "blocks": []string{"3"}})
-	p.until(board+` === %s`, "pending: #3 tester, #4 Nobody has it; in_progress:; completed: #2 backend, #1 backend")
+	p.until(board+` === %s`, "pending: #3 tester, #4 No owner; in_progress:; completed: #2 backend, #1 backend")
 	p.until(`document.querySelector(".task-waits") === null && document.querySelector("[data-status=completed] details").open && window.kept.isConnected`)
 	p.until(changed + `.startsWith("waits for: 1 → – Limit the retries #2; status: in_progress → completed Limit the retries #2; created: ")`)
 	// Filtered, with a URL of its own.

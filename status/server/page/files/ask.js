@@ -88,7 +88,7 @@ class Card {
   #note = h("p", { class: "ask-note", role: "alert", hidden: true });
   #foot = h("div", { class: "ask-foot" });
   #time = h("time");
-  #reason = h("textarea", { rows: "2", placeholder: "Why not? The agent is told (optional)", "aria-label": "Reason, told to the agent" });
+  #reason = h("textarea", { rows: "2", placeholder: "Why not? Sent to the agent (optional)", "aria-label": "Reason, sent to the agent" });
 
   constructor(a, page, cards) {
     this.#page = page;
@@ -163,7 +163,7 @@ class Card {
       if (this.#fields?.element) shown.push(this.#fields.element);
       else if (this.#fields) shown.push(...plain("The questions are in a form that cannot be answered here."));
       return shown;
-    }, () => plain("⚠ This cannot be shown as it should. It is called with:")));
+    }, () => plain("⚠ This cannot be shown correctly. Its input is:")));
     this.#buttons();
   }
 

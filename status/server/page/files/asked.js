@@ -37,8 +37,8 @@ export function content(q) {
   if (q.kind === "plan") {
     if (input.plan === q.plan) take("plan");
     parts.push(q.plan ? h("div", { class: "ask-plan", ...scrolls("Plan") }, started(q.plan))
-      : h("p", { class: "ask-about" }, "The agent did not tell its plan. Look for it in the conversation."),
-    q.plan ? h("details", { class: "ask-source" }, h("summary", null, "The text as it is"), h("pre", { class: "ask-code", ...scrolls("The text of the plan") }, h("code", null, long(q.plan)))) : null,
+      : h("p", { class: "ask-about" }, "The agent did not send its plan. Look for it in the conversation."),
+    q.plan ? h("details", { class: "ask-source" }, h("summary", null, "As it was written"), h("pre", { class: "ask-code", ...scrolls("The text of the plan") }, h("code", null, long(q.plan)))) : null,
     prompts(input));
   } else if (q.kind === "question") {
     delete input.questions; // Fields shows them

@@ -57,7 +57,7 @@ export class Changes {
       history.replaceState(null, "", changesPath(team, member, { days: p.days.value }));
       this.#go();
     } }, Object.entries(spans).map(([value, text]) => h("option", { value }, text)));
-    p.again = h("button", { type: "button", class: "small", onclick: () => this.open(this.#route) }, "Look again");
+    p.again = h("button", { type: "button", class: "small", onclick: () => this.open(this.#route) }, "Refresh");
     this.#main.replaceChildren(h("section", { class: "talk", "aria-labelledby": "view-title" },
       pageHead(h("div", { class: "head-text" }, h("h1", { id: "view-title", tabindex: "-1" }, "Changed files", p.of), p.about), h("div", { class: "change-filters" }, p.days, p.again)),
       h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Changed files" }, h("div", { class: "column wide" }, p.note, p.list))));
@@ -80,7 +80,7 @@ export class Changes {
     let list = [], note = "";
     try {
       list = await changes(team, member, { since: from });
-      if (list.length === 0) note = from ? "It has changed no file since then." : "It has changed no file.";
+      if (list.length === 0) note = from ? "It has not changed any file since then." : "It has not changed any file.";
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
       note = [problem.message, problem.hint].filter(Boolean).join(". ");
@@ -90,7 +90,7 @@ export class Changes {
     p.note.hidden = !note;
     if (list.length === 0) return;
     const sum = (key) => list.reduce((n, f) => n + f[key], 0);
-    p.about.replaceChildren(`${list.length} ${list.length === 1 ? "file" : "files"} `, counts({ added: sum("added"), removed: sum("removed") }), " lines, by its tools; what its shell commands changed is not known");
+    p.about.replaceChildren(`${list.length} ${list.length === 1 ? "file" : "files"} `, counts({ added: sum("added"), removed: sum("removed") }), " lines, by its tools; changes by its shell commands are not known");
     p.list.append(rows(list, (f) => this.#file(f, from), "files", (f) => Math.min(f.file.length, mostPath)));
   }
 
@@ -114,11 +114,11 @@ export class Changes {
 
   async #fill({ file }, from, body) {
     const { team, member } = this.#route;
-    if (encodeURIComponent(file.toWellFormed()).length > mostAsked) return body.replaceChildren(h("p", null, "The name of this file is too long to ask for what was changed."));
+    if (encodeURIComponent(file.toWellFormed()).length > mostAsked) return body.replaceChildren(h("p", null, "The path of this file is too long to request its changes."));
     body.replaceChildren(h("p", { role: "status" }, "Loading…"));
     const found = (await changes(team, member, { since: from, file, patches: true })).find((f) => f.file === file);
     const patches = found?.patches?.toReversed() ?? []; // the last one first
-    if (patches.length === 0) return body.replaceChildren(h("p", null, "Nothing is known of what was changed."));
+    if (patches.length === 0) return body.replaceChildren(h("p", null, "Its changes are not known."));
     body.replaceChildren(rows(patches, (patch) => {
       const at = new Date(patch.at);
       return h("figure", { class: "ask-diff" }, h("figcaption", null, h("time", { datetime: patch.at, title: wholeTime(at) }, `${dayOf(at)} ${timeOf(at)}`), patch.cut ? " · only the beginning" : ""),

@@ -54,7 +54,7 @@ export class Choice {
 
   #show() {
     setAttr(this.#steps, "aria-pressed", this.#withSteps ? "true" : "false");
-    setAttr(this.#steps, "title", this.#withSteps ? "Hide what agents do" : "Show what agents do");
+    setAttr(this.#steps, "title", this.#withSteps ? "Hide the steps of agents" : "Show the steps of agents");
   }
 
   #toggle() {

@@ -85,7 +85,7 @@ export class Compose {
     this.#closed.hidden = !closed;
     this.#form.hidden = Boolean(closed);
     setText(this.#closed, closed);
-    const notice = unread ? [h("span", { class: "warn" }, "⚠ The team's lead is not running: nobody may read what you send.")]
+    const notice = unread ? [h("span", { class: "warn" }, "⚠ The team's lead is not running: your messages may never be read.")]
       : unanswerable ? ["Agents of this team cannot write to you yet. ", h("button", { type: "button", class: "small", onclick: (e) => this.#join(e.target) }, "Let them"), this.#refused ? h("span", { class: "warn" }, " ", escaped(this.#refused)) : null].flat() : [];
     morph(this.#notice, h("p", { class: "hint", hidden: notice.length === 0 }, notice));
   }

@@ -18,9 +18,9 @@ export class Controls {
   #busy = false;
   #note = h("p", { class: "control-note", role: "status" });
   #interrupt = this.#button("Interrupt", (relay) => controlRelay(relay, "interrupt"), "Interrupted.");
-  #start = this.#button("Start again", (relay) => controlRelay(relay, "retry"), "It starts again.");
-  #retry = this.#button("", () => Promise.all(this.#failed.map((a) => changeDelivery(a.delivery, "retry"))), "They are sent again.");
-  #move = this.#button("", () => move(this.#place.team, this.#place.member, this.#to, this.#force), "Asked for.");
+  #start = this.#button("Start again", (relay) => controlRelay(relay, "retry"), "Starting again.");
+  #retry = this.#button("", () => Promise.all(this.#failed.map((a) => changeDelivery(a.delivery, "retry"))), "Sending again.");
+  #move = this.#button("", () => move(this.#place.team, this.#place.member, this.#to, this.#force), "Requested.");
   #to; // where the button moves the session
   #force; // whether to move it despite what holds it
   #failed = []; // the attention items of failed deliveries to the agent
@@ -31,7 +31,7 @@ export class Controls {
   #menu = h("details", { class: "menu" }, this.#summary, h("div", { class: "menu-body" },
     h("label", null, "Model", this.#model), this.#models,
     h("label", null, "Permissions", this.#mode),
-    h("p", { class: "hint" }, "A change holds from your next message on.")));
+    h("p", { class: "hint" }, "Changes apply from your next message on.")));
   element = h("div", { class: "controls", hidden: true }, this.#note, this.#interrupt, this.#start, this.#move, this.#retry, this.#menu);
 
   constructor(page) {
@@ -66,7 +66,7 @@ export class Controls {
     this.#to = at === "local" ? "remote" : "local";
     this.#force = to === this.#to && Boolean(reason); // a switch that is held
     setText(this.#move, this.#force ? "Switch now" : at === "local" ? "Take from the terminal" : "Give to the terminal");
-    setAttr(this.#move, "title", this.#force ? `It is held: ${flat(reason)}. This interrupts the agent, and gives up a draft that cannot be kept.` : null);
+    setAttr(this.#move, "title", this.#force ? `The switch is held: ${flat(reason)}. "Switch now" interrupts the agent, and drops a draft that cannot be kept.` : null);
     offer(this.#move, Boolean(at));
     offer(this.#interrupt, ours && relay.state === "working");
     offer(this.#start, ours && (relay.state === "dead" || relay.state === "ended" || relay.state === "backing off"));

@@ -8,8 +8,8 @@ const again = () => h("button", { type: "button", class: "send", onclick: () => 
 
 // what returns the title and the content of a view.
 const what = {
-  nothing: () => ["There is nothing here", h("p", null, "The page has no such address."), home()],
-  "no team": ({ team }) => [["No team ", escaped(team)], h("p", null, "It does not exist, and nothing of it is recorded."), home()],
+  nothing: () => ["There is nothing here", h("p", null, "The page has no view with this address."), home()],
+  "no team": ({ team }) => [["No team ", escaped(team)], h("p", null, "It does not exist, and has no history."), home()],
   "signed out": ({ expired }) => expired
     ? ["This link has expired", h("p", null, "A link works once, for one minute. For a new one, run:"), code("teambridge ui"), again()]
     : ["Sign in", h("p", null, "To open this page, run on this machine:"), code("teambridge ui"), again()],

@@ -56,6 +56,6 @@ function relay({ relay: r, why }) {
 function moving(p, why) {
   if (p.to && p.to !== p.at && p.reason) return why?.includes(p.reason) ? null : h("span", { class: "warn" }, ` · switch held: ${flat(p.reason)}`);
   if (p.to && p.to !== p.at) return h("span", null, " · switching");
-  if (p.wanted) return h("span", null, " · switch asked for");
+  if (p.wanted) return h("span", null, " · switch requested");
   return p.refused ? h("span", { class: "warn" }, ` · switch refused: ${flat(p.refused)}`) : null;
 }

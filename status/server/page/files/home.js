@@ -15,7 +15,7 @@ const loadUsage = later(() => import("./usage.js"), "usage.css");
 
 // bare returns the row of an item that cannot be drawn as usual: its sender and its text.
 const bare = (key, href, from, text) => h("li", { class: "need", "data-key": key, "data-kind": "trouble" }, h("a", { href },
-  h("span", { class: "need-head" }, h("b", null, short(from, 100)), h("span", { class: "in" }, "⚠ cannot be shown as it should")),
+  h("span", { class: "need-head" }, h("b", null, short(from, 100)), h("span", { class: "in" }, "⚠ cannot be shown correctly")),
   h("span", { class: "need-what" }, short(text, 200))));
 
 // acts are the buttons of a row, by name: [label, effect on messages, condition, action].
@@ -23,9 +23,9 @@ const acts = {
   retry: ["Send again", again.retry, (a) => a.delivery, (a) => changeDelivery(a.delivery, "retry")],
   drop: ["Give up", again.drop, (a) => a.delivery, (a) => changeDelivery(a.delivery, "drop")],
   start: ["Start again", "Messages to it wait, and are sent once it runs", (a, page) => a.kind === "stopped" && page.relays.get(a.relay)?.state === "dead", (a) => controlRelay(a.relay, "retry")],
-  hold: ["Hold", "What they write each other waits until you release it", (a) => a.holdable, (a) => hold(a.team, a.member, a.from)],
+  hold: ["Hold", "Their messages to each other wait until you release them", (a) => a.holdable, (a) => hold(a.team, a.member, a.from)],
   release: ["Release", "The messages that wait are sent, and later ones are not held back", (a) => a.kind === "held", (a) => release(a.team, a.member, a.from)],
-  dismiss: ["Dismiss", "It is not shown any more; nothing is sent", (a) => a.dismissable && !a.delivery, (a) => dismiss(a.id)],
+  dismiss: ["Dismiss", "It is no longer shown; nothing is sent", (a) => a.dismissable && !a.delivery, (a) => dismiss(a.id)],
 };
 
 // goTo is the label of an item's link to the conversation: what the reader is to do there.
@@ -109,7 +109,7 @@ export class Home {
     morph(p.quiet, h("div", { class: "quiet-note" }, agents.size === 0
       ? h("div", { class: "all-quiet" }, h("h2", null, "No agents yet"), h("p", null, "Run ", h("code", null, "claude"), " in any terminal: it appears here, and you can write to it."),
         h("p", null, "To see simulated agents first, run ", h("code", null, "teambridge demo --keep"), "."))
-      : needing(snapshot).size === 0 ? h("div", { class: "all-quiet" }, h("h2", null, "All quiet"), h("p", null, "Nothing needs you. Questions of agents, messages to you and trouble appear here.")) : null));
+      : needing(snapshot).size === 0 ? h("div", { class: "all-quiet" }, h("h2", null, "All quiet"), h("p", null, "Nothing needs you. Questions from agents, messages to you and problems appear here.")) : null));
   }
 
   // unfold loads the folded part, which few people open.

@@ -34,7 +34,7 @@ export function later(load, ...styles) {
 export const missing = (problem) => {
   console.warn(problem);
   return h("div", { class: "missing", role: "alert" }, h("p", null, "This part of the page could not be loaded. The service has ended, or was replaced by another version."),
-    h("button", { type: "button", class: "quiet", onclick: () => location.reload() }, "Load the page again"));
+    h("button", { type: "button", class: "quiet", onclick: () => location.reload() }, "Reload the page"));
 };
 
 // Later is a view that is loaded when it is opened. make makes it from the result of load.

@@ -36,7 +36,7 @@ export class List {
         if (b.notices) group.show(list, rows.names());
         else group.show(b.steps, [named ? short(record(b).from, 100) : "", b.subagent ? "subagent" : ""].filter(Boolean).join(", "), named ? rows.color(record(b)) : null);
         return group.element;
-      }, () => list[0].plain ??= h("li", { class: "message note" }, h("p", { class: "bubble" }, "⚠ This cannot be shown as it should: ", list.map((i) => [long(String(i.records[0].text), false), " "]).flat())));
+      }, () => list[0].plain ??= h("li", { class: "message note" }, h("p", { class: "bubble" }, "⚠ This cannot be shown correctly: ", list.map((i) => [long(String(i.records[0].text), false), " "]).flat())));
     }
     place(this.element, this.blocks.map((b) => b.li));
     rows.fit(this.element);

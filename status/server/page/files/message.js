@@ -108,7 +108,7 @@ export function fate(r) {
 
 // again says what happens if the reader sends a failed or uncertain message again, or gives it up.
 export const again = {
-  retry: "It waits, and is sent once more: if the agent has it after all, it comes twice",
+  retry: "It is sent again: if the agent has it already, it gets it twice",
   drop: "It is never sent to the agent",
 };
 

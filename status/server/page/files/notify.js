@@ -38,7 +38,7 @@ export class Notifier {
       const { permission } = Notification;
       setText(button, permission === "denied" ? "Notifications blocked" : this.#on ? "Notifications on" : "Turn on notifications");
       setAttr(button, "aria-pressed", this.#on ? "true" : "false");
-      button.title = permission === "denied" ? "The browser does not allow them. Its settings for this page do." : "For questions of agents, finished tasks and messages to you, while this page is hidden";
+      button.title = permission === "denied" ? "The browser blocks them. You can allow them in its settings for this page." : "For questions from agents, finished tasks and messages to you, while this page is hidden";
       sound.hidden = !this.#on;
       setText(sound, this.#loud ? "Sound on" : "Sound off");
       setAttr(sound, "aria-pressed", this.#loud ? "true" : "false");

@@ -5,8 +5,8 @@ import { showDialog } from "./dialog.js";
 import { h } from "./dom.js";
 
 const policies = {
-  queued: ["As its next message", "It is delivered even while the agent works, which then takes it next."],
-  important: ["Before other messages", "As the next message, but before others that wait."],
+  queued: ["As its next message", "It is delivered even while the agent works, and the agent takes it next."],
+  important: ["Before other messages", "As its next message, ahead of others that wait."],
   "when-idle": ["When it is idle", "It is delivered once the agent waits for a prompt."],
   urgent: ["Interrupt it", "The agent is stopped with Esc first."],
 };

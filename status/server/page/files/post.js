@@ -50,7 +50,7 @@ export class Post {
     e.preventDefault();
     const [one, another] = found(this.#list, this.#to.value);
     const text = this.#text.value;
-    setText(this.#note, !one ? (this.#to.value.trim() ? "No agent is called that." : "Say to whom.") : another ? `There are several: ${one.offer}, ${another.offer}` : "");
+    setText(this.#note, !one ? (this.#to.value.trim() ? "No agent has this name." : "Choose a recipient.") : another ? `Several agents match: ${one.offer}, ${another.offer}` : "");
     if (!one || another) return this.#to.focus();
     if (!text.trim()) return this.#text.focus();
     for (const field of [this.#to, this.#text]) keepDraft("", 0, field.className, field.value = "");

@@ -53,7 +53,7 @@ export class Rows {
     return drawn(() => this.#draw(item), () => {
       const [r] = item.records;
       return h("li", { class: "message between" }, h("article", { class: "bubble", "data-seq": r.seq },
-        h("header", { class: "by" }, h("span", { class: "label" }, "⚠ This message cannot be shown as it should")), h("p", { class: "text", dir: "auto" }, long(String(r.text)))));
+        h("header", { class: "by" }, h("span", { class: "label" }, "⚠ This message cannot be shown correctly")), h("p", { class: "text", dir: "auto" }, long(String(r.text)))));
     });
   }
 

@@ -79,13 +79,13 @@ export class Tasks {
       faults: h("ul", { class: "task-faults" }),
       board: h("div", { class: "board" }),
       changes: h("ol", { class: "task-changes" }),
-      history: h("details", { class: "task-history", ontoggle: () => this.#ask() }, h("summary", null, "What has changed")),
+      history: h("details", { class: "task-history", ontoggle: () => this.#ask() }, h("summary", null, "Changes")),
       historyNote: h("p", { class: "task-note", role: "status" }),
       older: h("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.#ask(true) }, "Show older changes"),
     };
     p.history.append(p.historyNote, p.changes, p.older);
     p.in = h("span", { class: "in" });
-    p.all = h("a", { class: "small", href: tasksPath({}) }, "Of all teams");
+    p.all = h("a", { class: "small", href: tasksPath({}) }, "All teams");
     p.column = h("div", { class: "column wide" }, p.faults, p.note, p.board, p.history);
     p.column.addEventListener("click", (e) => {
       const { more } = e.target.dataset;
@@ -136,7 +136,7 @@ export class Tasks {
     const list = all.filter((t) => owner === "" || (owner === nobody ? !t.owner : ownerOf(t) === owner));
     const of = (status) => list.filter((t) => t.status === status);
     setText(p.about, this.#found ? Object.entries(columns).map(([status, title]) => `${of(status).length} ${title.toLowerCase()}`).join(" · ") : "");
-    setText(p.note, this.#note || (list.length > 0 ? "" : all.length > 0 ? "Nobody of that name has a task." : "No tasks."));
+    setText(p.note, this.#note || (list.length > 0 ? "" : all.length > 0 ? "This owner has no tasks." : "No tasks."));
     p.note.hidden = !p.note.textContent;
     morph(p.faults, h("ul", { class: "task-faults" }, (this.#found?.problems ?? []).map((fault) => h("li", null, "⚠ ", escaped(cut(fault.message, 500))))));
     const odd = list.filter((t) => !Object.hasOwn(columns, t.status));
@@ -187,7 +187,7 @@ export class Tasks {
   #owners(all, owner) {
     const names = [...new Set(all.map(ownerOf).filter(Boolean))].sort();
     if (owner && owner !== nobody && !names.includes(owner)) names.push(owner);
-    const options = [["", "Of anyone"], ...names.map((n) => [n, short(n, 60)]), ...(all.some((t) => !t.owner) || owner === nobody ? [[nobody, "Of nobody"]] : [])];
+    const options = [["", "Any owner"], ...names.map((n) => [n, short(n, 60)]), ...(all.some((t) => !t.owner) || owner === nobody ? [[nobody, "No owner"]] : [])];
     const select = this.#parts.owner;
     const text = (list) => list.map(([value, name]) => value + "\n" + name).join("\n");
     if (text([...select.options].map((o) => [o.value, o.text])) !== text(options)) select.replaceChildren(...options.map(([value, name]) => h("option", { value }, name)));
@@ -241,7 +241,7 @@ export class Tasks {
       waits.length > 0 ? h("p", { class: "task-waits" }, "Waits for ", waits.slice(0, 5).map((id, n) => [n > 0 ? ", " : "", ...named(id)]).flat(), waits.length > 5 ? ` and ${waits.length - 5} more` : "") : null,
       t.description ? h("details", null, h("summary", null, "Description"), h("p", { class: "text" }, long(t.description))) : null,
       h("p", { class: "task-foot" },
-        owner ? h("span", { class: "task-owner" }, face(owner, colorOf(owner, color)), " ", t.team && color !== undefined ? h("a", { href: pathTo(t.team, owner) }, escaped(cut(owner, 60))) : escaped(cut(owner, 60))) : h("span", { class: "task-owner" }, "Nobody has it"),
+        owner ? h("span", { class: "task-owner" }, face(owner, colorOf(owner, color)), " ", t.team && color !== undefined ? h("a", { href: pathTo(t.team, owner) }, escaped(cut(owner, 60))) : escaped(cut(owner, 60))) : h("span", { class: "task-owner" }, "No owner"),
         team || session ? null : h("a", { class: "task-list", href: tasksPath(t.team ? { team: t.team } : { session: t.session }), title: flat(t.list) }, escaped(this.#label(t))),
         h("time")));
   }
