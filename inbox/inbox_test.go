@@ -137,6 +137,7 @@ func (m *memory) Withdraw(_ context.Context, key SendKey) error {
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 5e6, time.UTC)
 
+// The id of a row without one is the same as in other programs, by the vectors in testdata.
 func TestIDVectors(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../testdata/vectors/message-ids.json")

@@ -8,6 +8,7 @@ import (
 	"teambridge/teams"
 )
 
+// A text is an object of the protocol if Claude Code would read it as one, in any spelling.
 func TestProtocolType(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

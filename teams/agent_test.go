@@ -103,6 +103,7 @@ func TestVersionOfTheProcess(t *testing.T) {
 	}
 }
 
+// A lead reads its inbox once a teammate of its own has joined after its process claimed the team.
 func TestReadsInbox(t *testing.T) {
 	t.Parallel()
 	self := strconv.Itoa(os.Getpid()) // a process that exists

@@ -15,6 +15,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
+// A team is made once, with a lead that can be written to, and Discard removes all of it, once.
 func TestCreateAndDiscard(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -365,6 +366,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
+// An invalid name of a team or its lead is refused, and nothing is made.
 func TestCreateRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -79,6 +79,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// A second Join returns the first membership, and does not change the file.
 func TestJoinTwiceIsOnce(t *testing.T) {
 	t.Parallel()
 	p, team := fixture(t, g2Team)
@@ -121,6 +122,7 @@ func TestJoinOlderTeam(t *testing.T) {
 
 const g2Head = `{"name":"t","leadProcess":{"pid":1},"members":`
 
+// Join refuses a taken or invalid name, and a config.json that is corrupt, and changes nothing.
 func TestJoinRefuses(t *testing.T) {
 	t.Parallel()
 	agents := g2Head + `[{"agentId":"worker@t","name":"worker","backendType":"in-process","tmuxPaneId":""},{"agentId":"typed@t","name":"typed","agentType":"x","tmuxPaneId":""},` +
@@ -170,6 +172,7 @@ func TestJoinRefuses(t *testing.T) {
 	}
 }
 
+// Leave removes the entry that Join added, and no entry that only has the same name.
 func TestLeaveRemovesOnlyOurs(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1000).UTC()
@@ -198,6 +201,7 @@ func TestLeaveRemovesOnlyOurs(t *testing.T) {
 	}
 }
 
+// Join and Leave fail with ErrTeamGone if the team is gone or was made again, and write nothing.
 func TestJoinAndLeaveInATeamThatIsGone(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(p *place){
@@ -258,7 +262,7 @@ func TestJoinRacesWithDeletion(t *testing.T) {
 	}
 }
 
-// An empty members array has no style, so that of its line is used.
+// An empty members array has no style, so the style of its line is used.
 func TestJoinAnEmptyTeam(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -39,6 +39,7 @@ func TestInboxes(t *testing.T) {
 	}
 }
 
+// InboxDir makes the directory only on request, and refuses links and teams that are gone.
 func TestInboxDir(t *testing.T) {
 	t.Parallel()
 	t.Run("made when there is none", func(t *testing.T) {

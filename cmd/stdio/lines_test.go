@@ -8,6 +8,7 @@ import (
 	"testing"
 )
 
+// Next returns each line without its end, and an error for a line over the limit, after which it continues.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	const limit = 10_000 // more than is read at a time

@@ -283,6 +283,7 @@ func TestRunAnswersAQuestionNobodySees(t *testing.T) {
 	})
 }
 
+// A line of run's standard input is a text, or an object with the text. Invalid lines are refused with the reason.
 func TestParseLine(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

@@ -65,8 +65,7 @@ func reportRatio(b *testing.B, name string, theirs, ours []time.Duration) {
 //
 //	go test -run '^$' -bench SendProcess -benchtime 200x ./cmd/teambridge
 //
-// The half with Node needs node and $TEAMBRIDGE_INTEROP/proper-lockfile, where npm has installed
-// proper-lockfile.
+// The half with Node needs node and $TEAMBRIDGE_INTEROP/proper-lockfile, where npm has installed proper-lockfile.
 func BenchmarkSendProcess(b *testing.B) {
 	binary := builtBinary(b)
 	root := filepath.Join(b.TempDir(), "claude")

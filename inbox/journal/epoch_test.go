@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// The text of a position can be parsed back, and no other text is a position.
 func TestPositions(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Position{{"9f86d081884c7d65", 0}, {"a", 1<<63 - 1}} {

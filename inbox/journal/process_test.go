@@ -88,6 +88,7 @@ func childWatch(args []string) error {
 	return j.Close()
 }
 
+// If several processes observe one inbox, each row is recorded once, and its numbers are in order.
 func TestManyProcessesOnOneJournal(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state", "journal.db")
@@ -167,6 +168,7 @@ func childForever(args []string) error {
 	return ctx.Err()
 }
 
+// After a kill, the journal is sound, and has every look that a process had reported.
 func TestKilledAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -562,6 +562,7 @@ func TestTapWithoutAJournal(t *testing.T) {
 	r.has("blue@7/ann a#1", "blue@7/ann b#1")
 }
 
+// Adopt moves the messages of a team with an unknown creation time to the team with this time.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)

@@ -105,7 +105,7 @@ func TestEventsOfSends(t *testing.T) {
 				again := withRow("1", "b")
 				again.Before = "size 13"
 				must(t, l.Sends.Intend(ctx, again))
-				must(t, l.Sends.Intend(ctx, aSend("1"))) // restores what was known
+				must(t, l.Sends.Intend(ctx, aSend("1"))) // restores the state before
 			},
 			want: []string{}, after: []string{"unknown a"},
 		},

@@ -79,6 +79,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
+// A long answer is cut at the limit, at a whole character, and is marked as cut.
 func TestLongAnswer(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)

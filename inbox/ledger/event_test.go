@@ -111,6 +111,7 @@ func TestPruneForgetsEvents(t *testing.T) {
 	}
 }
 
+// RelayInfo has the relay's session, its open and failed deliveries, and the frame in flight.
 func TestStanding(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))

@@ -42,6 +42,7 @@ func (x *exchange) want(hops int, from, to string) {
 	}
 }
 
+// The hop count of two agents grows with each answer, and starts again after a person's message or a pause.
 func TestExchangesCountAnswers(t *testing.T) {
 	t.Parallel()
 	x := newExchange(t)

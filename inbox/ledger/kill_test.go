@@ -286,6 +286,7 @@ func (w *witness) verify(t *testing.T, path string) {
 	}
 }
 
+// After two relays are killed, the ledger has every acknowledged step, and the next relays continue from there.
 func TestRelaysKilledAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
@@ -341,6 +342,7 @@ func childClaims(args []string) error {
 	return l.Close()
 }
 
+// If several processes claim the same rows, each row has one delivery, in order.
 func TestManyProcessesClaim(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")

@@ -77,6 +77,7 @@ func childIntends(args []string) error {
 	return l.Close()
 }
 
+// The ledger has every step of each process that uses it at the same time.
 func TestManyProcessesOnOneLedger(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state", "ledger.db")

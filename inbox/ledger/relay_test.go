@@ -183,6 +183,7 @@ func wantUnchanged(t *testing.T, l *Ledger, want error, step func() error) {
 	}
 }
 
+// A delivery keeps its content in every step from Claim to its end.
 func TestDeliveryOnItsWay(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
@@ -319,6 +320,7 @@ func TestClaimRefusesAnotherUnderTheSameUUID(t *testing.T) {
 	}
 }
 
+// Occurrences counts the claimed rows with a key, separately for each inbox.
 func TestRowsOfOneKey(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -383,6 +385,7 @@ func TestSeqIsNeverUsedAgain(t *testing.T) {
 	}
 }
 
+// Marked rows and prompts wait until a frame has them, and unmarked rows are listed to be marked.
 func TestWhatIsUnmarkedAndWhatWaits(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -629,6 +632,7 @@ func TestCommitAgainChangesNothing(t *testing.T) {
 	wantUnchanged(t, l, nil, func() error { return l.Frames.Commit(t.Context(), aNudge("n", "f")) })
 }
 
+// A nudge about a cut frame is in flight in its place. Once the nudge is done, or the frame ends, both have ended.
 func TestNudges(t *testing.T) {
 	t.Parallel()
 	inFlight := func(t *testing.T, l *Ledger, want string) Frame {
@@ -1154,8 +1158,8 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// Commit makes the mode of a frame that of the session, in one transaction. A frame without a mode, or a refused one,
-// leaves the mode.
+// Commit records the mode of a frame as the mode of the session, in one transaction. A frame without a mode, or a
+// refused one, leaves the mode.
 func TestCommitRecordsTheMode(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)

@@ -120,7 +120,7 @@ func TestFailedMigrationLeavesTheVersionBefore(t *testing.T) {
 	wantMigrated(t, path, 1)
 }
 
-// An upgrade keeps one copy of the database as it was before, and only the owner can read it.
+// An upgrade keeps one copy of the old database, which only the owner can read.
 func TestCopies(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a[b", "diary.db") // the name must not be read as a pattern

@@ -56,6 +56,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
+// A commit also fails with ErrMoved if the file is moved away during it.
 func TestMovedMeanwhile(t *testing.T) {
 	t.Parallel()
 	winetest.SkipUnix(t, "a database that is open cannot be moved")

@@ -373,6 +373,7 @@ func TestCreateAndSetup(t *testing.T) {
 	}
 }
 
+// A database of another application is refused.
 func TestOneIsNotTakenForAnother(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "diary.db")

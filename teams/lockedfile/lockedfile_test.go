@@ -262,6 +262,7 @@ func TestTransformExcludes(t *testing.T) {
 	}
 }
 
+// If another program holds the lock, Transform gives up after Wait, and names the lock.
 func TestLockHeldByALivingHolder(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -281,6 +282,7 @@ func TestLockHeldByALivingHolder(t *testing.T) {
 	p.want("old", "x.json.lock")
 }
 
+// If a Locker of ours holds the lock, the error says so.
 func TestLockHeldByAnotherOfOurs(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -297,6 +299,7 @@ func TestLockHeldByAnotherOfOurs(t *testing.T) {
 	p.wantNames()
 }
 
+// A caller whose ctx is canceled while it waits for the lock gets that error, and the file does not change.
 func TestCallerCancels(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -367,6 +370,7 @@ func TestLockFromTheFuture(t *testing.T) {
 	}
 }
 
+// A lock that is no empty directory is never taken over, however old it is.
 func TestForeignLock(t *testing.T) {
 	t.Parallel()
 	t.Run("file", func(t *testing.T) {
@@ -724,6 +728,7 @@ func TestDirectoryDeletedInTheMiddle(t *testing.T) {
 	}
 }
 
+// A guard that refuses at any step prevents the change, and no new file remains.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	no := errors.New("no")
@@ -799,6 +804,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
+// A change removes temporary files of this file that agents have left, and no others.
 func TestLeftOverTemporaryFiles(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -835,6 +841,7 @@ func TestLockIsLeftFreeForOthers(t *testing.T) {
 	})
 }
 
+// A name can be held once at a time, independently of other names.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "locks")

@@ -103,6 +103,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
+// Text decodes a string as encoding/json does, with U+FFFD for each invalid character.
 func TestText(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
@@ -149,6 +150,7 @@ func TestAppendFollowsTheStyleOfTheFile(t *testing.T) {
 	}
 }
 
+// Removing an element also removes its comma and its line, and keeps the layout of the others.
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -136,6 +136,7 @@ var pieces = []string{
 	`[{"a":[{"b":[{"c":"]}"}]}]}]`, "'a'",
 }
 
+// The scan accepts the same texts as the decoder, even if they are cut off or deeply nested.
 func TestScan(t *testing.T) {
 	t.Parallel()
 	for _, p := range pieces {

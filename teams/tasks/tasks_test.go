@@ -180,6 +180,7 @@ func TestOddFiles(t *testing.T) {
 	}
 }
 
+// Only directories below tasks are lists, and no name leads out of it.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	l := newLists(t, "a", "b", ".hidden")

@@ -98,6 +98,7 @@ func TestCaptured(t *testing.T) {
 	}
 }
 
+// The version of a session is that of its newest whole record with a version and a time.
 func TestNewest(t *testing.T) {
 	t.Parallel()
 	first, second := record("2.1.80", 1, ""), record("2.1.160", 2, "")

@@ -135,6 +135,7 @@ func TestCosts(t *testing.T) {
 	}
 }
 
+// A meter knows the agent and the team of a transcript.
 func TestMeterOfTeammates(t *testing.T) {
 	counted := transcript.NewCounted()
 	own := meter(t, counted, "s", answered(0, "a", 1, `"teamName":"t","agentName":"worker",`))

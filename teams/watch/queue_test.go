@@ -42,6 +42,7 @@ func unkept(n int) observation {
 	return observation{at: time.Now(), stamp: stamp{id: identity{1, uint64(n)}}}
 }
 
+// Changes that follow each other closely are one event, which is delayed only up to a maximum.
 func TestEventsAreJoinedUntilNothingFollows(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -129,6 +130,7 @@ func TestATeamNobodyWasToldOfLeavesNoTrace(t *testing.T) {
 	}
 }
 
+// Beyond the limit, a version is given up whose rows are in the next one, or else the oldest.
 func TestVersionsThatAreGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

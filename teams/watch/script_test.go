@@ -18,8 +18,7 @@ import (
 // TestScripts runs the scripts of testdata. Each is an archive with a comment, the file "script", and one file for
 // each system, named by its GOOS, with the events of each line. "all" is for the systems without a file.
 //
-// A line is a command and its paths, below the root of a new Claude directory
-// that has an empty folder teams:
+// A line is a command and its paths, below the root of a new Claude directory that has an empty folder teams:
 //
 //	mkdir PATH           with all above it
 //	write PATH TEXT      truncate and write in place

@@ -91,6 +91,7 @@ func patient(p *claude) Options {
 	return Options{Root: p.root, settle: time.Hour, maxSettle: time.Hour, sweep: time.Hour, poll: time.Hour}
 }
 
+// An event has each version of the inbox since the last event, in order.
 func TestEachVersionReachesTheReader(t *testing.T) {
 	t.Parallel()
 	winetest.SkipUnix(t, "no version of an inbox is kept open")
@@ -145,6 +146,7 @@ func TestALockIsReasonToReadNow(t *testing.T) {
 	}
 }
 
+// After a writer in place releases the lock, one more event has the whole file.
 func TestAnEventFollowsWhenAWriterInPlaceIsDone(t *testing.T) {
 	t.Parallel()
 	winetest.SkipUnix(t, "no version of an inbox is kept open")

@@ -299,6 +299,7 @@ func TestOnlyTheTeamsAskedForAreWatched(t *testing.T) {
 	v.follow(t, w, view{"mine": "", "mine/x": "[]"})
 }
 
+// A file that never stops changing still causes events, at the maximum delay.
 func TestAFileWrittenWithoutAPauseGetsThrough(t *testing.T) {
 	t.Parallel()
 	p := newClaude(t)
@@ -451,6 +452,7 @@ func settled(t testing.TB, p *claude, w *Watcher) {
 	}
 }
 
+// Without a reader, the queue has at most one event for each inbox, with few versions.
 func TestAReaderThatNeverComesCostsLittle(t *testing.T) {
 	t.Parallel()
 	p := newClaude(t)

@@ -49,7 +49,7 @@ while :; do
 done`
 
 // newSeat makes a seat with a model that answers by respond, or by Script if that is nil. If there are flags, the
-// agent is started with them instead of those of newHeadless.
+// agent is started with them instead of the flags of newHeadless.
 func newSeat(t *testing.T, v teams.Version, respond standin.Responder, flags ...string) *seat {
 	t.Helper()
 	s := &seat{headless: newHeadless(t, v, respond), dir: t.TempDir()}
