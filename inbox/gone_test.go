@@ -64,7 +64,7 @@ func TestTeamDeletedInTheMiddle(t *testing.T) {
 }
 
 // Before each step of a send, a deletion of the team has removed config.json, or config.json and the lock. The send
-// fails, leaves nothing of its own where the inbox is gone, and keeps the rows of others.
+// fails. If the team had no inbox file, nothing of it is left; otherwise the rows of others stay.
 func TestTeamHalfDeletedInTheMiddle(t *testing.T) {
 	t.Parallel()
 	for _, step := range []lockedfile.Step{

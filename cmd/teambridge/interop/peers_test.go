@@ -256,7 +256,7 @@ func TestRealSettingOfASession(t *testing.T) {
 func TestRealSessionOfAnotherDirectory(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v)
-		p.user.home = p.home.Dir // the owner of these sessions
+		p.user.home = p.home.Dir // the home of the owner of these sessions
 		there := *p.home
 		there.Root = filepath.Join(there.Dir, "work's claude")
 		if err := os.Mkdir(there.Root, 0o700); err != nil {
