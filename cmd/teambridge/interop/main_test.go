@@ -1,5 +1,5 @@
-// Package interop checks teambridge with the real programs: each version of Claude Code in .ci/versions, OpenCode, Codex
-// and Qwen Code. The program under test is built once, and is the teambridge in $PATH.
+// Package interop checks teambridge with the real programs: each version of Claude Code in .ci/versions, OpenCode,
+// Codex and Qwen Code. The program under test is built once, and is the teambridge in $PATH.
 package interop
 
 import (
