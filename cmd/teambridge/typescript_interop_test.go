@@ -10,9 +10,8 @@ import (
 	"teambridge/relay/relaytest/standin"
 )
 
-// TestRealTypeScriptClient runs testdata/script/typescript: it builds the client in status/client/typescript,
-// compares its types with openapi.json, and runs its tests and example in Node.js, with a service and a simulated
-// agent.
+// TestRealTypeScriptClient runs testdata/script/typescript. It builds the client in status/client/typescript,
+// compares its types with openapi.json, and runs tests and example in Node.js with a service and a simulated agent.
 func TestRealTypeScriptClient(t *testing.T) {
 	t.Parallel()
 	standin.RequireNode(t)
