@@ -137,6 +137,12 @@ func (j Tasks) RecordedSince(ctx context.Context, root string) (began time.Time,
 	return began, err
 }
 
+// memberOf returns the member in the address of an owner.
+func memberOf(owner string) string {
+	member, _ := teams.Split(owner)
+	return member
+}
+
 // Changes returns changes of tasks, the newest first, and whether there are more.
 func (j Tasks) Changes(ctx context.Context, q TaskQuery) (list []TaskChange, more bool, err error) {
 	where, args := []string{"1"}, []sqlite.Value{}
@@ -157,13 +163,10 @@ func (j Tasks) Changes(ctx context.Context, q TaskQuery) (list []TaskChange, mor
 		add("c.list IN ("+strings.TrimSuffix(strings.Repeat("?,", len(lists)), ",")+")", lists...)
 	}
 	if q.Who != "" {
-		const is = "?2=substr(%, 1, instr(% || '@', '@')-1) OR ?2=%"
-		owner := func(column string) string {
-			return "(" + strings.ReplaceAll(strings.ReplaceAll(is, "%", column), "?2", "?") + ")"
-		}
+		owner := func(column string) string { return "? IN (member_of(" + column + "), " + column + ")" }
 		add("(c.task=? OR EXISTS (SELECT 1 FROM tasks t WHERE t.root=c.root AND t.list=c.list AND t.task=c.task AND "+owner("t.owner")+
 			") OR EXISTS (SELECT 1 FROM task_changes o WHERE o.root=c.root AND o.list=c.list AND o.task=c.task AND o.what='owner' AND ("+owner("o.was")+" OR "+owner("o.now")+")))",
-			q.Who, q.Who, q.Who, q.Who, q.Who, q.Who, q.Who)
+			q.Who, q.Who, q.Who, q.Who)
 	}
 	query := "SELECT seq, root, list, task, subject, what, was, now, after, at FROM task_changes c WHERE " + strings.Join(where, " AND ") + " ORDER BY seq DESC"
 	if q.Limit > 0 {
@@ -171,6 +174,9 @@ func (j Tasks) Changes(ctx context.Context, q TaskQuery) (list []TaskChange, mor
 	}
 	err = j.db.Do(ctx, "list tasks", func(c *sqlite.Conn) error {
 		list = nil
+		if err := c.Function("member_of", memberOf); err != nil {
+			return err
+		}
 		return c.Query(func(v sqlite.Row) {
 			list = append(list, TaskChange{
 				Seq: v.Int(0), Root: v.Text(1), List: v.Text(2), ID: v.Text(3), Subject: v.Text(4), What: v.Text(5), Was: v.Text(6), Now: v.Text(7), After: v.Time(8), At: v.Time(9),

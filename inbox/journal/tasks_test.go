@@ -113,6 +113,21 @@ func TestTaskHistory(t *testing.T) {
 	}
 }
 
+// The member in an owner ends at the last "@", as in every address.
+func TestOwnersOfTasks(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	for n, owner := range []string{"", "bob@x", "ann@build@x", "bob@", "@x"} {
+		_, err := j.Tasks.Observe(t.Context(), "/r", TaskLook{List: "l", At: at(float64(10 + n)), Tasks: []Task{taskAt("1", "pending", owner, float64(10+n))}})
+		must(t, err)
+	}
+	for who, want := range map[string]bool{"bob": true, "bob@x": true, "ann@build": true, "ann@build@x": true, "ann": false, "bob@": true, "@x": true, "x": false} {
+		if got := taskHistory(t, j, TaskQuery{Who: who}); (got != "") != want {
+			t.Errorf("of %s: %q", who, got)
+		}
+	}
+}
+
 // A task whose file cannot be read was not deleted. Other missing ones were, at a time that may be unknown.
 func TestTasksThatCannotBeRead(t *testing.T) {
 	t.Parallel()

@@ -59,6 +59,8 @@ func (r Row) Time(i int) time.Time {
 type Conn struct {
 	conn *sqlite.Conn
 	kept map[string]*statement
+
+	functions map[string]bool // by name: see Function
 }
 
 type statement struct {
@@ -76,7 +78,7 @@ func connect(uri string) (*Conn, error) {
 		return nil, ofSQLite(err)
 	}
 	c.SetBusyTimeout(0) // see [DB.Do]
-	return &Conn{conn: c, kept: map[string]*statement{}}, nil
+	return &Conn{conn: c, kept: map[string]*statement{}, functions: map[string]bool{}}, nil
 }
 
 // Exec runs query and returns how many rows it changed. Without arguments, query may be several statements,
@@ -157,6 +159,18 @@ func step(stmt *sqlite.Stmt, row func(Row), args []Value) error {
 			row(Row{stmt})
 		}
 	}
+}
+
+// Function lets queries call of, which must depend on its argument alone, by a name. A second call with the name does
+// nothing.
+func (c *Conn) Function(name string, of func(text string) string) error {
+	if c.functions[name] {
+		return nil
+	}
+	c.functions[name] = true
+	return c.conn.CreateFunction(name, &sqlite.FunctionImpl{NArgs: 1, Deterministic: true, Scalar: func(_ sqlite.Context, args []sqlite.Value) (sqlite.Value, error) {
+		return sqlite.TextValue(of(args[0].Text())), nil
+	}})
 }
 
 // Number returns the one integer that a query selects, or 0 if there is no row.
