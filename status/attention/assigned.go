@@ -1,12 +1,13 @@
 package attention
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
+	"sync"
 	"time"
 
-	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/excerpt"
@@ -25,85 +26,79 @@ type assigned struct {
 	changed  time.Time
 }
 
+// taskLists reads task lists. All its fields but news belong to the goroutine that holds Cache.mu.
+type taskLists struct {
+	opts  *Options
+	known map[string]taskList // by name; empty without [Options.TasksNotified]
+
+	mu   sync.Mutex
+	news map[string]bool // lists that changed since the last refresh
+}
+
 // TasksChanged reports that a task list has changed or was removed.
-func (c *Cache) TasksChanged(list string) {
-	c.reporting.Lock()
-	defer c.reporting.Unlock()
-	if c.listsChanged == nil {
-		c.listsChanged = map[string]bool{}
-	}
-	c.listsChanged[list] = true
+func (l *taskLists) TasksChanged(list string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.news[list] = true
 }
 
-// lookForTasks marks as stale the teams whose task lists have changed. c.mu is held.
-func (c *Cache) lookForTasks() {
-	c.reporting.Lock()
-	defer c.reporting.Unlock()
-	for list := range c.listsChanged {
-		delete(c.lists, list)
-		if e := c.entries[list]; e != nil {
-			e.stale = true
-		}
-		// A list without a team belongs to a session.
-		if e := c.entries[pane.SessionTeam]; e != nil {
-			e.stale = true
-		}
+// changed returns the lists that have changed since its last call.
+func (l *taskLists) changed() map[string]bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	news := l.news
+	l.news = map[string]bool{}
+	for list := range news {
+		delete(l.known, list)
 	}
-	c.listsChanged = nil
+	return news
 }
 
-// tasksIn reads a task list. With [Options.TasksNotified], it reads the list once for each change. c.mu is held.
-func (c *Cache) tasksIn(ctx context.Context, name string) (l taskList, err error) {
-	if l, ok := c.lists[name]; ok {
-		return l, nil
+// read reads a task list. With [Options.TasksNotified], it reads the list once for each change.
+func (l *taskLists) read(ctx context.Context, name string) (t taskList, err error) {
+	if t, ok := l.known[name]; ok {
+		return t, nil
 	}
-	list, err := tasks.Read(ctx, c.opts.Root, name)
+	list, err := tasks.Read(ctx, l.opts.Root, name)
 	switch {
 	case ctx.Err() != nil:
-		return l, err
+		return t, err
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, teams.ErrBadName):
 	default: // the page of the tasks shows why a list cannot be read
-		l.there, l.inProgress = true, map[string]assigned{}
+		t.there, t.inProgress = true, map[string]assigned{}
 	}
-	for _, t := range list.Tasks {
-		owner, _ := teams.Split(t.Owner)
-		if t.Status != tasks.InProgress || t.Internal || t.Changed.Before(l.inProgress[owner].changed) {
+	for _, one := range list.Tasks {
+		owner, _ := teams.Split(one.Owner)
+		if one.Status != tasks.InProgress || one.Internal || one.Changed.Before(t.inProgress[owner].changed) {
 			continue
 		}
-		what := t.ActiveForm
-		if what == "" {
-			what = t.Subject
-		}
-		l.inProgress[owner] = assigned{t.ID, excerpt.Line(what, maxTask), t.Changed}
+		t.inProgress[owner] = assigned{one.ID, excerpt.Line(cmp.Or(one.ActiveForm, one.Subject), maxTask), one.Changed}
 	}
-	if c.opts.TasksNotified {
-		if c.lists == nil {
-			c.lists = map[string]taskList{}
-		}
-		c.lists[name] = l
+	if l.opts.TasksNotified {
+		l.known[name] = t
 	}
-	return l, nil
+	return t, nil
 }
 
-// readAssigned reads which tasks the members of a team have in progress. c.mu is held.
-func (c *Cache) readAssigned(ctx context.Context, e *cachedTeam) error {
-	l, err := c.tasksIn(ctx, e.team.Team)
-	e.assigned = func(member string) (string, assigned) { return e.team.Team, l.inProgress[member] }
-	if err != nil || !l.there {
+// ofTeam reads which tasks the members of a team have in progress.
+func (l *taskLists) ofTeam(ctx context.Context, e *cachedTeam) error {
+	t, err := l.read(ctx, e.team.Team)
+	e.assigned = func(member string) (string, assigned) { return e.team.Team, t.inProgress[member] }
+	if err != nil || !t.there {
 		e.assigned = nil
 	}
 	return err
 }
 
-// readOwn does the same for sessions. Each session has its own list. c.mu is held.
-func (c *Cache) readOwn(ctx context.Context, e *cachedTeam, ids map[string]string) error {
+// ofSessions does the same for sessions. Each session has its own list.
+func (l *taskLists) ofSessions(ctx context.Context, e *cachedTeam, ids map[string]string) error {
 	own := map[string]taskList{}
 	for _, id := range ids {
-		l, err := c.tasksIn(ctx, id)
+		t, err := l.read(ctx, id)
 		if err != nil {
 			return err
 		}
-		own[id] = l
+		own[id] = t
 	}
 	e.assigned = func(member string) (list string, a assigned) {
 		id := ids[member]

@@ -76,12 +76,13 @@ type Options struct {
 // that the ledger does not have. Otherwise a refresh checks only files and the versions of the databases. A
 // Cache is safe for concurrent use.
 type Cache struct {
-	opts Options
+	*taskLists
+	relayStates
+	paneViews
+	opts *Options
 
 	reporting sync.Mutex
 	reported  map[string]bool // teams whose relays have reported since the last refresh
-
-	listsChanged map[string]bool // task lists that changed since the last refresh
 
 	mu            sync.Mutex
 	only          string                 // the only team to read; empty: all
@@ -91,9 +92,7 @@ type Cache struct {
 	fresh         time.Time              // when it was refreshed
 	folder        os.FileInfo            // the directory of process files; nil if there is none
 	ledgerVersion string                 // when relays were read
-	relays        map[string]teamRelays  // by team
-
-	lists map[string]taskList // task lists, by name; empty without TasksNotified
+	ofLedger      map[string]teamRelays  // relays, by team
 
 	ledgerNews int           // how often the ledger was read again
 	registered []ledger.Pane // registered panes, and panes of members
@@ -108,7 +107,10 @@ func New(opts Options) *Cache {
 	if opts.Changed == nil {
 		opts.Changed = func() {}
 	}
-	return &Cache{opts: opts}
+	return &Cache{
+		opts: &opts, relayStates: relayStates{&opts}, paneViews: paneViews{&opts},
+		taskLists: &taskLists{opts: &opts, known: map[string]taskList{}, news: map[string]bool{}},
+	}
 }
 
 // Relayed reports news from a relay of a team.

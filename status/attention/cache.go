@@ -121,7 +121,13 @@ func (c *Cache) refresh(ctx context.Context) error {
 	}
 	now := time.Now()
 	c.lookForProcesses()
-	c.lookForTasks()
+	for list := range c.changed() {
+		for _, name := range []string{list, pane.SessionTeam} { // a list without a team belongs to a session
+			if e := c.entries[name]; e != nil {
+				e.stale = true
+			}
+		}
+	}
 	if err := c.lookForRelays(ctx); err != nil {
 		return err
 	}
@@ -336,7 +342,7 @@ func (c *Cache) lookForRelays(ctx context.Context) error {
 		relays[r.Team] = t
 	}
 	for team, e := range c.entries {
-		e.relayNews = e.relayNews || !reflect.DeepEqual(relays[team], c.relays[team])
+		e.relayNews = e.relayNews || !reflect.DeepEqual(relays[team], c.ofLedger[team])
 	}
 	panes, err := c.opts.Ledger.Panes.List(ctx, c.opts.Root.Path())
 	if err != nil {
@@ -353,7 +359,7 @@ func (c *Cache) lookForRelays(ctx context.Context) error {
 	for _, e := range c.entries {
 		e.relayNews = e.relayNews || slices.ContainsFunc(e.waits, func(a api.Attention) bool { return dismissed[a.ID] != c.dismissed[a.ID] })
 	}
-	c.ledgerVersion, c.relays, c.registered, c.dismissed = version, relays, panes, dismissed
+	c.ledgerVersion, c.ofLedger, c.registered, c.dismissed = version, relays, panes, dismissed
 	c.ledgerNews++
 	return nil
 }
@@ -460,7 +466,7 @@ func (c *Cache) readTeam(ctx context.Context, e *cachedTeam, t *teams.Team, now 
 	if err := c.readRelays(ctx, e, t, now); err != nil {
 		return err
 	}
-	if err := c.readAssigned(ctx, e); err != nil {
+	if err := c.ofTeam(ctx, e); err != nil {
 		return err
 	}
 	return c.readTools(ctx, e, c.entries[t.Name()])
@@ -482,7 +488,7 @@ func (c *Cache) readRelays(ctx context.Context, e *cachedTeam, t *teams.Team, no
 			e.running = append(e.running, r.Member)
 		}
 	}
-	waits, err := c.relayWaits(ctx, e.createdAt, entries)
+	waits, err := c.relayStates.waits(ctx, e.createdAt, entries)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,9 @@ import (
 	"teambridge/teams/transcript"
 )
 
+// paneViews reads what is known of panes and sessions.
+type paneViews struct{ opts *Options }
+
 // readPanes returns the team of the registered panes or the team of the sessions, by its name, and whether it
 // was read again. The team is nil if there is none. Only a [Watch] looks at the panes and sessions themselves.
 // c.mu is held.
@@ -67,7 +70,7 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 		for _, p := range list {
 			ids[p.Inbox] = p.Ref.ID
 		}
-		if err := c.readOwn(ctx, e, ids); err != nil {
+		if err := c.ofSessions(ctx, e, ids); err != nil {
 			return nil, false, err
 		}
 	}
@@ -103,7 +106,7 @@ func (c *Cache) readPanes(ctx context.Context, name string, now time.Time) (e *c
 }
 
 // unreadSaid returns the unread messages to the person from agents of teams without inboxes, by team.
-func (c *Cache) unreadSaid(ctx context.Context) (map[string][]api.Attention, error) {
+func (c paneViews) unreadSaid(ctx context.Context) (map[string][]api.Attention, error) {
 	said, err := c.opts.Panes.Incoming.Unread(ctx)
 	unread := map[string][]api.Attention{}
 	for team, rows := range said {
@@ -270,7 +273,7 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 
 // answerable returns the question in the dialog of a process, if a hook makes it answerable elsewhere. there is
 // the hint for answering at the terminal. The hook starts with the dialog.
-func (c *Cache) answerable(e *cachedTeam, p transcript.Process, since, now time.Time, there string) (a api.Attention, ok bool) {
+func (c paneViews) answerable(e *cachedTeam, p transcript.Process, since, now time.Time, there string) (a api.Attention, ok bool) {
 	if c.opts.State == "" || p.PID == 0 {
 		return a, false
 	}
@@ -323,7 +326,7 @@ func about(m ledger.PaneMessage) string {
 }
 
 // Seen returns the views of panes, as of the last look at each. It does not look at them.
-func (c *Cache) Seen(ctx context.Context, list []pane.Pane) ([]pane.View, error) {
+func (c paneViews) Seen(ctx context.Context, list []pane.Pane) ([]pane.View, error) {
 	views := make([]pane.View, 0, len(list))
 	for _, p := range list {
 		if c.opts.Watch == nil && p.IsSession() {

@@ -15,9 +15,12 @@ import (
 	"teambridge/teams/excerpt"
 )
 
+// relayStates reads the relays of members.
+type relayStates struct{ opts *Options }
+
 // RelaysOf returns the relays of a team's members like [view.Relays], with the reasons why this service's
 // relays do not run, and the oldest open question of each member.
-func (c *Cache) RelaysOf(ctx context.Context, t *teams.Team) (known map[string]*api.Relay, asked map[string]*api.Question, err error) {
+func (c relayStates) RelaysOf(ctx context.Context, t *teams.Team) (known map[string]*api.Relay, asked map[string]*api.Question, err error) {
 	if c.opts.Ledger == nil {
 		return nil, nil, nil
 	}
@@ -53,7 +56,7 @@ func addReason(r *api.Relay, f fleet.Status) {
 }
 
 // Relays returns the relays of one team, or of all teams if the name is empty.
-func (c *Cache) Relays(ctx context.Context, team string) ([]api.RelayEntry, error) {
+func (c relayStates) Relays(ctx context.Context, team string) ([]api.RelayEntry, error) {
 	if c.opts.Ledger == nil {
 		return []api.RelayEntry{}, nil
 	}
@@ -66,7 +69,7 @@ func (c *Cache) Relays(ctx context.Context, team string) ([]api.RelayEntry, erro
 
 // addRunState adds what only the process of a relay knows: why the relay does not run, and its agent's open
 // questions.
-func (c *Cache) addRunState(e *api.RelayEntry) {
+func (c relayStates) addRunState(e *api.RelayEntry) {
 	if c.opts.Fleet == nil {
 		if e.Created != nil && e.State == string(relay.Stopped) && e.Reason == "" {
 			e.Reason = c.opts.Idle
@@ -89,8 +92,8 @@ const maxFailed = 500
 // maxAsked is the largest size of a question in a snapshot, in bytes. Every stream gets every snapshot.
 const maxAsked = 64 << 10
 
-// relayWaits returns the items for the relays of a team, identified by its creation time.
-func (c *Cache) relayWaits(ctx context.Context, createdAt int64, relays []api.RelayEntry) (list []api.Attention, err error) {
+// waits returns the items for the relays of a team, identified by its creation time.
+func (c relayStates) waits(ctx context.Context, createdAt int64, relays []api.RelayEntry) (list []api.Attention, err error) {
 	for _, e := range relays {
 		if e.Created == nil && e.Reason == view.TeamEnded {
 			continue // of an earlier team with this name
