@@ -149,6 +149,8 @@ type shared struct {
 
 	mu     sync.Mutex      // guards the fields of all parts that change
 	warned map[string]bool // texts that were passed to first
+
+	future map[time.Time]time.Time // when messages were first seen that are sent in the future: see tokens
 }
 
 // timing has the intervals and limits of all waiting.
@@ -183,7 +185,7 @@ func New(opts Options) *Panes {
 	if opts.Warn == nil {
 		opts.Warn = func(error) {}
 	}
-	s := &shared{opts: opts, timing: usual, tmux: real, respawn: respawn, wake: make(chan struct{}, 1), warned: map[string]bool{}}
+	s := &shared{opts: opts, timing: usual, tmux: real, respawn: respawn, wake: make(chan struct{}, 1), warned: map[string]bool{}, future: map[time.Time]time.Time{}}
 	s.registry, s.sessions, s.views, s.queue, s.carrier = &Registry{s}, &Sessions{s}, &Views{s}, &Queue{s}, &carrier{s}
 	s.tasks, s.transcripts = &Tasks{s, map[string]time.Time{}}, &transcripts{s, map[string]*conversation{}}
 	s.incoming = &Incoming{shared: s}

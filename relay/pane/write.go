@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -136,14 +137,32 @@ func (s *session) held(ctx context.Context, m ledger.PaneMessage, busy hold) (ho
 	}
 	// The rate limit of the session, as far as our own messages have used it.
 	sent, err := s.opts.Ledger.PaneMessages.SentSince(ctx, m.InboxKey, time.Now().Add(-peer.Burst*s.timing.refill))
-	bucket := peer.NewBucket(s.timing.refill)
-	for _, at := range sent {
-		bucket.ReserveN(at, 1)
-	}
-	if bucket.TokensAt(time.Now()) < 1 {
+	if s.tokens(sent) < 1 {
 		return hold{why: tmux.TooSoon, detail: "the session takes one message in two seconds now"}, err
 	}
 	return hold{}, err
+}
+
+// tokens returns how many messages a session takes at once now, given when our messages were sent to it. Times in the
+// future are from before the clock was set back. They count from when this process first saw them, by its monotonic
+// clock, so that no message waits until the clock is as late again.
+func (s *shared) tokens(sent []time.Time) float64 {
+	now := time.Now()
+	s.mu.Lock()
+	for i, at := range sent {
+		if _, seen := s.future[at]; !seen && at.After(now) {
+			s.future[at] = now
+		}
+		if first, seen := s.future[at]; seen {
+			sent[i] = first
+		}
+	}
+	s.mu.Unlock()
+	bucket := peer.NewBucket(s.timing.refill)
+	for _, at := range slices.SortedFunc(slices.Values(sent), time.Time.Compare) {
+		bucket.ReserveN(at, 1)
+	}
+	return bucket.TokensAt(now)
 }
 
 // write commits an attempt, makes it, and waits a while until the transcript or the session reports the message.
