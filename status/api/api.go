@@ -28,7 +28,7 @@ type Team struct {
 
 	Panes    bool `json:"panes,omitempty"`    // it is the team of the registered tmux panes, named tmux, which has no lead
 	Sessions bool `json:"sessions,omitempty"` // it is the team of the sessions that are in no team, named sessions, which has no lead
-	// Machine is the machine of a team on another one, which is called TEAM@MACHINE; else empty.
+	// Machine is the machine that the team is on, if it is another one: the team is then called TEAM@MACHINE.
 	Machine string `json:"machine,omitempty"`
 }
 
@@ -71,8 +71,8 @@ const (
 
 // The details of states.
 const (
-	DetailWorking  = "working"   // it was given work, or has not said yet that it is idle
-	DetailWaiting  = "waiting"   // it said that it is idle, and waits for messages
+	DetailWorking  = "working"   // it has work, or has not reported that it is idle
+	DetailWaiting  = "waiting"   // it reported that it is idle, and waits for messages
 	DetailFailed   = "failed"    // its last turn failed
 	DetailStale    = "stale"     // the process that led its team has ended
 	DetailShutDown = "shut down" // it has ended
@@ -85,7 +85,7 @@ const (
 	WordIdle    = "idle"            // it waits for messages
 	WordBlocked = "blocked"         // it cannot go on
 	WordEnded   = "ended"           // it has shut down, or its process is gone
-	WordUnknown = "unknown"         // nothing recent says
+	WordUnknown = "unknown"         // there is no recent evidence
 )
 
 // The sources of words.
@@ -96,7 +96,7 @@ const (
 	BasisRelay    = "relay"    // [Status.Relay]
 	BasisQuestion = "question" // an open question about a tool
 	BasisTeam     = "team"     // config.json
-	BasisMachine  = "machine"  // what its machine said last
+	BasisMachine  = "machine"  // the last report of its machine
 	BasisPane     = "pane"     // the screen of its tmux pane
 )
 
@@ -110,7 +110,7 @@ type Status struct {
 	State    string    `json:"state" enum:"ACTIVE,IDLE,TERMINATED"` // [StateActive] and its like
 	Since    time.Time `json:"since"`
 	Detail   string    `json:"detail" enum:"working,waiting,failed,stale,shut down"` // [DetailWorking] and its like
-	Evidence Evidence  `json:"evidence"`                                             // zero if the member has said nothing since it was started
+	Evidence Evidence  `json:"evidence"`                                             // zero if the member has sent nothing since it was started
 	Unread   int       `json:"unread"`
 
 	PassedOver int `json:"passedOver,omitempty"` // entries of its inbox that are no messages
@@ -118,18 +118,18 @@ type Status struct {
 	Color string `json:"color,omitempty"` // that Claude Code gave it, such as "blue"
 	Relay *Relay `json:"relay,omitempty"` // of a headless agent
 
-	// [WordWorking] and its like: for people; it rests on all that is known, and state and detail on messages and turns
+	// [WordWorking] and its like: for people; it rests on all sources, but state and detail rest on messages and turns
 	// alone
 	Word      string    `json:"word" enum:"working,waiting for you,idle,blocked,ended,unknown"`
 	Why       string    `json:"why,omitempty"` // what blocks it, what it waits for, why it ended or is unknown, or how its last turn ended
 	WordSince time.Time `json:"wordSince"`
-	Heard     time.Time `json:"heard"` // when it last said or did something; when it joined if it never has
+	Heard     time.Time `json:"heard"` // when it last sent or did something; when it joined if it never has
 	// what word rests on: evidence, a recorded turn, sessions/<pid>.json of its process, relay, an open question,
-	// config.json, its tmux pane, what its machine said last
+	// config.json, its tmux pane, the last report of its machine
 	Basis string `json:"basis" enum:"message,turn,process,relay,question,team,pane,machine"`
 	PID   int    `json:"pid,omitempty"` // the process that Word rests on
 
-	Program string `json:"program,omitempty" enum:"codex,qwen"` // of a session: whose it is, if it is not Claude Code's
+	Program string `json:"program,omitempty" enum:"codex,qwen"` // the program of a session that is not Claude Code's
 
 	Overview // empty in the result of a wait
 }
@@ -176,18 +176,18 @@ type Sent struct {
 	// consumed: only with an answer or as an outcome; seen: only as an outcome; failed: only in a broadcast, with error, or
 	// if the message never left for another machine; dry-run: with dryRun; of a message to another machine: queued (here),
 	// stored (the hub has it), received (its ledger has it), then verified, consumed and seen as here, or refused, lost,
-	// unknown (nobody knows whether it arrived) or dropped; of a message to a pane: waiting (it was not typed yet),
+	// unknown (it may have arrived) or dropped; of a message to a pane: waiting (it was not typed yet),
 	// confirmed (the agent has taken it), unconfirmed (it was typed, but nothing shows that the agent has taken it),
 	// not_sent
 	State        string `json:"state" enum:"verified,consumed,seen,failed,waiting,confirmed,unconfirmed,not_sent,dry-run,queued,stored,received,refused,lost,unknown,dropped"`
 	Deduplicated bool   `json:"deduplicated"` // it was sent before, and was not sent again
 	Recorded     bool   `json:"recorded"`     // the history has it; false if it was forced without a ledger, or was not sent
-	Reachable    bool   `json:"reachable"`    // somebody will read it, as far as is known
-	// why nobody may read it: not-a-member, lead-gone, agent-gone, no-relay, no-teammate, at-terminal, unread; outdated:
-	// what becomes of it is not proved
+	Reachable    bool   `json:"reachable"`    // as far as is known, it will be read
+	// why it may never be read: not-a-member, lead-gone, agent-gone, no-relay, no-teammate, at-terminal, unread;
+	// outdated: there will be no proof that it was read
 	Reach    string `json:"reach,omitempty" enum:"not-a-member,lead-gone,agent-gone,no-relay,no-teammate,at-terminal,unread,outdated"`
-	ReachWhy string `json:"reachWhy,omitempty"` // that in words, to follow the name of the member
-	NoAnswer bool   `json:"noAnswer,omitempty"` // the member cannot write to the name of the sender; to join the team gives one that it can
+	ReachWhy string `json:"reachWhy,omitempty"` // the same in words, to follow the name of the member
+	NoAnswer bool   `json:"noAnswer,omitempty"` // the member cannot write to the sender's name; joining the team gives a name that it can write to
 	Unlisted string `json:"unlisted,omitempty"` // the member's version of Claude Code, if it is too old, or newer than all that teambridge was measured with
 	WaitedMs int64  `json:"waitedMs"`
 	Delivery string `json:"delivery,omitempty"` // the id of the delivery, if it goes to a headless agent as a user prompt, to a pane, or to another machine
@@ -195,14 +195,14 @@ type Sent struct {
 	Error    *Error `json:"error,omitempty"`    // of a broadcast to this member, or of the outcome
 }
 
-// Next is the state that a message comes to by itself, which [Bridge.Await] waits for; "" if it has come to one.
+// Next returns the state that a message reaches by itself, which [Bridge.Await] waits for; "" if it has reached one.
 func (s *Sent) Next() string {
 	switch s.State {
-	case Waiting, Unconfirmed, NotSent: // of the last two, it says why
+	case Waiting, Unconfirmed, NotSent: // for the last two, Await says why
 		return Confirmed
 	case Queued, Stored, Received:
 		return Verified
-	case "refused", Lost, Unknown, Failed: // on another machine, which says why
+	case "refused", Lost, Unknown, Failed: // on another machine; Await says why
 		if s.Delivery != "" {
 			return Verified
 		}
@@ -210,8 +210,8 @@ func (s *Sent) Next() string {
 	return ""
 }
 
-// Until returns the state to wait for, given the state that is wanted, or "". A message to a session or pane is in its last state
-// once it was received, and a row or a prompt when the agent has taken it. To another machine, received is a state of its own.
+// Until returns the state to wait for, given the wanted one, or "". Received is the last state of a message to a
+// session or pane. Of a row or prompt, the agent has then taken it. To another machine, it is a state of its own.
 func (s *Sent) Until(wanted string) string {
 	switch {
 	case wanted != Received, s.Delivery != "" && strings.Contains(s.Team, "@"):

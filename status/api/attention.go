@@ -27,12 +27,12 @@ const (
 	WaitsLoop       = "loop"         // two agents only answer each other
 )
 
-// Wait says what a kind of [Attention] is.
+// Wait describes a kind of [Attention].
 type Wait struct {
 	Kind    string
-	Title   string // what it is listed under, with kinds that are alike
-	Words   string // what the agent does, or what is with it; without a word of an agent, and of [WaitsUnread] without the number
-	Section string // in which its agent is listed because of it; empty: it concerns a whole team
+	Title   string // the heading that it is listed under, with similar kinds
+	Words   string // what the agent does or what is wrong, without text of an agent; of [WaitsUnread] without the number
+	Section string // the section that lists its agent because of it; empty: it concerns a whole team
 	Dismiss bool   // a person can dismiss it; the others are answered, read or released instead
 }
 
@@ -57,7 +57,7 @@ var Waits = []Wait{
 	{WaitsIdle, "Teams", "all agents are idle", "", true},
 }
 
-// WaitOf returns the entry of a kind in [Waits], or for another one what can be said of any.
+// WaitOf returns the entry of a kind in [Waits], or a general one for an unknown kind.
 func WaitOf(kind string) Wait {
 	if i := slices.IndexFunc(Waits, func(w Wait) bool { return w.Kind == kind }); i >= 0 {
 		return Waits[i]
@@ -65,7 +65,7 @@ func WaitOf(kind string) Wait {
 	return Wait{Kind: kind, Title: "Other", Words: "needs you"}
 }
 
-// Attention is one thing that waits for a person.
+// Attention is one item that waits for a person.
 type Attention struct {
 	ID string `json:"id"` // the same as long as it waits, and another when it waits again
 	// silent: an agent works, and nothing new has come from it for 5 minutes; loop: two agents only answer each other, 16
@@ -73,14 +73,14 @@ type Attention struct {
 	// terminal; terminal: an interactive agent waits for its person, who answers at its terminal; draft: messages to a pane
 	// wait because somebody has typed something there; done: the agent of a pane has finished the task of a message
 	Kind   string     `json:"kind" enum:"permission,plan,question,lead,terminal,unread,failed,ended,stopped,lost,unknown,held,idle,draft,done,silent,loop"`
-	Title  string     `json:"title"` // what it is listed under, with kinds that are alike
+	Title  string     `json:"title"` // the heading that it is listed under, with similar kinds
 	Team   string     `json:"team"`
 	Member string     `json:"member"`          // the agent, or the inbox of the person; empty for a whole team
 	Since  *time.Time `json:"since,omitempty"` // missing if unknown
 	What   string     `json:"what"`            // what it is, with the name of the tool and of its MCP server; can have text of an agent, which is cut if it is long
-	Words  string     `json:"words"`           // the same without a word of an agent, to follow its name
+	Words  string     `json:"words"`           // the same without text of an agent, to follow its name
 	Do     string     `json:"do"`              // what to do, with operations as method and path
-	// the same for a person at the command line, if that is another text
+	// the same for a person at the command line, if it is another text
 	Command string `json:"command,omitempty"`
 
 	Answerable  bool `json:"answerable"`  // POST /v1/questions/{question} answers the question
@@ -91,14 +91,14 @@ type Attention struct {
 	Partial  bool      `json:"partial,omitempty"` // the question is too long to be here; GET /v1/relays has it
 
 	From    string `json:"from,omitempty"`    // the sender of the messages
-	Count   int    `json:"count,omitempty"`   // how many messages; of a loop, how often the two answered each other
+	Count   int    `json:"count,omitempty"`   // the number of messages; of a loop, how often the two answered each other
 	Message string `json:"message,omitempty"` // id of the last message
 
 	Holdable []string `json:"holdable,omitempty"` // of a loop: those of the two whose messages POST /v1/teams/{team}/members/{member}/hold can hold back; missing: none
 
-	Delivery string `json:"delivery,omitempty"` // of a message to a relayed agent that failed
+	Delivery string `json:"delivery,omitempty"` // of a failed message to a relayed agent
 
-	Messages []Message `json:"messages,omitempty"` // of GET /v1/inbox alone: the unread messages
+	Messages []Message `json:"messages,omitempty"` // the unread messages, only in GET /v1/inbox
 }
 
 // AtShell returns what a person at the command line does about it.
@@ -106,5 +106,5 @@ func (a Attention) AtShell() string { return cmp.Or(a.Command, a.Do) }
 
 // Dismiss hides one [Attention] for as long as it waits.
 type Dismiss struct {
-	ID string `json:"id"` // of what waits
+	ID string `json:"id"` // of the item
 }

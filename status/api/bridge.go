@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// Bridge is what people and programs can ask for. Package bridge does it on the files of this
+// Bridge has the operations for people and programs. Package bridge does them on the files of this
 // machine, and package client asks a service. Both pass the suite of package bridgetest.
 //
-// A team is named, and "tmux" is the team of the registered panes. The errors have the codes of
-// this package; those of both for one thing are the same.
+// Teams are given by name; "tmux" is the team of the registered panes. Errors have the codes of
+// this package, the same ones from both packages.
 type Bridge interface {
 	// Target returns which team, and which of its members or panes, a scope and names such as
-	// MEMBER or MEMBER@TEAM mean. No team is looked for by its directory on another machine. The
-	// error is [CodeAmbiguousTeam] if several teams could be meant; [Choices] returns them.
+	// MEMBER or MEMBER@TEAM mean. The directory selects no team on another machine. The error
+	// is [CodeAmbiguousTeam] if several teams could be meant; [Choices] returns them.
 	Target(ctx context.Context, s Scope, names ...string) (Target, error)
 
 	// Teams returns all teams, sorted by name.
 	Teams(ctx context.Context) ([]Team, error)
-	// EndedTeams returns the teams that were recorded and no longer exist, the one that was heard
-	// last first.
+	// EndedTeams returns the teams that were recorded and no longer exist, the last heard first.
 	EndedTeams(ctx context.Context) ([]EndedTeam, error)
 	// Team returns one team, and the names of the person in it.
 	Team(ctx context.Context, team string) (TeamDetail, error)
@@ -29,19 +28,19 @@ type Bridge interface {
 	// Members returns the members of a team, then the inboxes without a member.
 	Members(ctx context.Context, team string) ([]Member, error)
 
-	// Sessions returns the sessions of Claude Code that live on this machine, in teams or not, the
+	// Sessions returns the living sessions of Claude Code on this machine, in teams or not, the
 	// oldest process first.
 	Sessions(ctx context.Context) ([]Session, error)
 
-	// Rename gives a session in no team a name of its own, or takes it away. The error is [CodeConflict] if somebody else has
-	// the name or a message to the session is on its way, and [CodeInvalid] if the name cannot be one.
+	// Rename gives a session in no team a name of its own, or takes it away. The error is [CodeConflict] if the name is
+	// taken or a message to the session is on its way, and [CodeInvalid] if the name is not valid.
 	Rename(ctx context.Context, team, member string, n NewName) (Renamed, error)
 
-	// Agents returns all agents that live, on this machine and on others, those that can be written to first.
+	// Agents returns all living agents, on this machine and on others, reachable ones first.
 	Agents(ctx context.Context) (Agents, error)
 
 	// Tasks returns tasks of teams, and of sessions in none, as they are now. The error is [CodeNotFound] if there is no
-	// such team or session, or nobody and nothing in it with the name or id that was asked for.
+	// such team or session, or no owner or task in it with the name or id that was asked for.
 	Tasks(ctx context.Context, q TaskQuery) (Tasks, error)
 	// FollowTasks yields what Tasks returns, and then again whenever it has changed, until ctx ends. An error is the last
 	// thing that it yields.
@@ -50,8 +49,8 @@ type Bridge interface {
 	// Tasks, unless something is recorded.
 	TaskHistory(ctx context.Context, q TaskHistoryQuery) (TaskHistory, error)
 
-	// Status returns what each agent of a team does, or each of those with these names; one that
-	// has left is known for as long as its messages are.
+	// Status returns the state of each agent of a team, or of each with a given name; one that has
+	// left is known for as long as its messages are.
 	Status(ctx context.Context, team string, members ...string) ([]Status, error)
 
 	// Attention returns everything that waits for the person, the oldest first: of one team, or of
@@ -60,23 +59,23 @@ type Bridge interface {
 	// Inbox returns everything that needs the person, with the messages that are unread. What could not be read is
 	// among its problems.
 	Inbox(ctx context.Context, q InboxQuery) (Inbox, error)
-	// Dismiss hides what waits under an id, for as long as it waits, and returns it. The error is
-	// [CodeNotFound] if nothing waits under it, and [CodeInvalid] if it is not dismissable.
+	// Dismiss hides the item with an id, for as long as it waits, and returns it. The error is
+	// [CodeNotFound] if there is no such item, and [CodeInvalid] if it is not dismissable.
 	Dismiss(ctx context.Context, id string) (Attention, error)
 
 	// Relays returns the relays that were added to the service, and those that "teambridge run" runs
 	// or ran: of teams of one name, or of all if team is "".
 	Relays(ctx context.Context, team string) ([]RelayEntry, error)
 
-	// Send sends a message to a member; "lead" is the lead. With [NewMessage.Scope], team does not count, and
+	// Send sends a message to a member; "lead" is the lead. With [NewMessage.Scope], team is ignored, and
 	// member is an address. Sending again under the same id is sending once. If id is "", it gets a new one.
 	Send(ctx context.Context, team, member, id string, m NewMessage) (Sent, error)
 	// Broadcast sends a message to every agent of a team. A result has an Error if that message
 	// could not be sent. If id is not "", each message has the id ID-MEMBER.
 	Broadcast(ctx context.Context, team, id string, m NewBroadcast) ([]Sent, error)
-	// Await waits until a message that was sent with Send has come to a state: [Consumed] or [Seen]
-	// or, in a pane, [Confirmed]. It returns the message as it is then, even with an error, which is
-	// [CodeTimeout] after a timeout that is not 0, or tells what became of the message instead.
+	// Await waits until a message that was sent with Send has reached a state: [Consumed] or [Seen]
+	// or, in a pane, [Confirmed]. It returns the message as it is then, even with an error: that is
+	// [CodeTimeout] after a timeout that is not 0, or says what happened to the message instead.
 	Await(ctx context.Context, s Sent, until string, timeout time.Duration) (Sent, error)
 	// Read returns messages that are in inboxes, oldest first, and with History those that have
 	// left them. An inbox that cannot be read is a problem of the answer, not an error. Of panes,
@@ -90,13 +89,13 @@ type Bridge interface {
 	// The error is [CodeTimeout] after the Timeout, and [CodeNoAnswer] if the member's turn with the
 	// message ended without an answer: the message stays sent.
 	Ask(ctx context.Context, team, member, id string, q NewQuestion) (Answered, error)
-	// Reply answers a message to the person or, if an agent asks, to the one whose name the answer is from: it sends a message,
-	// as Send or Ask does, to who wrote it. The error is [CodeNotFound] if there is no such message.
+	// Reply answers a message to the person or, if the caller is an agent, to the sender of the answer: it sends a
+	// message to the author, as Send or Ask does. The error is [CodeNotFound] if there is no such message.
 	Reply(ctx context.Context, id string, r NewReply) (Replied, error)
 	// Wait waits until something happens in a team. The error is [CodeTimeout] after the Timeout,
 	// and [CodeNotFound] or [CodeGone] if it cannot happen any more.
 	Wait(ctx context.Context, team string, o Occasion) (Happened, error)
-	// Transcript yields what an agent was told, said and did, oldest first: envelopes of the
+	// Transcript yields what an agent received, said and did, oldest first: envelopes of the
 	// session protocol, a line of JSON each. who is a member or, if team is "", the id of a
 	// session; those of OpenCode begin with "ses_". An error is the last thing that it yields.
 	Transcript(ctx context.Context, team, who string, q TranscriptQuery) iter.Seq2[json.RawMessage, error]
@@ -114,7 +113,7 @@ type Bridge interface {
 
 	// Usage counts the tokens that agents have used, and what that cost, as far as Claude Code says so. It
 	// reads transcripts, and for other programs what was recorded. The error is [CodeUsage] if they
-	// cannot be counted so.
+	// cannot be counted in that way.
 	Usage(ctx context.Context, q UsageQuery) (Usage, error)
 
 	// Events yields the events of one team, or of all teams if the name is empty, after the event
@@ -141,33 +140,33 @@ type Bridge interface {
 	// of a team. The error is [CodeConflict] if the member has a relay with other settings;
 	// adding the same again changes nothing.
 	AddRelay(ctx context.Context, n NewRelay) (RelayEntry, error)
-	// RemoveRelay has the service end an agent, after its turn. What waits for it stays where it
-	// is. With deleteTeam, the team that was made for the relay is removed once its agent has ended;
-	// the error is [CodeConflict] if the team has to stay, and then so does the relay. It returns the
-	// relay as it was.
+	// RemoveRelay has the service end an agent, after its turn. Waiting messages stay where they
+	// are. With deleteTeam, the team that was made for the relay is removed once its agent has ended;
+	// the error is [CodeConflict] if the team has to stay, and then the relay stays, too. It returns
+	// the relay as it was.
 	RemoveRelay(ctx context.Context, id string, deleteTeam bool) (RelayEntry, error)
-	// RetryRelay has an agent started again that was given up. The error is [CodeConflict] if
-	// it was not.
+	// RetryRelay has the service start an agent again that it has given up. The error is
+	// [CodeConflict] if it has not.
 	RetryRelay(ctx context.Context, id string) (RelayEntry, error)
 	// Interrupt stops the turn of an agent, and cancels its messages. The error is
 	// [CodeNotInFlight] if there is none.
 	Interrupt(ctx context.Context, id string) (RelayEntry, error)
-	// Hold holds back what two members of a team write each other, in each direction that a
-	// relay delivers, until Release, and returns what is held. What was claimed before is
-	// delivered; the rest waits unread, in order. The error is [CodeConflict] if no relay
+	// Hold holds back the messages between two members of a team, in each direction that a
+	// relay delivers, until Release, and returns the holds. Messages claimed before are
+	// delivered; the others wait unread, in order. The error is [CodeConflict] if no relay
 	// delivers to either of them.
 	Hold(ctx context.Context, team, member, sender string) ([]Hold, error)
 	// Release releases the messages of a sender, or of all if it is "", that are held back from
-	// a member. It returns what was held.
+	// a member. It returns the holds.
 	Release(ctx context.Context, team, member, sender string) ([]Hold, error)
 
-	// Questions returns what agents ask and nobody has answered, the oldest first, in one team
-	// or, if it is "", in all. Only a service knows.
+	// Questions returns the open questions of agents, the oldest first, in one team or, if it is
+	// "", in all. Only a service knows them.
 	Questions(ctx context.Context, team string) ([]Asked, error)
 	// Question returns one of them, by its id or the beginning of it. The error is
 	// [CodeConflict] if it is not open any more.
 	Question(ctx context.Context, team, id string) (Asked, error)
-	// Answer answers a question, by its id or the beginning of it, and returns it with what became of it. The error is
+	// Answer answers a question, by its id or the beginning of it, and returns it in its new state. The error is
 	// [CodeConflict] if it is not open any more, or p is for another input.
 	Answer(ctx context.Context, id string, p Permit) (Asked, error)
 
@@ -189,25 +188,25 @@ type Bridge interface {
 	// AddPane registers a pane. The error is [CodeConflict] if the name or the pane is
 	// registered otherwise; registering the same again changes nothing.
 	AddPane(ctx context.Context, n NewPane) (Pane, error)
-	// RemovePane removes a pane, and drops what waits for it. It returns the pane as it was.
+	// RemovePane removes a pane, and drops its waiting messages. It returns the pane as it was.
 	RemovePane(ctx context.Context, name string) (Pane, error)
 
 	// Move asks for the session of a member to be moved, and returns where it is. It does not
 	// wait for the move. The error is [CodeConflict] if the session cannot move.
 	Move(ctx context.Context, team, member string, n NewPlace) (Placed, error)
 
-	// Links returns the links of this machine with others, and how they are.
+	// Links returns the links of this machine with others, and their states.
 	Links(ctx context.Context) (Links, error)
-	// SetLink says what this machine is for others. It makes the machine's key if there is none. The
+	// SetLink sets this machine's name and hub. It makes the machine's key if there is none. The
 	// error is [CodeConflict] for another name while there are links.
 	SetLink(ctx context.Context, n NewLink) (Links, error)
 	// AddMachine makes a link with a machine, by its card. The error is [CodeConflict] if there is
-	// one with another card, unless that is to be replaced.
+	// a link with another card, unless that is to be replaced.
 	AddMachine(ctx context.Context, n NewMachine) (Machine, error)
-	// RemoveMachine ends the link with a machine. What waits for it has failed. It returns the
-	// machine as it was.
+	// RemoveMachine ends the link with a machine. Messages that wait for it have failed. It returns
+	// the machine as it was.
 	RemoveMachine(ctx context.Context, machine string) (Machine, error)
-	// ShareTeam lets a machine write to a team, or lets it no longer.
+	// ShareTeam lets a machine write to a team, or no longer lets it.
 	ShareTeam(ctx context.Context, machine string, n NewShare) (Machine, error)
 
 	// Findings returns what keeps messages to a team from arriving; if team is "", to all teams,
@@ -239,15 +238,15 @@ type Membership struct {
 	Member string `json:"member"`
 }
 
-// Scope is what flags, the environment and the directory say about the team that is meant.
+// Scope selects a team, by flags, the environment and the directory.
 type Scope struct {
 	Team    string `query:"team" json:"team,omitempty"`       // the team, if one is given
 	Default string `query:"default" json:"default,omitempty"` // the team if none is given, as in the environment
-	Dir     string `query:"dir" json:"dir,omitempty"`         // where it is asked: of several teams, the one whose lead runs there
+	Dir     string `query:"dir" json:"dir,omitempty"`         // the directory of the caller: of several teams, it selects the one whose lead runs there
 
-	ToRead   bool   `query:"toRead" json:"-"`   // where no team lives, and nobody is named, the sessions are meant
+	ToRead   bool   `query:"toRead" json:"-"`   // if no team lives, and no name is given, the sessions are meant
 	Via      string `query:"via" json:"-"`      // as in a message to the target
-	Existing bool   `query:"existing" json:"-"` // the names must be those of members or inboxes; members has the names that these have
+	Existing bool   `query:"existing" json:"-"` // the names must be those of members or inboxes; members has their own names
 }
 
 // AnyTeam is the team of a message with [NewMessage.Scope].
@@ -259,11 +258,11 @@ func (s Scope) AnyTeam() bool { return s.Team == "" && s.Default == "" }
 // Target is what a [Scope] and names mean.
 type Target struct {
 	Team    string   `json:"team"`
-	Members []string `json:"members,omitempty"`                     // as they were asked for, without their team; none: all
+	Members []string `json:"members,omitempty"`                     // the given names, without their team; none: all
 	Way     string   `json:"way" enum:"inbox,pane,session,machine"` // how a message reaches them; machine: over a link, and team is TEAM@MACHINE
-	How     string   `json:"how"`                                   // the same in words, and why so
+	How     string   `json:"how"`                                   // the same in words, and why
 	Queued  bool     `json:"queued,omitempty"`                      // a message to them waits here in a queue, and its delivery says why
-	Apart   bool     `json:"apart,omitempty"`                       // they have nothing to do with one another
+	Apart   bool     `json:"apart,omitempty"`                       // they are unrelated to one another
 }
 
 // Member is the only name that was asked for, or "".
@@ -278,10 +277,10 @@ func (t *Target) Member() string {
 type EndedTeam struct {
 	Team      string    `json:"team"`
 	CreatedAt time.Time `json:"createdAt"` // zero: unknown
-	LastHeard time.Time `json:"lastHeard"` // when something of it was last recorded
+	LastHeard time.Time `json:"lastHeard"` // when a record of it was last made
 }
 
-// The ways in which a message reaches somebody.
+// The ways in which a message reaches its recipient.
 const (
 	WayInbox = "inbox" // a row of the member's inbox or, to an agent of the service, a prompt
 	WayPane  = "pane"  // it is typed into a tmux pane
@@ -291,7 +290,7 @@ const (
 	WayCodex   = "codex"   // of sessions alone: Codex's shared server has it, and gives it to the model as the output of a tool
 )
 
-// Reading says which messages to read. The zero value is all that are there, but for
+// Reading selects messages to read. The zero value selects all that are in inboxes, except
 // confirmations.
 type Reading struct {
 	Inboxes  []string  `query:"inbox"`    // a name, "lead" or "user"; can be repeated; default: all
@@ -301,7 +300,7 @@ type Reading struct {
 	After    string    `query:"after"`    // only after the message with this id, or with the only one that begins so
 	Unread   bool      `query:"unread"`   // only unread ones
 	Protocol bool      `query:"protocol"` // also confirmations that nobody needs to read
-	History  bool      `query:"history"`  // also what was recorded and has left its inbox
+	History  bool      `query:"history"`  // also recorded messages that have left their inbox
 	Limit    int       `query:"limit"`    // only the last ones; default, and 0: all
 }
 
@@ -309,7 +308,7 @@ type Reading struct {
 type Rows struct {
 	Messages []Message `json:"messages"`
 	Hidden   int       `json:"hidden"`             // confirmations that were left out
-	Problems []Error   `json:"problems,omitempty"` // with inboxes that are not in Messages
+	Problems []Error   `json:"problems,omitempty"` // why some inboxes are not in Messages
 	Notes    []string  `json:"notes,omitempty"`    // what else may be missing
 }
 
@@ -333,7 +332,7 @@ type Answered struct {
 	Text    string  `json:"text"`                      // the answer, even if the reply is a structured text
 	Via     string  `json:"via" enum:"message,result"` // message: the member wrote it to the person; result: of the member's turn
 	Certain bool    `json:"certain"`                   // false: it may belong to another task of the member
-	Joined  string  `json:"joined,omitempty"`          // the name that the person has joined the team under to ask; empty: had before
+	Joined  string  `json:"joined,omitempty"`          // the name that the person has joined the team under to ask; empty: had joined before
 }
 
 // The occasions that can be waited for.
@@ -372,10 +371,10 @@ type LineError struct {
 	Error Error `json:"error"`
 }
 
-// TranscriptQuery says what of a transcript is wanted.
+// TranscriptQuery says how to read a transcript.
 type TranscriptQuery struct {
-	Follow bool   `query:"follow"` // go on with what is added, and with the next session of a member, until the client or the service ends
-	Dir    string `query:"dir"`    // the directory that a server of OpenCode is started in to read a session of it; default: that of the service, or of whoever reads it without one
+	Follow bool   `query:"follow"` // go on with new envelopes, and with the next session of a member, until the client or the service ends
+	Dir    string `query:"dir"`    // the directory that a server of OpenCode is started in to read a session of it; default: that of the service or, without one, of the program that reads it
 }
 
 // The number of messages in a [Page], and in what was [Found].

@@ -21,8 +21,8 @@ type Card struct {
 	Version string   `json:"version"` // of the service
 }
 
-// StateDir returns the directory of teambridge's own files that the environment says: $TEAMBRIDGE_STATE, else
-// $XDG_STATE_HOME/teambridge, else ~/.local/state/teambridge. There may be none.
+// StateDir returns the directory of teambridge's own files, by the environment: $TEAMBRIDGE_STATE, else
+// $XDG_STATE_HOME/teambridge, else ~/.local/state/teambridge. It need not exist.
 func StateDir(lookup func(string) (string, bool)) (string, error) {
 	if dir, _ := lookup("TEAMBRIDGE_STATE"); dir != "" {
 		return filepath.Abs(dir)

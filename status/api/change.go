@@ -2,24 +2,24 @@ package api
 
 import "time"
 
-// ChangesQuery says which changes of files are wanted.
+// ChangesQuery selects changes of files.
 type ChangesQuery struct {
 	Since   time.Time `query:"since"`   // only changes made at this time or later
 	File    string    `query:"file"`    // only of this file: its path, or the end of it
-	Patches bool      `query:"patches"` // also what was changed
+	Patches bool      `query:"patches"` // also the changed lines
 }
 
-// FileChanges says what an agent has changed in a file with its tools, as its transcript says. What its
-// shell commands have changed is not known.
+// FileChanges has the changes that an agent has made in a file with its tools, according to its transcript.
+// Changes by its shell commands are not known.
 type FileChanges struct {
 	File    string    `json:"file"`
-	Created bool      `json:"created,omitempty"` // with the first of the changes
+	Created bool      `json:"created,omitempty"` // by the first of the changes
 	Changes int       `json:"changes"`
 	Added   int       `json:"added"`   // lines, in all changes
 	Removed int       `json:"removed"` // lines, in all changes
 	First   time.Time `json:"first"`
 	Last    time.Time `json:"last"`
-	Patches []Patch   `json:"patches,omitempty"` // oldest first; only if they were asked for
+	Patches []Patch   `json:"patches,omitempty"` // oldest first; only if the query has patches
 }
 
 // Patch is one change of a file.

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Code says what kind of error it is. Programs rely on codes: they do not change.
+// Code is the kind of an error. Programs rely on codes: they do not change.
 //
 // A code is an error itself, the sentinel of its kind: errors.Is(err, CodeNotFound)
 // is true for a [*Problem] and a [*Decided] with that code.
@@ -66,7 +66,7 @@ const (
 	ExitLocked      = 6
 	ExitUnknown     = 7
 	ExitNoAnswer    = 8
-	ExitChanged     = 9 // Claude Code does not do what is known of it
+	ExitChanged     = 9 // Claude Code does not behave as it was measured
 	ExitInterrupted = 130
 	ExitPipe        = 141 // the reader of the output closed it, which is not an error of the command
 )
@@ -126,7 +126,7 @@ type Error struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"` // lower case, one line or more, without a full stop
 	Hint    string `json:"hint"`    // what to do about it; may be empty
-	// of the API, whose hints name operations as method and path: the hint for a person at the command line, if that is
+	// of the API, whose hints name operations as method and path: the hint for a person at the command line, if it is
 	// another one
 	Command string `json:"command,omitempty"`
 }
@@ -159,14 +159,14 @@ func Errors(answer any) (list []*Error) {
 	return list
 }
 
-// Decided is an error whose code and hint were chosen where it was found. It is its code
-// for [errors.Is].
+// Decided is an error whose code and hint were chosen where it occurred. For [errors.Is], it is
+// its code.
 type Decided struct {
 	Err  error
 	Code Code
 	Hint string
 
-	// Option is the JSON name of an option that the request cannot have, with which the error begins; else "".
+	// Option is the JSON name of an option that the request cannot have, or "". The error begins with it.
 	Option string
 }
 
@@ -181,7 +181,7 @@ func Decide(code Code, hint, format string, args ...any) error {
 	return &Decided{Err: fmt.Errorf(format, args...), Code: code, Hint: hint}
 }
 
-// Option returns the option that an error says a request cannot have, or "".
+// Option returns the option that a request cannot have, according to an error, or "".
 func Option(err error) string {
 	if d, ok := errors.AsType[*Decided](err); ok {
 		return d.Option
@@ -192,7 +192,7 @@ func Option(err error) string {
 	return ""
 }
 
-// Choices returns the names that an error says could be meant.
+// Choices returns the names that could be meant, according to an error.
 func Choices(err error) []string {
 	var p *Problem
 	var c interface{ Choices() []string }

@@ -10,14 +10,14 @@ import (
 type InboxQuery struct {
 	Team     string `json:"team,omitempty" query:"team"`         // only of this team
 	Protocol bool   `json:"protocol,omitempty" query:"protocol"` // also confirmations that nobody needs to read
-	Read     bool   `json:"read,omitempty" query:"read"`         // all messages to the person, those that were read too, and nothing else that waits
+	Read     bool   `json:"read,omitempty" query:"read"`         // all messages to the person, also read ones, and no other items
 }
 
-// An Inbox is what needs the person. What waits of kind [WaitsUnread] has its messages.
+// An Inbox has the items that need the person. Those of kind [WaitsUnread] have their messages.
 type Inbox struct {
-	Items    []Attention `json:"items"`              // what of it is unread has its messages
+	Items    []Attention `json:"items"`              // those of kind unread have their messages
 	Hidden   int         `json:"hidden"`             // confirmations that were left out
-	Problems []Error     `json:"problems,omitempty"` // with what is not in Items
+	Problems []Error     `json:"problems,omitempty"` // why some items are missing
 }
 
 // Messages returns the messages to the person, by team and time; those without a valid time come first.

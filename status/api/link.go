@@ -21,20 +21,20 @@ const (
 	LinkOff          = "off" // no service runs the links, or no hub was chosen
 )
 
-// Machine is another machine that there is a link with.
+// Machine is another machine that this one has a link with.
 type Machine struct {
 	Machine string     `json:"machine"`
 	Card    string     `json:"card"`                       // its keys, which are pinned
 	State   string     `json:"state" enum:"here,away,new"` // away: it has been silent for 45 s or more; new: it was never heard
 	Heard   *time.Time `json:"heard,omitempty"`            // when it was last heard
 	Version string     `json:"version,omitempty"`          // of its teambridge
-	Teams   []string   `json:"teams"`                      // of this machine that it may write to
+	Teams   []string   `json:"teams"`                      // the teams of this machine that it may write to
 	Offers  []string   `json:"offers"`                     // its teams that this machine may write to, as TEAM@MACHINE
 	Queued  int        `json:"queued"`                     // messages for it that the hub does not have yet
 	Stored  int        `json:"stored"`                     // messages to it that the hub has, and that it has not confirmed
 	Oldest  *time.Time `json:"oldest,omitempty"`           // when the oldest of these was sent
 
-	Refused    int    `json:"refused"`              // how much of what it sent was refused since the service was started: messages, frames that are none, changes of what it says of itself
+	Refused    int    `json:"refused"`              // how many of its messages, invalid frames and changes of its presence were refused since the service was started
 	RefusedWhy string `json:"refusedWhy,omitempty"` // the last reason
 }
 
@@ -45,14 +45,14 @@ const (
 	MachineNew  = "new"  // it was never heard
 )
 
-// NewLink says what a machine is for others.
+// NewLink sets the name, the hub and the key of this machine.
 type NewLink struct {
-	Machine string `json:"machine,omitempty"` // the name of this machine: a to z, 0 to 9 and -, 32 at most; default: the one that it has. Another one is refused (409) while there are links
+	Machine string `json:"machine,omitempty"` // the name of this machine: a to z, 0 to 9 and -, 32 at most; default: its present one. Another one is refused (409) while there are links
 	// the address of the hub: ssh://[USER@]HOST[:PORT], tls://HOST[:PORT], or nats://HOST[:PORT] on this machine, and
-	// nothing after it; default: the one that it has
+	// nothing after it; default: the present one
 	Hub    string `json:"hub,omitempty"`
 	Trust  string `json:"trust,omitempty"`  // with a hub: a file of certificates, or the SHA-256 fingerprint of the hub's own; default: as the system does
-	NewKey bool   `json:"newKey,omitempty"` // have a new key; the hub and the other machines have to be given the new card
+	NewKey bool   `json:"newKey,omitempty"` // make a new key; the hub and the other machines then need the new card
 }
 
 // NewMachine is a machine to make a link with.
@@ -62,7 +62,7 @@ type NewMachine struct {
 	Replace bool     `json:"replace,omitempty"` // take this card in place of the one that is pinned
 }
 
-// NewShare says that a machine may write to a team, or may no longer.
+// NewShare lets a machine write to a team, or no longer lets it.
 type NewShare struct {
 	Team string `json:"team"`           // a team here; it need not exist yet
 	Stop bool   `json:"stop,omitempty"` // the machine may no longer write to it

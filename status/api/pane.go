@@ -40,7 +40,7 @@ type NewPane struct {
 	Target  string `json:"target"`                                   // %12, or session:window.pane
 	Socket  string `json:"socket,omitempty"`                         // of the tmux server; default: that of a plain tmux
 	Profile string `json:"profile,omitempty" enum:",claude,generic"` // claude (the default) or generic: how its screen is read
-	Replace bool   `json:"replace,omitempty"`                        // give a registered name this pane; what waits goes there
+	Replace bool   `json:"replace,omitempty"`                        // give a registered name this pane; waiting messages go there
 }
 
 // The states of panes.
@@ -54,7 +54,7 @@ const (
 	PaneGone    = "gone"    // there is no such pane any more
 )
 
-// PaneLook is what one look at a pane saw.
+// PaneLook is the state of a pane at one look.
 type PaneLook struct {
 	// [PaneEmpty] and its like: empty: an agent waits at its prompt, at which nothing is typed; busy: it works; draft: a
 	// person has typed something; dialog: the agent asks its person something; unknown: the screen shows none of these;
@@ -92,7 +92,7 @@ type PaneOptions struct {
 	// agent. Never into a draft or a dialog
 	Policy       string `json:"policy,omitempty" enum:",queued,important,when-idle,urgent"`
 	SaveDraft    bool   `json:"saveDraft,omitempty"`    // put what a person has typed in the pane aside while the message is typed
-	NotifyOnStop bool   `json:"notifyOnStop,omitempty"` // tell the sender when the task of the message is done: the person by attention, an agent by a message
+	NotifyOnStop bool   `json:"notifyOnStop,omitempty"` // notify the sender when the task of the message is done: the person by attention, an agent by a message
 
 	Tmux         string `json:"tmux,omitempty"`         // the socket of the tmux server with the pane of via; default: that of the service
 	RequireAgent bool   `json:"requireAgent,omitempty"` // refuse the message if the pane is gone or no agent is in it. Without it, the message waits

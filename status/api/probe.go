@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Probe is what "teambridge-probe" found of a Claude Code.
+// Probe is the result of "teambridge-probe" for one Claude Code.
 type Probe struct {
 	Version string       `json:"version"`
 	Listed  bool         `json:"listed"`  // it is not newer than the versions that teambridge was measured with
@@ -18,7 +18,7 @@ type ProbePoint struct {
 	Says     string `json:"says"`
 	Expected string `json:"expected"` // unsure: it was never measured on this version
 	Found    string `json:"found"`    // unsure: it could not be measured
-	Means    string `json:"means"`    // for teambridge, of what was found
+	Means    string `json:"means"`    // what the result means for teambridge
 	Changed  bool   `json:"changed"`
-	Why      string `json:"why,omitempty"` // it could not be measured
+	Why      string `json:"why,omitempty"` // why it could not be measured
 }

@@ -35,10 +35,10 @@ type Relay struct {
 type Place struct {
 	At      string    `json:"at" enum:"local,remote"`               // local or remote
 	To      string    `json:"to,omitempty" enum:"local,remote"`     // where it is going
-	Wanted  string    `json:"wanted,omitempty" enum:"local,remote"` // where somebody asked it to be, until it is there or that is refused
+	Wanted  string    `json:"wanted,omitempty" enum:"local,remote"` // where it was requested to be, until it is there or the request is refused
 	Reason  string    `json:"reason,omitempty"`                     // why it has not gone there yet
 	Refused string    `json:"refused,omitempty"`                    // why the last request was refused
-	Since   time.Time `json:"since"`                                // since when it is so
+	Since   time.Time `json:"since"`                                // since when these values hold
 }
 
 // The values of [Place.At], To and Wanted.
@@ -47,7 +47,7 @@ const (
 	PlaceRemote = "remote"
 )
 
-// Held returns why the session has not gone yet where it is to go; "" if nothing holds it,
+// Held returns why the session has not moved yet to where it is going; "" if nothing holds it,
 // or if p is nil.
 func (p *Place) Held() string {
 	if p == nil || p.To == "" || p.To == p.At {
@@ -116,7 +116,7 @@ type RelayEntry struct {
 	Plain        bool            `json:"plain,omitempty"`
 	CreateTeam   bool            `json:"createTeam,omitempty"`
 	IdleExit     string          `json:"idleExit,omitempty"`                      // the agent is ended after it was idle for this time; missing: never
-	IdleReports  string          `json:"idleReports,omitempty" enum:"all,result"` // which reports that other agents are idle it gets; missing: those that say more
+	IdleReports  string          `json:"idleReports,omitempty" enum:"all,result"` // which reports of idle agents it gets; missing: those with a summary or a result
 	Created      *time.Time      `json:"created,omitempty"`                       // when it was added; missing for teambridge run
 	Relay
 
@@ -155,7 +155,7 @@ type Question struct {
 	Input  json.RawMessage `json:"input,omitempty"`
 	At     time.Time       `json:"at"`
 
-	Display     string            `json:"display,omitempty"`     // the tool's name for people, as the runtime has it; an MCP server's tool can have that of a tool of the runtime
+	Display     string            `json:"display,omitempty"`     // the tool's name for people, according to the runtime; an MCP server's tool can have the name of a tool of the runtime
 	Description string            `json:"description,omitempty"` // of this use
 	Reason      string            `json:"reason,omitempty"`      // why it asks
 	BlockedPath string            `json:"blockedPath,omitempty"`
@@ -187,7 +187,7 @@ const (
 	QuestionDenied  = "denied"
 )
 
-// Terminal is the [Asked.Relay] of what a session asks at its terminal and lets be answered elsewhere, too. A relay's id is a UUID.
+// Terminal is the [Asked.Relay] of a session's question that can be answered elsewhere. Relays have UUIDs.
 const Terminal = "terminal"
 
 // Asked is a question, and the agent that asks it.
@@ -208,7 +208,7 @@ type NewRelay struct {
 	// an OpenCode server that runs, in place of a command; user and password are in the environment of the service, as
 	// OPENCODE_SERVER_USERNAME and OPENCODE_SERVER_PASSWORD
 	URL          string          `json:"url,omitempty"`
-	PasswordFile string          `json:"passwordFile,omitempty"`               // the file that has the password of that server, an absolute path
+	PasswordFile string          `json:"passwordFile,omitempty"`               // the file with the password of that server, an absolute path
 	Profile      string          `json:"profile,omitempty"`                    // the name of an agent profile
 	Dir          string          `json:"dir"`                                  // the working directory, an absolute path
 	OnCut        string          `json:"onCut,omitempty" enum:",nudge,report"` // what to do after a crash cut a turn: nudge (default: tell the agent to continue) or report
@@ -216,9 +216,9 @@ type NewRelay struct {
 	Mode         json.RawMessage `json:"mode,omitempty" schema:"Mode"`         // the mode at the start
 	Plain        bool            `json:"plain,omitempty"`                      // add no flags to the command, for other programs that speak stream-json
 	IdleExit     string          `json:"idleExit,omitempty"`                   // end the agent after this idle time, such as 30m; the next message starts it again
-	// which reports that other agents are idle it gets: all; summary, the default: those that say more, such as to whom the
-	// agent has written; result: those with a result, a finished task, an interruption or a failure. The others are read in
-	// the inbox, and skipped
+	// which reports of idle agents it gets: all; summary, the default: those with a summary, such as to whom the agent
+	// has written, or a result; result: those with a result, a finished task, an interruption or a failure. The others
+	// are marked as read in the inbox, and skipped
 	IdleReports string `json:"idleReports,omitempty" enum:"all,summary,result"`
 	CreateTeam  bool   `json:"createTeam,omitempty"` // create the team, with the member as its lead, if it does not exist; take it over if the service that created it was killed
 }
@@ -232,7 +232,7 @@ type Permit struct {
 	// agent is restarted.
 	Session string            `json:"session,omitempty"`
 	Answers map[string]string `json:"answers,omitempty"` // texts by question, to a question of kind question; needed to allow it. Several choices are separated by a comma and a space.
-	Reason  string            `json:"reason,omitempty"`  // told to the agent if the tool is not allowed
+	Reason  string            `json:"reason,omitempty"`  // sent to the agent if the tool is not allowed
 }
 
 // Unfinished is the [DeliveryQuery.State] of deliveries that are on their way or have failed.
@@ -248,11 +248,11 @@ type DeliveryQuery struct {
 	Limit int    `query:"limit" min:"0" default:"0"` // the largest number of items; 0: all
 }
 
-// Outcome is what became of a message, in words for people: the same ones for each way in which it travels.
+// Outcome is the state of a message in words for people: the same words for each way.
 type Outcome struct {
-	// waiting, or held for a reason; sent: where its agent takes it from; received: taken by the agent; seen: given to its
-	// model; done: its task has ended; lost and not sent: it did not arrive; unknown: it may have arrived; failed: its agent
-	// failed while it worked on it; given up and cancelled: by a person; not relayed: it is not for the agent
+	// waiting, or held for a reason; sent: it is where its agent takes it; received: taken by the agent; seen: given to
+	// its model; done: its task has ended; lost and not sent: it did not arrive; unknown: it may have arrived; failed:
+	// its agent failed while it worked on it; given up and cancelled: by a person; not relayed: it is not for the agent
 	Word string `json:"word,omitempty" enum:"waiting,sent,received,seen,done,lost,not sent,unknown,failed,given up,cancelled,not relayed"`
 	Why  string `json:"why,omitempty"` // why it waits or did not arrive
 }
@@ -301,7 +301,7 @@ type RelayEvent struct {
 	Outcome // of a message
 }
 
-// Fate is what happened to a relayed message, or to one that is typed into a pane.
+// Fate is the state of a relayed message, or of one that is typed into a pane.
 type Fate struct {
 	Delivery string `json:"delivery"`
 	// claimed, written, accepted, cut, done, cancelled, failed, dropped, taken_by_agent, skipped; to a pane also held,

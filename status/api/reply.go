@@ -5,7 +5,7 @@ const LastMessage = "last"
 
 // NewReply is an answer to a message.
 type NewReply struct {
-	To   string `json:"to"`             // the id of the message, or the beginning of it that no other one has; of the person also [LastMessage]
+	To   string `json:"to"`             // the id of the message, or a beginning of it that no other one has; for the person also [LastMessage]
 	Team string `json:"team,omitempty"` // of the message; "": any
 	Ask  bool   `json:"ask,omitempty"`  // wait for an answer, as [Bridge.Ask] does
 	NewQuestion

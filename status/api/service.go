@@ -25,7 +25,7 @@ type Record struct {
 	ReadAt    *time.Time `json:"readAt,omitempty"` // when it was first seen as read
 	GoneAt    *time.Time `json:"goneAt,omitempty"` // when it was first missing
 	Receipt   *Receipt   `json:"receipt,omitempty"`
-	Relay     *Fate      `json:"relay,omitempty"` // what happened to it if it was relayed
+	Relay     *Fate      `json:"relay,omitempty"` // its state if it was relayed
 
 	// Person marks a user prompt to a headless agent. It was never in the inbox, and
 	// no row of an inbox can claim to be one.
@@ -51,14 +51,14 @@ const (
 	KindTurn     = "turn"     // a turn that failed or was cancelled
 )
 
-// The states of work. Only what is done, or was started, was done as its text says.
+// The states of work. Only work that is done or started was done as its text says.
 const (
 	WorkRunning   = "running" // of a tool call: it has no end yet
 	WorkDone      = "done"
-	WorkStarted   = "started"   // of a tool call: what it began goes on in the background
+	WorkStarted   = "started"   // of a tool call: its work goes on in the background
 	WorkFailed    = "failed"    // of a tool call: it reported an error, or could not be run; of a turn
 	WorkDenied    = "denied"    // of a tool call: it was not allowed, and nothing was done
-	WorkCut       = "cut"       // of a tool call: it was interrupted or its agent died, and what was done by then is not known
+	WorkCut       = "cut"       // of a tool call: it was interrupted or its agent died, and how much was done is not known
 	WorkUnknown   = "unknown"   // of a tool call: an earlier version recorded its end, and not how it ended
 	WorkCancelled = "cancelled" // of a turn
 )
@@ -69,9 +69,9 @@ type Work struct {
 	Session  string `json:"session"`
 	Turn     string `json:"turn,omitempty"`     // for a relayed agent, the frame that began it. A text that is the answer to this frame is not shown again as work
 	Subagent string `json:"subagent,omitempty"` // which subagent did it; missing for the agent itself
-	// [WorkDone] and its like: of a tool call: running, it has no end yet; done; started, what it began goes on in the
+	// [WorkDone] and its like: of a tool call: running, it has no end yet; done; started, its work goes on in the
 	// background; failed, it reported an error or could not be run; denied, it was not allowed and nothing was done; cut, it
-	// was interrupted or its agent died, and what was done by then is not known; unknown, an earlier version recorded its
+	// was interrupted or its agent died, and how much was done is not known; unknown, an earlier version recorded its
 	// end and not how it ended. Of a turn: failed, cancelled. Of everything else: done
 	State  string     `json:"state" enum:"running,done,started,failed,denied,cut,unknown,cancelled"`
 	Tool   string     `json:"tool,omitempty"`   // the name of the tool
@@ -82,12 +82,12 @@ type Work struct {
 
 // Answer says which messages a headless agent answered.
 type Answer struct {
-	Frame     string   `json:"frame"`               // the id of what the agent was given in one turn
+	Frame     string   `json:"frame"`               // the id of the frame that the agent got in the turn
 	InReplyTo []string `json:"inReplyTo"`           // the ids of the messages in it
 	Truncated bool     `json:"truncated,omitempty"` // it was longer than 1 MiB, and was cut
 }
 
-// Receipt says what happened to a sent message.
+// Receipt is the state of a sent message.
 type Receipt struct {
 	Seq       int64  `json:"seq"` // the number of its last change in the journal
 	Team      string `json:"team"`
@@ -95,9 +95,9 @@ type Receipt struct {
 	Member    string `json:"member"`    // whose inbox it was sent to
 	ID        string `json:"id"`        // of the message
 	// verified: in the inbox, or in the queue of a relay. consumed: taken by the agent. lost: overwritten by another
-	// program, or given up before the agent took it. unknown: gone from the inbox, or the inbox is corrupt, and nobody knows
-	// whether the agent took it. A lost or unknown message can be sent again under its id with force; then it is verified
-	// again
+	// program, or given up before the agent took it. unknown: gone from the inbox, or the inbox is corrupt, and whether
+	// the agent took it is not known. A lost or unknown message can be sent again under its id with force; then it is
+	// verified again
 	State      string     `json:"state" enum:"verified,consumed,lost,unknown"`
 	Reason     string     `json:"reason,omitempty"` // why the state is lost or unknown
 	VerifiedAt *time.Time `json:"verifiedAt,omitempty"`
@@ -166,7 +166,7 @@ type NewMessage struct {
 	Mode     json.RawMessage `json:"mode,omitempty" schema:"Mode"`
 	Isolated bool            `json:"isolated,omitempty"` // do not join it with other messages. Only for user prompts
 
-	// Force sends even if nobody is known to read the inbox, or if it is unknown
+	// Force sends even if no reader of the inbox is known, or if it is unknown
 	// whether the id was sent before.
 	Force bool `json:"force,omitempty"`
 
@@ -174,12 +174,12 @@ type NewMessage struct {
 
 	PaneOptions // if it is typed into a pane
 
-	// Scope has the member looked up in it, as [Bridge.Target] does: the member is NAME, NAME@TEAM, or the beginning of a name,
-	// and the team in the path does not count. Of an agent, "user" is the person, and members of its own team are meant first.
+	// Scope says where to look up the member, as [Bridge.Target] does: it is NAME, NAME@TEAM, or the beginning of a
+	// name, and the team in the path is ignored. From an agent, "user" is the person, and its team is searched first.
 	Scope *Scope `json:"scope,omitempty"`
 
-	// Wait is what [Sent.Until] is given for [Bridge.Await], if it is another state than [Sent.Next]. The message is
-	// refused if that can never be known of it.
+	// Wait is the state that the sender gives to [Sent.Until] for [Bridge.Await], if it is not [Sent.Next]. The message
+	// is refused if it can never be known to reach that state.
 	Wait string `json:"wait,omitempty"`
 }
 
@@ -192,7 +192,7 @@ type NewBroadcast struct {
 	Protocol    bool     `json:"protocol,omitempty"` // as in [NewMessage]
 	Except      []string `json:"except,omitempty"`   // members to leave out; the sender is always left out
 	IncludeLead bool     `json:"includeLead,omitempty"`
-	Scope       *Scope   `json:"scope,omitempty"` // has the team looked up in it; the team in the path does not count
+	Scope       *Scope   `json:"scope,omitempty"` // says where to look the team up; the team in the path is ignored
 
 	PaneOptions // only to [TeamPanes] and [TeamSessions]; Via is not for them
 }
@@ -201,13 +201,13 @@ type NewBroadcast struct {
 // sent in place of a [NewMessage] to a member that the service relays to.
 const PayloadsType = "application/x-ndjson; profile=wire"
 
-// SentPayloads is what became of payloads of the session protocol.
+// SentPayloads is the result of sending payloads of the session protocol.
 type SentPayloads struct {
 	Dropped int             `json:"dropped"` // how many payloads
 	Results []PayloadResult `json:"results"` // in the order of the lines
 }
 
-// PayloadResult is what became of one line. Either Sent or Dropped is set.
+// PayloadResult is the result of one line. Either Sent or Dropped is set.
 type PayloadResult struct {
 	Line    int    `json:"line"` // from 1
 	Sent    *Sent  `json:"sent,omitempty"`
@@ -230,7 +230,7 @@ type Marked struct {
 type SignIn struct {
 	URL   string    `json:"url"`
 	Until time.Time `json:"until"` // when it expires
-	// File, if it was asked for, is a page that only the user can read and that forwards to
+	// File, if it was requested, is a page that only the user can read and that forwards to
 	// URL. It can be named in the arguments of a program, which every user of the machine can
 	// read. It is removed when URL was used or has expired.
 	File string `json:"file,omitempty"`
@@ -240,11 +240,11 @@ type SignIn struct {
 type ServiceVersion struct {
 	Version
 	ReadOnly   bool `json:"readOnly"`   // it refuses every change, and relays nothing
-	Operations int  `json:"operations"` // grows with the operations that there are
+	Operations int  `json:"operations"` // grows when operations are added
 }
 
-// Operations grows with what [Bridge] has. A client can ask a service with the same number, or a
-// larger one, for all that it knows.
+// Operations grows when [Bridge] gets more operations. A service with the same number, or a larger
+// one, has all operations that the client knows.
 const Operations = 4
 
 // AgentHeader marks a request of an agent, with any value. It has less authority than a person: it may read, and write in
@@ -282,14 +282,14 @@ type Event struct {
 	Reset    *Reset
 	Question *QuestionEvent
 
-	Data json.RawMessage // as it came
+	Data json.RawMessage // as it was received
 }
 
 // Snapshot is the state of all teams and their agents.
 type Snapshot struct {
 	Teams     []Team      `json:"teams"`
 	Status    []Status    `json:"status"`
-	Attention []Attention `json:"attention"` // what waits for a person
+	Attention []Attention `json:"attention"` // the items that wait for a person
 }
 
 // The changes of messages.
@@ -312,8 +312,8 @@ const (
 	QuestionAnswered = "answered"
 )
 
-// QuestionEvent says that an agent asks something, or no longer does. What was open when the stream began is in its first
-// snapshot, which is not news.
+// QuestionEvent says that an agent asks something, or no longer does. Questions that were open when the stream began
+// are in its first snapshot, and have no event.
 type QuestionEvent struct {
 	Change   string    `json:"change" enum:"asked,answered"` // answered: here or elsewhere; or the agent no longer waits
 	Question Attention `json:"question"`                     // as in the snapshot
@@ -328,8 +328,8 @@ type Envelope struct {
 	Session   string          `json:"session"`
 	Envelope  json.RawMessage `json:"envelope"` // of the session protocol. The event tool-call-end has a key more, outcome: done, started, failed, denied or cut, as in the state of Work
 
-	// Record is how a conversation shows it, as it is then: with the end of a tool call, the
-	// record of its start. It is nil if a conversation does not show it.
+	// Record is the record that a conversation shows for it, as it is then: for the end of a tool
+	// call, the record of its start. It is nil if a conversation does not show it.
 	Record *Record `json:"record,omitempty"`
 }
 
@@ -359,9 +359,9 @@ type Problem struct {
 	Detail  string   `json:"detail"` // what went wrong
 	Code    Code     `json:"code"`
 	Hint    string   `json:"hint"`              // what to do about it, with operations as method and path; may be empty
-	Command string   `json:"command,omitempty"` // the same for a person at the command line, if that is another text
+	Command string   `json:"command,omitempty"` // the same for a person at the command line, if it is another text
 	Nearest []string `json:"nearest,omitempty"` // names similar to one that was not found, or of teams that could be meant
-	Option  string   `json:"option,omitempty"`  // of the request, which cannot have it
+	Option  string   `json:"option,omitempty"`  // the option that the request cannot have
 }
 
 // Error returns what went wrong.

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// UsageQuery says which tokens to count.
+// UsageQuery selects the tokens to count.
 type UsageQuery struct {
 	Since time.Time `query:"since"`                                                  // from the hour that this is in; default: the beginning of the sixth day before today
 	Until time.Time `query:"until"`                                                  // before the hour that this is in
@@ -43,8 +43,8 @@ type UsageRow struct {
 	CacheRead     int64 `json:"cacheRead"`
 	Output        int64 `json:"output"`
 
-	// Cost is what Claude Code states, in US dollars; nil if it states nothing. It is that of a process,
-	// with the teammates in it and with requests that are in no conversation.
+	// Cost is what Claude Code states, in US dollars; nil if it states nothing. It covers a whole process,
+	// with its teammates, and with requests that are in no conversation.
 	Cost *float64 `json:"costUSD,omitempty"`
 	// Unstated is set if some of the tokens are not in Cost: a session in a terminal states it when it ends.
 	Unstated bool `json:"unstated,omitempty"`

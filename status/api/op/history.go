@@ -24,8 +24,8 @@ var History = Op[api.SearchQuery, api.Found]{
 	Do:    query(api.Bridge.History),
 }
 
-// Read what an agent was told, said and did, oldest first: an envelope of the session protocol per line, as long as its
-// transcript is there. If it cannot be read to its end, the last line is a LineError.
+// Read what an agent received, said and did, oldest first: an envelope of the session protocol per line, as long as
+// its transcript is there. If it cannot be read to its end, the last line is a LineError.
 var Transcript = Op[TranscriptQuery, None]{
 	Route: Route{Method: "GET", Path: "/v1/teams/{team}/members/{member}/transcript", Media: api.LinesType, Lasts: "read it again", Answers: []Answer{{200, "envelopes"}}},
 }
@@ -75,13 +75,13 @@ var Usage = Op[api.UsageQuery, api.Usage]{
 
 // Get a stream of server-sent events.
 //
-// Events: snapshot (Snapshot), first and after each change, and question (QuestionEvent) after it, for each that an agent asks
-// since, or that is no longer open; message (MessageEvent), receipt (Receipt), relay (RelayEvent)
-// and envelope (Envelope), in the order of the journal; reset (Reset), if events were pruned before they were sent, or the
-// client's id is from another journal: the client must read everything again. Each event has an id: the name of an epoch of
-// the journal, "-" and a seq. A client that sends it as Last-Event-ID, as browsers do, or as after, continues after it
-// without a gap or a repeat. Every 15 s there is a comment. Browsers connect again 1 s after a stream broke. A client that
-// reads nothing for 10 s is dropped, and may connect again.
+// Events: snapshot (Snapshot), first and after each change, followed by question (QuestionEvent) for each new
+// question, and for each that is no longer open; message (MessageEvent), receipt (Receipt), relay (RelayEvent) and
+// envelope (Envelope), in the order of the journal; reset (Reset), if events were pruned before they were sent, or
+// the client's id is from another journal: the client must read everything again. Each event has an id: the name of
+// an epoch of the journal, "-" and a seq. A client that sends it as Last-Event-ID, as browsers do, or as after,
+// continues after it without a gap or a repeat. Every 15 s there is a comment. Browsers connect again 1 s after a
+// stream broke. A client that reads nothing for 10 s is dropped, and may connect again.
 var Events = Op[EventsQuery, None]{
 	Route: Route{Method: "GET", Path: "/v1/events", Media: EventStream, Lasts: "connect again", Answers: []Answer{{200, "events"}}},
 }

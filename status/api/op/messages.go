@@ -57,10 +57,10 @@ var Broadcast = Op[BroadcastRequest, []api.Sent]{
 	},
 }
 
-// Wait until a message that was sent through the service has come to a state. The request lasts as a stream of /v1/events
-// does.
+// Wait until a message that was sent through the service has reached a state. The request lasts as a stream of
+// /v1/events does.
 var Await = Op[AwaitQuery, api.Sent]{
-	Route: Route{Method: "GET", Path: "/v1/teams/{team}/members/{member}/outcome", Who: Agents, Lasts: "it stays sent; wait again", Answers: []Answer{{200, "the message as it is then. If it did not come to that state, error says why: timeout, lost, unknown, gone, refused"}}},
+	Route: Route{Method: "GET", Path: "/v1/teams/{team}/members/{member}/outcome", Who: Agents, Lasts: "it stays sent; wait again", Answers: []Answer{{200, "the message as it is then. If it did not reach that state, error says why: timeout, lost, unknown, gone, refused"}}},
 }
 
 // Get what happened to a message that was sent through the service. Events say when that changes.
@@ -81,13 +81,13 @@ var Ask = Op[AskRequest, api.Answered]{
 	},
 }
 
-// Answer a message to the person: send a message to who wrote it.
+// Answer a message to the person: send a message to its author.
 //
-// An agent answers a message to the agent that the answer is from. The message that is answered stays unread. With ask, the
-// request lasts as that of /v1/teams/{team}/members/{member}/ask does. Errors: not_found (404) if there is no such message,
+// An agent answers a message to the sender of the answer. The answered message stays unread. With ask, the request
+// lasts as that of /v1/teams/{team}/members/{member}/ask does. Errors: not_found (404) if there is no such message,
 // usage (400) if several have the id.
 var Reply = Op[ReplyRequest, api.Replied]{
-	Route: Route{Method: "POST", Path: "/v1/reply", Who: Agents, Changes: true, Lasts: Ask.Lasts, Answers: []Answer{{200, "what was answered, and what became of the answer"}}},
+	Route: Route{Method: "POST", Path: "/v1/reply", Who: Agents, Changes: true, Lasts: Ask.Lasts, Answers: []Answer{{200, "the answered message, and the state of the answer"}}},
 	Do: func(ctx context.Context, b api.Bridge, q ReplyRequest) (api.Replied, error) {
 		return b.Reply(ctx, q.ID, q.Body)
 	},
@@ -101,8 +101,8 @@ var Wait = Op[WaitQuery, api.Happened]{
 	},
 }
 
-// Read what is in inboxes now, oldest first; of the team tmux, what waits to be typed. What was recorded is at
-// /v1/teams/{team}/messages.
+// Read the messages in inboxes now, oldest first; of the team tmux, those that wait to be typed. Recorded messages
+// are at /v1/teams/{team}/messages.
 var Read = Op[ReadQuery, api.Rows]{
 	Route: Route{Method: "GET", Path: "/v1/teams/{team}/inboxes", Who: Agents, Large: true, Answers: []Answer{{200, "the messages"}}},
 	Do: func(ctx context.Context, b api.Bridge, q ReadQuery) (api.Rows, error) {

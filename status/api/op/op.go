@@ -1,6 +1,6 @@
-// Package op is the table of the operations that a service has over HTTP: for each its method and path, who may ask for it,
-// what a request has and what the answer is. The server goes through the table, the client sends what it says, and
-// openapi.json is made of it, with the comments on operations, fields and types as descriptions.
+// Package op is the table of the operations of a service over HTTP: for each its method and path, who may use it, its
+// request and its answer. The server serves what is in the table, the client builds its requests from it, and
+// openapi.json is generated from it, with the comments on operations, fields and types as descriptions.
 //
 // The first sentences of a comment, up to an empty line, are the summary of an operation, and the rest is its description.
 package op
@@ -17,14 +17,14 @@ import (
 type Op[Q, A any] struct {
 	Route
 
-	// Do asks a bridge. It is nil if there is more to it than that, so that the server has a handler of its own.
+	// Do calls a bridge. It is nil if the operation needs more than a call, and a handler of its own in the server.
 	Do func(ctx context.Context, b api.Bridge, q Q) (A, error)
 
 	// Code returns the status of an answer, and where to find what was added. If it is nil, the status is 200.
 	Code func(q Q, a A) (status int, location string)
 }
 
-// A method of the bridge with no argument, or with one that is in the request, is an operation as it is.
+// These turn a method of the bridge into a Do, if it has no argument, or one that is in the request.
 
 func none[A any](do func(api.Bridge, context.Context) (A, error)) func(context.Context, api.Bridge, None) (A, error) {
 	return func(ctx context.Context, b api.Bridge, _ None) (A, error) { return do(b, ctx) }
@@ -42,19 +42,19 @@ func of[Q interface{ name() string }, A any](do func(api.Bridge, context.Context
 	return func(ctx context.Context, b api.Bridge, q Q) (A, error) { return do(b, ctx, q.name()) }
 }
 
-// Route is what an operation is over HTTP.
+// Route describes an operation over HTTP.
 type Route struct {
 	Method, Path string
 	Who          Who
 	Changes      bool     // a service that is read-only refuses it
-	Large        bool     // the answer can have much in it
+	Large        bool     // the answer can be large
 	Lasts        string   // not empty: it waits for something, or is a stream; the hint if the service ends meanwhile
 	Media        string   // of an answer that is not JSON, or, of one that is, of a stream of such
-	Answers      []Answer // what the answer is, by its status
+	Answers      []Answer // the answers, by status
 	Errors       []int    // the statuses of errors to expect
 }
 
-// Who may ask for an operation.
+// Who may use an operation.
 type Who int
 
 const (
@@ -63,7 +63,7 @@ const (
 	Anyone             // also without a token
 )
 
-// Answer says what an answer is.
+// Answer describes the answer with one status.
 type Answer struct {
 	Status int
 	Text   string
@@ -75,20 +75,20 @@ type Operation interface {
 	Asks() reflect.Type    // Q
 	Answers() reflect.Type // A
 
-	// Ask asks a bridge for what q says, a pointer to a Q. Status and location are as of [Op.Code].
+	// Ask calls a bridge with q, a pointer to a Q. Status and location are those of [Op.Code].
 	Ask(ctx context.Context, b api.Bridge, q any) (a any, status int, location string, err error)
 }
 
 // Info returns the route.
 func (o *Op[Q, A]) Info() *Route { return &o.Route }
 
-// Asks returns the type of what the operation takes.
+// Asks returns the type of the request.
 func (o *Op[Q, A]) Asks() reflect.Type { return reflect.TypeFor[Q]() }
 
-// Answers returns the type of what it answers with.
+// Answers returns the type of the answer.
 func (o *Op[Q, A]) Answers() reflect.Type { return reflect.TypeFor[A]() }
 
-// Ask asks a bridge.
+// Ask calls a bridge.
 func (o *Op[Q, A]) Ask(ctx context.Context, b api.Bridge, q any) (_ any, status int, location string, err error) {
 	a, err := o.Do(ctx, b, *q.(*Q))
 	if err != nil {
@@ -109,13 +109,13 @@ type Field struct {
 	Type  reflect.Type
 	Tag   reflect.StructTag
 
-	// Not says that the parameter is true if the field is not, and the other way round; Given that the field says whether
-	// there is the parameter, whose value another field has; Required that there is no default.
+	// Not means that the parameter is the opposite of the field; Given, that the field says whether the request has the
+	// parameter, whose value is in another field; Required, that there is no default.
 	Not, Given, Required bool
 }
 
-// Fields returns the parts of a request that fields of a struct, and of structs in it, are. They have a tag path, query, header
-// or body with a name. Parameters of a query also have min, max and default, which the server keeps to, and enum.
+// Fields returns the parts of a request: fields of a struct, and of structs in it, with a tag path, query, header or
+// body that has a name. Parameters of a query also have min, max and default, which the server enforces, and enum.
 func Fields(t reflect.Type) (list []Field) {
 	for i := range t.NumField() {
 		f := t.Field(i)

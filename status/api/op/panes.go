@@ -12,8 +12,8 @@ var Panes = Op[None, []api.Pane]{
 	Do:    none(api.Bridge.Panes),
 }
 
-// Register a tmux pane under a name. All registered panes are the members of the team tmux, which has no directory: what is
-// sent to one is typed into its program.
+// Register a tmux pane under a name. All registered panes are the members of the team tmux, which has no directory: a
+// message to one is typed into its program.
 var AddPane = Op[With[api.NewPane], api.Pane]{
 	Route: Route{Method: "POST", Path: "/v1/panes", Changes: true, Answers: []Answer{{200, "it was registered before, in the same way"}, {201, "it is registered; nothing was sent to it"}}, Errors: []int{404, 409, 422}},
 	Do:    body(api.Bridge.AddPane),

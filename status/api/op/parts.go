@@ -2,7 +2,7 @@ package op
 
 // The parts that requests of several operations have.
 type (
-	// None is a request that says nothing.
+	// None is an empty request.
 	None struct{}
 
 	// OfTeam names a team.
@@ -34,11 +34,11 @@ type (
 	OfMachine struct {
 		Machine string `path:"machine"` // the name of another machine
 	}
-	// InTeam can be about one team alone.
+	// InTeam can limit a request to one team.
 	InTeam struct {
 		Team string `query:"team"` // only of this team
 	}
-	// FromSender can be about the messages of one sender alone.
+	// FromSender can limit a request to the messages of one sender.
 	FromSender struct {
 		Sender string `query:"sender"` // only messages of this sender
 	}
@@ -62,7 +62,7 @@ func Of(team, member string) OfMember { return OfMember{OfTeam{team}, member} }
 // EventStream is the media type of server-sent events.
 const EventStream = "text/event-stream"
 
-// added returns the status of a request to add what may have been there.
+// added returns the status of a request to add something that may exist already.
 func added(now bool) int {
 	if now {
 		return 201

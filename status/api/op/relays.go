@@ -61,10 +61,10 @@ var RetryRelay = Op[OfRelay, api.RelayEntry]{
 	Do:    of[OfRelay](api.Bridge.RetryRelay),
 }
 
-// Hold back what two members write each other, in each direction that a relay delivers, until it is released. What was
-// claimed before is delivered; the rest waits unread, in order.
+// Hold back the messages between two members, in each direction that a relay delivers, until they are released.
+// Messages claimed before are delivered; the others wait unread, in order.
 var Hold = Op[HoldRequest, []api.Hold]{
-	Route: Route{Method: "POST", Path: "/v1/teams/{team}/members/{member}/hold", Changes: true, Answers: []Answer{{200, "what is held now"}}, Errors: []int{404, 409}},
+	Route: Route{Method: "POST", Path: "/v1/teams/{team}/members/{member}/hold", Changes: true, Answers: []Answer{{200, "the holds"}}, Errors: []int{404, 409}},
 	Do: func(ctx context.Context, b api.Bridge, q HoldRequest) ([]api.Hold, error) {
 		return b.Hold(ctx, q.Team, q.Member, q.Sender)
 	},
@@ -79,8 +79,8 @@ var Release = Op[ReleaseRequest, []api.Hold]{
 	},
 }
 
-// List what agents ask and nobody has answered, the oldest first: agents that were added with permissions ask, and sessions that let
-// what they ask at their terminals be answered elsewhere. 404 not_found if this service runs no agents, and no session asks.
+// List the open questions, the oldest first: of agents that were added with permissions ask, and of sessions, if they
+// can be answered away from the terminal. 404 not_found if this service runs no agents, and no session asks.
 var Questions = Op[InTeam, []api.Asked]{
 	Route: Route{Method: "GET", Path: "/v1/questions", Answers: []Answer{{200, "open questions"}}, Errors: []int{404}},
 	Do:    of[InTeam](api.Bridge.Questions),
@@ -98,7 +98,7 @@ var Question = Op[QuestionQuery, api.Asked]{
 // Answer a question. 404 not_found if there is no such question; 409 conflict if it was answered before, is withdrawn, or has another
 // digest; 422 invalid if the answer does not fit. Each refusal changes nothing.
 var AnswerQuestion = Op[AnswerRequest, api.Asked]{
-	Route: Route{Method: "POST", Path: "/v1/questions/{question}", Changes: true, Answers: []Answer{{200, "the question, and what became of it"}}, Errors: []int{404, 409}},
+	Route: Route{Method: "POST", Path: "/v1/questions/{question}", Changes: true, Answers: []Answer{{200, "the question in its new state"}}, Errors: []int{404, 409}},
 	Do: func(ctx context.Context, b api.Bridge, q AnswerRequest) (api.Asked, error) {
 		return b.Answer(ctx, q.Question, q.Body)
 	},

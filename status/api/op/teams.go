@@ -24,7 +24,7 @@ var Teams = Op[None, []api.Team]{
 	Do:    none(api.Bridge.Teams),
 }
 
-// List the teams that were recorded and no longer exist, the one that was heard last first.
+// List the teams that were recorded and no longer exist, the last heard first.
 var EndedTeams = Op[None, []api.EndedTeam]{
 	Route: Route{Method: "GET", Path: "/v1/ended-teams", Answers: []Answer{{200, "teams"}}},
 	Do:    none(api.Bridge.EndedTeams),
@@ -42,7 +42,7 @@ var Members = Op[OfTeam, []api.Member]{
 	Do:    of[OfTeam](api.Bridge.Members),
 }
 
-// Get what each agent of a team is doing, and the message that this is known from. People who joined have no status.
+// Get the state of each agent of a team, and the message that it rests on. People who joined have no status.
 var Status = Op[StatusQuery, []api.Status]{
 	Route: Route{Method: "GET", Path: "/v1/teams/{team}/status", Who: Agents, Answers: []Answer{{200, "the status of each agent"}}},
 	Do: func(ctx context.Context, b api.Bridge, q StatusQuery) ([]api.Status, error) {
@@ -66,7 +66,7 @@ var Leave = Op[LeaveRequest, []api.Membership]{
 	},
 }
 
-// List the sessions of Claude Code that live on the machine of the service, in teams or not, the oldest process first.
+// List the living sessions of Claude Code on the machine of the service, in teams or not, the oldest process first.
 var Sessions = Op[None, []api.Session]{
 	Route: Route{Method: "GET", Path: "/v1/sessions", Who: Agents, Answers: []Answer{{200, "sessions"}}},
 	Do:    none(api.Bridge.Sessions),
@@ -74,7 +74,7 @@ var Sessions = Op[None, []api.Session]{
 
 // Give a session in no team a name of its own, or take it away. It keeps the name when it is resumed with its id.
 //
-// What was said under the old name is under the new one in the history. The person's /rename in Claude Code does not change it.
+// The history has earlier messages under the new name. The person's /rename in Claude Code does not change it.
 var Rename = Op[RenameRequest, api.Renamed]{
 	Route: Route{Method: "PUT", Path: "/v1/teams/{team}/members/{member}/name", Changes: true, Answers: []Answer{{200, "the session with its new name"}}, Errors: []int{404, 409, 422}},
 	Do: func(ctx context.Context, b api.Bridge, q RenameRequest) (api.Renamed, error) {
@@ -82,8 +82,8 @@ var Rename = Op[RenameRequest, api.Renamed]{
 	},
 }
 
-// List all agents that live, in teams or not, on the machine of the service and, as far as they are shared, on others: what
-// each does, how a message reaches it, and what that way can promise.
+// List all living agents, in teams or not, on the machine of the service and, as far as they are shared, on others:
+// their states, how a message reaches them, and what that way can promise.
 var AllAgents = Op[None, api.Agents]{
 	Route: Route{Method: "GET", Path: "/v1/agents", Who: Agents, Answers: []Answer{{200, "agents"}}},
 	Do:    none(api.Bridge.Agents),
@@ -91,7 +91,7 @@ var AllAgents = Op[None, api.Agents]{
 
 // List everything that waits for a person, the oldest first. Snapshots of /v1/events have the same list.
 var Attention = Op[InTeam, []api.Attention]{
-	Route: Route{Method: "GET", Path: "/v1/attention", Answers: []Answer{{200, "what waits"}}},
+	Route: Route{Method: "GET", Path: "/v1/attention", Answers: []Answer{{200, "the items"}}},
 	Do:    of[InTeam](api.Bridge.Attention),
 }
 
@@ -101,17 +101,17 @@ var Inbox = Op[api.InboxQuery, api.Inbox]{
 	Do:    query(api.Bridge.Inbox),
 }
 
-// Hide one thing that waits for as long as it waits. When it waits again, it has another id and is shown. What can be
+// Hide one item for as long as it waits. When it waits again, it has another id and is shown. Items that can be
 // answered, read or released cannot be dismissed (422).
 var Dismiss = Op[With[api.Dismiss], api.Attention]{
-	Route: Route{Method: "POST", Path: "/v1/attention/dismiss", Changes: true, Answers: []Answer{{200, "what was dismissed, now or before"}}},
+	Route: Route{Method: "POST", Path: "/v1/attention/dismiss", Changes: true, Answers: []Answer{{200, "the item, dismissed now or before"}}},
 	Do: func(ctx context.Context, b api.Bridge, q With[api.Dismiss]) (api.Attention, error) {
 		return b.Dismiss(ctx, q.Body.ID)
 	},
 }
 
-// Find what keeps messages from arriving, and say what to do about it. Nothing is changed. Without team, what is in order
-// is listed too. The service looks at everything again, including the registered panes.
+// Find what keeps messages from arriving, and say what to do about it. Nothing is changed. Without team, checks that
+// passed are listed too. The service looks at everything again, including the registered panes.
 var Doctor = Op[InTeam, api.Report]{
 	Route: Route{Method: "GET", Path: "/v1/doctor", Large: true, Answers: []Answer{{200, "what was found"}}, Errors: []int{404}},
 	Do: func(ctx context.Context, b api.Bridge, q InTeam) (api.Report, error) {
@@ -119,9 +119,9 @@ var Doctor = Op[InTeam, api.Report]{
 	},
 }
 
-// Look as GET /v1/doctor does, and fix what blocks agents and belongs to nobody: what is in the place of a lock and is
-// none, temporary files of killed processes, and a state directory that others can read. What is in use stays. An inbox is
-// never changed.
+// Look as GET /v1/doctor does, and fix what blocks agents and belongs to nobody: files or directories in the place of
+// a lock, temporary files of killed processes, and a state directory that others can read. Files in use stay. An
+// inbox is never changed.
 var Fix = Op[InTeam, api.Report]{
 	Route: Route{Method: "POST", Path: "/v1/doctor/fix", Changes: true, Large: true, Answers: []Answer{{200, "what was found, and what of it is fixed"}}, Errors: []int{404}},
 	Do: func(ctx context.Context, b api.Bridge, q InTeam) (api.Report, error) {

@@ -135,13 +135,13 @@ export interface paths {
                     team?: string;
                     /** @description the team if none is given, as in the environment */
                     default?: string;
-                    /** @description where it is asked: of several teams, the one whose lead runs there */
+                    /** @description the directory of the caller: of several teams, it selects the one whose lead runs there */
                     dir?: string;
-                    /** @description where no team lives, and nobody is named, the sessions are meant */
+                    /** @description if no team lives, and no name is given, the sessions are meant */
                     toRead?: boolean;
                     /** @description as in a message to the target */
                     via?: string;
-                    /** @description the names must be those of members or inboxes; members has the names that these have */
+                    /** @description the names must be those of members or inboxes; members has their own names */
                     existing?: boolean;
                     /** @description MEMBER or MEMBER@TEAM; may be repeated */
                     name?: string[];
@@ -216,7 +216,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the teams that were recorded and no longer exist, the one that was heard last first. */
+        /** List the teams that were recorded and no longer exist, the last heard first. */
         get: {
             parameters: {
                 query?: never;
@@ -333,7 +333,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get what each agent of a team is doing, and the message that this is known from. People who joined have no status. */
+        /** Get the state of each agent of a team, and the message that it rests on. People who joined have no status. */
         get: {
             parameters: {
                 query?: {
@@ -464,7 +464,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the sessions of Claude Code that live on the machine of the service, in teams or not, the oldest process first. */
+        /** List the living sessions of Claude Code on the machine of the service, in teams or not, the oldest process first. */
         get: {
             parameters: {
                 query?: never;
@@ -504,7 +504,7 @@ export interface paths {
         get?: never;
         /**
          * Give a session in no team a name of its own, or take it away. It keeps the name when it is resumed with its id.
-         * @description What was said under the old name is under the new one in the history. The person's /rename in Claude Code does not change it.
+         * @description The history has earlier messages under the new name. The person's /rename in Claude Code does not change it.
          */
         put: {
             parameters: {
@@ -553,7 +553,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List all agents that live, in teams or not, on the machine of the service and, as far as they are shared, on others: what each does, how a message reaches it, and what that way can promise. */
+        /** List all living agents, in teams or not, on the machine of the service and, as far as they are shared, on others: their states, how a message reaches them, and what that way can promise. */
         get: {
             parameters: {
                 query?: never;
@@ -712,7 +712,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Wait until a message that was sent through the service has come to a state. The request lasts as a stream of /v1/events does. */
+        /** Wait until a message that was sent through the service has reached a state. The request lasts as a stream of /v1/events does. */
         get: {
             parameters: {
                 query: {
@@ -736,7 +736,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description the message as it is then. If it did not come to that state, error says why: timeout, lost, unknown, gone, refused */
+                /** @description the message as it is then. If it did not reach that state, error says why: timeout, lost, unknown, gone, refused */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -866,8 +866,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Answer a message to the person: send a message to who wrote it.
-         * @description An agent answers a message to the agent that the answer is from. The message that is answered stays unread. With ask, the request lasts as that of /v1/teams/{team}/members/{member}/ask does. Errors: not_found (404) if there is no such message, usage (400) if several have the id.
+         * Answer a message to the person: send a message to its author.
+         * @description An agent answers a message to the sender of the answer. The answered message stays unread. With ask, the request lasts as that of /v1/teams/{team}/members/{member}/ask does. Errors: not_found (404) if there is no such message, usage (400) if several have the id.
          */
         post: {
             parameters: {
@@ -885,7 +885,7 @@ export interface paths {
                 };
             };
             responses: {
-                /** @description what was answered, and what became of the answer */
+                /** @description the answered message, and the state of the answer */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -975,7 +975,7 @@ export interface paths {
                     unread?: boolean;
                     /** @description also confirmations that nobody needs to read */
                     protocol?: boolean;
-                    /** @description also what was recorded and has left its inbox */
+                    /** @description also recorded messages that have left their inbox */
                     history?: boolean;
                     /** @description only the last ones; default, and 0: all */
                     limit?: number;
@@ -1187,13 +1187,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read what an agent was told, said and did, oldest first: an envelope of the session protocol per line, as long as its transcript is there. If it cannot be read to its end, the last line is a LineError. */
+        /** Read what an agent received, said and did, oldest first: an envelope of the session protocol per line, as long as its transcript is there. If it cannot be read to its end, the last line is a LineError. */
         get: {
             parameters: {
                 query?: {
-                    /** @description go on with what is added, and with the next session of a member, until the client or the service ends */
+                    /** @description go on with new envelopes, and with the next session of a member, until the client or the service ends */
                     follow?: boolean;
-                    /** @description the directory that a server of OpenCode is started in to read a session of it; default: that of the service, or of whoever reads it without one */
+                    /** @description the directory that a server of OpenCode is started in to read a session of it; default: that of the service or, without one, of the program that reads it */
                     dir?: string;
                 };
                 header?: never;
@@ -1238,9 +1238,9 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description go on with what is added, and with the next session of a member, until the client or the service ends */
+                    /** @description go on with new envelopes, and with the next session of a member, until the client or the service ends */
                     follow?: boolean;
-                    /** @description the directory that a server of OpenCode is started in to read a session of it; default: that of the service, or of whoever reads it without one */
+                    /** @description the directory that a server of OpenCode is started in to read a session of it; default: that of the service or, without one, of the program that reads it */
                     dir?: string;
                 };
                 header?: never;
@@ -1287,7 +1287,7 @@ export interface paths {
                     since?: string;
                     /** @description only of this file: its path, or the end of it */
                     file?: string;
-                    /** @description also what was changed */
+                    /** @description also the changed lines */
                     patches?: boolean;
                 };
                 header?: never;
@@ -1337,7 +1337,7 @@ export interface paths {
                     since?: string;
                     /** @description only of this file: its path, or the end of it */
                     file?: string;
-                    /** @description also what was changed */
+                    /** @description also the changed lines */
                     patches?: boolean;
                 };
                 header?: never;
@@ -1385,7 +1385,7 @@ export interface paths {
                     team?: string;
                     /** @description only of this session: its id, or the beginning of it */
                     session?: string;
-                    /** @description only those of this owner, or the one with this id; of a history also of those who had it or were given it */
+                    /** @description only tasks of this owner, or the one with this id; in a history also those that it had before or was given */
                     who?: string;
                     /** @description go on with each change, as application/x-ndjson */
                     follow?: boolean;
@@ -1432,7 +1432,7 @@ export interface paths {
                     team?: string;
                     /** @description only of this session: its id, or the beginning of it */
                     session?: string;
-                    /** @description only those of this owner, or the one with this id; of a history also of those who had it or were given it */
+                    /** @description only tasks of this owner, or the one with this id; in a history also those that it had before or was given */
                     who?: string;
                     /** @description only with a lower seq */
                     before?: number;
@@ -1520,7 +1520,7 @@ export interface paths {
         };
         /**
          * Get a stream of server-sent events.
-         * @description Events: snapshot (Snapshot), first and after each change, and question (QuestionEvent) after it, for each that an agent asks since, or that is no longer open; message (MessageEvent), receipt (Receipt), relay (RelayEvent) and envelope (Envelope), in the order of the journal; reset (Reset), if events were pruned before they were sent, or the client's id is from another journal: the client must read everything again. Each event has an id: the name of an epoch of the journal, "-" and a seq. A client that sends it as Last-Event-ID, as browsers do, or as after, continues after it without a gap or a repeat. Every 15 s there is a comment. Browsers connect again 1 s after a stream broke. A client that reads nothing for 10 s is dropped, and may connect again.
+         * @description Events: snapshot (Snapshot), first and after each change, followed by question (QuestionEvent) for each new question, and for each that is no longer open; message (MessageEvent), receipt (Receipt), relay (RelayEvent) and envelope (Envelope), in the order of the journal; reset (Reset), if events were pruned before they were sent, or the client's id is from another journal: the client must read everything again. Each event has an id: the name of an epoch of the journal, "-" and a seq. A client that sends it as Last-Event-ID, as browsers do, or as after, continues after it without a gap or a repeat. Every 15 s there is a comment. Browsers connect again 1 s after a stream broke. A client that reads nothing for 10 s is dropped, and may connect again.
          */
         get: {
             parameters: {
@@ -1579,7 +1579,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description what waits */
+                /** @description the items */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -1614,7 +1614,7 @@ export interface paths {
                     team?: string;
                     /** @description also confirmations that nobody needs to read */
                     protocol?: boolean;
-                    /** @description all messages to the person, those that were read too, and nothing else that waits */
+                    /** @description all messages to the person, also read ones, and no other items */
                     read?: boolean;
                 };
                 header?: never;
@@ -1652,7 +1652,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Hide one thing that waits for as long as it waits. When it waits again, it has another id and is shown. What can be answered, read or released cannot be dismissed (422). */
+        /** Hide one item for as long as it waits. When it waits again, it has another id and is shown. Items that can be answered, read or released cannot be dismissed (422). */
         post: {
             parameters: {
                 query?: never;
@@ -1666,7 +1666,7 @@ export interface paths {
                 };
             };
             responses: {
-                /** @description what was dismissed, now or before */
+                /** @description the item, dismissed now or before */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -1691,7 +1691,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Find what keeps messages from arriving, and say what to do about it. Nothing is changed. Without team, what is in order is listed too. The service looks at everything again, including the registered panes. */
+        /** Find what keeps messages from arriving, and say what to do about it. Nothing is changed. Without team, checks that passed are listed too. The service looks at everything again, including the registered panes. */
         get: {
             parameters: {
                 query?: {
@@ -1734,7 +1734,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Look as GET /v1/doctor does, and fix what blocks agents and belongs to nobody: what is in the place of a lock and is none, temporary files of killed processes, and a state directory that others can read. What is in use stays. An inbox is never changed. */
+        /** Look as GET /v1/doctor does, and fix what blocks agents and belongs to nobody: files or directories in the place of a lock, temporary files of killed processes, and a state directory that others can read. Files in use stay. An inbox is never changed. */
         post: {
             parameters: {
                 query?: {
@@ -2011,7 +2011,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Hold back what two members write each other, in each direction that a relay delivers, until it is released. What was claimed before is delivered; the rest waits unread, in order. */
+        /** Hold back the messages between two members, in each direction that a relay delivers, until they are released. Messages claimed before are delivered; the others wait unread, in order. */
         post: {
             parameters: {
                 query: {
@@ -2029,7 +2029,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description what is held now */
+                /** @description the holds */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -2102,7 +2102,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List what agents ask and nobody has answered, the oldest first: agents that were added with permissions ask, and sessions that let what they ask at their terminals be answered elsewhere. 404 not_found if this service runs no agents, and no session asks. */
+        /** List the open questions, the oldest first: of agents that were added with permissions ask, and of sessions, if they can be answered away from the terminal. 404 not_found if this service runs no agents, and no session asks. */
         get: {
             parameters: {
                 query?: {
@@ -2191,7 +2191,7 @@ export interface paths {
                 };
             };
             responses: {
-                /** @description the question, and what became of it */
+                /** @description the question in its new state */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -2474,7 +2474,7 @@ export interface paths {
             };
         };
         put?: never;
-        /** Register a tmux pane under a name. All registered panes are the members of the team tmux, which has no directory: what is sent to one is typed into its program. */
+        /** Register a tmux pane under a name. All registered panes are the members of the team tmux, which has no directory: a message to one is typed into its program. */
         post: {
             parameters: {
                 query?: never;
@@ -2635,7 +2635,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get what this machine is for others, how the connection with its hub is, and the machines that it has links with. */
+        /** Get this machine's name and card, the state of its connection with the hub, and the machines it has links with. */
         get: {
             parameters: {
                 query?: never;
@@ -2657,7 +2657,7 @@ export interface paths {
                 default: components["responses"]["Problem"];
             };
         };
-        /** Name this machine, and say where its hub is. What is not given stays. The first time, the machine gets its keys. */
+        /** Set the name and hub of this machine. Missing fields keep their values. The first time, the machine gets its keys. */
         put: {
             parameters: {
                 query?: never;
@@ -2745,7 +2745,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** End the link with a machine. It can reach nothing here any more, the entries that stand for its members leave their teams, and what it has not confirmed has failed. */
+        /** End the link with a machine. It can reach nothing here any more, the entries that stand for its members leave their teams, and messages that it has not confirmed have failed. */
         delete: {
             parameters: {
                 query?: never;
@@ -2785,7 +2785,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Let a machine write to a team here, or let it no longer. Then the entries that stand for its members leave the team. */
+        /** Let a machine write to a team here, or stop that. Then the entries that stand for its members leave the team. */
         post: {
             parameters: {
                 query?: never;
@@ -2872,7 +2872,7 @@ export interface components {
             name: string;
             /** @description sessions for a session in no team */
             team: string;
-            /** @description its name in team; the id of a session if another one has its name */
+            /** @description its name in team; for a session, its id if another session has that name */
             member: string;
             /** @description the id of its session, if that is known */
             session?: string;
@@ -2885,21 +2885,21 @@ export interface components {
             word: "working" | "waiting for you" | "idle" | "blocked" | "ended" | "unknown";
             /** @description as of Status */
             why?: string;
-            /** @description in words, with the reason if that concerns the person */
+            /** @description its state in words, with the reason if it concerns the person */
             does: string;
             /**
-             * @description where an overview lists it: stuck cannot go on, or goes on in vain; of idle, nothing may be known. Missing in the result of a wait, as are those below
+             * @description the section of an overview. stuck: it cannot go on, or goes on in vain; idle: or nothing is known of it. Missing in the result of a wait, as are the fields below
              * @enum {string}
              */
             section?: "needs-you" | "stuck" | "working" | "idle" | "ended";
-            /** @description what needs the person, why it is stuck, or why; can have text of an agent */
+            /** @description what needs the person, or why it is in the section; can have text of an agent */
             sectionWhy?: string;
             /**
              * Format: date-time
              * @description missing if unknown
              */
             sectionSince?: string;
-            /** @description the kind of the Attention that decided; missing if its word did */
+            /** @description the kind of the Attention that decided the section; missing if its word did */
             sectionKind?: string;
             /** @description the directory that it works in; missing if unknown */
             cwd?: string;
@@ -2909,13 +2909,13 @@ export interface components {
             doingFrom?: string;
             /** Format: date-time */
             doingSince?: string;
-            /** @description the last tool call that was recorded of it, in words; cut if it is long */
+            /** @description its last recorded tool call, in words; cut if it is long */
             tool?: string;
             /** Format: date-time */
             toolSince?: string;
             /** @description the list of Claude Code that has its tasks: the name of the team or, of a session, its id; missing if there is none */
             taskList?: string;
-            /** @description its task in progress, in the words for that time if it has any; cut if it is long */
+            /** @description its task in progress, by its active form if it has one; cut if it is long */
             task?: string;
             /** @description of that task, in its list */
             taskId?: string;
@@ -2927,16 +2927,16 @@ export interface components {
             /** @description what that way can promise, in words; missing of an agent that has ended */
             promise?: string;
         };
-        /** @description Agents are all agents that live, on this machine and, as far as they are shared, on others. */
+        /** @description Agents are all living agents: those on this machine, and those that other machines share. */
         Agents: {
-            /** @description those that can be written to first; of these, those that need the person, are stuck, work, are idle */
+            /** @description reachable ones first, in the order of their sections: needs-you, stuck, working, idle */
             agents: components["schemas"]["Agent"][];
             /** @description teams whose agents are not all in Agents */
             unknown?: components["schemas"]["UnknownTeam"][];
         };
         /** @description Answer says which messages a headless agent answered. */
         Answer: {
-            /** @description the id of what the agent was given in one turn */
+            /** @description the id of the frame that the agent got in the turn */
             frame: string;
             /** @description the ids of the messages in it */
             inReplyTo: string[];
@@ -2956,7 +2956,7 @@ export interface components {
             via: "message" | "result";
             /** @description false: it may belong to another task of the member */
             certain: boolean;
-            /** @description the name that the person has joined the team under to ask; empty: had before */
+            /** @description the name that the person has joined the team under to ask; empty: had joined before */
             joined?: string;
         };
         /** @description Asked is a question, and the agent that asks it. */
@@ -2978,7 +2978,7 @@ export interface components {
             };
             /** Format: date-time */
             at: string;
-            /** @description the tool's name for people, as the runtime has it; an MCP server's tool can have that of a tool of the runtime */
+            /** @description the tool's name for people, according to the runtime; an MCP server's tool can have the name of a tool of the runtime */
             display?: string;
             /** @description of this use */
             description?: string;
@@ -2996,7 +2996,7 @@ export interface components {
             /** @description rules that can be allowed for the session, such as Bash(go test *) */
             session?: string[];
         };
-        /** @description Attention is one thing that waits for a person. */
+        /** @description Attention is one item that waits for a person. */
         Attention: {
             /** @description the same as long as it waits, and another when it waits again */
             id: string;
@@ -3005,7 +3005,7 @@ export interface components {
              * @enum {string}
              */
             kind: "permission" | "plan" | "question" | "lead" | "terminal" | "unread" | "failed" | "ended" | "stopped" | "lost" | "unknown" | "held" | "idle" | "draft" | "done" | "silent" | "loop";
-            /** @description what it is listed under, with kinds that are alike */
+            /** @description the heading that it is listed under, with similar kinds */
             title: string;
             team: string;
             /** @description the agent, or the inbox of the person; empty for a whole team */
@@ -3017,11 +3017,11 @@ export interface components {
             since?: string;
             /** @description what it is, with the name of the tool and of its MCP server; can have text of an agent, which is cut if it is long */
             what: string;
-            /** @description the same without a word of an agent, to follow its name */
+            /** @description the same without text of an agent, to follow its name */
             words: string;
             /** @description what to do, with operations as method and path */
             do: string;
-            /** @description the same for a person at the command line, if that is another text */
+            /** @description the same for a person at the command line, if it is another text */
             command?: string;
             /** @description POST /v1/questions/{question} answers the question */
             answerable: boolean;
@@ -3034,15 +3034,15 @@ export interface components {
             partial?: boolean;
             /** @description the sender of the messages */
             from?: string;
-            /** @description how many messages; of a loop, how often the two answered each other */
+            /** @description the number of messages; of a loop, how often the two answered each other */
             count?: number;
             /** @description id of the last message */
             message?: string;
             /** @description of a loop: those of the two whose messages POST /v1/teams/{team}/members/{member}/hold can hold back; missing: none */
             holdable?: string[];
-            /** @description of a message to a relayed agent that failed */
+            /** @description of a failed message to a relayed agent */
             delivery?: string;
-            /** @description of GET /v1/inbox alone: the unread messages */
+            /** @description the unread messages, only in GET /v1/inbox */
             messages?: components["schemas"]["Message"][];
         };
         /** @description Delivery is one message on its way to a headless agent. */
@@ -3069,7 +3069,7 @@ export interface components {
             /** @description it is a user prompt */
             person?: boolean;
             /**
-             * @description waiting, or held for a reason; sent: where its agent takes it from; received: taken by the agent; seen: given to its model; done: its task has ended; lost and not sent: it did not arrive; unknown: it may have arrived; failed: its agent failed while it worked on it; given up and cancelled: by a person; not relayed: it is not for the agent
+             * @description waiting, or held for a reason; sent: it is where its agent takes it; received: taken by the agent; seen: given to its model; done: its task has ended; lost and not sent: it did not arrive; unknown: it may have arrived; failed: its agent failed while it worked on it; given up and cancelled: by a person; not relayed: it is not for the agent
              * @enum {string}
              */
             word?: "waiting" | "sent" | "received" | "seen" | "done" | "lost" | "not sent" | "unknown" | "failed" | "given up" | "cancelled" | "not relayed";
@@ -3078,7 +3078,7 @@ export interface components {
         };
         /** @description Dismiss hides one Attention for as long as it waits. */
         Dismiss: {
-            /** @description of what waits */
+            /** @description of the item */
             id: string;
         };
         /** @description EndedTeam is a team that no longer exists. Another one can have its name. */
@@ -3091,7 +3091,7 @@ export interface components {
             createdAt: string;
             /**
              * Format: date-time
-             * @description when something of it was last recorded
+             * @description when a record of it was last made
              */
             lastHeard: string;
         };
@@ -3108,7 +3108,7 @@ export interface components {
             envelope: {
                 [key: string]: unknown;
             };
-            /** @description Record is how a conversation shows it, as it is then: with the end of a tool call, the record of its start. It is nil if a conversation does not show it. */
+            /** @description Record is the record that a conversation shows for it, as it is then: for the end of a tool call, the record of its start. It is nil if a conversation does not show it. */
             record?: components["schemas"]["Record"];
         };
         /** @description Envelopes is a page of the envelopes of one agent, oldest first. */
@@ -3127,7 +3127,7 @@ export interface components {
             message: string;
             /** @description what to do about it; may be empty */
             hint: string;
-            /** @description of the API, whose hints name operations as method and path: the hint for a person at the command line, if that is another one */
+            /** @description of the API, whose hints name operations as method and path: the hint for a person at the command line, if it is another one */
             command?: string;
         };
         /** @description Evidence names the message that a status rests on. */
@@ -3137,7 +3137,7 @@ export interface components {
             kind: string;
             timestamp: string;
         };
-        /** @description Fate is what happened to a relayed message, or to one that is typed into a pane. */
+        /** @description Fate is the state of a relayed message, or of one that is typed into a pane. */
         Fate: {
             delivery: string;
             /** @description claimed, written, accepted, cut, done, cancelled, failed, dropped, taken_by_agent, skipped; to a pane also held, given, finished: see RelayEvent; to another machine queued, stored, received, verified, consumed, seen, refused, lost, unknown, failed, dropped */
@@ -3153,17 +3153,17 @@ export interface components {
             /** @description Machine is where it goes, if that is another machine. */
             machine?: string;
             /**
-             * @description waiting, or held for a reason; sent: where its agent takes it from; received: taken by the agent; seen: given to its model; done: its task has ended; lost and not sent: it did not arrive; unknown: it may have arrived; failed: its agent failed while it worked on it; given up and cancelled: by a person; not relayed: it is not for the agent
+             * @description waiting, or held for a reason; sent: it is where its agent takes it; received: taken by the agent; seen: given to its model; done: its task has ended; lost and not sent: it did not arrive; unknown: it may have arrived; failed: its agent failed while it worked on it; given up and cancelled: by a person; not relayed: it is not for the agent
              * @enum {string}
              */
             word?: "waiting" | "sent" | "received" | "seen" | "done" | "lost" | "not sent" | "unknown" | "failed" | "given up" | "cancelled" | "not relayed";
             /** @description why it waits or did not arrive */
             why?: string;
         };
-        /** @description FileChanges says what an agent has changed in a file with its tools, as its transcript says. What its shell commands have changed is not known. */
+        /** @description FileChanges has the changes that an agent has made in a file with its tools, according to its transcript. Changes by its shell commands are not known. */
         FileChanges: {
             file: string;
-            /** @description with the first of the changes */
+            /** @description by the first of the changes */
             created?: boolean;
             changes: number;
             /** @description lines, in all changes */
@@ -3174,26 +3174,26 @@ export interface components {
             first: string;
             /** Format: date-time */
             last: string;
-            /** @description oldest first; only if they were asked for */
+            /** @description oldest first; only if the query has patches */
             patches?: components["schemas"]["Patch"][];
         };
         /** @description Finding is one thing that "teambridge doctor" found. */
         Finding: {
             /**
-             * @description a problem keeps messages from arriving, a note harms nobody
+             * @description a problem keeps messages from arriving, a note is harmless
              * @enum {string}
              */
             level: "problem" | "note" | "ok";
-            /** @description what kind of finding it is */
+            /** @description its kind */
             code: string;
             team?: string;
-            /** @description the file that it is about, or another place; may be empty */
+            /** @description the file, or another place, that it concerns; may be empty */
             path: string;
             /** @description what was found */
             message: string;
             /** @description what to do about it; may be empty */
             advice: string;
-            /** @description it was a problem or a note, and is mended */
+            /** @description it was a problem or a note, and has been fixed */
             fixed: boolean;
         };
         /** @description Found is the result of a search, the newest first. */
@@ -3255,7 +3255,7 @@ export interface components {
              */
             goneAt?: string;
             receipt?: components["schemas"]["Receipt"];
-            /** @description what happened to it if it was relayed */
+            /** @description its state if it was relayed */
             relay?: components["schemas"]["Fate"];
             /** @description Person marks a user prompt to a headless agent. It was never in the inbox, and no row of an inbox can claim to be one. */
             person?: boolean;
@@ -3275,13 +3275,13 @@ export interface components {
             /** Format: date-time */
             since: string;
         };
-        /** @description An Inbox is what needs the person. What waits of kind unread has its messages. */
+        /** @description An Inbox has the items that need the person. Those of kind unread have their messages. */
         Inbox: {
-            /** @description what of it is unread has its messages */
+            /** @description those of kind unread have their messages */
             items: components["schemas"]["Attention"][];
             /** @description confirmations that were left out */
             hidden: number;
-            /** @description with what is not in Items */
+            /** @description why some items are missing */
             problems?: components["schemas"]["Error"][];
         };
         /** @description Leave says which name to leave a team under. */
@@ -3318,7 +3318,7 @@ export interface components {
             /** @description sorted by name */
             machines: components["schemas"]["Machine"][];
         };
-        /** @description Machine is another machine that there is a link with. */
+        /** @description Machine is another machine that this one has a link with. */
         Machine: {
             machine: string;
             /** @description its keys, which are pinned */
@@ -3335,7 +3335,7 @@ export interface components {
             heard?: string;
             /** @description of its teambridge */
             version?: string;
-            /** @description of this machine that it may write to */
+            /** @description the teams of this machine that it may write to */
             teams: string[];
             /** @description its teams that this machine may write to, as TEAM@MACHINE */
             offers: string[];
@@ -3348,7 +3348,7 @@ export interface components {
              * @description when the oldest of these was sent
              */
             oldest?: string;
-            /** @description how much of what it sent was refused since the service was started: messages, frames that are none, changes of what it says of itself */
+            /** @description how many of its messages, invalid frames and changes of its presence were refused since the service was started */
             refused: number;
             /** @description the last reason */
             refusedWhy?: string;
@@ -3448,7 +3448,7 @@ export interface components {
             /** @description members to leave out; the sender is always left out */
             except?: string[];
             includeLead?: boolean;
-            /** @description has the team looked up in it; the team in the path does not count */
+            /** @description says where to look the team up; the team in the path is ignored */
             scope?: components["schemas"]["Scope"];
             /**
              * @description pane: type it into the tmux pane that config.json has for the member; session: write it to the session of the member's process; queue: put it into Codex's queue, for a session of Codex that takes no messages, whose model takes it for the words of its person. Members of the teams tmux and sessions need none
@@ -3462,7 +3462,7 @@ export interface components {
             policy?: "" | "queued" | "important" | "when-idle" | "urgent";
             /** @description put what a person has typed in the pane aside while the message is typed */
             saveDraft?: boolean;
-            /** @description tell the sender when the task of the message is done: the person by attention, an agent by a message */
+            /** @description notify the sender when the task of the message is done: the person by attention, an agent by a message */
             notifyOnStop?: boolean;
             /** @description the socket of the tmux server with the pane of via; default: that of the service */
             tmux?: string;
@@ -3478,15 +3478,15 @@ export interface components {
             /** @description Remote is MEMBER@TEAM@MACHINE, if the name is to stand for a member on another machine, so that agents can write to it. */
             remote?: string;
         };
-        /** @description NewLink says what a machine is for others. */
+        /** @description NewLink sets the name, the hub and the key of this machine. */
         NewLink: {
-            /** @description the name of this machine: a to z, 0 to 9 and -, 32 at most; default: the one that it has. Another one is refused (409) while there are links */
+            /** @description the name of this machine: a to z, 0 to 9 and -, 32 at most; default: its present one. Another one is refused (409) while there are links */
             machine?: string;
-            /** @description the address of the hub: ssh://[USER@]HOST[:PORT], tls://HOST[:PORT], or nats://HOST[:PORT] on this machine, and nothing after it; default: the one that it has */
+            /** @description the address of the hub: ssh://[USER@]HOST[:PORT], tls://HOST[:PORT], or nats://HOST[:PORT] on this machine, and nothing after it; default: the present one */
             hub?: string;
             /** @description with a hub: a file of certificates, or the SHA-256 fingerprint of the hub's own; default: as the system does */
             trust?: string;
-            /** @description have a new key; the hub and the other machines have to be given the new card */
+            /** @description make a new key; the hub and the other machines then need the new card */
             newKey?: boolean;
         };
         /** @description NewMachine is a machine to make a link with. */
@@ -3514,7 +3514,7 @@ export interface components {
             mode?: components["schemas"]["Mode"];
             /** @description do not join it with other messages. Only for user prompts */
             isolated?: boolean;
-            /** @description Force sends even if nobody is known to read the inbox, or if it is unknown whether the id was sent before. */
+            /** @description Force sends even if no reader of the inbox is known, or if it is unknown whether the id was sent before. */
             force?: boolean;
             /** @description check everything, and send nothing: the answer is 200, and its state dry-run */
             dryRun?: boolean;
@@ -3530,20 +3530,20 @@ export interface components {
             policy?: "" | "queued" | "important" | "when-idle" | "urgent";
             /** @description put what a person has typed in the pane aside while the message is typed */
             saveDraft?: boolean;
-            /** @description tell the sender when the task of the message is done: the person by attention, an agent by a message */
+            /** @description notify the sender when the task of the message is done: the person by attention, an agent by a message */
             notifyOnStop?: boolean;
             /** @description the socket of the tmux server with the pane of via; default: that of the service */
             tmux?: string;
             /** @description refuse the message if the pane is gone or no agent is in it. Without it, the message waits */
             requireAgent?: boolean;
-            /** @description Scope has the member looked up in it, as Target does: the member is NAME, NAME@TEAM, or the beginning of a name, and the team in the path does not count. Of an agent, "user" is the person, and members of its own team are meant first. */
+            /** @description Scope says where to look up the member, as Target does: it is NAME, NAME@TEAM, or the beginning of a name, and the team in the path is ignored. From an agent, "user" is the person, and its team is searched first. */
             scope?: components["schemas"]["Scope"];
-            /** @description Wait is what Until is given for Await, if it is another state than Next. The message is refused if that can never be known of it. */
+            /** @description Wait is the state that the sender gives to Until for Await, if it is not Next. The message is refused if it can never be known to reach that state. */
             wait?: string;
         };
         /** @description NewName is a name for a session. */
         NewName: {
-            /** @description as an address has it; empty: what Claude Code calls it */
+            /** @description in the form of an address; empty: Claude Code's name for it */
             name: string;
         };
         /** @description NewPane is the request to register a pane. Member and Target are needed. */
@@ -3559,7 +3559,7 @@ export interface components {
              * @enum {string}
              */
             profile?: "" | "claude" | "generic";
-            /** @description give a registered name this pane; what waits goes there */
+            /** @description give a registered name this pane; waiting messages go there */
             replace?: boolean;
         };
         /** @description NewPlace asks for a session to be moved. */
@@ -3588,7 +3588,7 @@ export interface components {
             mode?: components["schemas"]["Mode"];
             /** @description do not join it with other messages. Only for user prompts */
             isolated?: boolean;
-            /** @description Force sends even if nobody is known to read the inbox, or if it is unknown whether the id was sent before. */
+            /** @description Force sends even if no reader of the inbox is known, or if it is unknown whether the id was sent before. */
             force?: boolean;
             /** @description check everything, and send nothing: the answer is 200, and its state dry-run */
             dryRun?: boolean;
@@ -3604,15 +3604,15 @@ export interface components {
             policy?: "" | "queued" | "important" | "when-idle" | "urgent";
             /** @description put what a person has typed in the pane aside while the message is typed */
             saveDraft?: boolean;
-            /** @description tell the sender when the task of the message is done: the person by attention, an agent by a message */
+            /** @description notify the sender when the task of the message is done: the person by attention, an agent by a message */
             notifyOnStop?: boolean;
             /** @description the socket of the tmux server with the pane of via; default: that of the service */
             tmux?: string;
             /** @description refuse the message if the pane is gone or no agent is in it. Without it, the message waits */
             requireAgent?: boolean;
-            /** @description Scope has the member looked up in it, as Target does: the member is NAME, NAME@TEAM, or the beginning of a name, and the team in the path does not count. Of an agent, "user" is the person, and members of its own team are meant first. */
+            /** @description Scope says where to look up the member, as Target does: it is NAME, NAME@TEAM, or the beginning of a name, and the team in the path is ignored. From an agent, "user" is the person, and its team is searched first. */
             scope?: components["schemas"]["Scope"];
-            /** @description Wait is what Until is given for Await, if it is another state than Next. The message is refused if that can never be known of it. */
+            /** @description Wait is the state that the sender gives to Until for Await, if it is not Next. The message is refused if it can never be known to reach that state. */
             wait?: string;
             /** @description how long to wait for the answer, such as 5m; default: forever */
             timeout?: string;
@@ -3634,7 +3634,7 @@ export interface components {
             command?: string[];
             /** @description an OpenCode server that runs, in place of a command; user and password are in the environment of the service, as OPENCODE_SERVER_USERNAME and OPENCODE_SERVER_PASSWORD */
             url?: string;
-            /** @description the file that has the password of that server, an absolute path */
+            /** @description the file with the password of that server, an absolute path */
             passwordFile?: string;
             /** @description the name of an agent profile */
             profile?: string;
@@ -3654,7 +3654,7 @@ export interface components {
             /** @description end the agent after this idle time, such as 30m; the next message starts it again */
             idleExit?: string;
             /**
-             * @description which reports that other agents are idle it gets: all; summary, the default: those that say more, such as to whom the agent has written; result: those with a result, a finished task, an interruption or a failure. The others are read in the inbox, and skipped
+             * @description which reports of idle agents it gets: all; summary, the default: those with a summary, such as to whom the agent has written, or a result; result: those with a result, a finished task, an interruption or a failure. The others are marked as read in the inbox, and skipped
              * @enum {string}
              */
             idleReports?: "all" | "summary" | "result";
@@ -3663,7 +3663,7 @@ export interface components {
         };
         /** @description NewReply is an answer to a message. */
         NewReply: {
-            /** @description the id of the message, or the beginning of it that no other one has; of the person also last */
+            /** @description the id of the message, or a beginning of it that no other one has; for the person also last */
             to: string;
             /** @description of the message; "": any */
             team?: string;
@@ -3683,7 +3683,7 @@ export interface components {
             mode?: components["schemas"]["Mode"];
             /** @description do not join it with other messages. Only for user prompts */
             isolated?: boolean;
-            /** @description Force sends even if nobody is known to read the inbox, or if it is unknown whether the id was sent before. */
+            /** @description Force sends even if no reader of the inbox is known, or if it is unknown whether the id was sent before. */
             force?: boolean;
             /** @description check everything, and send nothing: the answer is 200, and its state dry-run */
             dryRun?: boolean;
@@ -3699,22 +3699,22 @@ export interface components {
             policy?: "" | "queued" | "important" | "when-idle" | "urgent";
             /** @description put what a person has typed in the pane aside while the message is typed */
             saveDraft?: boolean;
-            /** @description tell the sender when the task of the message is done: the person by attention, an agent by a message */
+            /** @description notify the sender when the task of the message is done: the person by attention, an agent by a message */
             notifyOnStop?: boolean;
             /** @description the socket of the tmux server with the pane of via; default: that of the service */
             tmux?: string;
             /** @description refuse the message if the pane is gone or no agent is in it. Without it, the message waits */
             requireAgent?: boolean;
-            /** @description Scope has the member looked up in it, as Target does: the member is NAME, NAME@TEAM, or the beginning of a name, and the team in the path does not count. Of an agent, "user" is the person, and members of its own team are meant first. */
+            /** @description Scope says where to look up the member, as Target does: it is NAME, NAME@TEAM, or the beginning of a name, and the team in the path is ignored. From an agent, "user" is the person, and its team is searched first. */
             scope?: components["schemas"]["Scope"];
-            /** @description Wait is what Until is given for Await, if it is another state than Next. The message is refused if that can never be known of it. */
+            /** @description Wait is the state that the sender gives to Until for Await, if it is not Next. The message is refused if it can never be known to reach that state. */
             wait?: string;
             /** @description how long to wait for the answer, such as 5m; default: forever */
             timeout?: string;
             /** @description the directory of the person, which config.json gets if the team is joined; default: that of the lead */
             dir?: string;
         };
-        /** @description NewShare says that a machine may write to a team, or may no longer. */
+        /** @description NewShare lets a machine write to a team, or no longer lets it. */
         NewShare: {
             /** @description a team here; it need not exist yet */
             team: string;
@@ -3758,7 +3758,7 @@ export interface components {
             /** @description what is in the pane now */
             look?: components["schemas"]["PaneLook"];
         };
-        /** @description PaneLook is what one look at a pane saw. */
+        /** @description PaneLook is the state of a pane at one look. */
         PaneLook: {
             /**
              * @description empty: an agent waits at its prompt, at which nothing is typed; busy: it works; draft: a person has typed something; dialog: the agent asks its person something; unknown: the screen shows none of these; closed: nothing can be typed, for the reason; gone: there is no such pane any more
@@ -3835,7 +3835,7 @@ export interface components {
             /** @description the text is the beginning of a longer one */
             cut?: boolean;
         };
-        /** @description PayloadResult is what became of one line. Either Sent or Dropped is set. */
+        /** @description PayloadResult is the result of one line. Either Sent or Dropped is set. */
         PayloadResult: {
             /** @description from 1 */
             line: number;
@@ -3859,7 +3859,7 @@ export interface components {
             answers?: {
                 [key: string]: string;
             };
-            /** @description told to the agent if the tool is not allowed */
+            /** @description sent to the agent if the tool is not allowed */
             reason?: string;
         };
         /** @description Piece is a part of a snippet. */
@@ -3881,7 +3881,7 @@ export interface components {
              */
             to?: "local" | "remote";
             /**
-             * @description where somebody asked it to be, until it is there or that is refused
+             * @description where it was requested to be, until it is there or the request is refused
              * @enum {string}
              */
             wanted?: "local" | "remote";
@@ -3891,7 +3891,7 @@ export interface components {
             refused?: string;
             /**
              * Format: date-time
-             * @description since when it is so
+             * @description since when these values hold
              */
             since: string;
         };
@@ -3913,11 +3913,11 @@ export interface components {
             code: "ambiguous_team" | "body" | "body_too_large" | "busy" | "compromised" | "conflict" | "corrupt" | "error" | "forbidden" | "foreign_lock" | "gone" | "id_taken" | "interrupted" | "invalid" | "locked" | "lost" | "method" | "no_answer" | "no_ledger" | "no_route" | "not_found" | "not_in_flight" | "output" | "permission" | "read_only" | "refused" | "timeout" | "too_large" | "too_many" | "unauthorized" | "unavailable" | "unknown" | "usage";
             /** @description what to do about it, with operations as method and path; may be empty */
             hint: string;
-            /** @description the same for a person at the command line, if that is another text */
+            /** @description the same for a person at the command line, if it is another text */
             command?: string;
             /** @description names similar to one that was not found, or of teams that could be meant */
             nearest?: string[];
-            /** @description of the request, which cannot have it */
+            /** @description the option that the request cannot have */
             option?: string;
         };
         /** @description Question asks a person to allow an agent to use a tool, to approve its plan, or to answer what it asks. All but ID, Digest, Kind and At comes from the agent. It is answered by a Permit. */
@@ -3933,7 +3933,7 @@ export interface components {
             };
             /** Format: date-time */
             at: string;
-            /** @description the tool's name for people, as the runtime has it; an MCP server's tool can have that of a tool of the runtime */
+            /** @description the tool's name for people, according to the runtime; an MCP server's tool can have the name of a tool of the runtime */
             display?: string;
             /** @description of this use */
             description?: string;
@@ -3951,7 +3951,7 @@ export interface components {
             /** @description rules that can be allowed for the session, such as Bash(go test *) */
             session?: string[];
         };
-        /** @description QuestionEvent says that an agent asks something, or no longer does. What was open when the stream began is in its first snapshot, which is not news. */
+        /** @description QuestionEvent says that an agent asks something, or no longer does. Questions that were open when the stream began are in its first snapshot, and have no event. */
         QuestionEvent: {
             /**
              * @description answered: here or elsewhere; or the agent no longer waits
@@ -3961,7 +3961,7 @@ export interface components {
             /** @description as in the snapshot */
             question: components["schemas"]["Attention"];
         };
-        /** @description Receipt says what happened to a sent message. */
+        /** @description Receipt is the state of a sent message. */
         Receipt: {
             /** @description the number of its last change in the journal */
             seq: number;
@@ -3973,7 +3973,7 @@ export interface components {
             /** @description of the message */
             id: string;
             /**
-             * @description verified: in the inbox, or in the queue of a relay. consumed: taken by the agent. lost: overwritten by another program, or given up before the agent took it. unknown: gone from the inbox, or the inbox is corrupt, and nobody knows whether the agent took it. A lost or unknown message can be sent again under its id with force; then it is verified again
+             * @description verified: in the inbox, or in the queue of a relay. consumed: taken by the agent. lost: overwritten by another program, or given up before the agent took it. unknown: gone from the inbox, or the inbox is corrupt, and whether the agent took it is not known. A lost or unknown message can be sent again under its id with force; then it is verified again
              * @enum {string}
              */
             state: "verified" | "consumed" | "lost" | "unknown";
@@ -3994,7 +3994,7 @@ export interface components {
              */
             lostAt?: string;
             /**
-             * @description waiting, or held for a reason; sent: where its agent takes it from; received: taken by the agent; seen: given to its model; done: its task has ended; lost and not sent: it did not arrive; unknown: it may have arrived; failed: its agent failed while it worked on it; given up and cancelled: by a person; not relayed: it is not for the agent
+             * @description waiting, or held for a reason; sent: it is where its agent takes it; received: taken by the agent; seen: given to its model; done: its task has ended; lost and not sent: it did not arrive; unknown: it may have arrived; failed: its agent failed while it worked on it; given up and cancelled: by a person; not relayed: it is not for the agent
              * @enum {string}
              */
             word?: "waiting" | "sent" | "received" | "seen" | "done" | "lost" | "not sent" | "unknown" | "failed" | "given up" | "cancelled" | "not relayed";
@@ -4039,7 +4039,7 @@ export interface components {
              */
             goneAt?: string;
             receipt?: components["schemas"]["Receipt"];
-            /** @description what happened to it if it was relayed */
+            /** @description its state if it was relayed */
             relay?: components["schemas"]["Fate"];
             /** @description Person marks a user prompt to a headless agent. It was never in the inbox, and no row of an inbox can claim to be one. */
             person?: boolean;
@@ -4108,7 +4108,7 @@ export interface components {
             /** @description the agent is ended after it was idle for this time; missing: never */
             idleExit?: string;
             /**
-             * @description which reports that other agents are idle it gets; missing: those that say more
+             * @description which reports of idle agents it gets; missing: those with a summary or a result
              * @enum {string}
              */
             idleReports?: "all" | "result";
@@ -4180,7 +4180,7 @@ export interface components {
             /** @description of the agent */
             session?: string;
             /**
-             * @description waiting, or held for a reason; sent: where its agent takes it from; received: taken by the agent; seen: given to its model; done: its task has ended; lost and not sent: it did not arrive; unknown: it may have arrived; failed: its agent failed while it worked on it; given up and cancelled: by a person; not relayed: it is not for the agent
+             * @description waiting, or held for a reason; sent: it is where its agent takes it; received: taken by the agent; seen: given to its model; done: its task has ended; lost and not sent: it did not arrive; unknown: it may have arrived; failed: its agent failed while it worked on it; given up and cancelled: by a person; not relayed: it is not for the agent
              * @enum {string}
              */
             word?: "waiting" | "sent" | "received" | "seen" | "done" | "lost" | "not sent" | "unknown" | "failed" | "given up" | "cancelled" | "not relayed";
@@ -4191,9 +4191,9 @@ export interface components {
         Renamed: {
             /** @description sessions */
             team: string;
-            /** @description what it is called from now on */
+            /** @description its name from now on */
             member: string;
-            /** @description what it was called before */
+            /** @description its name before */
             was: string;
             /** @description its id */
             session: string;
@@ -4206,12 +4206,12 @@ export interface components {
             /** @description if it asked */
             answer?: components["schemas"]["Answered"];
         };
-        /** @description Report is what a checkup found, and how much it has looked at. */
+        /** @description Report has the findings of a checkup, and how much it has checked. */
         Report: {
             findings: components["schemas"]["Finding"][];
-            /** @description that were looked at */
+            /** @description that were checked */
             teams: number;
-            /** @description that were looked at */
+            /** @description that were checked */
             inboxes: number;
         };
         /** @description Reset says that events were deleted before the client got them: it must read everything again. Events continue after Seq. */
@@ -4224,18 +4224,18 @@ export interface components {
             messages: components["schemas"]["Message"][];
             /** @description confirmations that were left out */
             hidden: number;
-            /** @description with inboxes that are not in Messages */
+            /** @description why some inboxes are not in Messages */
             problems?: components["schemas"]["Error"][];
             /** @description what else may be missing */
             notes?: string[];
         };
-        /** @description Scope is what flags, the environment and the directory say about the team that is meant. */
+        /** @description Scope selects a team, by flags, the environment and the directory. */
         Scope: {
             /** @description the team, if one is given */
             team?: string;
             /** @description the team if none is given, as in the environment */
             default?: string;
-            /** @description where it is asked: of several teams, the one whose lead runs there */
+            /** @description the directory of the caller: of several teams, it selects the one whose lead runs there */
             dir?: string;
         };
         /** @description Sent is the result of sending a message. */
@@ -4245,7 +4245,7 @@ export interface components {
             member: string;
             id: string;
             /**
-             * @description consumed: only with an answer or as an outcome; seen: only as an outcome; failed: only in a broadcast, with error, or if the message never left for another machine; dry-run: with dryRun; of a message to another machine: queued (here), stored (the hub has it), received (its ledger has it), then verified, consumed and seen as here, or refused, lost, unknown (nobody knows whether it arrived) or dropped; of a message to a pane: waiting (it was not typed yet), confirmed (the agent has taken it), unconfirmed (it was typed, but nothing shows that the agent has taken it), not_sent
+             * @description consumed: only with an answer or as an outcome; seen: only as an outcome; failed: only in a broadcast, with error, or if the message never left for another machine; dry-run: with dryRun; of a message to another machine: queued (here), stored (the hub has it), received (its ledger has it), then verified, consumed and seen as here, or refused, lost, unknown (it may have arrived) or dropped; of a message to a pane: waiting (it was not typed yet), confirmed (the agent has taken it), unconfirmed (it was typed, but nothing shows that the agent has taken it), not_sent
              * @enum {string}
              */
             state: "verified" | "consumed" | "seen" | "failed" | "waiting" | "confirmed" | "unconfirmed" | "not_sent" | "dry-run" | "queued" | "stored" | "received" | "refused" | "lost" | "unknown" | "dropped";
@@ -4253,16 +4253,16 @@ export interface components {
             deduplicated: boolean;
             /** @description the history has it; false if it was forced without a ledger, or was not sent */
             recorded: boolean;
-            /** @description somebody will read it, as far as is known */
+            /** @description as far as is known, it will be read */
             reachable: boolean;
             /**
-             * @description why nobody may read it: not-a-member, lead-gone, agent-gone, no-relay, no-teammate, at-terminal, unread; outdated: what becomes of it is not proved
+             * @description why it may never be read: not-a-member, lead-gone, agent-gone, no-relay, no-teammate, at-terminal, unread; outdated: there will be no proof that it was read
              * @enum {string}
              */
             reach?: "not-a-member" | "lead-gone" | "agent-gone" | "no-relay" | "no-teammate" | "at-terminal" | "unread" | "outdated";
-            /** @description that in words, to follow the name of the member */
+            /** @description the same in words, to follow the name of the member */
             reachWhy?: string;
-            /** @description the member cannot write to the name of the sender; to join the team gives one that it can */
+            /** @description the member cannot write to the sender's name; joining the team gives a name that it can write to */
             noAnswer?: boolean;
             /** @description the member's version of Claude Code, if it is too old, or newer than all that teambridge was measured with */
             unlisted?: string;
@@ -4274,7 +4274,7 @@ export interface components {
             /** @description of a broadcast to this member, or of the outcome */
             error?: components["schemas"]["Error"];
         };
-        /** @description SentPayloads is what became of payloads of the session protocol. */
+        /** @description SentPayloads is the result of sending payloads of the session protocol. */
         SentPayloads: {
             /** @description how many payloads */
             dropped: number;
@@ -4291,19 +4291,19 @@ export interface components {
             arch: string;
             /** @description it refuses every change, and relays nothing */
             readOnly: boolean;
-            /** @description grows with the operations that there are */
+            /** @description grows when operations are added */
             operations: number;
         };
         /** @description Session is a living process of Claude Code on this machine, with the session that it has now, or a session of Codex that a living process holds. Nothing has to be set up for it. */
         Session: {
-            /** @description that its person gave it, or that Claude Code made of the directory */
+            /** @description given by its person, or made from the directory by Claude Code */
             name: string;
             /** @description its id; /clear and /resume change it */
             session: string;
-            /** @description of Codex, several sessions can be in one process */
+            /** @description several sessions of Codex can be in one process */
             pid: number;
             cwd: string;
-            /** @description of Claude Code; empty if it does not say, as old ones do not */
+            /** @description of Claude Code; empty if it does not report it, as old ones do not */
             version: string;
             /** @description that version is too old: the session cannot be reached, and what it does is unknown */
             outdated?: boolean;
@@ -4323,14 +4323,14 @@ export interface components {
              * @description nil if it is not known
              */
             wordSince?: string;
-            /** @description As is its name in messages, once something was sent to it or by it: that which it had then, and another one if two had that; or the name that it was given since. */
+            /** @description As is its name in messages, from its first message on: the name that it had then, or another one if two sessions had that; or the name that it was given since. */
             as?: string;
             /** @description Team and Member name the lead or teammate whose session it is, if any. */
             team?: string;
             member?: string;
             /** @description teambridge runs it */
             relayed?: boolean;
-            /** @description Socket says that it listens for messages of other sessions, as it does unless that is switched off. */
+            /** @description Socket says that it listens for messages of other sessions. It does unless that is switched off. */
             socket?: boolean;
             /**
              * @description how a message reaches it; absent if none does. Those with the ways session, hook and codex are the members of the team sessions, which has no lead, by name, id, process id or directory
@@ -4338,7 +4338,7 @@ export interface components {
              */
             way?: "inbox" | "session" | "hook" | "codex";
             /**
-             * @description whose session it is, if it is not Claude Code's. Several sessions of Codex can be in one process
+             * @description its program, if it is not Claude Code. Several sessions of Codex can be in one process
              * @enum {string}
              */
             program?: "codex" | "qwen";
@@ -4351,14 +4351,14 @@ export interface components {
              * @description when it expires
              */
             until: string;
-            /** @description File, if it was asked for, is a page that only the user can read and that forwards to URL. It can be named in the arguments of a program, which every user of the machine can read. It is removed when URL was used or has expired. */
+            /** @description File, if it was requested, is a page that only the user can read and that forwards to URL. It can be named in the arguments of a program, which every user of the machine can read. It is removed when URL was used or has expired. */
             file?: string;
         };
         /** @description Snapshot is the state of all teams and their agents. */
         Snapshot: {
             teams: components["schemas"]["Team"][];
             status: components["schemas"]["Status"][];
-            /** @description what waits for a person */
+            /** @description the items that wait for a person */
             attention: components["schemas"]["Attention"][];
         };
         /** @description Status says what one agent is doing, and how we know. Word is for people and rests on all sources. State and Detail rest on messages and recorded turns alone. */
@@ -4371,7 +4371,7 @@ export interface components {
             since: string;
             /** @enum {string} */
             detail: "working" | "waiting" | "failed" | "stale" | "shut down";
-            /** @description zero if the member has said nothing since it was started */
+            /** @description zero if the member has sent nothing since it was started */
             evidence: components["schemas"]["Evidence"];
             unread: number;
             /** @description entries of its inbox that are no messages */
@@ -4381,7 +4381,7 @@ export interface components {
             /** @description of a headless agent */
             relay?: components["schemas"]["Relay"];
             /**
-             * @description for people; it rests on all that is known, and state and detail on messages and turns alone
+             * @description for people; it rests on all sources, but state and detail rest on messages and turns alone
              * @enum {string}
              */
             word: "working" | "waiting for you" | "idle" | "blocked" | "ended" | "unknown";
@@ -4391,34 +4391,34 @@ export interface components {
             wordSince: string;
             /**
              * Format: date-time
-             * @description when it last said or did something; when it joined if it never has
+             * @description when it last sent or did something; when it joined if it never has
              */
             heard: string;
             /**
-             * @description what word rests on: evidence, a recorded turn, sessions/<pid>.json of its process, relay, an open question, config.json, its tmux pane, what its machine said last
+             * @description what word rests on: evidence, a recorded turn, sessions/<pid>.json of its process, relay, an open question, config.json, its tmux pane, the last report of its machine
              * @enum {string}
              */
             basis: "message" | "turn" | "process" | "relay" | "question" | "team" | "pane" | "machine";
             /** @description the process that Word rests on */
             pid?: number;
             /**
-             * @description of a session: whose it is, if it is not Claude Code's
+             * @description the program of a session that is not Claude Code's
              * @enum {string}
              */
             program?: "codex" | "qwen";
             /**
-             * @description where an overview lists it: stuck cannot go on, or goes on in vain; of idle, nothing may be known. Missing in the result of a wait, as are those below
+             * @description the section of an overview. stuck: it cannot go on, or goes on in vain; idle: or nothing is known of it. Missing in the result of a wait, as are the fields below
              * @enum {string}
              */
             section?: "needs-you" | "stuck" | "working" | "idle" | "ended";
-            /** @description what needs the person, why it is stuck, or why; can have text of an agent */
+            /** @description what needs the person, or why it is in the section; can have text of an agent */
             sectionWhy?: string;
             /**
              * Format: date-time
              * @description missing if unknown
              */
             sectionSince?: string;
-            /** @description the kind of the Attention that decided; missing if its word did */
+            /** @description the kind of the Attention that decided the section; missing if its word did */
             sectionKind?: string;
             /** @description the directory that it works in; missing if unknown */
             cwd?: string;
@@ -4428,13 +4428,13 @@ export interface components {
             doingFrom?: string;
             /** Format: date-time */
             doingSince?: string;
-            /** @description the last tool call that was recorded of it, in words; cut if it is long */
+            /** @description its last recorded tool call, in words; cut if it is long */
             tool?: string;
             /** Format: date-time */
             toolSince?: string;
             /** @description the list of Claude Code that has its tasks: the name of the team or, of a session, its id; missing if there is none */
             taskList?: string;
-            /** @description its task in progress, in the words for that time if it has any; cut if it is long */
+            /** @description its task in progress, by its active form if it has one; cut if it is long */
             task?: string;
             /** @description of that task, in its list */
             taskId?: string;
@@ -4449,18 +4449,18 @@ export interface components {
         /** @description Target is what a Scope and names mean. */
         Target: {
             team: string;
-            /** @description as they were asked for, without their team; none: all */
+            /** @description the given names, without their team; none: all */
             members?: string[];
             /**
              * @description how a message reaches them; machine: over a link, and team is TEAM@MACHINE
              * @enum {string}
              */
             way: "inbox" | "pane" | "session" | "machine";
-            /** @description the same in words, and why so */
+            /** @description the same in words, and why */
             how: string;
             /** @description a message to them waits here in a queue, and its delivery says why */
             queued?: boolean;
-            /** @description they have nothing to do with one another */
+            /** @description they are unrelated to one another */
             apart?: boolean;
         };
         /** @description Task is a task in a list of Claude Code. An agent works on it, or will. */
@@ -4475,9 +4475,9 @@ export interface components {
             id: string;
             subject: string;
             description: string;
-            /** @description what is done while it is in progress, as in "Running tests" */
+            /** @description its name while it is in progress, such as "Running tests" */
             activeForm?: string;
-            /** @description pending, in_progress or completed, or whatever is in the file */
+            /** @description pending, in_progress or completed, or another text in the file */
             status: string;
             /** @description the member that works on it, or is to */
             owner?: string;
@@ -4509,7 +4509,7 @@ export interface components {
             session?: string;
             /** @description of the task, in its list */
             id: string;
-            /** @description as of then; a long one is cut, as all texts of a change are */
+            /** @description at that time; a long one is cut, as all texts of a change are */
             subject: string;
             /** @enum {string} */
             what: "created" | "deleted" | "status" | "owner" | "blockedBy";
@@ -4519,13 +4519,13 @@ export interface components {
             now: string;
             /**
              * Format: date-time
-             * @description After, if it is not nil, says that no service was running: the change was made between After and At.
+             * @description After, if it is not nil, means that no service was running: the change was made between After and At.
              */
             after?: string;
             /** Format: date-time */
             at: string;
         };
-        /** @description TaskHistory is what became of tasks. It is recorded while a service runs. */
+        /** @description TaskHistory has the changes of tasks. They are recorded while a service runs. */
         TaskHistory: {
             /** @description the newest first */
             changes: components["schemas"]["TaskChange"][];
@@ -4540,7 +4540,7 @@ export interface components {
         /** @description Tasks are the tasks of lists, sorted by list and then as Claude Code sorts them. */
         Tasks: {
             tasks: components["schemas"]["Task"][];
-            /** @description with what is not in Tasks */
+            /** @description why some tasks are missing */
             problems?: components["schemas"]["Error"][];
         };
         /** @description Team is one team under a Claude directory. */
@@ -4566,7 +4566,7 @@ export interface components {
             panes?: boolean;
             /** @description it is the team of the sessions that are in no team, named sessions, which has no lead */
             sessions?: boolean;
-            /** @description Machine is the machine of a team on another one, which is called TEAM@MACHINE; else empty. */
+            /** @description Machine is the machine that the team is on, if it is another one: the team is then called TEAM@MACHINE. */
             machine?: string;
         };
         /** @description TeamDetail is a team, and the names of the person in it. */
@@ -4592,7 +4592,7 @@ export interface components {
             panes?: boolean;
             /** @description it is the team of the sessions that are in no team, named sessions, which has no lead */
             sessions?: boolean;
-            /** @description Machine is the machine of a team on another one, which is called TEAM@MACHINE; else empty. */
+            /** @description Machine is the machine that the team is on, if it is another one: the team is then called TEAM@MACHINE. */
             machine?: string;
             /** @description the inboxes of the person: "user", and the names the person joined under */
             ours: string[];
@@ -4601,7 +4601,7 @@ export interface components {
             /** @description agents can write to that name */
             answerable: boolean;
         };
-        /** @description UnknownTeam is a team whose members, or what they do, are not known. */
+        /** @description UnknownTeam is a team whose members or their states are not known. */
         UnknownTeam: {
             team: string;
             why: string;
@@ -4640,7 +4640,7 @@ export interface components {
             cacheCreation: number;
             cacheRead: number;
             output: number;
-            /** @description Cost is what Claude Code states, in US dollars; nil if it states nothing. It is that of a process, with the teammates in it and with requests that are in no conversation. */
+            /** @description Cost is what Claude Code states, in US dollars; nil if it states nothing. It covers a whole process, with its teammates, and with requests that are in no conversation. */
             costUSD?: number;
             /** @description Unstated is set if some of the tokens are not in Cost: a session in a terminal states it when it ends. */
             unstated?: boolean;
@@ -4655,7 +4655,7 @@ export interface components {
             /** @description which subagent did it; missing for the agent itself */
             subagent?: string;
             /**
-             * @description of a tool call: running, it has no end yet; done; started, what it began goes on in the background; failed, it reported an error or could not be run; denied, it was not allowed and nothing was done; cut, it was interrupted or its agent died, and what was done by then is not known; unknown, an earlier version recorded its end and not how it ended. Of a turn: failed, cancelled. Of everything else: done
+             * @description of a tool call: running, it has no end yet; done; started, its work goes on in the background; failed, it reported an error or could not be run; denied, it was not allowed and nothing was done; cut, it was interrupted or its agent died, and how much was done is not known; unknown, an earlier version recorded its end and not how it ended. Of a turn: failed, cancelled. Of everything else: done
              * @enum {string}
              */
             state: "running" | "done" | "started" | "failed" | "denied" | "cut" | "unknown" | "cancelled";
