@@ -16,9 +16,9 @@ type ReplicatorOptions struct {
 	// Every is the interval at which the ledger is read without [Replicator.Poke],
 	// for events of other processes. 0 means 2 s.
 	Every time.Duration
-	// Told promises that Poke is called after each change of the ledger. The ledger is then read at intervals only
+	// Notified promises that Poke is called after each change of the ledger. The ledger is then read at intervals only
 	// after a failure.
-	Told bool
+	Notified bool
 
 	// Copied, if not nil, is called after events were copied.
 	Copied func()
@@ -81,7 +81,7 @@ func (r *Replicator) Run(ctx context.Context) error {
 			wake = nil // try again at the next tick, not with each event
 		}
 		step(ctx)
-		if r.opts.Told && !failing {
+		if r.opts.Notified && !failing {
 			tick = nil
 		}
 		select {

@@ -71,9 +71,9 @@ type Options struct {
 	// Locker is needed to notify members of other teams.
 	Locker *lockedfile.Locker
 
-	// Told promises that [Panes.Poke] is called after each change of the ledger. Run then polls
+	// Notified promises that [Panes.Poke] is called after each change of the ledger. Run then polls
 	// the ledger only while there are panes.
-	Told bool
+	Notified bool
 
 	// As is the name under which sessions list us, so that their agents can write to the person without a message
 	// from us first. If it is "", sessions do not list us.

@@ -31,7 +31,7 @@ func (p *Panes) Run(ctx context.Context) (err error) {
 		}
 		failing = err != nil
 		var rest <-chan time.Time
-		if failing || !r.none || !p.opts.Told {
+		if failing || !r.none || !p.opts.Notified {
 			every := p.timing.every
 			if r.none {
 				every = p.timing.quiet

@@ -126,7 +126,7 @@ func Open(ctx context.Context, opts Options) (_ *Service, err error) {
 	s.follower = &follower{shared: s.shared, added: make(chan struct{}, 1)}
 	s.rejoiner = &rejoiner{shared: s.shared, dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{}}
 	s.tasks = &taskRecorder{shared: s.shared, changed: func(list string) { s.states.TasksChanged(list) }, partial: map[string]bool{}}
-	s.replicator = journal.NewReplicator(journal.ReplicatorOptions{Ledger: s.ledger, Journal: s.reader, Told: true, Copied: s.news.Tell, Warn: s.warn("recording")})
+	s.replicator = journal.NewReplicator(journal.ReplicatorOptions{Ledger: s.ledger, Journal: s.reader, Notified: true, Copied: s.news.Tell, Warn: s.warn("recording")})
 	if !opts.ReadOnly {
 		s.fleet = fleet.New(fleet.Options{
 			Root: opts.Root, Ledger: s.ledger, Locker: s.locker, State: opts.State, Env: opts.Env, Every: opts.Tick, Poked: true, Timing: opts.Timing,
@@ -134,7 +134,7 @@ func Open(ctx context.Context, opts Options) (_ *Service, err error) {
 		})
 	}
 	s.panes = pane.New(pane.Options{
-		Root: opts.Root, Ledger: s.ledger, State: opts.State, Homes: pane.HomesOf(s.lookupEnv), Locker: s.locker, As: opts.As, Told: true, Recorded: s.replicator.Poke, Warn: s.warn("typing into panes"),
+		Root: opts.Root, Ledger: s.ledger, State: opts.State, Homes: pane.HomesOf(s.lookupEnv), Locker: s.locker, As: opts.As, Notified: true, Recorded: s.replicator.Poke, Warn: s.warn("typing into panes"),
 		Changed: func(inbox.InboxKey) {
 			signals.Send(s.paneNews)
 			signals.Send(s.dirty)
