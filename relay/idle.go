@@ -78,8 +78,8 @@ func (l *loop) close(ctx context.Context) error {
 		if !l.warned {
 			l.opts.Warn(fmt.Errorf("relay: %s is idle and is not ended: %s", l.opts.Member, l.needed))
 		}
-		// Try again after the same time, but at least [Timing.Look] later.
-		l.warned, l.active = true, time.Now().Add(l.opts.Timing.Look)
+		// Try again after the same time, but at least [Timing.Poll] later.
+		l.warned, l.active = true, time.Now().Add(l.opts.Timing.Poll)
 		return nil
 	}
 	l.closing = true

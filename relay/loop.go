@@ -42,14 +42,14 @@ type loop struct {
 var errFinished = errors.New("finished")
 
 func (l *loop) run(ctx context.Context) error {
-	look := time.NewTicker(l.opts.Timing.Look)
-	defer look.Stop()
+	poll := time.NewTicker(l.opts.Timing.Poll)
+	defer poll.Stop()
 	err := l.restore(ctx)
 	for err == nil {
 		if err = l.step(ctx); err != nil {
 			break
 		}
-		err = l.next(ctx, look.C)
+		err = l.next(ctx, poll.C)
 	}
 	if ctx.Err() != nil || errors.Is(err, errFinished) {
 		err = nil // a consequence of the end of ctx
@@ -58,7 +58,7 @@ func (l *loop) run(ctx context.Context) error {
 }
 
 // next waits until the loop may have work.
-func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
+func (l *loop) next(ctx context.Context, poll <-chan time.Time) error {
 	finishing := l.finishing
 	if l.lastTurn {
 		finishing = nil
@@ -88,7 +88,7 @@ func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
 				return l.closed(ctx)
 			}
 			return l.agentExited(ctx)
-		case <-look:
+		case <-poll:
 			if l.frame != nil {
 				continue
 			}

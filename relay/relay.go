@@ -171,9 +171,9 @@ type Timing struct {
 	// The default is 2 s.
 	Retry time.Duration
 
-	// Look is how often the ledger is checked for deliveries that another process has requeued, by default 2
+	// Poll is how often the ledger is checked for deliveries that another process has requeued, by default 2
 	// s. A check takes 0.1 ms.
-	Look time.Duration
+	Poll time.Duration
 
 	Handover time.Duration // how long a relay waits for its predecessor's lock, by default [lockedfile.Handover]
 }
@@ -182,7 +182,7 @@ func (t Timing) withDefaults() Timing {
 	t.Backoff = cmp.Or(t.Backoff, 500*time.Millisecond)
 	t.Startup = cmp.Or(t.Startup, 2*time.Second)
 	t.Retry = cmp.Or(t.Retry, 2*time.Second)
-	t.Look = cmp.Or(t.Look, 2*time.Second)
+	t.Poll = cmp.Or(t.Poll, 2*time.Second)
 	t.Handover = cmp.Or(t.Handover, lockedfile.Handover)
 	return t
 }

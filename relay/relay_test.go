@@ -142,8 +142,8 @@ func newStationBeside(s *station, script simchild.Script) *station {
 // quick is the timing of a relay that nothing waits for in vain. With patient, no
 // agent lives for long enough to get a frame that the last one died with.
 var (
-	quick   = Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond, Handover: time.Minute}
-	patient = Timing{Backoff: time.Millisecond, Startup: time.Hour, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond}
+	quick   = Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Poll: 20 * time.Millisecond, Handover: time.Minute}
+	patient = Timing{Backoff: time.Millisecond, Startup: time.Hour, Retry: 20 * time.Millisecond, Poll: 20 * time.Millisecond}
 )
 
 func (s *station) options() Options {

@@ -147,7 +147,7 @@ func TestLedgerFailsInAClaim(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
 	opts := s.options()
-	opts.Timing = Timing{Retry: time.Millisecond, Look: time.Millisecond}
+	opts.Timing = Timing{Retry: time.Millisecond, Poll: time.Millisecond}
 	var mu sync.Mutex
 	failed := map[string]bool{}
 	s.send("[m-1]", "[m-2]")
@@ -187,7 +187,7 @@ func TestLedgerFailsForAWhile(t *testing.T) {
 	}})
 	opts := s.options()
 	change(&opts, func(o *claude.Options) { o.FrameLimit = 2000 })
-	opts.Timing = Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: time.Millisecond, Look: time.Millisecond}
+	opts.Timing = Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: time.Millisecond, Poll: time.Millisecond}
 	var mu sync.Mutex
 	calls, failed := map[string]int{}, map[string]bool{}
 	s.send("[a]", "[cut]", strings.Repeat("x", 2000))

@@ -47,7 +47,7 @@ func newHarbour(t *testing.T, script simchild.Script) *harbour {
 	t.Helper()
 	h := &harbour{Fixture: teamstest.New(t), t: t, work: t.TempDir(), script: script, look: make(chan struct{}, 1)}
 	h.script.State = h.Root.Path()
-	h.timing = relay.Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond, Handover: time.Minute}
+	h.timing = relay.Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Poll: 20 * time.Millisecond, Handover: time.Minute}
 	var err error
 	h.ledger, err = ledger.Open(t.Context(), filepath.Join(h.State, "ledger.db"))
 	must(t, err)

@@ -76,7 +76,7 @@ func options(root, state string, team *teams.Team, locker *lockedfile.Locker, l 
 			Root: root, Command: []string{simchild.Program()}, Env: append(os.Environ(), script, "GORACE=atexit_sleep_ms=0"), Dir: state,
 			WriteTimeout: time.Minute, AnswerTimeout: time.Minute,
 		}}},
-		Timing: relay.Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond, Handover: time.Minute},
+		Timing: relay.Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Poll: 20 * time.Millisecond, Handover: time.Minute},
 	}
 }
 

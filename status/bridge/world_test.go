@@ -90,7 +90,7 @@ func (w *world) start(change ...func(*service.Options)) {
 	opts := service.Options{
 		Root: w.Root, State: w.State, Lock: teamstest.Patient, KeepWork: 1000 * time.Hour, Log: slog.New(slog.NewTextHandler(w.Output(), nil)),
 		Tick: 50 * time.Millisecond, Gather: 10 * time.Millisecond, Env: append(os.Environ(), w.script.Env(), "GORACE=atexit_sleep_ms=0"),
-		Timing: relay.Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond},
+		Timing: relay.Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Poll: 20 * time.Millisecond},
 	}
 	for _, f := range change {
 		f(&opts)

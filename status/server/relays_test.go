@@ -57,7 +57,7 @@ func (h *headless) start(t testing.TB, change ...func(*Server)) *running {
 	return h.world.start(t, append([]func(*Server){func(s *Server) {
 		s.opts.Env = h.env()
 		s.core.Tick = 20 * time.Millisecond
-		s.core.Timing = relay.Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond}
+		s.core.Timing = relay.Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Poll: 20 * time.Millisecond}
 	}}, change...)...)
 }
 
