@@ -128,9 +128,9 @@ const (
 	followedFor = 24 * time.Hour // after the delivery
 )
 
-// look updates the state of delivered messages.
-func (l *Link) look(ctx context.Context) error {
-	if l.opts.Look == nil {
+// follow updates the state of delivered messages.
+func (l *Link) follow(ctx context.Context) error {
+	if l.opts.State == nil {
 		return nil
 	}
 	for {
@@ -141,7 +141,7 @@ func (l *Link) look(ctx context.Context) error {
 				break
 			}
 			var now ledger.Incoming
-			if now, err = l.opts.Look(ctx, m); err == nil && now.Stage != m.Stage {
+			if now, err = l.opts.State(ctx, m); err == nil && now.Stage != m.Stage {
 				now.N = m.N
 				if err = l.opts.Ledger.Arrivals.Set(ctx, now); err == nil {
 					changed = true

@@ -24,8 +24,8 @@ type Options struct {
 	// success was not recorded. It returns the message with its Stage, which is at least
 	// [ledger.StageVerified], and its place. An error means that the message must be tried again later.
 	Deliver func(context.Context, Message) (ledger.Incoming, error)
-	// Look returns the current state of a delivered message. If Look is nil, the state stays unknown.
-	Look func(context.Context, ledger.Incoming) (ledger.Incoming, error)
+	// State returns the current state of a delivered message. If State is nil, the state stays unknown.
+	State func(context.Context, ledger.Incoming) (ledger.Incoming, error)
 	// Teams returns the teams that a machine may write to. If Teams is nil, it may write to none.
 	Teams func(ctx context.Context, machine string) ([]Team, error)
 
@@ -142,7 +142,7 @@ func (l *Link) Run(ctx context.Context) error {
 	}
 	part(l.read)
 	part(func(ctx context.Context) error { return l.deliver(ctx, &parts) })
-	part(l.look)
+	part(l.follow)
 	part(l.announce)
 	part(l.expire)
 	err := l.attend(ctx, &parts)

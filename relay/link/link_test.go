@@ -261,7 +261,7 @@ func (m *machine) start() {
 	m.link = New(Options{
 		Root: root, Self: self, Ledger: m.ledger, Wire: wire,
 		Deliver: m.deliver,
-		Look: func(_ context.Context, in ledger.Incoming) (ledger.Incoming, error) {
+		State: func(_ context.Context, in ledger.Incoming) (ledger.Incoming, error) {
 			in.Stage = ledger.StageSeen
 			return in, nil
 		},

@@ -203,8 +203,8 @@ func (r *Carrier) mayWrite(ctx context.Context, m link.Message) error {
 	return err
 }
 
-// lookAt returns the present state of a message of another machine.
-func (r *Carrier) lookAt(ctx context.Context, in ledger.Incoming) (ledger.Incoming, error) {
+// stateOf returns the current state of a message of another machine.
+func (r *Carrier) stateOf(ctx context.Context, in ledger.Incoming) (ledger.Incoming, error) {
 	if in.Delivery != "" {
 		if m, found, err := r.opts.Ledger.PaneMessages.Message(ctx, in.Delivery); err != nil || found {
 			return paneStage(in, m), err
