@@ -80,7 +80,7 @@ func endMarked(mark string) error {
 	if mark == "" {
 		return nil
 	}
-	if left := process.KillWith(envMark + "=" + mark); len(left) > 0 {
+	if left := process.KillByEnv(envMark + "=" + mark); len(left) > 0 {
 		return fmt.Errorf("acp: processes %d of an earlier agent of this session cannot be ended; end them, then try again", left)
 	}
 	return nil
@@ -173,7 +173,7 @@ func (a *Agent) run() {
 		_ = endMarked(a.mark) // otherwise the next agent tries again
 	}
 	a.child.Drain(drain, &reading)
-	if a.resting.Load() || len(process.With(envMark+"="+a.mark)) == 0 {
+	if a.resting.Load() || len(process.FindByEnv(envMark+"="+a.mark)) == 0 {
 		_ = os.Remove(a.file)
 	}
 	a.record.close()

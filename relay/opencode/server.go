@@ -268,7 +268,7 @@ func running(state string) ([]serving, error) {
 // own, outside the server's group. But only these tools have the server's password in their environment.
 func killTools(password string) {
 	if password != "" {
-		process.KillWith(envPassword + "=" + password)
+		process.KillByEnv(envPassword + "=" + password)
 	}
 }
 

@@ -19,9 +19,9 @@ func Lookup(env []string, name string) (value string, ok bool) {
 	return "", false
 }
 
-// With returns all other readable processes with an entry "NAME=value" in their environment; none without
+// FindByEnv returns all other readable processes with an entry "NAME=value" in their environment; none without
 // /proc. Descendants inherit the environment in every group and session.
-func With(entry string) (pids []int) {
+func FindByEnv(entry string) (pids []int) {
 	for pid, env := range environments {
 		if slices.Contains(env, entry) {
 			pids = append(pids, pid)
@@ -30,7 +30,7 @@ func With(entry string) (pids []int) {
 	return pids
 }
 
-// Values returns the different values of a variable in the environments of the processes of [With], sorted.
+// Values returns the different values of a variable in the environments of the processes of [FindByEnv], sorted.
 func Values(name, entry string) (values []string) {
 	for _, env := range environments {
 		if v, ok := Lookup(env, name); ok && slices.Contains(env, entry) {
@@ -60,11 +60,11 @@ func environments(yield func(pid int, env []string) bool) {
 // goneWithin is how long killed processes may take to be gone.
 const goneWithin = 10 * time.Second
 
-// KillWith kills the processes of [With], and all that they start meanwhile, and returns once they are gone.
+// KillByEnv kills the processes of [FindByEnv], and all that they start meanwhile, and returns once they are gone.
 // After 10 s it returns those that are left.
-func KillWith(entry string) (left []int) {
+func KillByEnv(entry string) (left []int) {
 	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		if left = With(entry); len(left) == 0 || time.Since(start) > goneWithin {
+		if left = FindByEnv(entry); len(left) == 0 || time.Since(start) > goneWithin {
 			return left
 		}
 		for _, pid := range left {

@@ -73,7 +73,7 @@ func (b *realBench) client() *query.Client {
 // left returns the processes of agents that are left, as far as the system tells.
 func (b *realBench) left() (commands []string) {
 	b.t.Helper()
-	for _, pid := range process.With("HOME=" + b.home.Dir) {
+	for _, pid := range process.FindByEnv("HOME=" + b.home.Dir) {
 		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended
 		commands = append(commands, string(command))
 	}

@@ -92,7 +92,7 @@ func (h *Home) Temp() string { return filepath.Join(h.Dir, "tmp") }
 // Sweep kills what is still running in this home, each by its own id: commands of the Bash tool get a session of their
 // own and outlive a killed agent. The environment tells them, because every process a home starts inherits its root.
 // Without /proc there is none.
-func (h *Home) Sweep() { process.KillWith(h.Mark()) }
+func (h *Home) Sweep() { process.KillByEnv(h.Mark()) }
 
 // Mark is what the environment of everything has that a home starts.
 func (h *Home) Mark() string { return "CLAUDE_CONFIG_DIR=" + h.Root }

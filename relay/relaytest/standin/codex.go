@@ -59,7 +59,7 @@ trust_level = "trusted"
 	}
 	t.Cleanup(func() {
 		g.disarm()
-		process.KillWith("HOME=" + h.Dir)
+		process.KillByEnv("HOME=" + h.Dir)
 		// The socket is a link to one outside of the home.
 		link := filepath.Join(dir, "app-server-control", "app-server-control.sock")
 		if to, err := os.Readlink(link); err == nil {

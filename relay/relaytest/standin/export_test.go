@@ -8,7 +8,7 @@ import (
 )
 
 // Strays shows the tests what a home left running.
-func Strays(h *Home) []int { return process.With(h.Mark()) }
+func Strays(h *Home) []int { return process.FindByEnv(h.Mark()) }
 
 // Alive reports whether a process of that id is there.
 func Alive(pid int) bool { return exists(pid) }
