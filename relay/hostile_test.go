@@ -199,7 +199,7 @@ func TestHeldLock(t *testing.T) {
 // rawLedger opens a ledger that is in use as a database of as many versions as it
 // has: the schema is not looked at.
 func rawLedger(ctx context.Context, path string) (*sqlite.DB, error) {
-	format := sqlite.Format{Name: "ledger", Application: 0x74624c32}
+	format := sqlite.Format{Name: "ledger", Application: 0x74624c33}
 	db, err := sqlite.Open(ctx, path, format)
 	if newer, ok := errors.AsType[*sqlite.NewerError](err); ok {
 		format.Schema = make([]string, newer.Version)

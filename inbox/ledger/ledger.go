@@ -98,8 +98,8 @@ var schema string
 func format() sqlite.Format {
 	return sqlite.Format{
 		Name:        "ledger",
-		Application: 0x74624c32,                                  // "tbL2"
-		Development: []int32{0x74624c47, 0x74624c65, 0x74624c31}, // "tbLG", "tbLe", "tbL1"
+		Application: 0x74624c33,                                              // "tbL3"
+		Development: []int32{0x74624c47, 0x74624c65, 0x74624c31, 0x74624c32}, // "tbLG", "tbLe", "tbL1", "tbL2"
 		Schema:      []string{schema},
 		Create:      "PRAGMA auto_vacuum=INCREMENTAL", // so that GiveBack can give space back
 		// Secure_delete overwrites deleted data. A process that ends without Close leaves its log, and the next one

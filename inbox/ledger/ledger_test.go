@@ -514,7 +514,7 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 // Package sqlite tests the other kinds of refused files.
 func TestDevelopmentVersionsAreRefused(t *testing.T) {
 	t.Parallel()
-	for mark, newest := range map[int]int{1952599111: 12, 1952599141: 13, 0x74624c31: 1} {
+	for mark, newest := range map[int]int{1952599111: 12, 1952599141: 13, 0x74624c31: 1, 0x74624c32: 1} {
 		for _, version := range []int{1, newest} {
 			path := filepath.Join(t.TempDir(), "ledger.db")
 			l := mustOpen(t, path)

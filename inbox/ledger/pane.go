@@ -41,6 +41,7 @@ type Pane struct {
 	PID     int       // of the first process in the pane, or of the session
 	Start   string    // start time of a session's process, as it reports; else ""
 	Cwd     string    // of a session; else ""
+	Home    string    // the directory in which another program than Claude Code keeps the session; else ""
 	Profile string    // how the screen of its program is read
 	At      time.Time // when it was recorded; kept to the microsecond, returned in UTC
 }
@@ -101,7 +102,7 @@ func (l Panes) Add(ctx context.Context, p Pane, replace bool) (Pane, error) {
 
 // AddSession records a session, durably, and returns it with its key: Team and CreatedAt are set here, and a zero At
 // is now. A session that is recorded already, by its id or by its process, keeps its name; its other fields are
-// replaced. A new session gets the name p.Inbox or, if another session has it, this name with the beginning of its
+// replaced. A session of another program with the same id in another directory is another session. A new session gets the name p.Inbox or, if another session has it, this name with the beginning of its
 // id. was are earlier ids of the session. AddSession fails with *[ValueError].
 func (l Panes) AddSession(ctx context.Context, p Pane, was ...string) (Pane, error) {
 	p.Team, p.CreatedAt, p.Server = SessionTeam, SessionTeamCreated, 0
@@ -120,7 +121,7 @@ func (l Panes) AddSession(ctx context.Context, p Pane, was ...string) (Pane, err
 		same := -1
 		for i, old := range all {
 			taken[old.Inbox] = true
-			if old.PID == p.PID && old.Start == p.Start || (old.ID == p.ID || slices.Contains(was, old.ID)) && same < 0 {
+			if old.Home == p.Home && (old.PID == p.PID && old.Start == p.Start || (old.ID == p.ID || slices.Contains(was, old.ID)) && same < 0) {
 				same = i
 			}
 		}
@@ -155,9 +156,9 @@ func setPane(c *sqlite.Conn, p Pane) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Exec(`INSERT INTO panes (inbox_id, socket, server, pane, pid, start, cwd, profile, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+	_, err = c.Exec(`INSERT INTO panes (inbox_id, socket, server, pane, pid, start, cwd, home, profile, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET socket=excluded.socket, server=excluded.server, pane=excluded.pane, pid=excluded.pid, start=excluded.start, cwd=excluded.cwd,
-		profile=excluded.profile, at=excluded.at`, inboxID, p.Socket, p.Server, p.ID, p.PID, p.Start, p.Cwd, p.Profile, micros(p.At))
+		home=excluded.home, profile=excluded.profile, at=excluded.at`, inboxID, p.Socket, p.Server, p.ID, p.PID, p.Start, p.Cwd, p.Home, p.Profile, micros(p.At))
 	return err
 }
 
@@ -220,9 +221,9 @@ func panes(c *sqlite.Conn, rest string, args ...sqlite.Value) ([]Pane, error) {
 	return sqlite.All(c, func(v sqlite.Row) Pane {
 		return Pane{
 			InboxKey: scanKey(v, 0), Socket: v.Text(4), Server: int(v.Int(5)), ID: v.Text(6), PID: int(v.Int(7)),
-			Profile: v.Text(8), At: v.Time(9), Start: v.Text(10), Cwd: v.Text(11),
+			Profile: v.Text(8), At: v.Time(9), Start: v.Text(10), Cwd: v.Text(11), Home: v.Text(12),
 		}
-	}, "SELECT root, team, created_at, inbox, socket, server, pane, pid, profile, at, start, cwd FROM inboxes JOIN panes USING (inbox_id) WHERE "+rest, args...)
+	}, "SELECT root, team, created_at, inbox, socket, server, pane, pid, profile, at, start, cwd, home FROM inboxes JOIN panes USING (inbox_id) WHERE "+rest, args...)
 }
 
 // Task is the state of the task that a message to a pane began.

@@ -600,3 +600,24 @@ func TestRenameSession(t *testing.T) {
 		t.Errorf("said %v, %v", said, err)
 	}
 }
+
+// Sessions with one id in two directories are two sessions.
+func TestSessionsOfTwoHomes(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	add := func(home string, pid int) Pane {
+		t.Helper()
+		p := aPane("codex-1", 1)
+		p.ID, p.PID, p.Server, p.Team, p.Home = "5e55104e-0000-4000-8000-000000000001", pid, 0, SessionTeam, home
+		got, err := l.Panes.AddSession(t.Context(), p)
+		must(t, err)
+		return got
+	}
+	first, second := add("/a", 11), add("/b", 22)
+	if again := add("/a", 33); again.Inbox != first.Inbox || second.Inbox == first.Inbox {
+		t.Errorf("the first is %s, resumed it is %s, and the second is %s", first.Inbox, again.Inbox, second.Inbox)
+	}
+	if p, found, err := l.Panes.Pane(t.Context(), second.InboxKey); err != nil || !found || p.Home != "/b" || p.PID != 22 {
+		t.Errorf("the second is recorded as %+v, %v", p, err)
+	}
+}

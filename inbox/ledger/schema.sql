@@ -279,7 +279,8 @@ CREATE TABLE panes (
 	profile    TEXT    NOT NULL,
 	at         INTEGER NOT NULL,
 	start      TEXT    NOT NULL DEFAULT '',
-	cwd        TEXT    NOT NULL DEFAULT ''
+	cwd        TEXT    NOT NULL DEFAULT '',
+	home       TEXT    NOT NULL DEFAULT ''
 ) STRICT;
 
 -- A message to a pane is a user prompt; this is what it has besides.

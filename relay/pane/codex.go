@@ -73,7 +73,7 @@ func (home codexIn) processes() (list []transcript.Process) {
 	for _, t := range codex.Threads(string(home)) {
 		s := transcript.Process{
 			PID: t.PID, Session: t.ID, Version: t.Version, StartedAt: t.Begun.UnixMilli(), Cwd: t.Cwd, Name: "codex-" + t.ID[len(t.ID)-6:],
-			Interactive: !t.Exec, Entrypoint: codexAlone, Status: transcript.ProcessIdle, Changed: t.Changed, Path: t.Rollout,
+			Interactive: !t.Exec, Entrypoint: codexAlone, Status: transcript.ProcessIdle, Changed: t.Changed, Path: t.Rollout, Home: string(home),
 		}
 		s.ProcStart = process.Ticks(t.PID) + "/" + t.ID
 		switch {

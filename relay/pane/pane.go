@@ -221,6 +221,7 @@ type Pane struct {
 	Ref            tmux.Ref // of a session: its socket, its id and its process
 	Start          string   // of a session: when its process started, in its own words; see also [Homes.Processes]
 	Cwd            string   // of a session
+	Home           string   // the directory of its program, one of [Homes]; "" for a pane and a session of Claude Code
 	Job            string   // of a living session in the background: its key in Claude Code
 	Title          string   // of a living session: its present name, while Inbox may be an earlier one
 	Profile        tmux.Profile

@@ -1,6 +1,9 @@
 package pane
 
 import (
+	"cmp"
+	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,7 +19,21 @@ type Homes struct{ Codex, Qwen string }
 
 // HomesOf returns the directories for a user, given a lookup in the user's environment.
 func HomesOf(lookup func(string) (string, bool)) Homes {
-	return Homes{Codex: codex.Home(lookup), Qwen: qwen.Home(lookup)}
+	return Homes{Codex: resolved(codex.Home(lookup)), Qwen: resolved(qwen.Home(lookup))}
+}
+
+// resolved returns the path of a directory, which may not exist yet, without symbolic links, so that it has one name.
+func resolved(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	if path, err := filepath.EvalSymlinks(dir); err == nil {
+		return path
+	}
+	if path, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
+		return filepath.Join(path, filepath.Base(dir))
+	}
+	return filepath.Clean(dir)
 }
 
 // program is a program other than Claude Code. Its sessions take one message at a time: a message must be in the
@@ -40,6 +57,19 @@ func (h Homes) of(profile tmux.Profile) program {
 		return qwenIn(h.Qwen)
 	}
 	return nil
+}
+
+// foreign says why nothing is known of a session now: its program keeps it in another directory. It returns "" for all
+// other sessions. Two directories can have sessions with the same id, as a copy has.
+func (h Homes) foreign(of Pane) string {
+	name, home := "CODEX_HOME", h.Codex
+	if of.Profile == Qwen {
+		name, home = "QWEN_HOME", h.Qwen
+	}
+	if of.Home == "" || of.Home == home {
+		return ""
+	}
+	return fmt.Sprintf("the session is one of %s=%s, and this teambridge has %s: start it with that %s", name, of.Home, cmp.Or(home, "none"), name)
 }
 
 // Processes returns the living sessions of these programs, in the form of Claude Code's. One process can have several

@@ -29,7 +29,7 @@ func (home qwenIn) processes() (list []transcript.Process) {
 	for _, q := range qwen.Sessions(string(home)) {
 		s := transcript.Process{
 			PID: q.PID, ProcStart: q.Start, Session: q.ID, Version: q.Version, StartedAt: q.Begun.UnixMilli(), Cwd: q.Cwd, Name: q.Name, Socket: q.Socket,
-			Interactive: q.Terminal, Entrypoint: string(Qwen), Status: q.Status, Changed: q.Changed, Path: q.Path,
+			Interactive: q.Terminal, Entrypoint: string(Qwen), Status: q.Status, Changed: q.Changed, Path: q.Path, Home: string(home),
 		}
 		if !q.Terminal { // one process can have several
 			s.Entrypoint, s.ProcStart = qwenAlone, s.ProcStart+"/"+q.ID

@@ -219,14 +219,14 @@ func (r *Registry) Member(ctx context.Context, k inbox.InboxKey, ref tmux.Ref, p
 
 func paneOf(p ledger.Pane) Pane {
 	return Pane{
-		InboxKey: p.InboxKey, Profile: tmux.Profile(p.Profile), At: p.At, Start: p.Start, Cwd: p.Cwd,
+		InboxKey: p.InboxKey, Profile: tmux.Profile(p.Profile), At: p.At, Start: p.Start, Cwd: p.Cwd, Home: p.Home,
 		Ref: tmux.Ref{Socket: p.Socket, Server: p.Server, ID: p.ID, PID: p.PID},
 	}
 }
 
 func recordOf(p Pane) ledger.Pane {
 	return ledger.Pane{
-		InboxKey: p.InboxKey, Profile: string(p.Profile), At: p.At, Start: p.Start, Cwd: p.Cwd,
+		InboxKey: p.InboxKey, Profile: string(p.Profile), At: p.At, Start: p.Start, Cwd: p.Cwd, Home: p.Home,
 		Socket: p.Ref.Socket, Server: p.Ref.Server, ID: p.Ref.ID, PID: p.Ref.PID,
 	}
 }

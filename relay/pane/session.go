@@ -269,7 +269,7 @@ func sessionAmong(known []Pane, root string, process transcript.Process) Pane {
 // Known returns the session of a process among those of [Sessions.Known].
 func Known(known []Pane, process transcript.Process) (of Pane, ok bool) {
 	for _, k := range known {
-		if k.Ref.PID == process.PID && k.Start == process.ProcStart || k.Ref.ID == process.Session {
+		if k.Home == process.Home && (k.Ref.PID == process.PID && k.Start == process.ProcStart || k.Ref.ID == process.Session) {
 			of, ok = k, true
 		}
 	}
@@ -384,10 +384,12 @@ func (ss *Sessions) record(ctx context.Context, of Pane) (Pane, error) {
 }
 
 // process returns the process of a session: the recorded one, or another one that continues the session, which is
-// then recorded. It is zero if none lives.
+// then recorded. It is zero if none lives, or if [Homes.foreign] says why that is not known.
 func (ss *Sessions) process(ctx context.Context, of *Pane) (now transcript.Process, err error) {
 	if program := ss.opts.Homes.of(of.Profile); program != nil {
-		now = processIn(program, *of)
+		if ss.opts.Homes.foreign(*of) == "" {
+			now = processIn(program, *of)
+		}
 	} else {
 		now = ss.processOf(*of)
 	}
@@ -433,8 +435,11 @@ func (ss *Sessions) ending(session string, now transcript.Process) bool {
 	return err == nil && session != sessionAt(now) && teams.StateOf(transcript.Process{PID: n, ProcStart: start}) == teams.Alive
 }
 
-// over says that no process has a session, and how it can be continued.
-func over(of Pane) string {
+// over says why no process has a session, and how it can be continued.
+func (ss *Sessions) over(of Pane) string {
+	if why := ss.opts.Homes.foreign(of); why != "" {
+		return why
+	}
 	if _, job, _ := teams.Moved(of.Root, of.Ref.ID); job != "" && of.Profile == Session {
 		return "the session in the background was stopped; it goes on with: claude respawn " + job
 	}
@@ -467,7 +472,7 @@ func (vs *Views) Closed(ctx context.Context, of Pane) (held tmux.Reason, why str
 	case err != nil:
 	case s.PID == 0 && stoppedJob(of, vs.opts.State) != "": // the message starts it
 	case s.PID == 0:
-		held, why = tmux.Gone, over(of)
+		held, why = tmux.Gone, vs.sessions.over(of)
 	default:
 		held, why = vs.sessions.closed(s)
 	}
@@ -536,7 +541,7 @@ func sessionPane(root string, s transcript.Process) Pane {
 	name := SessionName(s.Name, s.Session)
 	return Pane{
 		InboxKey: inbox.InboxKey{Root: root, Team: SessionTeam, CreatedAt: ledger.SessionTeamCreated, Inbox: name}, Profile: ProgramOf(s), Title: name,
-		Ref: tmux.Ref{Socket: s.Socket, ID: s.Session, PID: s.PID}, Start: s.ProcStart, Cwd: s.Cwd, Job: s.Job,
+		Ref: tmux.Ref{Socket: s.Socket, ID: s.Session, PID: s.PID}, Start: s.ProcStart, Cwd: s.Cwd, Home: s.Home, Job: s.Job,
 	}
 }
 
@@ -546,7 +551,7 @@ func (vs *Views) seeSession(ctx context.Context, of Pane) (View, error) {
 	v := View{Pane: of, At: time.Now().UTC(), Basis: OnProcess, Process: s, PID: s.PID, Since: s.Changed}
 	switch {
 	case s.PID == 0:
-		v.State, v.Why, v.Since = tmux.StateGone, over(of), time.Time{}
+		v.State, v.Why, v.Since = tmux.StateGone, vs.sessions.over(of), time.Time{}
 	case vs.reach(s) == Outdated:
 		v.State, v.Why, v.Since = tmux.StateUnknown, Refuses(s), time.Time{}
 	case s.Status == transcript.ProcessIdle:

@@ -31,7 +31,7 @@ func (t *Tasks) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 			}
 		}
 	}
-	if len(open) == 0 {
+	if len(open) == 0 || t.opts.Homes.foreign(of) != "" {
 		return nil
 	}
 	var now transcript.Process // of a session

@@ -84,6 +84,8 @@ func (s *session) proof(ctx context.Context, a *attempt) facts {
 	switch {
 	case f.shown:
 		return f
+	case s.opts.Homes.foreign(s.of) != "": // its transcript is in the other directory
+		return facts{hold: hold{why: tmux.Gone, detail: s.opts.Homes.foreign(s.of)}}
 	case gone && queued:
 		return facts{hold: hold{why: tmux.Gone, detail: "the session has ended; what is in Codex's queue comes when it is resumed"}}
 	case ending:
@@ -112,7 +114,7 @@ func (s *session) held(ctx context.Context, m ledger.PaneMessage, busy hold) (ho
 	case s.now.PID == 0 && stoppedJob(s.of, s.opts.State) != "": // the message starts it
 		return hold{}, nil
 	case s.now.PID == 0:
-		return hold{why: tmux.Gone, detail: over(s.of)}, nil
+		return hold{why: tmux.Gone, detail: s.sessions.over(s.of)}, nil
 	case closed != "" && !queues(s.now, m):
 		return hold{why: closed, detail: why}, nil
 	case process.Stopped(s.now.PID) && m.Policy != string(ByQueue):

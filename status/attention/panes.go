@@ -360,7 +360,7 @@ func describe(list []api.Attention) {
 
 func paneOf(p ledger.Pane) pane.Pane {
 	return pane.Pane{
-		InboxKey: p.InboxKey, Profile: tmux.Profile(p.Profile), At: p.At,
+		InboxKey: p.InboxKey, Profile: tmux.Profile(p.Profile), At: p.At, Home: p.Home,
 		Ref: tmux.Ref{Socket: p.Socket, Server: p.Server, ID: p.ID, PID: p.PID},
 	}
 }

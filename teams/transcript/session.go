@@ -36,6 +36,7 @@ type Process struct {
 	WaitingFor string    // while it waits: for example "permission prompt"
 	Changed    time.Time // when Status changed; zero if unknown
 	Path       string    // of the file
+	Home       string    // the directory of its program if that is not Claude Code; else ""
 }
 
 // The values of [Process.Status]. The file follows the terminal within 50 ms.
