@@ -65,7 +65,7 @@ func (g *guard) count(ctx context.Context, row *inbox.Row) (hops int, held bool,
 			return 0, false, err
 		}
 	}
-	if x.Since.IsZero() || now.Sub(x.Since) > exchangeWindow {
+	if x.Since.IsZero() || now.Sub(x.Since) > exchangeWindow || x.Since.After(now) { // or the clock was set back
 		g.hops[row.From] = x.Hops
 		return x.Hops, false, nil
 	}

@@ -187,6 +187,18 @@ func TestTalkThatIsNotEndless(t *testing.T) {
 		stop()
 		s.undisturbed()
 	})
+	t.Run("the clock is set back", func(t *testing.T) {
+		t.Parallel()
+		s := newStation(t, simchild.Script{})
+		c := &clock{now: time.Now()}
+		_, _, stop := s.talk(22, c, 2*time.Second)
+		s.writes("worker", "team-lead", "[begin]")
+		s.await("the half is said", func() bool { return s.told("team-lead", "worker") >= 11 })
+		c.pass(-time.Hour)
+		s.await("all is said", func() bool { return s.told("team-lead", "worker") >= 22 && s.told("worker", "team-lead") >= 22 })
+		stop()
+		s.undisturbed()
+	})
 	t.Run("burst", func(t *testing.T) {
 		t.Parallel()
 		s := newStation(t, simchild.Script{})
