@@ -112,10 +112,10 @@ func (l Arrivals) After(ctx context.Context, after int64, limit int) ([]Incoming
 	return l.list(ctx, "arrived", "stage='received' AND n>? ORDER BY n LIMIT ?+0", after, limit)
 }
 
-// Open returns at most limit messages, the newest first, that were put into their inboxes, have no final stage, and
-// reached their stage after a time.
-func (l Arrivals) Open(ctx context.Context, since time.Time, limit int) ([]Incoming, error) {
-	return l.list(ctx, "open incoming", "stage IN ('verified', 'consumed') AND at>? ORDER BY n DESC LIMIT ?+0", since.UnixMicro(), limit)
+// Open returns at most limit messages, the newest first, that were put into their inboxes, and have no final stage: with
+// N below before, unless that is 0. Those that were taken must have been taken after a time.
+func (l Arrivals) Open(ctx context.Context, since time.Time, before int64, limit int) ([]Incoming, error) {
+	return l.list(ctx, "open incoming", "stage IN ('verified', 'consumed') AND (stage='verified' OR at>?) AND (?2=0 OR n<?2) ORDER BY n DESC LIMIT ?3+0", since.UnixMicro(), before, limit)
 }
 
 // Tell makes [Arrivals.Untold] return messages again, by their ids, so that the machine gets new receipts.

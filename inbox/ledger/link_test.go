@@ -349,7 +349,7 @@ func TestReceive(t *testing.T) {
 	wantReceipts("b", verified)
 	receive("b", 0, anIncoming("2", "two", now))
 	wantReceipts("b", verified)
-	if open, err := l.Arrivals.Open(ctx, now.Add(-time.Hour), 10); err != nil || len(open) != 1 || open[0].ID != "2" || open[0].Raw != nil || open[0].Root != "/root" {
+	if open, err := l.Arrivals.Open(ctx, now.Add(-time.Hour), 0, 10); err != nil || len(open) != 1 || open[0].ID != "2" || open[0].Raw != nil || open[0].Root != "/root" {
 		t.Errorf("open are %+v, %v; want 2 without its text", open, err)
 	}
 }

@@ -122,26 +122,27 @@ func (l *Link) deliverSome(ctx context.Context, list []ledger.Incoming) error {
 	return failed
 }
 
-// Limits on the following of delivered messages.
-const (
-	followed    = 1000           // messages at once
-	followedFor = 24 * time.Hour // after the delivery
-)
+// followedFor is how long a message is followed after it was taken: until then its agent's model may be seen to get it.
+const followedFor = 24 * time.Hour
 
 // follow updates the state of delivered messages.
 func (l *Link) follow(ctx context.Context) error {
 	if l.opts.State == nil {
 		return nil
 	}
+	var older int64 // of the messages before the newest page, those below this number are next; 0: start again
 	for {
-		open, err := l.opts.Ledger.Arrivals.Open(ctx, time.Now().Add(-followedFor), followed)
+		open, err := l.open(ctx, &older)
 		changed := false
 		for _, m := range open {
 			if err != nil || ctx.Err() != nil {
 				break
 			}
 			var now ledger.Incoming
-			if now, err = l.opts.State(ctx, m); err == nil && now.Stage != m.Stage {
+			if now, err = l.opts.State(ctx, m); err != nil {
+				break
+			}
+			if now.Stage != m.Stage {
 				now.N = m.N
 				if err = l.opts.Ledger.Arrivals.Set(ctx, now); err == nil {
 					changed = true
@@ -162,4 +163,22 @@ func (l *Link) follow(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// open returns delivered messages to look at: the newest page and, in turn, one of the pages before it, so that a look
+// is quick even if many messages wait, and none of them is forgotten.
+func (l *Link) open(ctx context.Context, older *int64) ([]ledger.Incoming, error) {
+	since := time.Now().Add(-followedFor)
+	open, err := l.opts.Ledger.Arrivals.Open(ctx, since, 0, l.opts.page)
+	if err != nil || len(open) < l.opts.page {
+		return open, err
+	}
+	if last := open[len(open)-1].N; *older == 0 || *older > last {
+		*older = last
+	}
+	more, err := l.opts.Ledger.Arrivals.Open(ctx, since, *older, l.opts.page)
+	if *older = 0; len(more) == l.opts.page {
+		*older = more[len(more)-1].N
+	}
+	return append(open, more...), err
 }

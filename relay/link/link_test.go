@@ -213,10 +213,11 @@ type machine struct {
 	delivers int
 	ahead    time.Duration // of its clock, when it sends
 	warned   []string
-	every    time.Duration   // between presences
-	retry    time.Duration   // see [Options]
-	page     int             // see [Options]
-	wire     func(Wire) Wire // what it uses in place of its wire to the hub; nil: that
+	every    time.Duration                                                   // between presences
+	retry    time.Duration                                                   // see [Options]
+	page     int                                                             // see [Options]
+	state    func(context.Context, ledger.Incoming) (ledger.Incoming, error) // see [Options]; nil: all is seen
+	wire     func(Wire) Wire                                                 // what it uses in place of its wire to the hub; nil: that
 }
 
 func (m *machine) warn(err error) {
@@ -261,7 +262,10 @@ func (m *machine) start() {
 	m.link = New(Options{
 		Root: root, Self: self, Ledger: m.ledger, Wire: wire,
 		Deliver: m.deliver,
-		State: func(_ context.Context, in ledger.Incoming) (ledger.Incoming, error) {
+		State: func(ctx context.Context, in ledger.Incoming) (ledger.Incoming, error) {
+			if m.state != nil {
+				return m.state(ctx, in)
+			}
 			in.Stage = ledger.StageSeen
 			return in, nil
 		},

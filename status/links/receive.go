@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -233,8 +234,15 @@ func (r *Carrier) stateOf(ctx context.Context, in ledger.Incoming) (ledger.Incom
 			in.Stage, in.Reason = ledger.StageUnknown, receipt.Reason
 		}
 	}
+	if in.Stage == ledger.StageVerified && time.Since(in.At) > takenWithin {
+		in.Stage, in.Reason = ledger.StageUnknown, fmt.Sprintf("it is in the inbox of %s, nothing shows in %d days that it was taken, and it is followed no longer", in.Recipient, takenWithin/(24*time.Hour))
+	}
 	return in, nil
 }
+
+// takenWithin is how long a message of another machine is followed until it is taken. Then its sender learns that its
+// fate is unknown.
+const takenWithin = 7 * 24 * time.Hour
 
 func paneStage(in ledger.Incoming, m ledger.PaneMessage) ledger.Incoming {
 	switch state, reason := view.PaneMessage(m); {
