@@ -54,6 +54,9 @@ func (s *Sender) AwaitSeen(ctx context.Context, d Delivered) (consumed bool, err
 		case err != nil && !errors.Is(err, journal.ErrBusy) && !errors.Is(err, ledger.ErrBusy):
 			return consumed, err
 		}
+		if fate, err := s.relayed(ctx, d); consumed && (fate == inbox.Lost || fate == inbox.Unknown) {
+			return true, err // its relay took it, and has given it up
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

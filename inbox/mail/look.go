@@ -148,13 +148,23 @@ func vanished(fault error) string {
 	return "it is gone from the inbox"
 }
 
-// relayed returns the result of a relay for a message whose row is gone. The fate is empty if no relay claimed it.
+// relayed is [Relayed] for a message of this sender.
 func (s *Sender) relayed(ctx context.Context, d Delivered) (inbox.Fate, error) {
 	if s.opts.Ledger == nil {
 		return "", nil
 	}
-	post := s.Key(d).InboxKey
-	all, err := s.opts.Ledger.Deliveries.WithID(ctx, post, d.ID)
+	var row []byte
+	if d.Tracked != nil {
+		row = d.Tracked.Row
+	}
+	return Relayed(ctx, s.opts.Ledger, s.Key(d), row)
+}
+
+// Relayed returns the result of a relay for a message: consumed, also while the relay works on it, or lost or unknown
+// with the relay's reason. The fate is empty if no relay claimed the message. row, if not nil, tells it from other
+// messages with its id.
+func Relayed(ctx context.Context, l *ledger.Ledger, key inbox.SendKey, row []byte) (inbox.Fate, error) {
+	all, err := l.Deliveries.WithID(ctx, key.InboxKey, key.ID)
 	if errors.Is(err, ledger.ErrBusy) {
 		return inbox.Unconsumed, nil
 	} else if err != nil {
@@ -162,15 +172,17 @@ func (s *Sender) relayed(ctx context.Context, d Delivered) (inbox.Fate, error) {
 	}
 	var fate inbox.Fate
 	for _, c := range all {
-		if d.Tracked != nil && !same(d.Tracked.Row, c.Raw) {
+		if row != nil && !same(row, c.Raw) {
 			continue // another message with this id
 		}
-		switch {
+		switch cause, why := ledger.SplitReason(c.Reason); {
 		case !c.State.Ended() && !c.Marked:
 			fate = inbox.Unconsumed // it is being claimed
+		case c.State == ledger.Failed && cause == ledger.CauseUnknown:
+			fate, err = inbox.Unknown, fmt.Errorf("message %q to %s: %s, and %w", key.ID, key.Inbox, why, inbox.ErrUnclear)
 		case c.State == ledger.Dropped, c.State == ledger.Cancelled, c.State == ledger.Failed:
 			fate = inbox.Lost
-			err = fmt.Errorf("message %q to %s was %s by its relay: %s: %w", d.ID, d.Member, c.State, c.Reason, ErrNotDelivered)
+			err = fmt.Errorf("message %q to %s was %s by its relay: %s: %w", key.ID, key.Inbox, c.State, c.Reason, ErrNotDelivered)
 		default:
 			return inbox.Consumed, nil
 		}

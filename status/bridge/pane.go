@@ -307,11 +307,15 @@ func (l paneWay) confirmed(ctx, wait context.Context, s api.Sent) (api.Sent, err
 	} else {
 		record, err = panes.Queue.Deliver(wait, s.Delivery)
 	}
-	now := view.PaneSent(record, s.Deduplicated)
-	now.WaitedMs = s.WaitedMs
+	now := sentNow(record, s)
 	if err != nil && (ctx.Err() != nil || wait.Err() == nil) {
 		return now, err
 	}
+	return l.outcome(ctx, panes, record, now)
+}
+
+// outcome returns the result of a message to a pane, whose record is that of now, or why it has not arrived.
+func (l paneWay) outcome(ctx context.Context, panes *pane.Panes, record ledger.PaneMessage, now api.Sent) (_ api.Sent, err error) {
 	switch now.State {
 	case api.Confirmed:
 		return now, nil
@@ -323,19 +327,19 @@ func (l paneWay) confirmed(ctx, wait context.Context, s api.Sent) (api.Sent, err
 		case record.Team == pane.SessionTeam:
 			look = "the session, whose person may still allow it"
 		}
-		return now, api.Decide(api.CodeUnknown, "look at "+look+"; to send it again, which may make a second copy: teambridge relay retry "+s.Delivery, known, s.Member, s.Team, now.Reason)
+		return now, api.Decide(api.CodeUnknown, "look at "+look+"; to send it again, which may make a second copy: teambridge relay retry "+now.Delivery, known, now.Member, now.Team, now.Reason)
 	case api.Waiting:
 		if now.Reason, err = panes.Queue.Waits(ctx, record); err != nil {
 			return now, err
 		}
-		return now, api.Decide(api.CodeTimeout, "the service goes on for "+longest(panes.Queue.Expiry(record))+"; to give it up: teambridge relay drop "+s.Delivery,
-			"the message to %s@%s still waits: %s", s.Member, s.Team, now.Reason)
+		return now, api.Decide(api.CodeTimeout, "the service goes on for "+longest(panes.Queue.Expiry(record))+"; to give it up: teambridge relay drop "+now.Delivery,
+			"the message to %s@%s still waits: %s", now.Member, now.Team, now.Reason)
 	}
 	hint := "it will not be sent later; with a service (teambridge serve), messages wait for " + longest(panes.Queue.Expiry(record))
 	if record.Held == string(tmux.Refused) {
-		hint = "to send it again: teambridge relay retry " + s.Delivery
+		hint = "to send it again: teambridge relay retry " + now.Delivery
 	}
-	return now, notTyped(s.Member, s.Team, tmux.Reason(record.Held), cmp.Or(now.Reason, "-"), hint)
+	return now, notTyped(now.Member, now.Team, tmux.Reason(record.Held), cmp.Or(now.Reason, "-"), hint)
 }
 
 // inPane reports whether a message goes to a pane or a session.
@@ -354,6 +358,11 @@ func (l paneWay) await(ctx, wait context.Context, s api.Sent, until string, time
 	if err != nil || until != api.Seen {
 		return s, err
 	}
+	return l.given(ctx, wait, s, timeout)
+}
+
+// given waits until the model has received a message that was confirmed.
+func (l paneWay) given(ctx, wait context.Context, s api.Sent, timeout time.Duration) (api.Sent, error) {
 	panes, err := l.OpenPanes(ctx)
 	if err != nil {
 		return s, err
@@ -365,10 +374,22 @@ func (l paneWay) await(ctx, wait context.Context, s api.Sent, until string, time
 	case m.Task == ledger.TaskGiven, m.Task == ledger.TaskEnded && m.Lost == "":
 		s.State = api.Seen
 		return s, nil
+	case failedLater(m):
+		return l.outcome(ctx, panes, m, sentNow(m, s))
 	case m.Task == ledger.TaskEnded:
 		return s, api.Decide(api.CodeUnknown, "the message stays sent", "%s has taken the message, but it is unknown whether its model has received it: %s", s.Member, m.Lost)
 	}
 	return s, api.Decide(api.CodeTimeout, "the message stays sent", "%s has taken the message, but its model has not received it within %s", s.Member, timeout)
+}
+
+// failedLater reports whether a message has failed after it was confirmed, because its session lost it.
+func failedLater(m ledger.PaneMessage) bool { return m.State.Ended() && m.State != ledger.Done }
+
+// sentNow returns the result of a message as it is now.
+func sentNow(m ledger.PaneMessage, was api.Sent) api.Sent {
+	now := view.PaneSent(m, was.Deduplicated)
+	now.WaitedMs = was.WaitedMs
+	return now
 }
 
 // longest formats a duration in words.
@@ -426,6 +447,9 @@ func (l paneWay) answer(ctx context.Context, p pane.Pane, timeout time.Duration,
 		return a, api.Decide(api.CodeTimeout, "the message stays sent; the answer will be in: teambridge history --team "+shell.Quote(p.Team),
 			"timed out after %s: no answer from %s", timeout, p.Inbox)
 	case err != nil:
+		return a, err
+	case failedLater(done) && !direct:
+		a.Sent, err = l.outcome(ctx, panes, done, sentNow(done, a.Sent))
 		return a, err
 	case done.Lost != "" && !direct:
 		return a, api.Decide(api.CodeNoAnswer, "the message stays sent", "%s has taken the message, but there is no answer: %s", p.Inbox, done.Lost)

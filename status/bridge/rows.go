@@ -13,6 +13,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/history"
 	"teambridge/status/view"
+	"teambridge/teams"
 )
 
 // rows follows rows after they were put into inboxes: in a command the command's own rows, and in a service all.
@@ -131,6 +132,15 @@ func (c *Carrying) await(ctx context.Context, l inboxWay, s api.Sent, until stri
 			return s, nil
 		case gone != nil:
 			return s, gone
+		case r.State == api.Consumed: // its relay may have taken it, and given it up
+			key := inbox.SendKey{InboxKey: inbox.Key(root.Path(), teams.Instance{Team: r.Team, CreatedAt: r.CreatedAt}, r.Member), ID: s.ID}
+			lg, err := l.Opts.Ledger(ctx)
+			if err != nil {
+				return s, err
+			}
+			if fate, err := mail.Relayed(ctx, lg, key, nil); fate == inbox.Lost || fate == inbox.Unknown {
+				return s, err
+			}
 		}
 		select {
 		case <-news:

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"teambridge/inbox"
+	"teambridge/inbox/ledger"
 	"teambridge/status/api"
 	"teambridge/teams/teamstest"
 	"teambridge/teams/transcript"
@@ -65,6 +68,22 @@ var outcomes = map[string]func(*world){
 		w.fails(err, api.CodeLost)
 		if now.State != api.Verified {
 			w.Errorf("it is %+v", now)
+		}
+	},
+	"a message that its relay gives up": func(w *world) {
+		for reason, want := range map[string]api.Code{"agent died": api.CodeLost, ledger.CauseUnknown.Reason("its row is gone"): api.CodeUnknown} {
+			s := w.follow(newer, "outcome-"+string(want))
+			rows, err := w.Inbox(newer, "worker").Read(w.Context())
+			w.must(err)
+			l, row := w.ledger(), rows[len(rows)-1]
+			d := ledger.Delivery{UUID: uuid.NewString(), InboxKey: w.inboxKey(), Key: row.Key(), Occurrence: 1, ID: row.ID(), From: row.From, Raw: row.Raw}
+			w.must(l.Deliveries.Claim(w.Context(), d))
+			_, err = w.Inbox(newer, "worker").MarkRead(w.Context(), s.ID)
+			w.must(err)
+			w.must(l.Deliveries.Mark(w.Context(), d.UUID))
+			w.must(l.Deliveries.End(w.Context(), ledger.Failed, reason, d.UUID))
+			_, err = w.b.Await(w.Context(), s, api.Seen, 3*time.Minute)
+			w.fails(err, want)
 		}
 	},
 	"a message to a team that ends": func(w *world) {
