@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"teambridge/inbox"
+	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
 	"teambridge/relay/pane"
 	"teambridge/status/api"
@@ -78,8 +79,7 @@ func (l *Local) toPerson(ctx context.Context, r api.NewReply) (to api.Message, e
 		if len(all) == 0 {
 			return to, api.Decide(api.CodeNotFound, list, "there is no message to you")
 		}
-		slices.Reverse(all) // of two messages at the same time, the later one comes first
-		return slices.MaxFunc(all, func(a, b api.Message) int { return sentAt(a).Compare(sentAt(b)) }), nil
+		return l.newest(ctx, r.Team)
 	}
 	ids := make([]string, len(all))
 	for i, m := range all {
@@ -143,8 +143,61 @@ func (l *Local) toAgent(ctx context.Context, r api.NewReply) (to api.Message, er
 	return to, nil
 }
 
-// sentAt returns the time of a message, or zero if its timestamp is invalid.
-func sentAt(m api.Message) (at time.Time) {
-	at, _ = (&inbox.Row{Timestamp: m.Timestamp}).Time()
-	return at
+// newest returns the message to the person that came last: the last one of an inbox and, of several inboxes, the one
+// that was recorded last. The time in a message is its sender's claim. It counts only if there is no record, and not if
+// it is in the future.
+func (l *Local) newest(ctx context.Context, team string) (to api.Message, err error) {
+	names, err := l.withPerson(ctx, team)
+	if err != nil {
+		return to, err
+	}
+	var last time.Time
+	for _, name := range names {
+		_, boxes, err := l.rowsOf(ctx, name, &api.Reading{Own: true}, &api.Rows{})
+		if err != nil && ctx.Err() != nil {
+			return to, err
+		}
+		for box, rows := range boxes {
+			i := len(rows) - 1
+			for i >= 0 && rows[i].Kind() != "message" {
+				i--
+			}
+			if i < 0 {
+				continue
+			}
+			m := view.Message(name, inbox.Entry{Row: rows[i], Inbox: box, Index: i})
+			at, err := l.cameAt(ctx, m)
+			if err != nil {
+				return to, err
+			}
+			if to.ID == "" || at.After(last) {
+				to, last = m, at
+			}
+		}
+	}
+	return to, nil
+}
+
+// cameAt returns when a message was first seen in its inbox or, if that is not recorded, the time in the message; zero
+// if that is not valid.
+func (l *Local) cameAt(ctx context.Context, m api.Message) (at time.Time, err error) {
+	at, ok := (&inbox.Row{Timestamp: m.Timestamp}).Time()
+	if !ok || at.After(time.Now()) {
+		at = time.Time{}
+	}
+	root, err := l.Opts.Root()
+	if err != nil {
+		return at, err
+	}
+	j, err := l.Journal(ctx)
+	if err != nil || j == nil {
+		return at, nil // the history reports the error
+	}
+	for r, err := range j.Messages.All(ctx, journal.Query{Root: root.Path(), Team: m.Team, Inbox: m.Inbox, ID: m.ID, Newest: true, Limit: 1}) {
+		if err != nil {
+			return at, err
+		}
+		at = r.FirstSeen
+	}
+	return at, nil
 }

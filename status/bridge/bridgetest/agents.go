@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
@@ -173,4 +174,17 @@ func replies(w *world) {
 	w.must(err)
 	_, err = reply("", dry.To.ID, nil)
 	w.fails(err, api.CodeUsage)
+
+	// A sender can claim any time.
+	for _, m := range []struct {
+		team, id string
+		at       time.Duration
+	}{{newer, "tomorrow", 24 * time.Hour}, {older, "next-year", 365 * 24 * time.Hour}, {older, "now", 0}} {
+		_, err := w.Inbox(m.team, "user").Append(w.Context(), inbox.Message{ID: m.id, From: "worker", Text: "from " + m.id, Time: time.Now().Add(m.at)}, inbox.AppendOptions{Force: true})
+		w.must(err)
+	}
+	dry, err = reply("", api.LastMessage, func(r *api.NewReply) { r.DryRun = true })
+	if err != nil || dry.To.ID != "now" || dry.Sent.Team != older {
+		w.Errorf("the last message is %+v, %v", dry, err)
+	}
 }
