@@ -27,7 +27,7 @@ func TestRealConformanceQwenByACP(t *testing.T) {
 			chats = filepath.Join(home.Dir, ".qwen", "projects", "*", "chats", "*.jsonl")
 			return append(home.Qwen(t, nil), "--acp")
 		})
-		// It records a message some milliseconds after its model has it. A kill in between has the model asked twice.
+		// It records a message some milliseconds after its model has it. After a kill in between, the model is asked twice.
 		s.held = func() bool {
 			found, _ := filepath.Glob(chats) // the pattern is right
 			return slices.ContainsFunc(found, func(chat string) bool {
@@ -79,8 +79,8 @@ func TestRealConformanceClaudeByACP(t *testing.T) {
 	})
 }
 
-// conformsByACP plays the whole suite if rounds of kills are asked for: a real program takes seconds to start. proves says that the
-// agent's own record tells that a turn is over.
+// conformsByACP runs the whole suite if rounds of kills are requested: a real program takes seconds to start. proves
+// says that the agent's own record proves the end of a turn.
 func conformsByACP(t *testing.T, proves bool, newSubject func(*testing.T) *subject) {
 	t.Run("its record proves an end", func(t *testing.T) { conformsProof(t, newSubject(t), proves) })
 	if os.Getenv(envRounds) != "" {
@@ -111,7 +111,7 @@ func realACP(t *testing.T, program func(*standin.Home) []string) *subject {
 	return s
 }
 
-// If this process is killed when the turn of a message is over, and has not heard of that, the agent's own record proves it.
+// If this process is killed after the end of a turn that it has not noticed, the agent's own record proves the end.
 func conformsProof(t *testing.T, s *subject, proves bool) {
 	runtime, session, id := s.options().Runtime, uuid.NewString(), uuid.NewString()
 	line, err := runtime.Encode(id, "hello [m-1]")

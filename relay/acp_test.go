@@ -20,8 +20,8 @@ func TestConformanceACP(t *testing.T) {
 	Conformance(t, func(t *testing.T) *subject { return simulatedACP(t, simacp.Script{}) })
 }
 
-// An agent that finishes its turn without a bridge has the message once, too. That it was finished nothing proves, so the
-// next one is told to go on if it was not.
+// An agent that finishes its turn without a bridge has the message once, too. Nothing proves the end of the turn, so
+// the next agent is asked to continue if it was not finished.
 func TestACPThatFinishesItsTurn(t *testing.T) {
 	t.Parallel()
 	for _, victim := range []string{"agent", "bridge", "both"} {
@@ -34,14 +34,14 @@ func TestACPThatFinishesItsTurn(t *testing.T) {
 	}
 }
 
-// An agent dies at each moment of a turn: before it has recorded the message it is given again, and after that never.
+// Wherever an agent dies in a turn, the message is sent again if the agent had not recorded it, and never otherwise.
 func TestACPKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		at           string
 		late         bool
-		proves       bool // its own record tells that a turn is over
-		read, nudges int  // how often the agent read the message, and was told to go on
+		proves       bool // its own record proves the end of a turn
+		read, nudges int  // how often the agent read the message, and a nudge
 	}{
 		{"taken", false, false, 2, 0},
 		{"asked", true, false, 2, 0}, // the model was asked, and nothing was done
@@ -114,7 +114,7 @@ func simulatedACP(t *testing.T, script simacp.Script) *subject {
 		letGo: func() { must(t, os.WriteFile(filepath.Join(script.State, "go"), nil, 0o600)) },
 		calm:  func(kill func()) { kill() },
 		check: func(markers []string) {
-			// What the agent itself recorded: each message once, and a nudge for each turn that was cut, and no other.
+			// The agent itself recorded each message once, and one nudge for each cut turn.
 			stored, worked := map[string]int{}, map[string]int{}
 			nudges := 0
 			for _, m := range simacp.Messages(script.State) {

@@ -24,9 +24,9 @@ import (
 //	RELAY_TEST_ROWS=10000 go test -run Backlog -v ./relay
 const envRows = "RELAY_TEST_ROWS"
 
-// Many rows wait when the relay begins. All are delivered, once, in order; never
-// more than 64 are claimed ahead; the file is written anew once for every 32 of
-// them, and not for every frame; and what is done goes from it.
+// Many rows wait when the relay starts. All are delivered once, in order; at most 64 are
+// claimed ahead; the file is rewritten once for every 32 rows, and not for every frame; and
+// finished rows are removed from it.
 func TestBacklog(t *testing.T) {
 	rows := 300
 	if n, err := strconv.Atoi(os.Getenv(envRows)); err == nil {
@@ -84,11 +84,10 @@ func TestBacklog(t *testing.T) {
 	t.Logf("%d rows in %d turns and %d writings of the file: %.1f s", rows, len(turns), writes.Load(), took.Seconds())
 }
 
-// An agent does not read its stdin: the frame for it is larger than the pipe, so
-// the relay is in the middle of writing it. What is in memory is that frame, and
-// the 64 rows that are claimed; the rest stays in the file. The relay of another
-// member, in the same process and with the same ledger, is not held up. When the
-// agent reads again, everything arrives, once.
+// An agent does not read its stdin: its frame is larger than the pipe, so the relay is
+// in the middle of writing it. Only that frame and the 64 claimed rows are in memory;
+// the others stay in the file. The relay of another member, in the same process and with
+// the same ledger, is not delayed. When the agent reads again, everything arrives once.
 func TestAgentThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hold, Name: "go"}}})
@@ -99,7 +98,7 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 	}
 	s.agent().write(texts...)
 	opts := s.options()
-	change(&opts, func(o *claude.Options) { o.WriteTimeout = time.Hour }) // what a minute is to the default
+	change(&opts, func(o *claude.Options) { o.WriteTimeout = time.Hour }) // never during the test
 	r, stop := s.relay(opts)
 	s.until("working", func(st Status) bool { return st.State == Working })
 	s.await("the agent is held", func() bool { return s.logged("hold") > 0 })
@@ -144,8 +143,8 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// An agent that does not read for longer than a line may take is of no more use:
-// half of a line may be in its stdin. The next one gets the same bytes.
+// An agent that reads nothing for longer than WriteTimeout is replaced, because half of a
+// line may be in its stdin. The next one gets the same bytes.
 func TestAgentThatNeverReads(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}})

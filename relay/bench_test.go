@@ -18,8 +18,8 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// sender writes to an inbox as Claude Code does, and nothing of ours with
-// it: lock directory, temporary file, rename.
+// sender writes to an inbox as Claude Code does, without our code: lock directory,
+// temporary file, rename.
 type sender struct {
 	t    testing.TB
 	path string
@@ -47,7 +47,7 @@ func (a *sender) write(texts ...string) (at time.Time) {
 		if !errors.Is(err, fs.ErrExist) {
 			fail(err)
 		}
-		// As Claude Code does: whoever held it was killed.
+		// As Claude Code does: the holder of the lock was killed.
 		if info, err := os.Stat(a.path + ".lock"); err == nil && time.Since(info.ModTime()) > 10*time.Second {
 			_ = os.Remove(a.path + ".lock")
 		}
@@ -80,7 +80,7 @@ func (a *sender) write(texts ...string) (at time.Time) {
 	return at
 }
 
-// ends counts the frames that have ended, by what the agent prints.
+// ends counts the frames that have ended, by the output of the agent.
 func ends(opts *Options) <-chan struct{} {
 	done := make(chan struct{}, 1<<16)
 	opts.Events = func(e agent.Event) {
@@ -93,11 +93,11 @@ func ends(opts *Options) <-chan struct{} {
 	return done
 }
 
-// BenchmarkLatency measures from the rename of an inbox to the frame in the
-// agent's hands: read from its stdin, all commits of the ledger before it. One
-// message at a time, to an agent that is idle, also with 1000 further rows in the
-// inbox. "disk" is what the disk alone takes for what must be on it before: a
-// record, the inbox, and a record again; measured in turn with the other.
+// BenchmarkLatency measures the time from the rename of an inbox until the agent has
+// read the frame from its stdin, with all commits of the ledger before it. It sends one
+// message at a time to an idle agent, also with 1000 further rows in the inbox. "disk" is
+// the time that the disk alone needs for the writes before it: a record, the inbox, and a
+// record again; both are measured in turn.
 //
 //	go test -run '^$' -bench Latency -benchtime 1000x ./relay
 func BenchmarkLatency(b *testing.B) {
@@ -112,7 +112,7 @@ func BenchmarkLatency(b *testing.B) {
 				must(b, os.WriteFile(sender.path, bytes.ReplaceAll(data, []byte(`"read": false`), []byte(`"read": true`)), 0o600))
 			}
 			opts := s.options()
-			opts.Timing = Timing{} // as it is in use
+			opts.Timing = Timing{} // the defaults
 			done := ends(&opts)
 			s.relay(opts)
 			s.until("idle", func(st Status) bool { return st.State == Idle })

@@ -23,7 +23,7 @@ func (s *station) hooked(before func(lockedfile.Step)) {
 	s.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(s.dir, "state", "locks"), Hold: time.Minute, Before: before})
 }
 
-// write gives the inbox this content, by rename and without the lock.
+// overwrite gives the inbox this content, by rename and without the lock.
 func (s *station) overwrite(content []byte) {
 	s.t.Helper()
 	path := s.agent().path
@@ -42,7 +42,7 @@ func (s *station) inbox() []byte {
 }
 
 // The ledger is not used while Claude's lock on the inbox is held: not to claim, not when
-// rows come or go before the lock is taken, not to remove what is done, not when the lock
+// rows come or go before the lock is taken, not to remove finished rows, not when the lock
 // is lost.
 func TestLedgerIsNotUsedUnderTheLock(t *testing.T) {
 	t.Parallel()
@@ -90,9 +90,9 @@ func TestLedgerIsNotUsedUnderTheLock(t *testing.T) {
 	}
 }
 
-// A program writes back what it read before the rows were taken, or a row comes again
-// with another time. What has an id of its own and was delivered is marked and not
-// delivered again; what differs in its text is another message.
+// A program writes back rows that it read before they were taken, or a row comes again
+// with another time. A delivered row with an id of its own is marked and not delivered
+// again; a row with another text is another message.
 func TestRowsWrittenBack(t *testing.T) {
 	t.Parallel()
 	row := func(text, id, at string) string {
@@ -154,9 +154,9 @@ func (s *station) drainedWrites() {
 	})
 }
 
-// The relay is told to end right after rows were marked in the file: that is recorded
-// all the same, and what was claimed is delivered, also when the rows have been removed
-// since as rows that are read.
+// If the relay is stopped right after rows were marked in the file, that is recorded
+// anyway, and the claimed rows are delivered, even if they have since been removed as
+// read rows.
 func TestEndedBetweenMarkAndRecord(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -181,8 +181,8 @@ func TestEndedBetweenMarkAndRecord(t *testing.T) {
 	}
 }
 
-// What an earlier relay claimed and is not known to have marked: the row says what became
-// of it. Where it is gone, nobody knows, and a person can have it delivered.
+// An earlier relay claimed a row, and may not have marked it: the row proves its state. If
+// the row is gone, the state is unknown, and a person can have the message delivered.
 func TestClaimedAndNotMarked(t *testing.T) {
 	t.Parallel()
 	const row = `{"from":"worker","text":"[m]","timestamp":"2026-11-20T12:00:00.000Z","messageId":"one"`
@@ -234,8 +234,8 @@ func TestClaimedAndNotMarked(t *testing.T) {
 	}
 }
 
-// The row of a delivery that is not known to be marked stands behind more unread rows than
-// are claimed at once. It is found, and the delivery is not taken for lost.
+// The row of a delivery that may not be marked is found behind more unread rows than are
+// claimed at once, so that the delivery does not count as lost.
 func TestMarkedBehindMoreThanIsClaimed(t *testing.T) {
 	t.Parallel()
 	const ours = "16282682-4f14-56d7-a042-0fabacee5ec5"
@@ -261,8 +261,8 @@ func TestMarkedBehindMoreThanIsClaimed(t *testing.T) {
 	stop()
 }
 
-// A row goes between the plan and the lock: its agent, or a person, took it. It was never
-// marked, so it is not delivered, and not in doubt.
+// A row that its agent or a person takes between the plan and the lock was never marked, so
+// it is not delivered, and its state is certain.
 func TestRowTakenBeforeTheLock(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]string{"removed": "[]", "marked": `"read": true`} {

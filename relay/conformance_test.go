@@ -27,15 +27,15 @@ import (
 	"teambridge/teams"
 )
 
-// subject is a runtime under test: a station with an agent of it, and what the agent, or
-// its model, recorded without any of the code under test.
+// subject is a runtime under test: a station with an agent of it, and the records of the
+// agent or its model, read without any of the code under test.
 type subject struct {
 	*station
 	said  func() []string         // the texts that reached the model as new ones, in order; after an interrupt, with those before it
 	given func(marker string) int // how often a text with the marker reached the model as a new one
 	held  func() bool             // the agent is in the middle of a turn whose text has "[held]" in it
 	letGo func()                  // lets such turns go on
-	calm  func(kill func())       // kills when the agent has written down all that it has done
+	calm  func(kill func())       // kills when the agent has recorded all its work
 	check func(markers []string)  // fails unless each is in the conversation once, and was worked on at most once
 	pause time.Duration           // the longest time between two kills
 	modes []mode.Mode             // the agent can change to; nil: to another model, and to another system prompt
@@ -43,7 +43,7 @@ type subject struct {
 
 	simulation string // where a simulated agent of the Agent Client Protocol keeps its files
 
-	// Of real programs.
+	// For real programs.
 	api      *standin.API
 	answered func(marker string) int // how often the model was asked for the work of a message, and answered
 	each     int                     // messages in a round of kills
@@ -123,11 +123,11 @@ func openCodeSubject(t *testing.T) *subject {
 	s := realSubject(t, func(home *standin.Home) otherAgent {
 		return otherAgent{OpenCode: &opencode.Options{Command: []string{home.OpenCode(t)}, Env: home.Env()}}
 	})
-	// A prompt is in the conversation before the model has it, so there is no instant at
-	// which a kill would have it given again.
+	// A prompt is in the conversation before the model has it, so after a kill at any
+	// instant it is not sent again.
 	s.held, s.calm = func() bool { return s.given("[held]") > 0 }, func(kill func()) { kill() }
-	// An answer that was cut is not in the conversation: the model then has the message
-	// right before the nudge. It is not asked for the message itself again.
+	// A cut answer is not in the conversation: the model then has the message right before
+	// the nudge. The message itself is not sent again.
 	s.answered = func(marker string) (n int) {
 		for _, r := range s.api.Log() {
 			if !r.Side && !r.Answered.IsZero() && r.Has(marker) && !r.Has(Nudge) {
@@ -175,8 +175,8 @@ func realSubject(t *testing.T, program func(*standin.Home) otherAgent) *subject 
 			if home.API.Count(standin.Any, "[held]") == 0 {
 				return false
 			}
-			// The message is recorded after the model has it. A kill in between would
-			// have it given to the model again.
+			// The message is recorded after the model has it. After a kill in between, the
+			// model would get it again.
 			for _, f := range s.frames() {
 				turn, err := s.options().Runtime.Turn(t.Context(), f.Session, f.UUID)
 				return err == nil && turn.Stored
@@ -228,7 +228,7 @@ func (s *station) frames() map[string]ledger.Frame {
 	return frames
 }
 
-// ended lets the agent that a bridge left behind end, and then checks what it did.
+// ended waits for the end of the agent that a bridge left behind, and then checks its work.
 func (s *subject) ended(b *bridge, markers []string) {
 	s.t.Helper()
 	b.Kill()
@@ -257,8 +257,8 @@ func (s *subject) ended(b *bridge, markers []string) {
 }
 
 // checkEnvelopes fails unless the journal has each envelope of the conversation once, in
-// its order, each turn with one start and one end. What an agent printed right before it
-// was killed may be in the journal alone.
+// its order, each turn with one start and one end. Output from right before a kill may be
+// in the journal alone.
 func (s *subject) checkEnvelopes(session string) {
 	s.t.Helper()
 	var told, kept []string
@@ -313,8 +313,8 @@ func (s *subject) checkEnvelopes(session string) {
 	}
 }
 
-// Rows that waited before and rows that come later are said, each once, in order, each in
-// its own wrapper, and what waits together is one turn.
+// Rows that waited before and rows that come later are delivered once each, in order, each
+// in its own wrapper, and rows that wait together are one turn.
 func conformsEachOnce(t *testing.T, s *subject) {
 	var markers []string
 	for i := range 12 {
@@ -342,9 +342,9 @@ func conformsEachOnce(t *testing.T, s *subject) {
 	s.check(markers)
 }
 
-// A frame that is sent again, to the same agent or to one that goes on with the
-// conversation, is known and not run. The conversation tells how its turn ended, and
-// nothing of a frame that was never sent.
+// A frame that is sent again, to the same agent or to one that resumes the conversation,
+// is known and not run. The conversation has the end of its turn, and nothing about a
+// frame that was never sent.
 func conformsIDs(t *testing.T, s *subject) {
 	runtime, session, id := s.options().Runtime, uuid.NewString(), uuid.NewString()
 	line, err := runtime.Encode(id, "hello [m-1]")
@@ -395,11 +395,11 @@ func ending(t *testing.T, a agent.Agent, id string) agent.State {
 	return 0
 }
 
-// An interrupt ends the turn of the frame in flight: its message is cancelled and not said
-// again, and the next ones go on.
+// An interrupt ends the turn of the frame in flight: its message is cancelled and not sent
+// again, and the next messages are delivered.
 func conformsInterrupt(t *testing.T, s *subject) {
 	r := s.newRelay(s.options())
-	r.patience = 5 * time.Minute // on a busy machine an agent takes long to begin
+	r.patience = 5 * time.Minute // on a busy machine an agent starts slowly
 	stop := s.run(r)
 	s.until("idle", func(st Status) bool { return st.State == Idle })
 	if err := r.Interrupt(t.Context()); !errors.Is(err, agent.ErrNotInFlight) {
@@ -423,8 +423,8 @@ func conformsInterrupt(t *testing.T, s *subject) {
 	}
 }
 
-// Messages that change the mode, in the agent that runs or by another one, and a row after
-// them: each is said once.
+// Messages that change the mode, in the running agent or by a new one, and a row after
+// them are delivered once each.
 func conformsMode(t *testing.T, s *subject) {
 	r, stop := s.relay(s.options())
 	markers := []string{"[m-1]", "[m-2]", "[m-3]"}
@@ -441,8 +441,8 @@ func conformsMode(t *testing.T, s *subject) {
 }
 
 // The bridge, the agent, or both are killed in the middle of a turn. An agent that is left
-// behind comes to the end of its turn, and is not nudged. A turn that was cut is gone on
-// with by one nudge. The message is never said again.
+// behind finishes its turn, and is not nudged. A cut turn is continued by one nudge. The
+// message is never sent again.
 func conformsKilledInTurn(t *testing.T, s *subject, victim string) {
 	s.send("[held] [m-1]")
 	b := s.bridge()
@@ -472,9 +472,9 @@ func conformsKilledInTurn(t *testing.T, s *subject, victim string) {
 }
 
 // The bridge, the agent, or both are killed at random instants, some of them twice in a
-// row, with messages on their way, and started again at once. Nothing is lost, nothing is
-// done twice, no two agents are at work on one session, and each turn that was cut, and no
-// other, is gone on with by one nudge. What counts is what the agent itself wrote down.
+// row, with messages on their way, and started again at once. No message is lost or worked
+// on twice, no two agents work on one session, and each cut turn, and no other, is
+// continued by one nudge, according to the agent's own records.
 func conformsKills(t *testing.T, s *subject, change ...func(*bridge)) {
 	rounds, each := 3, min(6, s.each)
 	if n, err := strconv.Atoi(os.Getenv(envRounds)); err == nil {
@@ -496,7 +496,7 @@ func conformsKills(t *testing.T, s *subject, change ...func(*bridge)) {
 			// Half of the time before the echo, stored, and half of it after.
 			texts[i] = fmt.Sprintf("SLEEP:%.3f\nTOOL:%.3f\n%s", rnd.Float64()/8, rnd.Float64()/8, m)
 		}
-		// A person's words are frames of their own, and acknowledged by uuid also
+		// A person's prompts are frames of their own, and acknowledged by uuid also
 		// where a teammate's message is not.
 		words := max(1, each/6)
 		for _, text := range texts[:words] {

@@ -22,11 +22,11 @@ import (
 	"teambridge/relay/relaytest/simchild"
 )
 
-// bridgeJob is what a bridge does until it is killed: it relays for a station.
+// bridgeJob configures a bridge, which relays for a station until it is killed.
 type bridgeJob struct {
 	Dir      string        // of the station
 	Script   string        // of its agent, as in the environment of that
-	Other    *otherAgent   // what starts an agent that is not simulated
+	Other    *otherAgent   // starts an agent that is not simulated
 	Journal  bool          // it records envelopes
 	Patience time.Duration // how long it waits for an agent that was left behind; 0: the default
 	IdleExit time.Duration // its Options.IdleExit
@@ -57,7 +57,7 @@ func runBridge(of bridgeJob) error {
 	return r.Run(context.Background())
 }
 
-// bridgeT is what openStation needs of a test, in a process that is none.
+// bridgeT is the test for openStation, in a process that is no test.
 type bridgeT struct {
 	testing.TB
 	cleanups []func()
@@ -109,7 +109,7 @@ func (b *bridge) start() {
 	b.Process = killtest.Start(b.s.t, cmd)
 }
 
-// sleeps has the agent of a bridge ended as soon as it is idle.
+// sleeps makes the bridge end its agent as soon as the agent is idle.
 func sleeps(b *bridge) { b.job.IdleExit = atOnce }
 
 // reaches waits until the bridge that runs now has been in a state.
@@ -122,10 +122,10 @@ func (b *bridge) reaches(state State) {
 	})
 }
 
-// await waits until something holds that other processes bring about.
+// await waits until a condition holds that other processes cause.
 func (s *station) await(what string, holds func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); !holds(); { // a real program starts slowly where others take the processors
+	for deadline := time.Now().Add(5 * time.Minute); !holds(); { // a real program starts slowly on a busy machine
 		if time.Now().After(deadline) {
 			s.t.Fatalf("never: %s", what)
 		}
@@ -148,16 +148,16 @@ func (s *station) drained() {
 	})
 }
 
-// verdict is what the agents' own records say of what was done.
+// verdict counts the work of the agents, according to their own records.
 type verdict struct {
 	turns  int // frames that were begun
-	lost   int // messages never worked on, and whose turn no nudge went on with
+	lost   int // messages never worked on, and whose turn no nudge continued
 	twice  int // messages that were stored, worked on, or led to the call of a tool, more than once
 	again  int // frames that were read more than once
 	known  int // readings of a frame that began no turn
-	cut    int // turns that were begun and came to no end, nudges not counted
+	cut    int // turns that began and did not end, nudges not counted
 	nudges int // frames that are nudges
-	beside int // times that an agent did something although a later one had been started
+	beside int // times that an agent worked although a later one had been started
 
 	wrong []string
 }
@@ -192,7 +192,7 @@ func (s *station) verdict(markers []string) verdict {
 	var v verdict
 	read, begun := map[string]int{}, map[string]int{}
 	works, tools := map[string]int{}, map[string]int{}
-	last, said := 0, map[int]bool{} // the newest process, and those that were told something
+	last, said := 0, map[int]bool{} // the newest process, and those that got a frame
 	for _, e := range entries {
 		switch e.Kind {
 		case "start":
@@ -225,7 +225,7 @@ func (s *station) verdict(markers []string) verdict {
 	}
 	v.turns = len(begun)
 
-	// The conversation: which frames stand in it, and which turns came to an end.
+	// The conversation: which frames it has, and which turns have ended.
 	files, err := filepath.Glob(filepath.Join(s.script.State, "projects", "*", "*.jsonl"))
 	if err != nil || len(files) != 1 {
 		s.t.Fatalf("transcripts %q, %v; want one", files, err)
@@ -294,7 +294,7 @@ func (s *station) verdict(markers []string) verdict {
 		if i := strings.Index(string(d.Raw), "[m"); i >= 0 {
 			m := string(d.Raw)[i : i+strings.Index(string(d.Raw)[i:], "]")+1]
 			frames[m] = d.Frame
-			// The agent answers with what it was told last. Some rows have the same id.
+			// The agent answers with its last input. Some rows have the same id.
 			own, nudged := 0, 0
 			for _, text := range answers[cmp.Or(d.ID, d.UUID)] {
 				own += strings.Count(text, m)
@@ -318,7 +318,7 @@ func (s *station) verdict(markers []string) verdict {
 	return v
 }
 
-// answers are what the ledger has of the agent's answers, by the message they are to.
+// answers returns the agent's answers in the ledger, by the message that they answer.
 func (s *station) answers() map[string][]string {
 	s.t.Helper()
 	all := map[string][]string{}
@@ -389,8 +389,8 @@ func (s *station) isAgent(pid int) bool {
 
 // The bridge alone is killed in the middle of a turn, and started again at once;
 // its agent is alive, and held where it is. The next bridge waits for it: an
-// agent that comes to its end has done the message, once, and is not nudged. One
-// that does not is ended, and only what it had not taken is said again.
+// agent that ends by itself has done the message once, and is not nudged. One
+// that does not is ended, and only messages that it had not taken are sent again.
 func TestBridgeKilledAgentGoesOn(t *testing.T) {
 	t.Parallel()
 	type want struct{ works, nudges int }
@@ -398,16 +398,16 @@ func TestBridgeKilledAgentGoesOn(t *testing.T) {
 		at   simchild.Point
 		held want // if it is never let go
 	}{
-		{simchild.Began, want{0, 1}}, // before the echo: stored, so it is not said again
+		{simchild.Began, want{0, 1}}, // before the echo: stored, so it is not sent again
 		{simchild.Echoed, want{0, 1}},
 		{simchild.Called, want{0, 1}},
-		{simchild.Worked, want{1, 1}}, // done, but nobody but the log knows
+		{simchild.Worked, want{1, 1}}, // done, but only the log has it
 		{simchild.Finished, want{1, 0}},
 		{simchild.Answered, want{1, 0}},
 	} {
 		for _, let := range []bool{true, false} {
 			if let && (tc.at == simchild.Echoed || tc.at == simchild.Worked) {
-				continue // it goes on as from the point before
+				continue // the same as from the point before
 			}
 			t.Run(fmt.Sprintf("%s, let go %t", tc.at, let), func(t *testing.T) {
 				t.Parallel()

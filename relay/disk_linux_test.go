@@ -18,7 +18,7 @@ import (
 	"teambridge/relay/relaytest/simchild"
 )
 
-// fullDisks are what is done where a disk is full, or cannot be written, for a while, given the directory of the station.
+// fullDisks returns tests with a disk that is full or read-only for a while; dir is the directory of the station.
 func fullDisks() map[string]func(dir string) error {
 	disks := map[string]func(string) error{"ledger": runFull, "frame": runFullForFrame}
 	for name := range stuckDisks() {
@@ -47,15 +47,15 @@ func onOwnDisk(t *testing.T, name string, uid int) {
 	}
 }
 
-// The disk that the ledger is on is full for a while. The relay says so and stays;
-// the rows stay in the inbox, unread; with room again they are delivered, once.
+// While the ledger's disk is full, the relay reports it and stays, and the rows stay
+// in the inbox, unread. With room again, they are delivered once.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	onOwnDisk(t, "ledger", 0)
 }
 
-// It is full when a frame is to be recorded: what was claimed waits, and the relay
-// stays.
+// If the disk is full when a frame is to be recorded, the claimed rows wait, and the
+// relay stays.
 func TestFullDiskForAFrame(t *testing.T) {
 	t.Parallel()
 	onOwnDisk(t, "frame", 0)
@@ -88,8 +88,8 @@ func stuckDisks() map[string]stuckDisk {
 	}
 }
 
-// An inbox whose lock cannot be made is not one that is busy: the relay says what is
-// wrong, once, and stays; afterwards it goes on.
+// An inbox whose lock cannot be made does not count as busy: the relay reports the
+// fault once and stays, and goes on afterwards.
 func TestLockThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	for name, disk := range stuckDisks() {
@@ -155,7 +155,7 @@ func runFullForFrame(dir string) error {
 	s := openStation(t, dir, simchild.Script{State: filepath.Join(dir, "root")})
 	large := strings.Repeat("x", 98<<10)
 	s.agent().write("[m-1]"+large, "[m-2]")
-	// Whoever reads keeps the ledger from using again what is free in its log.
+	// A reader keeps the ledger from reusing free space in its log.
 	reading, read := make(chan struct{}), make(chan struct{})
 	go func() {
 		err := reader(filepath.Join(dir, "state", "ledger.db"), reading, read)
@@ -184,7 +184,7 @@ func runFullForFrame(dir string) error {
 	return nil
 }
 
-// reader reads in a ledger until it is told that it has.
+// reader keeps a read transaction of a ledger open until read is closed.
 func reader(path string, reading chan<- struct{}, read <-chan struct{}) error {
 	db, err := rawLedger(context.Background(), path)
 	if err != nil {
@@ -213,7 +213,7 @@ func runFull(dir string) error {
 	s.settled(1)
 
 	must(t, killtest.Fill(filepath.Join(dir, "state")))
-	large := strings.Repeat("x", 98<<10) // what is free inside the ledger's files does not do
+	large := strings.Repeat("x", 98<<10) // more than the free space inside the ledger's files
 	s.agent().write("[m-2]"+large, "[m-3]"+large, "[m-4]"+large, "[m-5]"+large, "[m-6]")
 	s.await("the relay says that the disk is full", func() bool {
 		s.mu.Lock()

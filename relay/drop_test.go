@@ -15,7 +15,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// otherProcess is a second opening of the ledger, as another process has it.
+// otherProcess opens the ledger a second time, as another process does.
 func (s *station) otherProcess() *ledger.Ledger {
 	s.t.Helper()
 	l, err := ledger.Open(s.t.Context(), filepath.Join(s.dir, "state", "ledger.db"))
@@ -24,7 +24,7 @@ func (s *station) otherProcess() *ledger.Ledger {
 	return l
 }
 
-// saying is the delivery of the text.
+// saying returns the delivery of the text.
 func (s *station) saying(l *ledger.Ledger, text string) ledger.Delivery {
 	s.t.Helper()
 	all, err := l.Deliveries.List(context.Background(), ledger.DeliveryQuery{Team: "demo"})
@@ -53,8 +53,8 @@ func (s *station) relayWith(when moment, what func()) (stop func()) {
 	return s.run(r)
 }
 
-// What another process drops between two steps of the relay is not said, all the
-// rest is, once, and the relay goes on.
+// A message that another process drops between two steps of the relay is not sent, all
+// others are sent once, and the relay goes on.
 func TestDroppedBetweenTwoSteps(t *testing.T) {
 	t.Parallel()
 	drop := func(s *station, l *ledger.Ledger) {
@@ -121,7 +121,7 @@ func TestDroppedBetweenTwoSteps(t *testing.T) {
 				t.Errorf("%d agents were started, want one", starts)
 			}
 			for _, err := range s.warned {
-				// The row says who took it, and nobody knows that one any more.
+				// The row names the delivery that took it, which no longer exists.
 				if !tc.gone || !is[*UnknownDeliveryError](err) {
 					t.Errorf("it warned: %v", err)
 				}
@@ -130,8 +130,8 @@ func TestDroppedBetweenTwoSteps(t *testing.T) {
 	}
 }
 
-// What is in a frame cannot be dropped nor put back any more, whether it was
-// written or not: it is said, once.
+// A message in a frame can no longer be dropped or put back, whether the frame was
+// written or not: it is sent once.
 func TestDroppedInAFrame(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -157,8 +157,8 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// What failed is put back while a frame is made: it is said in the next, and the
-// relay goes on.
+// A failed message that is put back while a frame is made is sent in the next frame, and
+// the relay goes on.
 func TestRetriedBetweenTwoSteps(t *testing.T) {
 	t.Parallel()
 	for _, when := range []moment{claimed, queued, committed} {
@@ -186,8 +186,8 @@ func TestRetriedBetweenTwoSteps(t *testing.T) {
 	}
 }
 
-// A row was claimed and could not be marked, and is dropped before the relay comes
-// to it again: it is not claimed as another one.
+// A row that was claimed, could not be marked, and is dropped before the relay retries is
+// not claimed as another message.
 func TestDroppedBeforeItsRowIsMarked(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})

@@ -64,11 +64,11 @@ func (s *shelf) ids() (ids []string) {
 	return ids
 }
 
-// memory is a runtime that only has a conversation.
+// memory is a runtime with nothing but a conversation.
 type memory struct {
 	agent.Runtime
 	list []wire.Envelope
-	slow time.Duration // how long it takes until something can be read
+	slow time.Duration // how long a read takes
 
 	mu    sync.Mutex
 	ended []bool // of each reading
@@ -97,7 +97,7 @@ func (m *memory) Conversation(ctx context.Context, session string, since time.Ti
 	}
 }
 
-// recording starts a recorder of a relay that does nothing else.
+// recording starts the recorder of a relay, without the rest of the relay.
 func recording(t *testing.T, s *shelf, m *memory) *recorder {
 	t.Helper()
 	r := &Relay{opts: Options{Member: "lead", Runtime: m, Warn: func(error) {}}, archive: s, post: inbox.InboxKey{Root: "/r", Team: "demo", Inbox: "lead"}}
@@ -106,7 +106,7 @@ func recording(t *testing.T, s *shelf, m *memory) *recorder {
 	return c
 }
 
-// said are n texts, a second apart, from the current time on.
+// said returns n texts, a second apart, from the current time on.
 func said(n int) (list []wire.Envelope) {
 	now := time.Now()
 	for i := range n {
@@ -125,7 +125,7 @@ func idsOf(list []wire.Envelope) (ids []string) {
 	return ids
 }
 
-// A journal that fails for a while delays envelopes, and loses and repeats none.
+// If the journal fails for a while, envelopes are late, but none is lost or repeated.
 func TestRecorderOutlastsFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -153,8 +153,8 @@ func TestRecorderOutlastsFailures(t *testing.T) {
 	})
 }
 
-// Once a journal that failed for long works again, it gets what it missed from the
-// conversation, including what did not fit into the outbox.
+// Once a journal that failed for long works again, it gets the missing envelopes from
+// the conversation, including those that did not fit into the outbox.
 func TestRecorderReadsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,8 +187,8 @@ func TestRecorderReadsWhatIsMissing(t *testing.T) {
 	})
 }
 
-// What an agent did when no relay heard it is recorded before anything else, and what
-// was recorded is not recorded again.
+// The work of an agent while no relay ran is recorded before anything else, and nothing is
+// recorded again.
 func TestRecorderResumes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -221,8 +221,8 @@ func TestRecorderResumes(t *testing.T) {
 	})
 }
 
-// A journal that cannot be used delays the start of an agent for a moment alone. What is
-// missing is recorded once it works.
+// A journal that cannot be used delays the start of an agent only briefly. The missing
+// envelopes are recorded once it works.
 func TestRecorderDoesNotHoldTheAgent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -254,8 +254,8 @@ func TestRecorderDoesNotHoldTheAgent(t *testing.T) {
 	})
 }
 
-// However much an agent did when no relay heard it, and however long it takes to read, that
-// is recorded before what it does now.
+// However much an agent did while no relay ran, and however long it takes to read that, it is
+// recorded before the agent's present work.
 func TestRecorderResumesInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -277,7 +277,7 @@ func TestRecorderResumesInOrder(t *testing.T) {
 }
 
 // Tool calls that end in any order, early and late, are recorded in the order in which
-// the agent told them.
+// the agent reported them.
 func TestRecorderKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -49,7 +49,7 @@ func Example() {
 	if err := os.Mkdir(state, 0o700); err != nil {
 		log.Fatal(err)
 	}
-	// What was claimed and written is committed there before it is done.
+	// Claims and writes are committed there before they are carried out.
 	l, err := ledger.Open(ctx, filepath.Join(state, "ledger.db"))
 	if err != nil {
 		log.Fatal(err)

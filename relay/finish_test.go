@@ -10,7 +10,7 @@ import (
 	"teambridge/relay/relaytest/simchild"
 )
 
-// Finish lets the turn that runs end, and begins no other. The next relay goes on with what waits.
+// Finish lets the running turn end, and begins no other. The next relay delivers the waiting messages.
 func TestFinish(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -18,7 +18,7 @@ func TestFinish(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- r.Run(t.Context()) }()
 	s.send("WAIT:go [m-1]")
-	// Only once the agent has taken it is the second message none of this turn's.
+	// Only after the agent has taken the first message is the second one not part of this turn.
 	s.until("working", func(st Status) bool { return st.State == Working && st.PID != 0 })
 	s.await("the turn runs", func() bool {
 		r.mu.Lock()
@@ -53,7 +53,7 @@ func TestFinish(t *testing.T) {
 	}
 }
 
-// A relay that is idle ends at once.
+// An idle relay ends at once.
 func TestFinishIdle(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -65,7 +65,7 @@ func TestFinishIdle(t *testing.T) {
 	must(t, <-done)
 }
 
-// A relay that was told to finish begins no turn, whatever is ready when it hears of that.
+// A relay that was asked to finish begins no turn, even if a message is ready by then.
 func TestFinishWithAMessageReady(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -84,7 +84,7 @@ func TestFinishWithAMessageReady(t *testing.T) {
 	}
 }
 
-// Locks that the caller holds are his: Run neither takes nor releases them.
+// Run neither takes nor releases locks that its caller holds.
 func TestHeld(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -107,8 +107,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// A relay that was not told to hold the inbox for others takes the session for good: nothing says any more that it is at
-// a terminal, and it warns of what was at its prompt.
+// A relay without a handoff takes the session for good: the ledger no longer has it at a terminal, and the relay
+// warns of the draft at its prompt.
 func TestRelayKeepsTheSession(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})

@@ -14,8 +14,8 @@ import (
 	"teambridge/relay/relaytest/simchild"
 )
 
-// An agent that dies of whatever it is told is given up like one that does not
-// start: it does not take all that waits with it, three deaths for each frame.
+// An agent that dies of every frame is given up like one that does not start. It does
+// not use up all waiting messages, with three deaths for each frame.
 func TestAgentThatDiesOfEveryFrame(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Read, Do: simchild.Die}}})
@@ -42,8 +42,8 @@ func TestAgentThatDiesOfEveryFrame(t *testing.T) {
 	}
 }
 
-// What another process puts back into the queue is said by the relay that runs,
-// though nothing happens in the inbox.
+// A message that another process puts back into the queue is sent by the running relay,
+// even if the inbox does not change.
 func TestRetryIsNoticed(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -61,15 +61,15 @@ func TestRetryIsNoticed(t *testing.T) {
 	stop()
 }
 
-// another is a runtime that does not know what was encoded before.
+// another is a runtime that does not know earlier frames.
 type another struct{ agent.Runtime }
 
 func (another) Frame([]byte) (agent.Frame, error) {
 	return agent.Frame{}, errors.New("no message of ours")
 }
 
-// A message that an agent of another runtime was given may have been worked on. It is not
-// given to the agent that the member is now, which gets what comes after it.
+// A message that an agent of another runtime got may have been worked on. The member's new
+// agent does not get it, but gets the messages after it.
 func TestFrameOfAnotherRuntime(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})

@@ -14,13 +14,13 @@ import (
 	"teambridge/teams"
 )
 
-// A team whose end nobody has seen, such as one that went before its watcher looked for
-// the first time, is noticed anyway.
+// The end of a team is noticed even if no event reported it, such as before the watcher's
+// first look.
 func TestTeamGoneUnseen(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
 	r := s.newRelay(s.options())
-	// The relay has the directories open; its watcher will look where nothing is.
+	// The relay has the directories open; its watcher will look at a missing path.
 	root, moved := filepath.Join(s.dir, "root"), filepath.Join(s.dir, "moved")
 	must(t, errors.Join(os.Rename(root, moved), os.Mkdir(root, 0o700)))
 	done := make(chan error, 1)

@@ -29,7 +29,7 @@ func (s *station) writes(from, to string, texts ...string) {
 	}
 }
 
-// unread are the texts in an inbox that nobody has taken.
+// unread returns the unread texts in an inbox.
 func (s *station) unread(member string) (texts []string) {
 	s.t.Helper()
 	box, err := inbox.Open(s.team, member, s.locker)
@@ -46,7 +46,7 @@ func (s *station) unread(member string) (texts []string) {
 	return texts
 }
 
-// told counts the deliveries to a member from a sender that are done.
+// told counts the finished deliveries to a member from a sender.
 func (s *station) told(member, sender string) int {
 	s.t.Helper()
 	all, err := s.ledger.Deliveries.List(s.t.Context(), ledger.DeliveryQuery{Inbox: member, States: []ledger.DeliveryState{ledger.Done}})
@@ -78,8 +78,8 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// talk runs the relays of team-lead and worker, who answer everything that the other
-// says, until one of them has answered most times. Each answer takes a while.
+// talk runs the relays of team-lead and worker, which answer every message of the other,
+// until one of them has answered most times. Each answer takes a while.
 func (s *station) talk(most int, c *clock, takes time.Duration) (lead, worker *Relay, stop func()) {
 	s.t.Helper()
 	other := newStationBeside(s, simchild.Script{})
@@ -102,8 +102,8 @@ func (s *station) talk(most int, c *clock, takes time.Duration) (lead, worker *R
 }
 
 // Two agents that answer each other for ever are held after at most 20 messages each
-// way. What they wrote stays unread; others still reach them. After the release it is
-// said, in order, and nothing is lost.
+// way. Their messages stay unread; others still reach them. After the release they are
+// delivered in order, and none is lost.
 func TestEndlessTalkIsHeld(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -175,7 +175,7 @@ func TestEndlessTalkIsHeld(t *testing.T) {
 }
 
 // Agents that answer each other more slowly are not held, nor is a burst of one of
-// them, which nobody has answered.
+// them without answers.
 func TestTalkThatIsNotEndless(t *testing.T) {
 	t.Parallel()
 	t.Run("slow", func(t *testing.T) {
@@ -219,8 +219,8 @@ func TestTalkThatIsNotEndless(t *testing.T) {
 	})
 }
 
-// The inbox of the other need not be relayed: what the agent writes to it, its own
-// output tells. Held is held for the next relay, too.
+// The other agent needs no relay: the agent's own output shows its messages to it. A hold
+// also holds for the next relay.
 func TestEndlessTalkWithAnAgentThatIsNotRelayed(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -263,8 +263,8 @@ func TestEndlessTalkWithAnAgentThatIsNotRelayed(t *testing.T) {
 	stop()
 }
 
-// A person holds a sender while what it wrote is about to be claimed: that waits, the messages of others do not, and what
-// was claimed before is delivered. After the release all of it comes, once and in order.
+// A person holds a sender while its messages are about to be claimed: they wait, those of others do not, and claimed
+// messages are delivered. After the release all of them are delivered once, in order.
 func TestHeldByAPersonDuringAClaim(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})

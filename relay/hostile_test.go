@@ -25,7 +25,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// warnings waits until the relay has warned, and returns of what.
+// warnings waits for matching warnings of the relay, and returns them.
 func (s *station) warnings(matches func(error) bool) []error {
 	s.t.Helper()
 	var all []error
@@ -38,8 +38,8 @@ func (s *station) warnings(matches func(error) bool) []error {
 	return all
 }
 
-// What stands where the inbox should be is no inbox. It is left alone, said once,
-// and is in the status; when there is an inbox again its rows are delivered.
+// Anything else in the place of the inbox is left alone, reported once, and shown in
+// the status. When there is an inbox again, its rows are delivered.
 func TestNoInbox(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -107,8 +107,8 @@ func TestNoInbox(t *testing.T) {
 	}
 }
 
-// The team is deleted while the relay runs, and another made under its name: the
-// relay ends, and nothing of the new team reaches the agent of the old one.
+// If the team is deleted while the relay runs, and another is made under its name, the
+// relay ends, and no message of the new team reaches the agent of the old one.
 func TestTeamMadeAnew(t *testing.T) {
 	t.Parallel()
 	for name, renew := range map[string]func(dir, config string) error{
@@ -155,8 +155,8 @@ func TestTeamMadeAnew(t *testing.T) {
 	}
 }
 
-// A lock that somebody holds is waited for, again and again, and told of once; then
-// the row is taken.
+// The relay waits for a held lock, again and again, and reports it once; then the row is
+// taken.
 func TestHeldLock(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -177,7 +177,7 @@ func TestHeldLock(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
 	s.await("tried again, and again", func() bool {
-		now := time.Now() // whoever holds it lives
+		now := time.Now() // its holder lives
 		must(t, os.Chtimes(lock, now, now))
 		return tries.Load() >= 3
 	})
@@ -196,8 +196,8 @@ func TestHeldLock(t *testing.T) {
 	}
 }
 
-// rawLedger opens a ledger that is in use as a database of as many versions as it
-// has: the schema is not looked at.
+// rawLedger opens a ledger that is in use as a plain database with its number of
+// versions, without a check of the schema.
 func rawLedger(ctx context.Context, path string) (*sqlite.DB, error) {
 	format := sqlite.Format{Name: "ledger", Application: 0x74624c33}
 	db, err := sqlite.Open(ctx, path, format)
@@ -208,10 +208,9 @@ func rawLedger(ctx context.Context, path string) (*sqlite.DB, error) {
 	return db, err
 }
 
-// The ledger fails while a turn runs: every call from then on. The relay ends and
-// says so; it does not go on from memory. With a ledger that works again
-// everything is delivered, once, and the turn that came to its end meanwhile is
-// not nudged.
+// If every call of the ledger fails from some point of a turn on, the relay ends with
+// the error and does not go on from memory. With a ledger that works again, everything
+// is delivered once, and the turn that ended meanwhile is not nudged.
 func TestLedgerThatFails(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Called, Do: simchild.Hold, Match: "[m-1]", Name: "go"}}})
@@ -244,11 +243,11 @@ func TestLedgerThatFails(t *testing.T) {
 }
 
 // An agent prints invalid JSON, a line of the maximum length, a longer one, more unknown
-// lines than are kept, and half a line. What it reports of the message still counts.
+// lines than are kept, and half a line. Its reports on the message still count.
 func TestGarbageOfTheAgent(t *testing.T) {
 	t.Parallel()
 	limit, flood := 256<<10, 2<<20
-	if os.Getenv(envRounds) != "" { // that of an agent, and far more than its buffer
+	if os.Getenv(envRounds) != "" { // the limit of an agent, and far more than its buffer
 		limit, flood = 16<<20, 30<<20
 	}
 	for name, fault := range map[string]simchild.Fault{
@@ -263,7 +262,7 @@ func TestGarbageOfTheAgent(t *testing.T) {
 			t.Parallel()
 			s := newStation(t, simchild.Script{Faults: []simchild.Fault{fault}})
 			opts := s.options()
-			change(&opts, func(o *claude.Options) { o.Buffer, o.LineLimit = int64(limit)/16, limit }) // most is left out of the buffer
+			change(&opts, func(o *claude.Options) { o.Buffer, o.LineLimit = int64(limit)/16, limit }) // the buffer has little of it
 			s.send("[m-1]")
 			_, stop := s.relay(opts)
 			s.settled(1)
@@ -285,9 +284,9 @@ func TestGarbageOfTheAgent(t *testing.T) {
 	}
 }
 
-// Rows that say they were taken, by a delivery that the ledger does not know, are
-// not delivered: they may have been. It is said, once. One that a sender has
-// marked so itself is no different.
+// Rows marked as taken by a delivery that the ledger does not have are not delivered:
+// they may have been. They are reported once. A row that its sender has marked in this
+// way is treated the same.
 func TestRowsOfAnotherLedger(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -312,8 +311,8 @@ func TestRowsOfAnotherLedger(t *testing.T) {
 	}
 }
 
-// A relay does not warn of rows that it delivered itself, after the ledger has pruned
-// their deliveries: also not of the second of two equal rows. It still warns of others.
+// A relay does not warn of rows that it delivered itself after the ledger has pruned
+// their deliveries, not even of the second of two equal rows. It still warns of others.
 func TestRowsOfPrunedDeliveries(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -338,7 +337,7 @@ func TestRowsOfPrunedDeliveries(t *testing.T) {
 	}
 	data, err := os.ReadFile(s.agent().path)
 	must(t, err)
-	// The same row, by a delivery that never was.
+	// The same row, by a delivery that never existed.
 	forged := bytes.Replace(data, []byte(`"relayedBy":"`), []byte(`"relayedBy":"0000`), 1)
 	if bytes.Equal(forged, data) {
 		t.Fatalf("no row was relayed: %s", data)
@@ -356,8 +355,8 @@ func TestRowsOfPrunedDeliveries(t *testing.T) {
 	}
 }
 
-// An agent that was left behind is killed while its bridge is in the middle of a
-// line to it: nothing of that line reaches the next agent, which gets the whole.
+// If an agent that was left behind is killed while its bridge is in the middle of a
+// line, no part of that line reaches the next agent, which gets the whole line.
 func TestNothingIsWrittenToTheNext(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hold, Times: 1, Name: "never"}}})
@@ -383,8 +382,8 @@ func TestNothingIsWrittenToTheNext(t *testing.T) {
 	}
 }
 
-// An agent was killed while it recorded its first message. Its session cannot be resumed,
-// nor begun again; the message is given to another session, once.
+// If an agent was killed while it recorded its first message, its session can be neither
+// resumed nor started again, and another session gets the message once.
 func TestUnusableSession(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})

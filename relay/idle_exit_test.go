@@ -40,8 +40,8 @@ func (s *station) sleeps(n int) {
 	})
 }
 
-// once reports messages that were not worked on once, in order, and deliveries that
-// are not done.
+// once fails for messages that were not worked on once, in order, and for deliveries
+// that are not done.
 func (s *station) once(markers ...string) {
 	s.t.Helper()
 	for _, d := range s.settled(len(markers)) {
@@ -59,7 +59,7 @@ func (s *station) once(markers ...string) {
 	}
 }
 
-// undisturbed reports deaths and warnings.
+// undisturbed fails for deaths and warnings.
 func (s *station) undisturbed() {
 	s.t.Helper()
 	s.mu.Lock()
@@ -81,7 +81,7 @@ func TestIdleExit(t *testing.T) {
 	opts := s.options()
 	opts.IdleExit = atOnce
 	r, stop := s.relay(opts)
-	s.sleeps(1) // it was told nothing
+	s.sleeps(1) // it got no message
 	s.send("[m-1]")
 	s.sleeps(2)
 	st := r.Status()
@@ -114,8 +114,8 @@ func TestIdleExit(t *testing.T) {
 	}
 }
 
-// A message that comes at any instant of the end or of the next start is said once,
-// and so is what comes after it.
+// A message that comes at any instant of the end or of the next start is sent once, and
+// so are the messages after it.
 func TestMessageWhileTheAgentIsEnded(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"row", "person"} {
@@ -141,7 +141,7 @@ func TestMessageWhileTheAgentIsEnded(t *testing.T) {
 				}
 				first := []string{"[m-1]"}
 				if instant == claimed || instant == committed {
-					// Nothing is claimed but by a message: one wakes the agent.
+					// Only a message causes a claim: one wakes the agent.
 					s.send("[m-0]")
 					first = []string{"[m-0]", "[m-1]"}
 				}
@@ -154,7 +154,7 @@ func TestMessageWhileTheAgentIsEnded(t *testing.T) {
 				s.send("[m-3]")
 				s.settled(len(first) + 2)
 				stop()
-				// The other may come first: it is sent by another goroutine.
+				// The other may come first: another goroutine sends it.
 				all := strings.Join(s.turns(), "\n")
 				for _, m := range append(first, "[m-2]", "[m-3]") {
 					if n := strings.Count(all, m); n != 1 {
@@ -167,7 +167,7 @@ func TestMessageWhileTheAgentIsEnded(t *testing.T) {
 	}
 }
 
-// What changes the mode of an agent does so when that was ended, too.
+// A change of the mode also applies to an agent that is asleep.
 func TestModeWhileAsleep(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -197,8 +197,8 @@ func TestModeWhileAsleep(t *testing.T) {
 	}
 }
 
-// An agent that works in the background is not idle: while its task runs, and in the
-// turn that follows it.
+// An agent that works in the background is not idle while its task runs, nor in the turn
+// after it.
 func TestBackgroundTaskIsNotIdle(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Worked, Do: simchild.Task, Match: "[m-1]", Name: "task"}}})
@@ -238,8 +238,8 @@ func TestBackgroundTaskIsNotIdle(t *testing.T) {
 	s.undisturbed()
 }
 
-// An agent that does not exit when its stdin is closed is killed, and one that exits
-// with an error has not died: the next message starts either at once.
+// An agent that does not exit when its stdin is closed is killed, and one that exits with
+// an error does not count as dead: the next message starts either at once.
 func TestIdleExitOfAnUnwillingAgent(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -260,7 +260,7 @@ func TestIdleExitOfAnUnwillingAgent(t *testing.T) {
 			ends := make(chan struct{})
 			tell := sync.OnceFunc(func() { close(ends) })
 			r.at = func(now moment) {
-				if now == closing && len(s.fates("team-lead")) > 0 { // not before it was told anything
+				if now == closing && len(s.fates("team-lead")) > 0 { // not before it got a message
 					tell()
 				}
 			}
@@ -280,7 +280,7 @@ func TestIdleExitOfAnUnwillingAgent(t *testing.T) {
 	}
 }
 
-// A lead is not ended while agents are in the team that it may have brought there.
+// A lead is not ended while the team has agents that it may have started.
 func TestIdleExitKeepsTheTeam(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -328,7 +328,7 @@ func TestIdleExitKeepsTheTeam(t *testing.T) {
 	s.undisturbed()
 }
 
-// An agent that has scheduled work for itself is not ended: the schedule would go.
+// An agent that has scheduled work for itself is not ended: its schedule would be lost.
 func TestIdleExitKeepsScheduledWork(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -354,8 +354,8 @@ func TestIdleExitKeepsScheduledWork(t *testing.T) {
 	s.once("[m-1]", "[m-2]")
 }
 
-// The bridge is killed at any instant of the end of an agent: the next one says what
-// came, once.
+// If the bridge is killed at any instant of the end of an agent, the next one delivers
+// each message once.
 func TestKilledWhileTheAgentIsEnded(t *testing.T) {
 	t.Parallel()
 	for _, instant := range []moment{idle, closing, exited, asleep} {
@@ -378,7 +378,7 @@ func TestKilledWhileTheAgentIsEnded(t *testing.T) {
 	}
 }
 
-// The end of the relay while its agent is asleep, or is being ended, is one as any.
+// The relay can end normally while its agent is asleep, or is being ended.
 func TestEndWhileAsleep(t *testing.T) {
 	t.Parallel()
 	for _, instant := range []moment{idle, closing, exited, asleep} {

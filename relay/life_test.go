@@ -22,8 +22,8 @@ func (s starting) Start(ctx context.Context, session string, m mode.Mode) (agent
 	return s.Runtime.Start(ctx, session, m)
 }
 
-// A session is in the ledger before its agent is started, so that a crash in between leaves none that the next relay does
-// not know.
+// A session is in the ledger before its agent is started, so that after a crash in between, the next relay knows the
+// session.
 func TestSessionIsRecordedFirst(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -43,7 +43,7 @@ func TestSessionIsRecordedFirst(t *testing.T) {
 	stop()
 }
 
-// movable is a runtime whose conversation a person has moved to another process, which ends when it is told to.
+// movable is a runtime whose conversation a person has moved to another process, which ends on request.
 type movable struct {
 	starting
 	now  string
@@ -57,8 +57,8 @@ func (m movable) Moved(session string) (now, holder string) {
 	return m.now, holder
 }
 
-// A conversation that runs in the background is not resumed next to that. Messages wait, and then it is resumed under the id that it
-// has by then.
+// A conversation that runs in the background is not resumed a second time. Messages wait, and then it is resumed
+// under its new id.
 func TestConversationIsElsewhere(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})

@@ -10,7 +10,7 @@ import (
 	"teambridge/relay/relaytest/simchild"
 )
 
-// A wish ends as the launcher answers it, when the launcher ends, or when it is superseded.
+// A request to move ends with the launcher's answer, with the launcher, or when it is superseded.
 func TestMove(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})

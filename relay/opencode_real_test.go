@@ -13,9 +13,9 @@ import (
 // envMessages is how many messages TestRealOpenCodeEachOnceInOrder sends; the default is 8.
 const envMessages = "RELAY_TEST_MESSAGES"
 
-// Messages to a real OpenCode, one by one and in bursts, a long turn among them, and the
-// server killed in the middle of one: the model gets each once, in order, and the turn that
-// was cut is gone on with.
+// The model of a real OpenCode gets each message once, in order: one by one and in bursts,
+// with a long turn among them, and a kill of the server in the middle of a turn, which is then
+// continued.
 func TestRealOpenCodeEachOnceInOrder(t *testing.T) {
 	t.Parallel()
 	standin.RequireOpenCode(t)

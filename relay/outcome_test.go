@@ -37,7 +37,7 @@ func TestDecide(t *testing.T) {
 		facts facts
 		want  outcome
 	}{
-		// What the agent says.
+		// By the progress that the agent reports.
 		{"written", facts{progress: progress(agent.Written, nil)}, outcome{do: wait}},
 		{"accepted", facts{progress: progress(agent.Accepted, nil)}, outcome{do: accept}},
 		{"done", facts{progress: progress(agent.Done, said)}, outcome{do: finish, state: ledger.Done, answer: "done"}},
@@ -107,8 +107,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A message that is in the conversation is neither written again nor split, whatever
-// else is known of it: the agent would do its work twice.
+// A message in the conversation is neither written again nor split, whatever else is
+// known about it: the agent would do its work twice.
 func TestStoredIsNeverSaidAgain(t *testing.T) {
 	t.Parallel()
 	var turns []agent.Turn
@@ -143,7 +143,7 @@ func TestStoredIsNeverSaidAgain(t *testing.T) {
 	t.Logf("%d cases", n)
 }
 
-// Only a program whose transcript may be elsewhere may have taken what none shows.
+// Only a program whose transcript may be elsewhere may have taken a message that no transcript shows.
 func TestTurnWithoutTranscript(t *testing.T) {
 	t.Parallel()
 	for _, plain := range []bool{false, true} {

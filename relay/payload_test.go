@@ -18,8 +18,8 @@ const (
 	modernHead = `{"role":"session","content":{"id":"e1","time":1,"role":"user","ev":{"t":"text","text":"hi"}}`
 )
 
-// Each form is taken with one position of the switch and dropped with the other. What the
-// meta asks for is the mode of the prompt: absent, null and a value are three things.
+// Each form is taken with one position of the switch and dropped with the other. The meta is
+// the mode of the prompt, in which absent, null and a value differ.
 func TestPayloads(t *testing.T) {
 	t.Parallel()
 	modes, err := ParsePermissionModes("yolo=bypassPermissions,bypassPermissions=default")
@@ -67,7 +67,7 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
-// What cannot be a prompt is refused, with the place that is wrong.
+// A payload that cannot be a prompt is refused, and the error names the wrong field.
 func TestPayloadsRefuse(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
@@ -141,8 +141,8 @@ func TestParseSwitch(t *testing.T) {
 	}
 }
 
-// Whatever the line holds, it is a prompt in at most one position of the switch, a usable
-// one, in a permission mode of Claude Code.
+// Any line is a prompt in at most one position of the switch, and then a usable one, in a
+// permission mode of Claude Code.
 func FuzzPayloads(f *testing.F) {
 	f.Add(legacyHead + `,"localKey":"k","meta":{"permissionMode":"yolo","model":null,"displayText":"\ud800"}}`)
 	f.Add(modernHead + `,"meta":{"permissionMode":"plan","allowedTools":["A"]}}`)

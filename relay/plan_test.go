@@ -13,7 +13,7 @@ import (
 	"teambridge/relay/relaytest/simchild"
 )
 
-// worked lists what turns did, with the permission mode that each was in at the end.
+// worked lists the work of turns, with the permission mode at the end of each.
 func (s *station) worked() (list []string) {
 	s.t.Helper()
 	entries := s.log()
@@ -27,9 +27,9 @@ func (s *station) worked() (list []string) {
 
 func plan() mode.Mode { return mode.Mode{PermissionMode: mode.Set("plan")} }
 
-// A member of a team is allowed by Claude Code to leave plan mode. Here it stays
-// in it, whether a message or the command asked for that, until another message
-// asks for another mode.
+// Claude Code allows a member of a team to leave plan mode. Here the member stays
+// in it, whether a message or the command set it, until another message sets
+// another mode.
 func TestMemberStaysInPlanMode(t *testing.T) {
 	t.Parallel()
 	for _, flags := range []string{"", "--permission-mode=plan"} {
@@ -56,9 +56,9 @@ func TestMemberStaysInPlanMode(t *testing.T) {
 	}
 }
 
-// An agent that goes over to more permissions than its message was sent with is
-// stopped before it does anything with them. The message has failed, and is not
-// sent again; the next is run in the mode that was asked for.
+// An agent that switches to more permissions than its message has is stopped before
+// it uses them. The message has failed, and is not sent again; the next one runs in
+// the right mode.
 func TestWidenedPermissions(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{
@@ -86,8 +86,8 @@ func TestWidenedPermissions(t *testing.T) {
 	}
 }
 
-// An agent that begins with more permissions than it is given, as some versions of Claude
-// Code do without a flag, is stopped before it does anything.
+// An agent that starts with more permissions than it should have, as some versions of
+// Claude Code do without a flag, is stopped before it does anything.
 func TestAgentThatBeginsWide(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Mode: "auto", Faults: []simchild.Fault{
@@ -105,9 +105,9 @@ func TestAgentThatBeginsWide(t *testing.T) {
 	}
 }
 
-// A person who is asked may let an agent leave plan mode, a member of a team, too. What is
-// said to it afterwards is run in plan mode again. If the person denies it, the agent
-// stays in plan mode. One with settings of its own does not get to ask.
+// A person may let an agent that asks leave plan mode, also a member of a team. Later
+// messages run in plan mode again. If the person denies it, the agent stays in plan
+// mode. An agent with settings of its own cannot ask.
 func TestPersonEndsPlanMode(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

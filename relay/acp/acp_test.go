@@ -31,7 +31,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// simulated is a runtime of simulated agents, and where they keep their files.
+// simulated returns a runtime of simulated agents, and the directory of their files.
 func simulated(t *testing.T, script simacp.Script, change ...func(*Options)) (*Runtime, string) {
 	t.Helper()
 	script.State = t.TempDir()
@@ -50,7 +50,7 @@ func start(t *testing.T, r *Runtime, session string, m mode.Mode) agent.Agent {
 	return a
 }
 
-// send gives a text, and returns its id.
+// send sends a text, and returns its id.
 func send(t *testing.T, r *Runtime, a agent.Agent, text string) string {
 	t.Helper()
 	id := uuid.NewString()
@@ -77,7 +77,7 @@ func endOf(t *testing.T, a agent.Agent, id string) agent.Progress {
 	return agent.Progress{}
 }
 
-// What is written and read has the names of the published schema.
+// The types have the names of the published schema.
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/schema.json")
@@ -160,7 +160,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// What is no agent of the protocol, or none that can be relayed to, is told in words.
+// The error for a program that is no agent of the protocol, or one that cannot be relayed to, says why.
 func TestNotAnAgent(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -189,7 +189,7 @@ func TestNotAnAgent(t *testing.T) {
 	}
 }
 
-// A line that is not of the protocol is passed over. One process works on a session at a time.
+// Lines outside the protocol are skipped, and only one process works on a session at a time.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	r, _ := simulated(t, simacp.Script{Print: "Welcome!\n"})
@@ -208,7 +208,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// What the record does not tell of a message, an agent that is started for that tells.
+// If the record says too little about a message, an agent is started to look it up.
 func TestTurnIsLookedUp(t *testing.T) {
 	t.Parallel()
 	r, _ := simulated(t, simacp.Script{Die: []string{"taken", "recorded"}, Match: "dies"})
@@ -225,7 +225,7 @@ func TestTurnIsLookedUp(t *testing.T) {
 	}
 }
 
-// What a program that forgets messages does not show is not given to it again, and its person learns why.
+// A message is not sent again to a program that forgets messages, and its person learns why.
 func TestForgotten(t *testing.T) {
 	t.Parallel()
 	r, _ := simulated(t, simacp.Script{Die: []string{"taken"}, Match: "dies"})
@@ -245,7 +245,7 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// Permission is given once, never for good; a person's rule is kept here. What is asked when the turn is stopped is withdrawn.
+// Permission is given once, never for good; a person's rule is kept here. Questions of a stopped turn are withdrawn.
 func TestPermission(t *testing.T) {
 	t.Parallel()
 	var asked []agent.Use
@@ -293,7 +293,7 @@ func TestPermissionMode(t *testing.T) {
 		}
 		return list
 	}
-	// Its command names a program that is known.
+	// Its command names a known program.
 	named := func(o *Options) {
 		program := filepath.Join(o.State, "qwen")
 		must(t, os.Symlink(o.Command[0], program))
@@ -322,7 +322,7 @@ func TestPermissionMode(t *testing.T) {
 		t.Errorf("it ended with %v", a.Wait(t.Context()))
 	}
 
-	// One that is not known keeps its own.
+	// An unknown program keeps its own mode.
 	r, state = simulated(t, simacp.Script{})
 	start(t, r, uuid.NewString(), mode.Mode{})
 	if got := set(state); got != nil {
@@ -330,7 +330,7 @@ func TestPermissionMode(t *testing.T) {
 	}
 }
 
-// A program is known by its command, or by what it calls itself.
+// A program is recognized by its command, or by the name that it reports.
 func TestProgramOf(t *testing.T) {
 	t.Parallel()
 	for want, commands := range map[string][][]string{
@@ -352,7 +352,7 @@ func TestProgramOf(t *testing.T) {
 	}
 }
 
-// Only that an agent does not know its session lets a message be given in a new one.
+// Only if an agent does not know its session is a message sent in a new one.
 func TestUnknownSession(t *testing.T) {
 	for text, unknown := range map[string]bool{
 		"Resource not found: 0195":                           false, // but for its code
@@ -374,7 +374,7 @@ func TestUnknownSession(t *testing.T) {
 	}
 }
 
-// A line that a kill has torn takes none of those that follow with it.
+// A line that was torn by a kill does not damage the lines after it.
 func TestTornRecord(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "record")

@@ -9,7 +9,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// A record proves the end of the turn of a message, if it has that: not what is open, failed or interrupted, nor the end of another turn.
+// A record proves the end of a message's turn, unless the turn is open, failed or interrupted, or is another one.
 func TestFinished(t *testing.T) {
 	t.Parallel()
 	const (
@@ -17,7 +17,7 @@ func TestFinished(t *testing.T) {
 		ours    = "b88491e0-a970-4c51-a514-8c5aa2c70104"
 		other   = "f8a02c6c-1bd8-442e-bd29-c1ca810959d5"
 	)
-	// Lines as the programs write them, without what is not looked at.
+	// Lines as the programs write them, without the fields that are ignored.
 	codex := map[string]string{
 		"prompt":  `{"type":"event_msg","payload":{"type":"task_started","turn_id":"ID"}}` + "\n" + `{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"[message ID]\nhello"}]}}`,
 		"quoted":  `{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"[message ID]\nhello"}]}}`,

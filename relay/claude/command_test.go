@@ -149,7 +149,7 @@ func TestNeedsRestart(t *testing.T) {
 	}
 }
 
-// What the command says by a flag of its own is no longer a setting of the mode.
+// A setting for which the command has a flag is removed from the mode.
 func TestUnnamed(t *testing.T) {
 	t.Parallel()
 	all := mode.Mode{
@@ -173,7 +173,7 @@ func TestUnnamed(t *testing.T) {
 	}
 }
 
-// A process that resumes is told by flags what it would else keep of its conversation.
+// Flags reset the settings that a resumed process would otherwise keep from its conversation.
 func TestDefaultOfAResumedSession(t *testing.T) {
 	t.Parallel()
 	back := mode.Mode{Model: mode.Default[string](), PermissionMode: mode.Default[string](), CustomSystemPrompt: mode.Default[string]()}

@@ -103,7 +103,7 @@ func (s *told) paired() map[string]wire.TurnStatus {
 	return ends
 }
 
-// streams are the envelopes of the conversation, and of each subagent, as ids and what they are.
+// streams returns the ids and kinds of the envelopes of the conversation, and of each subagent.
 func streams(all []wire.Envelope) map[string][]string {
 	found := map[string][]string{}
 	for _, e := range all {
@@ -121,8 +121,8 @@ func streams(all []wire.Envelope) map[string][]string {
 	return found
 }
 
-// TestEnvelopesOverAKill: whenever an agent is killed, what was printed and what its transcript has make one
-// conversation, in which each turn begins once and ends once, as it really ended.
+// TestEnvelopesOverAKill: whenever an agent is killed, its output and its transcript together make one conversation,
+// in which each turn begins once and ends once, as it really ended.
 func TestEnvelopesOverAKill(t *testing.T) {
 	t.Parallel()
 	for _, at := range []simchild.Point{simchild.Read, simchild.Stored, simchild.Began, simchild.Echoed, simchild.Called, simchild.Worked, simchild.Finished, simchild.Answered} {
@@ -169,8 +169,8 @@ func TestEnvelopesOverAKill(t *testing.T) {
 	}
 }
 
-// TestRealEnvelopes has a conversation with each version: what is printed and what the transcript has
-// are the same envelopes.
+// TestRealEnvelopes: with each version, the output and the transcript of a conversation give the same
+// envelopes.
 func TestRealEnvelopes(t *testing.T) {
 	some(t, func(t *testing.T, v teams.Version) {
 		var thinking atomic.Bool
@@ -242,7 +242,7 @@ func TestRealEnvelopes(t *testing.T) {
 			send(t, p, f)
 			if i == 0 {
 				live.until(p, f, has(isCall))
-				// So that it is not about to start.
+				// So that it has started.
 				if _, err := standin.WaitFile(within(t), filepath.Join(h.Work, "began"), func([]byte) bool { return true }); err != nil {
 					t.Fatal(err)
 				}
@@ -297,7 +297,7 @@ func TestRealEnvelopes(t *testing.T) {
 				t.Errorf("%q: printed (-) and transcript (+) differ:\n%s", who, diff)
 			}
 		}
-		// From a time on, the beginning is left out, but nothing of what follows.
+		// Reading from a time on leaves out only the beginning.
 		last := again.all[len(again.all)-1]
 		later := read(time.UnixMilli(int64(last.Time)).Add(time.Minute)).all
 		if len(later) == 0 || len(later) >= len(again.all) || later[0].ID != again.all[len(again.all)-len(later)].ID {

@@ -85,7 +85,7 @@ func TestFrameIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzParseFrame holds that whatever is accepted is one JSON object in one line.
+// FuzzParseFrame checks that an accepted frame is one JSON object in one line.
 func FuzzParseFrame(f *testing.F) {
 	f.Add([]byte(`{"type":"user","message":{"role":"user","content":"hi"},"uuid":"` + idA + `"}`))
 	f.Add([]byte("{}\n{}"))

@@ -36,11 +36,11 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// patience is longer than anything takes on a busy machine.
+// patience is longer than any wait on a busy machine.
 const patience = 2 * time.Minute
 
-// sim are options that start a simulated child. Its State, which is also the root of its transcripts, is in a folder of
-// its own, its Dir in another.
+// sim returns options that start a simulated child. Its State, which is also the root of its transcripts, and its Dir
+// are in folders of their own.
 func sim(t testing.TB, s simchild.Script) (claude.Options, string) {
 	t.Helper()
 	if s.State == "" {
@@ -65,7 +65,7 @@ func start(t testing.TB, o claude.Options) *claude.Process {
 	return p
 }
 
-// end ends a process, and returns how it did.
+// end ends a process, and returns its error.
 func end(t testing.TB, p *claude.Process, g agent.Grace) error {
 	t.Helper()
 	if err := p.End(context.WithoutCancel(t.Context()), g); err != nil {
@@ -117,7 +117,7 @@ func lines(all []agent.Event) string {
 	return text
 }
 
-// reaches waits until the frame has come to the state that is wanted, and fails if it comes to its end in another.
+// reaches waits until the frame is in the wanted state, and fails if it ends in another.
 func reaches(t testing.TB, p *claude.Process, f agent.Frame, want agent.State) agent.Progress {
 	t.Helper()
 	var last agent.Progress
@@ -147,7 +147,7 @@ func rest(t testing.TB, p *claude.Process) []agent.Event {
 	return all
 }
 
-// payloads are those of one type.
+// payloads returns the payloads of one type.
 func payloads[T claude.Payload](all []agent.Event) []T {
 	var found []T
 	for _, e := range all {

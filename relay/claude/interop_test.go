@@ -57,7 +57,7 @@ func slowly(ctx context.Context, r standin.Request) standin.Answer {
 	case strings.Contains(r.Text(), "FAIL"):
 		return standin.Answer{Status: 400, Text: "simulated"}
 	case len(r.Results) > 0:
-		a.Delay = time.Hour // it is killed before
+		a.Delay = time.Hour // the test kills it before
 	}
 	return a
 }
@@ -69,7 +69,7 @@ func exits0(t testing.TB, p *claude.Process) {
 	}
 }
 
-// stored waits until the transcript tells so: it is written a little late.
+// stored waits until the transcript has the turn: it is written a little late.
 func stored(t testing.TB, tr claude.Transcript, f agent.Frame, is func(agent.Turn) bool) agent.Turn {
 	t.Helper()
 	var turn agent.Turn
@@ -154,7 +154,7 @@ func TestKilledAfterTheEcho(t *testing.T) {
 		reaches(t, p, nudge, agent.Done)
 		stored(t, tr, nudge, func(turn agent.Turn) bool { return turn.Finished })
 		exits0(t, p)
-		// The nudge's turn finished; the frame's own did not.
+		// The nudge's turn finished, but not the frame's own.
 		if turn, err := tr.Turn(within(t), f.UUID); err != nil || !turn.Stored || turn.Finished || turn.Interrupted || turn.Failed {
 			t.Errorf("transcript behind the nudge: got %+v, %v, want cut", turn, err)
 		}
@@ -166,7 +166,7 @@ func TestKilledAfterTheEcho(t *testing.T) {
 
 func TestRealInterruptAndSettings(t *testing.T) {
 	some(t, func(t *testing.T, v teams.Version) {
-		var once atomic.Bool // what was interrupted is among the newest texts of the next call, too
+		var once atomic.Bool // the interrupted text is among the newest texts of the next call, too
 		h := standin.NewHome(t, standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
 			if r.Has("long") && once.CompareAndSwap(false, true) {
 				<-ctx.Done()

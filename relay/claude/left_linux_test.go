@@ -17,7 +17,7 @@ import (
 	"teambridge/relay/relaytest/simchild"
 )
 
-// TestNothingIsLeft is not parallel: it counts what belongs to the whole process.
+// TestNothingIsLeft is not parallel: it counts resources of the whole process.
 func TestNothingIsLeft(t *testing.T) {
 	one := func(script simchild.Script, end func(*claude.Process) error) {
 		o, state := sim(t, script)
@@ -36,7 +36,7 @@ func TestNothingIsLeft(t *testing.T) {
 		one(simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Exit}}},
 			func(p *claude.Process) error { return p.Wait(within(t)) })
 	}
-	round() // what the runtime keeps for itself from the first time on
+	round() // the runtime keeps some resources from the first time on
 	goroutines, files := runtime.NumGoroutine(), descriptors(t)
 	for range 5 {
 		round()
@@ -46,7 +46,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	deadline := time.Now().Add(time.Minute)
 	for runtime.NumGoroutine() > goroutines && time.Now().Before(deadline) {
-		runtime.Gosched() // those of a test's contexts end a moment later
+		runtime.Gosched() // goroutines of a test's contexts end a moment later
 	}
 	if now := runtime.NumGoroutine(); now > goroutines {
 		stacks := make([]byte, 1<<16)
@@ -61,8 +61,8 @@ func descriptors(t *testing.T) int {
 	return len(all)
 }
 
-// TestGroupEndsWithItsLeader: what the child started in its group is gone with it. What it started elsewhere lives on,
-// and cannot keep us by holding the pipes.
+// TestGroupEndsWithItsLeader: the processes of a child's group end with it. Processes in other groups live on, and do
+// not delay us by holding the pipes.
 func TestGroupEndsWithItsLeader(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -110,7 +110,7 @@ func runs(t testing.TB, pid int) bool {
 	return len(fields) > 0 && fields[0] != "Z"
 }
 
-// TestZombieIsNotAlive: a process that has ended and that nobody asked about, as under a container's first process.
+// TestZombieIsNotAlive: a process has ended even if it is never reaped, as under a container's first process.
 func TestZombieIsNotAlive(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("sleep", "600")

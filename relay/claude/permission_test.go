@@ -11,8 +11,8 @@ import (
 	"teambridge/relay/agent"
 )
 
-// A list allows what it names, but never what only a person can decide. The
-// questions are those that Claude Code asked.
+// A list allows the tools that it names, but never what only a person can decide. The
+// questions are real ones of Claude Code.
 func TestListedTools(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -49,7 +49,7 @@ func TestListedTools(t *testing.T) {
 	}
 }
 
-// An agent may write down its plan, which our rules make it ask about, and nothing else.
+// An agent may write the file of its plan, for which our rules make it ask, and no other file.
 func TestPlanFile(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -85,7 +85,7 @@ func TestPlanFile(t *testing.T) {
 	}
 }
 
-// What is allowed is allowed with the input that was asked about.
+// An answer allows a tool only with the input of the question.
 func TestAllowedInput(t *testing.T) {
 	t.Parallel()
 	u := question(t, "2.1.330/can_use_tool.Write", "")
@@ -155,15 +155,15 @@ func question(t *testing.T, name, mode string) agent.Use {
 	return NewUse(line.Request, mode)
 }
 
-// A process may report fewer permissions than it was given, and those that it
-// is about to be given.
+// A process may report fewer permissions than it was given, and those of a pending
+// request.
 func TestPermissionsReported(t *testing.T) {
 	t.Parallel()
 	answered := func(e string) ControlResponse { return ControlResponse{ID: "r", Error: e} }
 	for _, test := range []struct {
 		name    string
-		flags   string // the mode that these ask for
-		request string // the mode that is asked for by request "r" before
+		flags   string // the mode that these request
+		request string // the mode that request "r" asked for before
 		says    []Payload
 		want    string // the mode in force; empty: too much
 	}{

@@ -50,7 +50,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestConversation says one thing after the other, also after a turn that failed.
+// TestConversation: a process takes one message after another, also after a failed turn.
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	o, state := sim(t, simchild.Script{})
@@ -73,7 +73,7 @@ func TestConversation(t *testing.T) {
 	worked(t, state, map[string]int{"one": 1, "two": 1, "SLEEP:0.05 three": 1})
 }
 
-// TestNothingToSay ends a process before it was given anything.
+// TestNothingToSay: a process can be ended before its first message.
 func TestNothingToSay(t *testing.T) {
 	t.Parallel()
 	o, _ := sim(t, simchild.Script{})
@@ -139,7 +139,7 @@ func TestUnansweredControlRequest(t *testing.T) {
 	}
 }
 
-// TestProcessThatDoesNotRead fills the pipe. The first frame that goes in only in part makes the process unusable.
+// TestProcessThatDoesNotRead: once a frame went into the full pipe only in part, the process is unusable.
 func TestProcessThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	o, _ := sim(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}})
@@ -169,7 +169,7 @@ func TestProcessThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// TestLineThatDoesNotFitAtAll leaves the process usable: nothing of the line went in.
+// TestLineThatDoesNotFitAtAll: the process stays usable if nothing of a line went into the pipe.
 func TestLineThatDoesNotFitAtAll(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -233,7 +233,7 @@ func TestCancelledSendIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestSendThatIsLeftTooLate tells what became of the line, not that its sender had gone.
+// TestSendThatIsLeftTooLate: a send that is cancelled too late returns the result of the write, not the cancellation.
 func TestSendThatIsLeftTooLate(t *testing.T) {
 	t.Parallel()
 	o, _ := sim(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}})
@@ -298,7 +298,7 @@ func TestQuestionsOfTheProcess(t *testing.T) {
 			}
 		}
 	}
-	// One that takes for ever holds up neither output nor control requests, and ends with the process.
+	// An endless question delays neither output nor control requests, and ends with the process.
 	send(t, p, frame(t, "ASK:Wait"))
 	<-asked
 	if err := p.SetPermissionMode(within(t), "plan"); err != nil {
@@ -318,7 +318,7 @@ func TestNobodyToAsk(t *testing.T) {
 	}
 }
 
-// TestOutputThatIsNoEvent goes on behind lines that are no JSON and longer than the limit.
+// TestOutputThatIsNoEvent: reading goes on after lines that are no JSON or longer than the limit.
 func TestOutputThatIsNoEvent(t *testing.T) {
 	t.Parallel()
 	o, _ := sim(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Echoed, Do: simchild.Noise, Size: 200_000}}})
@@ -339,7 +339,7 @@ func TestOutputThatIsNoEvent(t *testing.T) {
 	}
 }
 
-// TestConsumerThatDoesNotRead loses what is bulky and nothing else, and the child is not held up by it.
+// TestConsumerThatDoesNotRead: if nobody reads events, only bulky ones are lost, and the child is not delayed.
 func TestConsumerThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	o, _ := sim(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Echoed, Do: simchild.Flood, Size: 3 << 20}}})
@@ -508,7 +508,7 @@ func waitStarted(t testing.TB, state string) {
 	})
 }
 
-// eventually waits for what nothing tells of.
+// eventually polls for a condition without an event.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	ctx := within(t)
@@ -538,7 +538,7 @@ func TestContextOfStartKills(t *testing.T) {
 	}
 }
 
-// TestEndlessOutput: what decides a frame's fate is kept as long as there is room, and then the process is not.
+// TestEndlessOutput: events that decide the fate of a frame are kept while there is room; then the process is ended.
 func TestEndlessOutput(t *testing.T) {
 	t.Parallel()
 	p := start(t, claude.Options{
@@ -553,7 +553,7 @@ func TestEndlessOutput(t *testing.T) {
 	}
 }
 
-// TestProcessThatAsksAndDoesNotListen is killed, since its questions cannot wait for it.
+// TestProcessThatAsksAndDoesNotListen: a process that asks and does not read answers is killed.
 func TestProcessThatAsksAndDoesNotListen(t *testing.T) {
 	t.Parallel()
 	p := start(t, claude.Options{
@@ -565,7 +565,7 @@ func TestProcessThatAsksAndDoesNotListen(t *testing.T) {
 	}
 }
 
-// TestEveryLineOfInputIsJSON looks at what a process gets while everything is tried that could break a line.
+// TestEveryLineOfInputIsJSON: no text, setting or answer can break a line of a process's input.
 func TestEveryLineOfInputIsJSON(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "input")
@@ -605,7 +605,7 @@ func TestEveryLineOfInputIsJSON(t *testing.T) {
 	}
 }
 
-// TestFrameWaitsForTheAnswer about a setting, which would else hold for it or not, as it happens.
+// TestFrameWaitsForTheAnswer: a frame waits until a setting is confirmed, so that the setting surely applies to it.
 func TestFrameWaitsForTheAnswer(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "input")

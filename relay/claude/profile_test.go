@@ -36,7 +36,7 @@ func TestArgvOfAProfile(t *testing.T) {
 		name    string
 		lines   []string
 		options claude.Options
-		want    string // behind the session; "" if it is refused
+		want    string // after the session; "" if it is refused
 	}{
 		{"by the flag alone", []string{"tools: Read", "model: opus"}, claude.Options{}, "--session-id S --agent reviewer --system-prompt-snapshot off"},
 		{"the prompt is read again", []string{"model: opus"}, claude.Options{Resume: true},
@@ -122,7 +122,7 @@ func asked(t testing.TB, api *standin.API) standin.Request {
 	t.Helper()
 	for _, r := range slices.Backward(api.Log()) {
 		if !r.Side {
-			// What is printed in the place of tools that are loaded later.
+			// The placeholder for tools that are loaded later.
 			r.Tools = slices.DeleteFunc(slices.Clone(r.Tools), func(name string) bool { return name == "DeferredToolPlaceholder" })
 			slices.Sort(r.Tools)
 			return r
@@ -132,7 +132,7 @@ func asked(t testing.TB, api *standin.API) standin.Request {
 	return standin.Request{}
 }
 
-// A profile is in force from the first turn on. A resumed session keeps it, as it is then.
+// A profile applies from the first turn on. A resumed session uses its present content.
 func TestRealProfile(t *testing.T) {
 	some(t, func(t *testing.T, v teams.Version) {
 		h := standin.NewHome(t, nil)
@@ -173,7 +173,7 @@ func TestRealProfile(t *testing.T) {
 	})
 }
 
-// What the flag does by itself.
+// The flag works without teambridge.
 func TestRealAgentFlag(t *testing.T) {
 	t.Parallel()
 	standin.ForSome(t, func(t *testing.T, v teams.Version) {

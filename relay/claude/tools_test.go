@@ -18,7 +18,7 @@ import (
 	"teambridge/teams"
 )
 
-// became has how tool calls ended, by their titles.
+// became returns the outcomes of tool calls, by title.
 func became(list []wire.Envelope) map[string]wire.Outcome {
 	titles, all := map[string]string{}, map[string]wire.Outcome{}
 	for _, e := range list {
@@ -32,7 +32,7 @@ func became(list []wire.Envelope) map[string]wire.Outcome {
 	return all
 }
 
-// keptBy is what a transcript tells of them.
+// keptBy returns their outcomes according to a transcript.
 func keptBy(t testing.TB, tr claude.Transcript) map[string]wire.Outcome {
 	t.Helper()
 	var list []wire.Envelope
@@ -43,7 +43,7 @@ func keptBy(t testing.TB, tr claude.Transcript) map[string]wire.Outcome {
 	return became(list)
 }
 
-// A call that was denied by us, failed, or was cut by the death of the process is told as such.
+// A call that was denied by teambridge, failed, or was cut by the death of the process has that outcome.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	o, state := sim(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Called, Do: simchild.Die}}})
@@ -73,7 +73,7 @@ CALL:Edit {"file_path": "d"}`))
 	}
 }
 
-// TestRealOutcomes has each version do, fail, and not do what a tool is called for.
+// TestRealOutcomes: with each version, calls that succeed, fail, or are not run have the right outcome.
 func TestRealOutcomes(t *testing.T) {
 	some(t, func(t *testing.T, v teams.Version) {
 		h := standin.NewHome(t, nil)
@@ -129,7 +129,7 @@ func TestRealOutcomes(t *testing.T) {
 		}
 		kept, read := maps.Clone(want), keptBy(t, tr)
 		if _, ok := read["run `touch asks2`"]; !ok {
-			delete(kept, "run `touch asks2`") // killed before Claude Code had written it down
+			delete(kept, "run `touch asks2`") // killed before Claude Code had recorded it
 		}
 		if diff := cmp.Diff(kept, read); diff != "" {
 			t.Errorf("kept (-want +got):\n%s", diff)

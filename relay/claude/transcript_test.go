@@ -43,7 +43,7 @@ func TestCapturedTranscripts(t *testing.T) {
 		{"claude-2.1.329", "c3aeb961-bb9f-4a1b-bb92-8ecd9792764a", agent.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "ACK:queued while busy 1\nqueued while busy 2"}},
 		{"claude-2.1.329", "423dfc36-584f-4156-8763-90ef99976b03", agent.Turn{}}, // joined with that: not remembered
 		{"claude-2.1.329", "408ca5ad-1c41-418c-840a-5aeb57524c66", agent.Turn{Stored: true, Interrupted: true}},
-		// Records between the frame and the answer were left out of this capture: not proved is not finished.
+		// Records between the frame and the answer were left out of this capture: without proof, it is not finished.
 		{"claude-2.1.329", "b5a29fd1-a33c-4963-a0eb-6b609ae0bdb7", agent.Turn{Stored: true}},
 		{"claude-2.1.329", "", agent.Turn{}},
 	} {
@@ -65,12 +65,12 @@ func answer(id, parent, stop string) string {
 	return fmt.Sprintf(`{"parentUuid":%q,"isSidechain":false,"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"x"}],"stop_reason":%q},"uuid":%q}`, parent, stop, id)
 }
 
-// note is what Claude Code adds to a turn that was cut when it resumes the session.
+// note returns the record that Claude Code adds to a cut turn when it resumes the session.
 func note(id, parent string) string {
 	return fmt.Sprintf(`{"parentUuid":%q,"isApiErrorMessage":false,"type":"assistant","message":{"model":"<synthetic>","content":[{"type":"text","text":"No response requested."}],"stop_reason":"stop_sequence"},"uuid":%q}`, parent, id)
 }
 
-// block is a record of one block of a message.
+// block returns a record of one block of a message.
 func block(id, parent, message, kind, stop string) string {
 	return fmt.Sprintf(`{"parentUuid":%q,"type":"assistant","message":{"id":%q,"content":[{"type":%q,"text":"text of %s"}],"stop_reason":%q},"uuid":%q}`, parent, message, kind, id, stop, id)
 }
@@ -144,7 +144,7 @@ func TestTurnInTranscript(t *testing.T) {
 	}
 }
 
-// What is left of a session that was killed while it recorded its first message.
+// A session that was killed while it recorded its first message can be resumed only if the record is there.
 func TestResumable(t *testing.T) {
 	t.Parallel()
 	missing := claude.Transcript{Root: t.TempDir(), Dir: t.TempDir(), Session: "s"}
@@ -200,7 +200,7 @@ func TestTranscriptPath(t *testing.T) {
 	}
 }
 
-// TestLargeTranscript finds the last frame of a conversation of 30 MB, one of whose records is longer than any buffer.
+// TestLargeTranscript: the last frame is found in a conversation of 30 MB with a record longer than any buffer.
 func TestLargeTranscript(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

@@ -13,7 +13,7 @@ import (
 	"teambridge/relay/relaytest/simcodex"
 )
 
-// Threads that a process holds are there, with what they do and whether they take messages.
+// The threads of a process are listed, with their states and whether they take messages.
 func TestThreads(t *testing.T) {
 	t.Parallel()
 	c := simcodex.New(t)
@@ -23,7 +23,7 @@ func TestThreads(t *testing.T) {
 	one, two, exec := c.Thread("vscode"), c.Thread("cli"), c.Thread("exec")
 	sub := c.Thread(map[string]any{"subagent": "review"})
 	c.Event(two, map[string]any{"type": "task_started", "turn_id": "a"})
-	for range 200 { // so that the end of the file does not tell it
+	for range 200 { // so that the end of the file does not show it
 		c.Event(two, map[string]any{"type": "token_count", "info": strings.Repeat("x", 1000)})
 	}
 	list := Threads(c.Home)
@@ -36,7 +36,7 @@ func TestThreads(t *testing.T) {
 			t.Errorf("%+v", thread)
 		}
 	}
-	// What was killed in a turn, and was resumed, does not work.
+	// A session that was killed in a turn and resumed does not count as working.
 	if began := startOf(os.Getpid()); time.Since(began) > time.Hour || time.Since(began) < 0 {
 		t.Errorf("this process began at %v", began)
 	}
@@ -60,7 +60,7 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// A message is sent with three calls, and what the server asks is answered by nobody. An error says whether it may have come.
+// A message is sent with three calls; requests of the server get no answer. An error says if it may have arrived.
 func TestSend(t *testing.T) {
 	t.Parallel()
 	c := simcodex.New(t)

@@ -24,8 +24,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// A captured transcript: a prompt, a message while it was idle, one while it worked, a turn that was interrupted with a message
-// in it that is lost, and another message.
+// A captured transcript is read: a prompt, a message while it was idle, one while it worked, an interrupted turn with
+// a message that is lost, and another message.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(sample)
@@ -41,7 +41,7 @@ func TestParse(t *testing.T) {
 				t.Errorf("%+v", e)
 			}
 			if last := len(kinds) - 1; last >= 0 && e.Kind == kinds[last] && (e.Kind == Worked || e.Kind == Mail) {
-				continue // several lines of one thing
+				continue // several lines of one record
 			}
 			kinds = append(kinds, e.Kind)
 		}
@@ -73,7 +73,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// What was in the queue is a message in each of its two lines, and what a person has typed is not.
+// A queued message is recognized in each of its two lines, and a typed prompt is not a message.
 func TestParseQueued(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]bool{
@@ -95,7 +95,7 @@ func TestParseQueued(t *testing.T) {
 	}
 }
 
-// The transcript is found by the id, in whatever time zone it began, and never outside of the directory.
+// The transcript is found by its id, in whatever time zone it began, and never outside the directory.
 func TestRollout(t *testing.T) {
 	t.Parallel()
 	home := filepath.Join(t.TempDir(), "a[b]*")

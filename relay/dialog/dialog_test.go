@@ -103,7 +103,7 @@ func TestAnswer(t *testing.T) {
 	})
 }
 
-// Of several that answer at once, one does.
+// Of several answers at once, one counts.
 func TestAnswerOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestAnswerOnce(t *testing.T) {
 	})
 }
 
-// What ends a question without an answer.
+// A question can end without an answer.
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, state string, a *asking, cancel context.CancelFunc){
@@ -173,7 +173,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// An answer counts only if the session was given it.
+// An answer counts only if the session got it.
 func TestAnswerTooLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestKilled(t *testing.T) {
 		time.Sleep(keptFor + time.Minute)
 		files, err := os.ReadDir(filepath.Join(state, dirName))
 		must(t, err)
-		for _, f := range files { // their times are not those of the bubble
+		for _, f := range files { // their times are not from the bubble's clock
 			must(t, os.Chtimes(filepath.Join(state, dirName, f.Name()), time.Time{}, time.Now().Add(-keptFor-time.Second)))
 		}
 		next := ask(t, t.Context(), state, 1, touch)

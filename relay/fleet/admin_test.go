@@ -11,7 +11,7 @@ import (
 	"teambridge/teams"
 )
 
-// A member has one relay, whatever it is called, and the same one is added once.
+// A member has one relay, whichever of its names is used, and the same relay is added once.
 func TestAddIsForAMember(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(killtest.Tests(m))
 }
 
-// harbour is a Claude root with what a fleet needs.
+// harbour has a Claude root and the other needs of a fleet.
 type harbour struct {
 	*teamstest.Fixture
 	t      *testing.T
@@ -128,7 +128,7 @@ func (h *harbour) add(f *Fleet, r ledger.Relay) string {
 	return r.ID
 }
 
-// until waits until a relay stands so.
+// until waits until a relay is in such a state.
 func (h *harbour) until(f *Fleet, id, what string, holds func(Status) bool) Status {
 	h.t.Helper()
 	timeout := time.After(2 * time.Minute)
@@ -139,7 +139,7 @@ func (h *harbour) until(f *Fleet, id, what string, holds func(Status) bool) Stat
 		}
 		select {
 		case <-h.look:
-		case <-time.After(10 * time.Millisecond): // what is not reported
+		case <-time.After(10 * time.Millisecond): // some changes are not reported
 		case <-timeout:
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -154,7 +154,7 @@ func state(want relay.State) func(Status) bool {
 
 func (h *harbour) send(team, member, text string) { h.t.Helper(); h.Send(team, "user", member, text) }
 
-// worked waits until a text was worked on, and says how often.
+// worked waits until a text was worked on, and returns how often.
 func (h *harbour) worked(text string) int {
 	h.t.Helper()
 	timeout := time.After(2 * time.Minute)
@@ -177,8 +177,8 @@ func (h *harbour) worked(text string) int {
 	}
 }
 
-// What the ledger lists runs, what is added there by others too, what is removed
-// ends, and another fleet goes on with the sessions.
+// The relays in the ledger run, also those that others add; removed ones end, and
+// another fleet resumes the sessions.
 func TestRunsWhatIsListed(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
@@ -232,8 +232,8 @@ func TestRunsWhatIsListed(t *testing.T) {
 	}
 }
 
-// An agent that is an outdated Claude Code is not started. Its state says why, and its messages wait until there is a
-// current one.
+// An outdated Claude Code is not started as an agent. The state says why, and messages wait until there is a current
+// one.
 func TestOutdatedProgram(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{Version: teams.Version{Major: 2, Minor: 1, Patch: 256}})
@@ -256,7 +256,7 @@ func TestOutdatedProgram(t *testing.T) {
 	}
 }
 
-// A program that has gone since, or the interpreter that it needs, is named with what to do. Once it is back, the relay goes on.
+// If a program or its interpreter has gone, the reason names it and a remedy. Once it is back, the relay goes on.
 func TestProgramThatHasMoved(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
@@ -280,7 +280,7 @@ func TestProgramThatHasMoved(t *testing.T) {
 	h.until(f, id, "it is back", state(relay.Idle))
 }
 
-// A relay waits for its team, goes with it, and comes again with the next one of
+// A relay waits for its team, ends with it, and starts again with the next team of
 // its name.
 func TestTeamComesAndGoes(t *testing.T) {
 	t.Parallel()
@@ -310,14 +310,14 @@ func TestTeamComesAndGoes(t *testing.T) {
 	}
 }
 
-// An agent that does not stay alive is dead, for the next fleet too, until
-// somebody says that it is to be tried again.
+// An agent that does not stay alive is dead, for the next fleet too, until a person
+// requests a retry.
 func TestDeadUntilRetried(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Exit, Times: relay.MaxStarts}}})
 	h.Make("red", 1, "lead")
 	h.send("red", "lead", "[m-1]")
-	h.timing.Startup = time.Hour // no agent lives for long enough to get the message
+	h.timing.Startup = time.Hour // no agent lives long enough to get the message
 	f, stop := h.sail()
 	id := h.add(f, h.entry("red", "lead"))
 	if s := h.until(f, id, "dead", state(relay.Dead)); s.Now.Reason == "" {
@@ -333,7 +333,7 @@ func TestDeadUntilRetried(t *testing.T) {
 	if starts != relay.MaxStarts {
 		t.Errorf("%d starts, want %d", starts, relay.MaxStarts)
 	}
-	// What a person says meanwhile waits for it.
+	// A person's prompt meanwhile waits for the agent.
 	said, err := prompt(t.Context(), f, id, relay.Input{Text: "[m-2]", ID: "key"})
 	must(t, err)
 	must(t, f.Retry(t.Context(), id))
@@ -347,8 +347,8 @@ func TestDeadUntilRetried(t *testing.T) {
 	}
 }
 
-// Whose words a fleet can say: those for a member that has a relay in it, not
-// those for one that another process relays, or that has a terminal.
+// A fleet serves a member with a relay of the fleet, but no member that another
+// process relays, or that has a terminal.
 func TestServing(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
@@ -371,7 +371,7 @@ func TestServing(t *testing.T) {
 	want(f, "lead", lead)
 	want(f, "worker", worker)
 	want(f, "other", "")
-	// Also before the fleet has looked whom to serve, or where it has not begun.
+	// Also before the fleet has read the ledger, or if it does not run.
 	early := New(Options{Root: h.Root, Ledger: h.ledger, Locker: h.Locker, State: h.State})
 	other, _, err := early.Add(t.Context(), h.entry("red", "other"))
 	must(t, err)
@@ -416,7 +416,7 @@ func TestServing(t *testing.T) {
 	must(t, <-ended)
 }
 
-// A turn is interrupted by the id of its relay.
+// The id of a relay selects the turn to interrupt.
 func TestInterruptByID(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
@@ -445,7 +445,7 @@ func TestInterruptByID(t *testing.T) {
 	}
 }
 
-// Who may use a tool: nobody, what is listed, or whom a person allows to.
+// A policy allows no tools, the listed ones, or those that a person allows.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -515,7 +515,7 @@ func TestParsePolicy(t *testing.T) {
 	}
 }
 
-// The mode that is recorded is what the agent begins with.
+// An agent starts with the recorded mode.
 func TestInitialMode(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
@@ -539,7 +539,7 @@ func TestInitialMode(t *testing.T) {
 	}
 }
 
-// What is open when nobody answers any more, and what is asked later, is refused.
+// When a fleet ends, open and later questions are denied.
 func TestDeskCloses(t *testing.T) {
 	t.Parallel()
 	asked := make(chan Question, 1)
@@ -582,7 +582,7 @@ func (f *Fleet) Remove(ctx context.Context, id string, deleteTeam bool) error {
 	return err
 }
 
-// prompt is [Fleet.Prompts] for one.
+// prompt is [Fleet.Prompts] for one prompt.
 func prompt(ctx context.Context, f *Fleet, id string, in relay.Input) (relay.PromptResult, error) {
 	results, err := f.Prompts(ctx, id, in)
 	if err != nil {

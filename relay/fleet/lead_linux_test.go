@@ -11,8 +11,8 @@ import (
 	"teambridge/relay/relaytest/simchild"
 )
 
-// A lead that lives at a terminal is left alone, also if only its file in sessions tells: it reads
-// its inbox by itself.
+// A living lead at a terminal gets no relay, even if only its file in sessions shows it: it reads
+// its inbox itself.
 func TestMemberIsALivingLead(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})

@@ -12,9 +12,9 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// In a team that was made here an agent becomes a member, once, and leaves when nothing
-// serves it and no relay is to be run for it. Nobody becomes one in another team, and an
-// agent that is not ours never leaves.
+// In a team that was made here, an agent becomes a member once, and leaves when no relay
+// serves it or is to run for it. In another team, no agent becomes a member, and agents of
+// others never leave.
 func TestEnlist(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
@@ -53,7 +53,7 @@ func TestEnlist(t *testing.T) {
 		t.Errorf("under a reserved name: %v", err)
 	}
 
-	// It stays while a relay serves it, or one is to be run for it.
+	// It stays while a relay serves it, or is to run for it.
 	release, err := lockedfile.Hold(filepath.Join(h.State, "locks"), "relay\n"+filepath.Join(h.Root.Path(), "teams", "mine", "inboxes", "bob.json"))
 	must(t, err)
 	if must(t, o.Dismiss(ctx, "mine", "bob")); !in("bob") {
@@ -77,8 +77,8 @@ func TestEnlist(t *testing.T) {
 	}
 }
 
-// A team that its lead has given up goes when the last agent of ours has left it, and one
-// that is taken back in the meantime stays.
+// A team that its lead has given up is removed when the last agent of ours has left it, unless
+// it is taken back in the meantime.
 func TestTeamWaitsForItsMembers(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
@@ -111,7 +111,7 @@ func TestTeamWaitsForItsMembers(t *testing.T) {
 	}
 }
 
-// With the team go its members that nothing serves; another agent keeps it.
+// A team is removed with its members that no relay serves; any other agent keeps it.
 func TestDeleteTeamWithMembers(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})

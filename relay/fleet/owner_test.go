@@ -27,9 +27,9 @@ func (h *harbour) there(team string) bool {
 	return err == nil
 }
 
-// A team of somebody else is never taken, whatever the ledger knows of its name; nor
-// one that a relay serves, be its process known or not; ours is, also where the
-// process died right after it had made it.
+// A team of others is never acquired, whatever the ledger has under its name; nor is one
+// that a relay serves, whether its process is known or not. Ours is, even if the process
+// died right after it had made the team.
 func TestAcquire(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
@@ -61,7 +61,7 @@ func TestAcquire(t *testing.T) {
 		t.Errorf("known %+v, %v; want the last alone", known, err)
 	}
 
-	// One of which a removal was interrupted is taken back, by its own lead alone.
+	// A team whose removal was interrupted is acquired again, but only by its own lead.
 	config := filepath.Join(h.Root.Path(), "teams", "mine", "config.json")
 	must(t, os.Remove(config))
 	if _, ours, err := o.Acquire(t.Context(), "mine", "another", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
@@ -81,8 +81,8 @@ func TestAcquire(t *testing.T) {
 		t.Errorf("it does not count as ours, %v", err)
 	}
 
-	// One that the ledger has forgotten is made again if a relay has run in its name, and
-	// nothing is in it.
+	// A team that the ledger no longer has is made again if a relay has run in its name, and
+	// it is empty.
 	must(t, o.Ledger.Teams.Remove(t.Context(), o.record(back)))
 	must(t, os.Remove(config))
 	if _, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
@@ -107,8 +107,8 @@ func TestAcquire(t *testing.T) {
 	must(t, stop())
 }
 
-// A relay that was killed while it started a process leaves its lock to that process,
-// for a moment. Its team is taken back anyway.
+// A relay that was killed while it started a process leaves its lock to that process
+// briefly. Its team is acquired again anyway.
 func TestAcquireAfterAKill(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
@@ -132,8 +132,8 @@ func TestAcquireAfterAKill(t *testing.T) {
 	must(t, <-released)
 }
 
-// A team that is to go with its relay goes when nothing serves it, and stays if
-// somebody has come into it, or a relay has been added for it again.
+// A team to be removed with its relay is removed when no relay serves it, and stays if
+// it has another member, or a relay has been added for it again.
 func TestReap(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
@@ -177,8 +177,8 @@ func TestReap(t *testing.T) {
 	}
 }
 
-// A relay that is added again while the one that was removed still ends begins right
-// after that, and what is said meanwhile is its own.
+// A relay that is added again while the removed one still ends starts right after that,
+// and gets the messages that were sent meanwhile.
 func TestAddedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
@@ -201,7 +201,7 @@ func TestAddedAgainAtOnce(t *testing.T) {
 	}
 	must(t, os.WriteFile(filepath.Join(h.script.State, "go"), nil, 0o600))
 	s := h.until(f, second, "idle", func(s Status) bool {
-		// It may wait for a moment: what another test is just starting has a copy of the lock until its exec.
+		// It may wait briefly: a process that another test is starting has a copy of the lock until its exec.
 		if s.Now.State == relay.Stopped && strings.Contains(s.Now.Reason, relay.ErrBusy.Error()) {
 			t.Error("it was started beside the other, and is put off")
 		}

@@ -40,7 +40,7 @@ func askOf(t *testing.T, use agent.Use) asked {
 	return a
 }
 
-// recorded is what Claude Code asked.
+// recorded returns a recorded question of Claude Code.
 func recorded(t *testing.T, name, mode string) agent.Use {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "claude", "testdata", "permissions", filepath.FromSlash(name)+".json"))
@@ -52,12 +52,12 @@ func recorded(t *testing.T, name, mode string) agent.Use {
 	return claude.NewUse(line.Request, mode)
 }
 
-// A question has what a person needs to decide on it.
+// A question has all that a person needs to decide.
 func TestQuestion(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string
-		want Question // without Input, At and what is checked below
+		want Question // without Input, At and the fields checked below
 	}{
 		{"2.1.330/can_use_tool.of-subagent", Question{
 			Kind: agent.AsksPermission, Tool: "Bash", Display: "Bash", Description: "d", BlockedPath: "/home/dev/project/byworker",
@@ -87,8 +87,8 @@ func TestQuestion(t *testing.T) {
 	}
 }
 
-// Only the first answer to the input that was asked about counts. What is refused
-// changes nothing.
+// Only the first answer to the input of the question counts. A refused answer changes
+// nothing.
 func TestAnswerRefused(t *testing.T) {
 	t.Parallel()
 	bash, ask := recorded(t, "2.1.330/can_use_tool.Bash", ""), recorded(t, "2.1.330/can_use_tool.AskUserQuestion", "")
@@ -169,7 +169,7 @@ func TestTwoPlansAtOnce(t *testing.T) {
 	}
 }
 
-// An answer that comes twice or late is refused, and says what became of the question.
+// A second or late answer is refused, and the error has the outcome of the question.
 func TestAnswerTwiceAndLate(t *testing.T) {
 	t.Parallel()
 	use := recorded(t, "2.1.330/can_use_tool.Bash", "")
@@ -202,7 +202,7 @@ func TestAnswerTwiceAndLate(t *testing.T) {
 	}
 }
 
-// The agent gets what a person chose, and nothing else.
+// The agent gets exactly the person's choice.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	const rule = `[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"echo *"}],"behavior":"allow","destination":"session"}]`

@@ -17,12 +17,12 @@ import (
 	"teambridge/relay/runtimes"
 )
 
-// mute is a runtime whose agents write to nobody.
+// mute is a runtime whose agents send no messages.
 type mute struct{ agent.Runtime }
 
 func (mute) SendsMessages() bool { return false }
 
-// instead makes simulated agents that write to nobody of those of OpenCode.
+// instead replaces agents of OpenCode with simulated ones that send no messages.
 func instead(f *Fleet) {
 	f.prepare = func(ctx context.Context, opts *relay.Options, l runtimes.Launch, p *PermissionPrompter) error {
 		if l.Settings.Runtime != runtimes.OpenCode {
@@ -45,9 +45,9 @@ func (h *harbour) rows(team, member, from string) (rows []inbox.Row) {
 	return slices.DeleteFunc(all, func(r inbox.Row) bool { return r.From != from })
 }
 
-// An agent of OpenCode becomes a member of a team that somebody else made, as an agent. It
-// answers, and leaves with its relay. Asked to shut down it does, and stays so until it
-// is retried.
+// An agent of OpenCode becomes a member of a team that others made. It answers, and leaves
+// with its relay. If it is asked to shut down, it ends, and is not started again until it is
+// retried.
 func TestOpenCodeMember(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})

@@ -11,8 +11,8 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// runUntilKilled runs the machine in the way of a process that is killed at a moment, or around a write of the ledger.
-// ended gets whether it was.
+// runUntilKilled runs the machine like a process that is killed at a moment, or around a write of the ledger. ended
+// gets whether it was killed.
 func (w *world) runUntilKilled(at func(moment), ended chan<- bool) {
 	m := newMachine(w.options())
 	m.opts.Timing = m.opts.Timing.withDefaults()
@@ -38,8 +38,8 @@ func (w *world) runUntilKilled(at func(moment), ended chan<- bool) {
 	}()
 }
 
-// journey is what happens in the crash tests: a person types, a message comes, is answered, and the person comes back. It
-// goes on after a kill with a new launcher.
+// journey is the course of the crash tests: a person types, a message comes and is answered, and the person comes
+// back. After a kill, it goes on with a new launcher.
 func (w *world) journey(at func(moment)) (kills int) {
 	w.t.Helper()
 	ended := make(chan bool, 1)
@@ -86,8 +86,8 @@ func (w *world) journey(at func(moment)) (kills int) {
 	return kills
 }
 
-// A launcher that is killed at any moment is no loss: the next one goes on with the session, each message is worked on
-// once, and a draft that was taken from the person's program is back at the prompt.
+// If the launcher is killed at any moment, the next one goes on with the session, each message is worked on once, and
+// a draft that was taken from the person's program is back at the prompt.
 func TestKilledAtEachMoment(t *testing.T) {
 	for _, when := range []moment{begun, drafted, committed, ended, atRelay, finished, returned} {
 		t.Run(string(when), func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestKilledAroundEachWrite(t *testing.T) {
 	}
 }
 
-// check tells whether anything was lost or done twice. draft is what the ledger had of it when the launcher was killed.
+// check fails if anything was lost or done twice. draft is the draft in the ledger when the launcher was killed.
 func (w *world) check(draft string) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -152,7 +152,7 @@ func (w *world) check(draft string) {
 	}
 }
 
-// What was entered and not run when everything was killed is at the prompt of the next start.
+// A prompt that was entered and not run when everything was killed is at the prompt of the next start.
 func TestEnteredBeforeTheCrash(t *testing.T) {
 	play(t, func(w *world) {
 		w.lag = time.Hour

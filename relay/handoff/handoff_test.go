@@ -54,7 +54,7 @@ func TestThereAndBack(t *testing.T) {
 	})
 }
 
-// What waits at the return does not take the session away again. It goes with the next switch, ahead of newer prompts.
+// Prompts that wait at the return do not take the session away again. They go first with the next switch.
 func TestWhatWaitedWaitsOn(t *testing.T) {
 	play(t, func(w *world) {
 		w.run()
@@ -78,7 +78,7 @@ func TestWhatWaitedWaitsOn(t *testing.T) {
 	})
 }
 
-// What the end of the program would destroy refuses the switch, whoever asks, and even by force.
+// A switch is refused, even a forced one, if the end of the program would destroy something.
 func TestObstacle(t *testing.T) {
 	play(t, func(w *world) {
 		w.obstacle = "its teammate worker is alive"
@@ -105,7 +105,7 @@ func TestObstacle(t *testing.T) {
 	})
 }
 
-// What the program did in its sessions before /clear counts, too.
+// Obstacles in the program's sessions before /clear count, too.
 func TestObstacleAfterClear(t *testing.T) {
 	play(t, func(w *world) {
 		w.obstacle = "its teammate worker is alive"
@@ -149,7 +149,7 @@ func TestObstacleAtTheLastMoment(t *testing.T) {
 	})
 }
 
-// A draft that is not given out holds the switch, until the key is pressed again.
+// A draft that the program does not hand over holds the switch until the key is pressed again.
 func TestDraftThatCannotBeTaken(t *testing.T) {
 	play(t, func(w *world) {
 		w.noDraft = true
@@ -159,7 +159,7 @@ func TestDraftThatCannotBeTaken(t *testing.T) {
 		w.prompt("[m-1]")
 		w.until("held", func() bool { return w.handoff.Reason == "the text at the prompt cannot be copied" })
 		w.until("seen", func() bool { return strings.Contains(w.notices[len(w.notices)-1], "Ctrl-] switches now") })
-		w.types(" text") // it is the program's
+		w.types(" text") // the program has it
 		time.Sleep(time.Minute)
 		w.mu.Lock()
 		if w.program == nil || w.program.composer != "precious text" {
@@ -208,7 +208,7 @@ func TestForce(t *testing.T) {
 	}
 }
 
-// The draft begins with what was entered and not run, and ends with what was typed during the switch.
+// The draft begins with a prompt that was entered and not run, and ends with text typed during the switch.
 func TestEnteredAtTheLastMoment(t *testing.T) {
 	play(t, func(w *world) {
 		w.lag = time.Hour
@@ -234,7 +234,7 @@ func TestEnteredAtTheLastMoment(t *testing.T) {
 
 // A draft that was put back and then entered is not put back again, however soon the program and the launcher are killed.
 func TestEnteredDraftIsNotPutBackAgain(t *testing.T) {
-	for _, want := range []string{"", "draft"} { // one that was not run is at the prompt again
+	for _, want := range []string{"", "draft"} { // a prompt that was not run is back
 		play(t, func(w *world) {
 			w.handoff = ledger.Handoff{At: ledger.AtTerminal, Draft: "draft"}
 			w.session.ID = "one"
@@ -288,7 +288,7 @@ func TestPermissionModeGoesAlong(t *testing.T) {
 	})
 }
 
-// A session that another process has is left to it.
+// A session of another process is left to that process.
 func TestElsewhere(t *testing.T) {
 	play(t, func(w *world) {
 		w.run()
@@ -408,7 +408,7 @@ func TestStubborn(t *testing.T) {
 	})
 }
 
-// A wish is answered where the session is already.
+// A request to move the session to where it is already is answered at once.
 func TestWishesForHere(t *testing.T) {
 	play(t, func(w *world) {
 		w.run()
@@ -441,7 +441,7 @@ func TestTurnBeginsAtTheLastMoment(t *testing.T) {
 	})
 }
 
-// A start with prompts that wait begins at the relay, even if they had waited at the last return.
+// A start with waiting prompts begins at the relay, even if they had waited at the last return.
 func TestStartWithPrompts(t *testing.T) {
 	play(t, func(w *world) {
 		w.session = ledger.Session{ID: "one", InboxKey: key}
@@ -462,7 +462,7 @@ func TestStartWithPrompts(t *testing.T) {
 	})
 }
 
-// Nobody's typing is interrupted by a message: the person has to pause.
+// A message does not interrupt a person who types: it waits for a pause.
 func TestTypingHolds(t *testing.T) {
 	play(t, func(w *world) {
 		w.run()
@@ -481,7 +481,7 @@ func TestTypingHolds(t *testing.T) {
 	})
 }
 
-// A wish that an earlier run did not answer is refused: nobody waits for it, and the session would go away by itself.
+// A request that an earlier run did not answer is refused: its sender has gone, and no session moves by itself.
 func TestWishOfAnEarlierRun(t *testing.T) {
 	play(t, func(w *world) {
 		w.session = ledger.Session{ID: "one", InboxKey: key}
@@ -498,7 +498,7 @@ func TestWishOfAnEarlierRun(t *testing.T) {
 	})
 }
 
-// A person who ends the program does not find at the next start what was put back before.
+// After a person has ended the program, the next start does not restore the earlier draft.
 func TestExitWithADraft(t *testing.T) {
 	play(t, func(w *world) {
 		w.session = ledger.Session{ID: "one", InboxKey: key}
@@ -513,7 +513,7 @@ func TestExitWithADraft(t *testing.T) {
 	})
 }
 
-// A run that is to end while the ledger is read keeps the draft, too.
+// A run that is ended while the ledger is read keeps the draft, too.
 func TestEndWhileTheLedgerIsRead(t *testing.T) {
 	play(t, func(w *world) {
 		ctx, cancel := context.WithCancel(w.t.Context())

@@ -23,9 +23,9 @@ import (
 	"teambridge/relay/terminal"
 )
 
-// world is a person, a session, the ledger, and the programs that the session runs in. What it holds outlives the machine.
+// world is a person, a session, the ledger, and the programs that the session runs in. It outlives the machine.
 type world struct {
-	reading func() // is called when the ledger is asked where the session is; nil: nothing
+	reading func() // called when the session's place is read from the ledger; may be nil
 
 	t *testing.T
 
@@ -50,7 +50,7 @@ type world struct {
 	cleared   string   // the session after /clear; empty: it is not used
 	asked     []string // the sessions that Obstacle was last asked about
 	elsewhere int
-	noDraft   bool // the program does not give out its draft
+	noDraft   bool // the program does not hand over its draft
 	lag       time.Duration
 	turn      time.Duration // how long a turn takes
 	stubborn  bool          // it does not end on SIGTERM
@@ -112,7 +112,7 @@ func (w *world) run() (stop func() error) {
 // errLauncherKilled is thrown where the launcher is killed.
 var errLauncherKilled = errors.New("killed")
 
-// kill is what becomes of the rest when the launcher is killed: the program is hung up, and the relay is gone.
+// kill does to the rest what a kill of the launcher does: the program is hung up, and the relay is gone.
 func (w *world) kill() {
 	w.mu.Lock()
 	p := w.program
@@ -125,7 +125,7 @@ func (w *world) kill() {
 	synctest.Wait()
 }
 
-// until lets time pass until something holds.
+// until lets time pass until a condition holds.
 func (w *world) until(what string, holds func() bool) {
 	w.t.Helper()
 	for range 2000 {

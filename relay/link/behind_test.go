@@ -9,8 +9,8 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// Messages to a machine that is away gather in few frames, and those to one that keeps up wait for nothing. The clock is the
-// test's.
+// Messages to an absent machine are collected in few frames, and those to one that keeps up do not wait. The clock is
+// the test's.
 func TestMessagesGatherForAMachineThatIsBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// While the disk of a machine is full, what comes is not acknowledged. It comes again when there is
-// room, and is delivered once.
+// While the disk of a machine is full, frames are not acknowledged. They come again when there is
+// room, and are delivered once.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

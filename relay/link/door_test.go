@@ -11,7 +11,7 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// What is wrong with a frame is refused by itself, with a reason for its sender, and the rest is taken.
+// Only the faulty parts of a frame are refused, with a reason for the sender, and the other parts are taken.
 func TestDoor(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", maxName+1)
@@ -57,7 +57,7 @@ func TestDoor(t *testing.T) {
 			t.Errorf("%.80s is %+v", frame, o)
 		}
 	}
-	// More than a program sends is left out, and so is what only a sender knows.
+	// More than a program sends is left out, and so are fields that only a sender knows.
 	var f frame
 	f.Version = Version
 	for i := range 3 * maxAnswers {
@@ -77,7 +77,7 @@ func TestDoor(t *testing.T) {
 	}
 }
 
-// Of what a machine says of itself, so much is taken that each question stays quick.
+// The size of a machine's presence is limited, so that each query stays quick.
 func TestPresenceIsBounded(t *testing.T) {
 	t.Parallel()
 	p := Presence{Version: Version, Instance: "i", Ledger: "x"}
@@ -117,7 +117,7 @@ func TestPresenceIsBounded(t *testing.T) {
 	}
 }
 
-// One bad frame holds up neither the next one of its machine nor those of others, and a person is told.
+// A bad frame delays neither the next one of its machine nor those of others, and a person is warned.
 func TestBadFramesHoldNothingUp(t *testing.T) {
 	t.Parallel()
 	dir, h := t.TempDir(), newHub(1, faults{})
@@ -157,7 +157,7 @@ func TestBadFramesHoldNothingUp(t *testing.T) {
 	if r := b.link.Refused("a"); r.Count != 0 {
 		t.Errorf("%+v", r)
 	}
-	// What the ledger cannot have, even if the door lets it pass, is refused alone.
+	// A message that the ledger cannot store, even if the door lets it pass, is refused alone.
 	list := []ledger.Incoming{{ID: "x", Team: "team", Member: " ", From: "user", Raw: []byte("{}")}, {ID: "y", Team: "team", Member: "worker", From: "user", Raw: []byte("{}"), Sent: time.Now()}}
 	refused, err := b.link.receive(context.Background(), "bad", list)
 	if err != nil || len(refused) != 1 || refused[0].ID != "x" {

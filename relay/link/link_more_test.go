@@ -35,7 +35,7 @@ func two(t *testing.T) (h *hub, a, b *machine) {
 	return h, a, b
 }
 
-// texts returns what was delivered, in order.
+// texts returns the delivered texts, in order.
 func (m *machine) texts() (list []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,7 +62,7 @@ func (m *machine) warns(t *testing.T, what string) {
 	})
 }
 
-// until waits until something is so that the link of a machine changes.
+// until waits until a condition holds that the link of a machine changes.
 func (m *machine) until(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	deadline := time.After(time.Minute)
@@ -75,14 +75,14 @@ func (m *machine) until(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// reason is why the delivery is where it is.
+// reason returns the reason for the state of a delivery.
 func (m *machine) reason(id string) string {
 	o, _, err := m.ledger.Outbox.Outgoing(context.Background(), id)
 	m.must(err)
 	return o.Reason
 }
 
-// incarnation is what a machine knows of the ledger of another one.
+// incarnation returns the incarnation of another machine's ledger that a machine knows.
 func (m *machine) incarnation(of string) string {
 	s, err := m.ledger.Links.Incarnation(context.Background(), of)
 	m.must(err)
@@ -100,7 +100,7 @@ func (h *hub) raw(from, to string, frame any) {
 	}
 }
 
-// frames returns what is stored for a machine.
+// frames returns the frames that are stored for a machine.
 func (h *hub) frames(to string) (list []frame) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,13 +112,13 @@ func (h *hub) frames(to string) (list []frame) {
 	return list
 }
 
-// still waits until a machine has come to the end of its queue.
+// still waits until the queue of a machine is empty.
 func (h *hub) still(t *testing.T, name string) {
 	t.Helper()
 	h.until(t, name, func(list []frame) bool { return len(list) == 0 })
 }
 
-// until waits until what is stored for a machine is so.
+// until waits until a condition on the frames stored for a machine holds.
 func (h *hub) until(t *testing.T, name string, so func([]frame) bool) {
 	t.Helper()
 	deadline := time.After(time.Minute)
@@ -155,8 +155,8 @@ func TestHubLosesItsData(t *testing.T) {
 	b.wantTexts(t, want...)
 }
 
-// Messages that were on the other machine already are asked about, since receipts of them may
-// have been lost.
+// If the hub loses its data, a machine asks about messages that the other machine had already,
+// since their receipts may have been lost.
 func TestHubLosesReceipts(t *testing.T) {
 	t.Parallel()
 	h, a, b := two(t)
@@ -166,7 +166,7 @@ func TestHubLosesReceipts(t *testing.T) {
 	a.await(t, ledger.StageSeen, id)
 	a.stop()
 	b.stop()
-	// As if it had come only to received.
+	// As if it had only been received.
 	second := a.send("b", "worker", "second")
 	h.raw("a", "b", frame{Version: 1, Ledger: "", Messages: []message{{ID: second, Name: second, Team: "team", Member: "worker", From: "user", Text: "second", Sent: time.Now()}}})
 	b.start()
@@ -191,8 +191,8 @@ func (m *machine) reinstall(peer string) {
 	m.must(m.ledger.Links.AddMachine(context.Background(), peer, "card of "+peer, false))
 }
 
-// What the hub was given for a ledger that was lost may have arrived there, which nobody knows any
-// more. The rest is sent.
+// Messages that the hub had for a lost ledger become unknown, since they may have arrived there.
+// The others are sent.
 func TestReinstalled(t *testing.T) {
 	t.Parallel()
 	h, a, b := two(t)
@@ -203,7 +203,7 @@ func TestReinstalled(t *testing.T) {
 		<-a.changed
 	}
 	b.stop()
-	a.stop() // a presence of b that still comes would have a send again what is stored
+	a.stop() // after a late presence of b, a would send the stored frames again
 	h.mu.Lock()
 	h.of("a").told = nil
 	h.mu.Unlock()
@@ -220,7 +220,7 @@ func TestReinstalled(t *testing.T) {
 		rest = append(rest, fmt.Sprint("text ", i))
 	}
 	h.mu.Lock()
-	h.deaf = true // so that the first frame is on its way while b begins anew
+	h.deaf = true // so that the first frame is on its way while b starts again
 	h.mu.Unlock()
 	a.start()
 	a.warns(t, errLost.Error())
@@ -241,7 +241,7 @@ func TestReinstalled(t *testing.T) {
 	}
 }
 
-// What the hub has refused, since too much waits there, the old ledger never had: it is sent to the new one.
+// A message that a full hub has refused was never in the old ledger, so it is sent to the new one.
 func TestReinstalledWhileTheHubIsFull(t *testing.T) {
 	t.Parallel()
 	h, a, b := two(t)
@@ -273,8 +273,8 @@ func TestReinstalledWhileTheHubIsFull(t *testing.T) {
 	b.wantTexts(t, "text")
 }
 
-// A frame can be old. It does not bring back the incarnation of a ledger that was lost, so that
-// what is sent to the new one is not taken for lost at its next presence.
+// An old frame does not bring back the incarnation of a lost ledger, so that messages to the new
+// ledger do not count as lost at its next presence.
 func TestOldFrameOfALostLedger(t *testing.T) {
 	t.Parallel()
 	h, a, _ := two(t)
@@ -339,7 +339,7 @@ func (m *machine) backup(t *testing.T) (restore func()) {
 	}
 }
 
-// What a restored ledger sends again is known.
+// The other machine recognizes messages that a restored ledger sends again.
 func TestRestoredFromABackup(t *testing.T) {
 	t.Parallel()
 	_, a, b := two(t)
@@ -359,8 +359,8 @@ func TestRestoredFromABackup(t *testing.T) {
 	b.wantTexts(t, "one", "two", "three")
 }
 
-// Once ids were forgotten, what may have come under one of them is refused, and nothing else,
-// whatever the clock of the sender says.
+// After ids were forgotten, exactly the messages that may have come under one of them are
+// refused, whatever the clock of the sender says.
 func TestForgottenIDs(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []time.Duration{0, -24 * time.Hour, 24 * time.Hour} {
@@ -387,7 +387,7 @@ func TestForgottenIDs(t *testing.T) {
 					t.Errorf("the reason is %q", reason)
 				}
 			}
-			a.ahead = 0 // its clock is put right
+			a.ahead = 0 // its clock is corrected
 			a.await(t, ledger.StageSeen, a.send("b", "worker", "three"))
 			b.wantTexts(t, "one", "two", "three")
 		})
@@ -407,7 +407,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What cannot be read holds nothing else up, and neither does what a newer program sent.
+// Unreadable frames, and those of a newer program, do not delay other frames.
 func TestFramesThatAreNone(t *testing.T) {
 	t.Parallel()
 	h, a, b := two(t)
@@ -430,7 +430,7 @@ func TestFramesThatAreNone(t *testing.T) {
 	}
 }
 
-// A message that an older program has thrown away waits until it is upgraded.
+// A message that an older program has discarded waits until that is upgraded.
 func TestOlderVersion(t *testing.T) {
 	t.Parallel()
 	h, a, b := two(t)
@@ -446,7 +446,7 @@ func TestOlderVersion(t *testing.T) {
 	for _, version := range []int{Version - 1, Version - 1, Version} {
 		text, _ := json.Marshal(Presence{Version: version, Ledger: self.Incarnation, Empty: true})
 		must(t, a.link.heard(t.Context(), "b", text))
-		sent := func(f frame) bool { return len(f.Messages) > 0 } // another frame may ask what became of it
+		sent := func(f frame) bool { return len(f.Messages) > 0 } // another frame may ask about it
 		if version < Version && slices.ContainsFunc(h.frames("b"), sent) {
 			t.Fatal("it is sent again to a program that does not understand it")
 		}
@@ -455,7 +455,7 @@ func TestOlderVersion(t *testing.T) {
 	a.await(t, ledger.StageSeen, id)
 }
 
-// Another message under the id of one that came is refused, and the first stays.
+// A second message under the id of a received one is refused, and the first one stays.
 func TestOtherMessageUnderTheSameID(t *testing.T) {
 	t.Parallel()
 	h, a, b := two(t)
@@ -485,7 +485,7 @@ func TestOtherMessageUnderTheSameID(t *testing.T) {
 	b.wantTexts(t, "text")
 }
 
-// A receipt may still be on its way: with one, nothing is sent again.
+// Messages are sent again only if no receipt can be on its way.
 func TestSentAgainOnlyIfNoReceiptCanCome(t *testing.T) {
 	t.Parallel()
 	h, a, b := two(t)
@@ -526,7 +526,7 @@ func TestSentAgainOnlyIfNoReceiptCanCome(t *testing.T) {
 	}
 }
 
-// A link that is removed carries nothing any more, in either direction, and what waited has ended.
+// A removed link carries nothing any more, in either direction, and waiting messages have ended.
 func TestRemovedLink(t *testing.T) {
 	t.Parallel()
 	h, a, b := two(t)
@@ -546,7 +546,7 @@ func TestRemovedLink(t *testing.T) {
 			t.Errorf("%s, %q; want %s, %q", s, r, want.stage, want.reason)
 		}
 	}
-	// b does not know yet, and answers. What comes from it holds nothing up.
+	// b does not know yet, and answers. Its frames do not delay anything.
 	h.raw("b", "a", frame{Version: Version, Ledger: "b", Messages: []message{{ID: "1", Team: "team", Member: "worker", From: "user", Text: "text", Sent: time.Now()}}})
 	b.start()
 	h.still(t, "b")
@@ -554,11 +554,11 @@ func TestRemovedLink(t *testing.T) {
 	h.still(t, "a")
 	a.wantTexts(t)
 	must(t, a.ledger.Links.AddMachine(t.Context(), "b", "card of b", false))
-	a.await(t, ledger.StageSeen, a.send("b", "worker", "again")) // its writer begins anew
+	a.await(t, ledger.StageSeen, a.send("b", "worker", "again")) // its writer starts again
 	b.wantTexts(t, "stored", "again")
 }
 
-// What cannot be recorded is not acknowledged.
+// A frame that cannot be recorded is not acknowledged.
 func TestNoAckWithoutARecord(t *testing.T) {
 	t.Parallel()
 	_, _, b := two(t)
@@ -577,8 +577,8 @@ func TestNoAckWithoutARecord(t *testing.T) {
 	}
 }
 
-// What waits for a recipient is delivered in order, even if a delivery ends while the next messages
-// are looked for.
+// Messages that wait for a recipient are delivered in order, even if a delivery ends while the next
+// messages are read.
 func TestManyArrivedInOrder(t *testing.T) {
 	t.Parallel()
 	_, _, b := two(t)
@@ -610,7 +610,7 @@ func TestManyArrivedInOrder(t *testing.T) {
 	}
 }
 
-// However many messages nobody takes, the others are asked about as well.
+// However many messages are never taken, the link also asks about the others.
 func TestAllOpenMessagesAreAskedAbout(t *testing.T) {
 	t.Parallel()
 	h, a, _ := two(t)
@@ -638,7 +638,7 @@ func TestAllOpenMessagesAreAskedAbout(t *testing.T) {
 	}
 }
 
-// listener counts the presences that come.
+// listener counts the presences that arrive.
 type listener struct {
 	Wire
 	heard *atomic.Int64
@@ -652,7 +652,7 @@ func (w listener) Next(ctx context.Context) (Arrival, error) {
 	return a, err
 }
 
-// To hear from the other machine is no reason to tell it anything, unless it has just been started.
+// A presence of the other machine is not answered, unless that has just been started.
 func TestPresenceIsToldOnAChange(t *testing.T) {
 	t.Parallel()
 	_, a, b := two(t)
@@ -663,7 +663,7 @@ func TestPresenceIsToldOnAChange(t *testing.T) {
 	a.start()
 	b.start()
 	a.until(t, "20 presences", func() bool { return heard.Load() >= 20 })
-	// Of itself and of b, each when it begins, once more for who has just begun, and then in time.
+	// Of itself and of b: each at its start, once more for one that has just started, and then at intervals.
 	if n, most := heard.Load(), 2*int64(time.Since(start)/a.every)+8; n > most {
 		t.Errorf("%d presences came in %s, at most %d are due", n, time.Since(start), most)
 	}

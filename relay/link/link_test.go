@@ -22,7 +22,7 @@ import (
 	"teambridge/inbox/ledger"
 )
 
-// hub is a hub in memory that misbehaves: it drops, repeats and reorders what it is given, as its
+// hub is a hub in memory that misbehaves: it drops, repeats and reorders frames, as often as its
 // faults say.
 type hub struct {
 	mu     sync.Mutex
@@ -31,7 +31,7 @@ type hub struct {
 	queues map[string]*queue
 	name   int // of its queues: another one after it was wiped
 	full   bool
-	deaf   bool // whatever is published is lost
+	deaf   bool // all that is published is lost
 }
 
 type faults struct {
@@ -75,7 +75,7 @@ func (q *queue) tell() {
 
 func (h *hub) chance(p float64) bool { return h.random.Float64() < p }
 
-// wipe loses all that is stored.
+// wipe deletes all stored frames.
 func (h *hub) wipe() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,7 +119,7 @@ func (w *memory) Publish(ctx context.Context, peer, id string, frame []byte) err
 	}
 	q.tell()
 	if h.chance(h.faults.silent) {
-		return errLost // it is stored, and nobody says so
+		return errLost // it is stored, without an answer
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (w *memory) State() State {
 
 const root = "/root"
 
-// machine is one of those that are linked.
+// machine is a linked machine.
 type machine struct {
 	t    interface{ Fatalf(string, ...any) }
 	name string
@@ -206,7 +206,7 @@ type machine struct {
 	stop   func()
 
 	mu       sync.Mutex
-	got      []string // what was delivered: FROM/MEMBER/TEXT
+	got      []string // the delivered messages: FROM/MEMBER/TEXT
 	seen     map[string]bool
 	refuse   string
 	changed  chan struct{}
@@ -273,7 +273,7 @@ func (m *machine) start() {
 		Changed: func() {
 			signal(m.changed)
 			if m.every != 0 {
-				m.link.Announce() // as if what its members do depended on it
+				m.link.Announce() // often, as if its members' states had changed
 			}
 		},
 		Warn: func(err error) { m.warn(err) },
@@ -287,7 +287,7 @@ func (m *machine) start() {
 	}
 }
 
-// restart ends the link and the ledger, and begins them anew.
+// restart ends the link and the ledger, and starts them again.
 func (m *machine) restart() {
 	m.stop()
 	m.must(m.ledger.Close())
@@ -295,7 +295,7 @@ func (m *machine) restart() {
 	m.start()
 }
 
-// deliver is once for an id, as sending under an id is.
+// deliver delivers once for an id, as sending under an id does.
 func (m *machine) deliver(_ context.Context, in Message) (ledger.Incoming, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -332,7 +332,7 @@ func (m *machine) send(to, member, text string) string {
 	return id
 }
 
-// stage is how far a message has come.
+// stage returns the stage of a message.
 func (m *machine) stage(id string) ledger.Stage {
 	o, found, err := m.ledger.Outbox.Outgoing(context.Background(), id)
 	m.must(err)
@@ -358,8 +358,8 @@ func (m *machine) await(t interface{ Fatalf(string, ...any) }, want ledger.Stage
 	}
 }
 
-// Each message arrives once, whatever the wire does and whoever is restarted, and what becomes of
-// it comes back. Without faults of order, it arrives in order.
+// Each message arrives once, whatever faults the wire has and whichever machine is restarted, and
+// its outcome comes back. Without faults of order, messages arrive in order.
 func TestOnceThroughEveryFault(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -415,7 +415,7 @@ func TestOnceThroughEveryFault(t *testing.T) {
 var tempDir string
 
 func TestMain(m *testing.M) {
-	flag.Set("rapid.checks", "8") // unless the command line says otherwise
+	flag.Set("rapid.checks", "8") // unless the command line has another number
 	var err error
 	if tempDir, err = os.MkdirTemp("", "link"); err != nil {
 		panic(err)

@@ -13,7 +13,7 @@ import (
 )
 
 // newer is the wire of a program that uses the next version of frames and presences, with more fields,
-// and that understands ours.
+// and that understands our version.
 type newer struct {
 	Wire
 	sent  *atomic.Int64 // messages
@@ -71,8 +71,8 @@ func (w newer) Next(ctx context.Context) (Arrival, error) {
 	return a, err
 }
 
-// If one machine is upgraded first, the other one says so, nothing is lost, and nothing is sent to it again
-// and again. Once it is upgraded as well, all messages come, in order.
+// If one machine is upgraded first, the other one reports that, no message is lost, and none is sent to it
+// again and again. Once it is upgraded as well, all messages arrive in order.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	_, a, b := two(t)
@@ -109,7 +109,7 @@ func TestUpgrade(t *testing.T) {
 	a.wantTexts(t, "back")
 }
 
-// A receipt with a stage that is not known yet takes nothing back, and ends nothing.
+// A receipt with an unknown stage of a later version changes no stage back, and ends no delivery.
 func TestUnknownStage(t *testing.T) {
 	t.Parallel()
 	h, a, b := two(t)
@@ -126,7 +126,7 @@ func TestUnknownStage(t *testing.T) {
 	b.wantTexts(t, "text")
 }
 
-// The presence of an earlier program may say less, and that of a later one more, or something else.
+// The presence of an earlier program may have fewer fields, and that of a later one more, or others.
 func TestPresenceOfOtherVersions(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

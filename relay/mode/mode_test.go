@@ -60,7 +60,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// The form that is hashed, so that other programs can come to the same hash.
+// The JSON that is hashed has a fixed form, so that other programs can compute the same hash.
 func TestModeJSON(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -184,8 +184,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A key is anybody's text; an error about it must not be as long, nor write to
-// a terminal.
+// An error about a key is short and safe to print on a terminal, although the key is
+// any text.
 func TestModeErrorIsShort(t *testing.T) {
 	t.Parallel()
 	_, err := Parse([]byte(`{"\u001b[2J` + strings.Repeat("k", 1<<20) + `":1}`))
@@ -274,7 +274,7 @@ func TestModeLaws(t *testing.T) {
 	})
 }
 
-// valid says by another way whether a text is a mode: as a map, with its keys
+// valid reports in another way whether a text is a mode: as a map, with its keys
 // counted.
 func valid(data []byte) (map[string]any, bool) {
 	var m map[string]any

@@ -27,7 +27,7 @@ import (
 	"teambridge/relay/wire"
 )
 
-// fake is a server with one session, which does what the test says.
+// fake is a server with one session, which the test controls.
 type fake struct {
 	t   *testing.T
 	url string
@@ -36,14 +36,14 @@ type fake struct {
 	moved   chan struct{} // closed, and replaced, when something has changed
 	events  []string
 	active  bool
-	prompts []string // the ids that were given
+	prompts []string // the ids of the prompts
 	calls   map[string]int
 
 	prompt   func(id string) (status int, promoted int) // called with mu held
-	onActive func()                                     // called with mu held, after the answer was decided
+	onActive func()                                     // called with mu held, after the answer was chosen
 	missing  string                                     // a path that its description lacks
-	cuts     int                                        // how often the stream is still cut before the newest event
-	question string                                     // that waits, of a session whose parent is the agent's
+	cuts     int                                        // how often the stream will still be cut before the newest event
+	question string                                     // the waiting question, of a session whose parent is the agent's
 	reply    string                                     // to it
 }
 
@@ -57,7 +57,7 @@ func newFake(t *testing.T) *fake {
 	return f
 }
 
-// change changes it, and wakes who follows.
+// change changes the server, and wakes the followers.
 func (f *fake) change(how func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -247,7 +247,7 @@ func until(t *testing.T, a *Agent, id string) (states []agent.State, result agen
 	return nil, result
 }
 
-// A turn has ended when the session is not active any more, whatever was told before.
+// A turn has ended when the session is no longer active, whatever the earlier events were.
 func TestEndOfTurn(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -293,7 +293,7 @@ func TestEndOfTurn(t *testing.T) {
 	}
 }
 
-// The stream is cut before the last event of a turn, again and again. The turn ends anyway, since its history is read too.
+// If the stream is cut before the last event of a turn, again and again, the turn ends anyway, by its history.
 func TestEventsLostInReconnects(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -309,7 +309,7 @@ func TestEventsLostInReconnects(t *testing.T) {
 	}
 }
 
-// A subagent asks in a session of its own: the person is asked, and the answer goes there.
+// A question of a subagent, in a session of its own, reaches the person, and the answer goes to that session.
 func TestQuestionOfAChildSession(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -332,8 +332,8 @@ func TestQuestionOfAChildSession(t *testing.T) {
 	}
 }
 
-// A message that is taken up right after the server was asked what it works on has not
-// ended: the server was not working on it yet.
+// A message that is taken up right after the server was asked for its work has not ended:
+// the server was not working on it yet.
 func TestTakenUpAfterTheQuestion(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -342,7 +342,7 @@ func TestTakenUpAfterTheQuestion(t *testing.T) {
 	line, err := new(Runtime).Encode(id, "hello")
 	must(t, err)
 	first := true
-	// The first is admitted only; the next question what is active finds nothing, and
+	// The first is only admitted; the next request for active sessions finds none, and
 	// right after it the message is taken up.
 	f.prompt = func(string) (int, int) { return http.StatusOK, 0 }
 	f.onActive = func() {
@@ -362,7 +362,7 @@ func TestTakenUpAfterTheQuestion(t *testing.T) {
 	}
 }
 
-// A message that the server took and does not begin is given again, which wakes it. So is
+// A message that the server took and does not begin is sent again, which wakes it. So is
 // one whose answer was lost.
 func TestGivenAgain(t *testing.T) {
 	t.Parallel()
@@ -392,7 +392,7 @@ func TestGivenAgain(t *testing.T) {
 	}
 }
 
-// What was taken up before it was sent is known; what is taken up while it is sent is not.
+// A message that was taken up before it was sent is known; one that is taken up while it is sent is not.
 func TestKnown(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -419,7 +419,7 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// The conversation tells what became of a message.
+// The conversation shows the state of a message.
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	id := MessageID(fakeSession)
@@ -468,8 +468,8 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// If a conversation could not be read in time before an agent was started, the agent prints
-// it first, in order. Others are not printed again.
+// If a conversation could not be read in time before an agent was started, the agent reports
+// its envelopes first, in order. Others are not reported again.
 func TestOwedIsToldFirst(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -510,8 +510,8 @@ func TestOwedIsToldFirst(t *testing.T) {
 	}
 }
 
-// A server that runs without us goes on with a turn when its relay is killed: the turn has
-// not ended before the server says so, and the next agent tells its end.
+// A server of its own goes on with a turn when its relay is killed: the turn ends only when
+// the server reports it, and the next agent reports that end.
 func TestTurnThatOutlivesItsRelay(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -551,7 +551,7 @@ func TestTurnThatOutlivesItsRelay(t *testing.T) {
 	}
 }
 
-// An interrupt names the message, which is cancelled even if nothing tells of it.
+// An interrupt cancels the message that it names, even if no event reports that.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -564,7 +564,7 @@ func TestInterrupt(t *testing.T) {
 	for e, err := range a.Events(t.Context()) {
 		must(t, err)
 		if e.Start != nil {
-			if v := e.Start.ClaudeCode; v != "" { // its own version would be taken for an outdated one
+			if v := e.Start.ClaudeCode; v != "" { // its own version would count as outdated
 				t.Errorf("it tells that it is Claude Code %s", v)
 			}
 			break
@@ -590,7 +590,7 @@ func TestVersionWithoutWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// Version 2 answers each path that it does not know with its page.
+// A version 2, which answers each unknown path with its page, is refused.
 func TestLaterVersion(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -625,7 +625,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// A line, an event or an answer that is larger than the limit is left out; the next one is read.
+// A line, an event or an answer over the limit is left out; the next one is read.
 func TestSSE(t *testing.T) {
 	t.Parallel()
 	in := ": comment\n\ndata: one\n\ndata: " + strings.Repeat("x", 5000) + "\n\nevent: e\r\ndata: two\r\ndata:2\r\n\r\n" +
@@ -646,7 +646,7 @@ func TestSSE(t *testing.T) {
 	}
 }
 
-// The rules of a mode, the agent that works in it, and what is refused.
+// A mode has the right rules and the right agent, or is refused.
 func TestModesAndRules(t *testing.T) {
 	t.Parallel()
 	o := Options{}
@@ -693,7 +693,7 @@ func TestModesAndRules(t *testing.T) {
 	}
 }
 
-// A list of tools takes others away, and allows nothing.
+// A list of tools removes all others, and allows none.
 func TestToolsAreALimit(t *testing.T) {
 	t.Parallel()
 	o := Options{}
@@ -714,8 +714,8 @@ func TestToolsAreALimit(t *testing.T) {
 	}
 }
 
-// The directory of the configuration has ours before the user's, with what else the user
-// has; one of the same content is used again, and one that is not used any more goes.
+// The directory of the configuration has our configuration before the user's, and the user's
+// other files; one with the same content is reused, and an unused one is removed.
 func TestConfigDir(t *testing.T) {
 	t.Parallel()
 	home, state := t.TempDir(), t.TempDir()
@@ -754,8 +754,8 @@ func TestConfigDir(t *testing.T) {
 	}
 }
 
-// A server that nobody else ends is ended before the next one is started: one of the same
-// session, and one that only reads whose process is gone. Others stay.
+// A server that was left behind is ended before the next one is started: one of the same
+// session, and a read-only one whose process is gone. Others stay.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("sleep"); err != nil {

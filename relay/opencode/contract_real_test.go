@@ -15,7 +15,7 @@ import (
 	"teambridge/relay/relaytest/standin"
 )
 
-// probe is a session of a real server, without anything of ours but the calls.
+// probe is a session of a real server, without our code except the calls.
 type probe struct {
 	*client
 	t   *testing.T
@@ -30,7 +30,7 @@ func (p *probe) session(model string) {
 	must(p.t, p.create(p.ctx, p.id, p.dir, modelRef{ID: model, Provider: standin.OpenCodeProvider}, ""))
 }
 
-// give sends a text under an id and returns the number under which it was taken up.
+// give sends a text under an id and returns the number of the event that took it up.
 func (p *probe) give(id, text string) (promoted int64, err error) {
 	p.t.Helper()
 	line, err := new(Runtime).Encode(id, text)
@@ -38,7 +38,7 @@ func (p *probe) give(id, text string) (promoted int64, err error) {
 	return p.prompt(p.ctx, p.id, line)
 }
 
-// run gives a text and waits until its turn is over. It returns the events of the turn, in short.
+// run sends a text and waits until its turn is over. It returns the events of the turn, in short.
 func (p *probe) run(text string) (id string, events []string) {
 	p.t.Helper()
 	id = uuid.NewString()
@@ -66,7 +66,7 @@ func (p *probe) idle() {
 	must(p.t, p.rest(p.ctx, p.id))
 }
 
-// events are those after a message was taken up, without those that only begin something.
+// events returns the events after a message was taken up, without those that only begin something.
 func (p *probe) events(id string) (all []string) {
 	p.t.Helper()
 	found := false
@@ -92,7 +92,7 @@ func (p *probe) events(id string) (all []string) {
 	return all
 }
 
-// TestRealContract holds what relays rely on to the real program: OPENCODE.md.
+// TestRealContract checks with the real program the points that relays rely on: OPENCODE.md.
 func TestRealContract(t *testing.T) {
 	t.Parallel()
 	api := standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
@@ -179,7 +179,7 @@ func TestRealContract(t *testing.T) {
 	}
 
 	// Messages wait for each other, and after an interrupt for another message. The time of one
-	// is when it came.
+	// is when it arrived.
 	p.session("sonnet")
 	a, b, c := uuid.NewString(), uuid.NewString(), uuid.NewString()
 	give := func(id, text string) {
@@ -220,7 +220,7 @@ func TestRealContract(t *testing.T) {
 	p.idle()
 	equal("a model that does not exist", p.events(id))
 
-	// Nothing goes on after a kill by itself, or by the same message; the next one runs.
+	// After a kill, neither the turn nor the same message runs again; the next one runs.
 	p.session("sonnet")
 	cut := uuid.NewString()
 	if _, err := p.give(cut, "TOOL:600 [m-5]"); err != nil {
@@ -269,7 +269,7 @@ func TestRealContract(t *testing.T) {
 	}
 	equal("events", live, kept...)
 
-	// What would be of use and is not there yet.
+	// Useful operations that do not exist yet.
 	for _, call := range []string{"/wait", "/compact"} {
 		if err := p.call(p.ctx, http.MethodPost, sessionPath(p.id, call), map[string]any{}, nil); !hasStatus(err, http.StatusServiceUnavailable) {
 			t.Errorf("%s: %v", call, err)

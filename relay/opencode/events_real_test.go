@@ -27,7 +27,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// schema is a part of the description that OpenCode gives of itself.
+// schema is a part of OpenCode's own description.
 type schema struct {
 	Ref        string            `json:"$ref"`
 	Type       string            `json:"type"`
@@ -37,7 +37,7 @@ type schema struct {
 	Required   []string          `json:"required"`
 }
 
-// TestRealEvents holds the types of events to the description of the API.
+// TestRealEvents checks the types of events against the description of the API.
 func TestRealEvents(t *testing.T) {
 	t.Parallel()
 	home := standin.NewHome(t, nil)
@@ -125,7 +125,7 @@ func (j *journal) add(list ...wire.Envelope) {
 	}
 }
 
-// read adds what the conversation has.
+// read adds the envelopes of the conversation.
 func (j *journal) read(ctx context.Context, r *Runtime, session string) (ids []string) {
 	j.t.Helper()
 	for e, err := range r.Conversation(ctx, session, time.Time{}, true) {
@@ -138,8 +138,8 @@ func (j *journal) read(ctx context.Context, r *Runtime, session string) (ids []s
 	return ids
 }
 
-// TestRealConversation: what a real session told live, through an interrupt and kills of its
-// server, is what its history tells, with the same ids in the same order.
+// TestRealConversation: the live envelopes of a real session, through an interrupt and kills of
+// its server, are those of its history, with the same ids in the same order.
 func TestRealConversation(t *testing.T) {
 	t.Parallel()
 	ctx := within(t)
@@ -157,7 +157,7 @@ func TestRealConversation(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = a.Kill() })
 	}
-	// say gives it a text and hears it until stop is true of an event.
+	// say sends a text and reads events until stop is true for one.
 	say := func(text string, stop func(agent.Event) bool) (uuidOf string) {
 		t.Helper()
 		id := uuid.NewString()

@@ -20,11 +20,11 @@ import (
 	"teambridge/relay/wire"
 )
 
-// unused are the durable events that tell nothing about what an agent says or does.
+// unused are the durable events that make no envelopes.
 var unused = []string{
 	"session.next.prompt.admitted", // it may be taken up much later
 	"session.next.agent.switched", "session.next.model.switched", "session.next.moved",
-	"session.next.context.updated", // what OpenCode tells the model of itself, such as its skills
+	"session.next.context.updated", // OpenCode's texts for the model, such as its skills
 	"session.next.text.started", "session.next.reasoning.started",
 	"session.next.tool.input.started", "session.next.tool.input.ended", "session.next.tool.progress",
 	"session.next.compaction.started",
@@ -41,7 +41,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// samples are the events of a session that was captured, one a line.
+// samples returns the events of a captured session, one a line.
 func samples(t testing.TB) [][]byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(fixtures, "history.jsonl"))
@@ -65,7 +65,7 @@ func records(t testing.TB, lines ...[]byte) iter.Seq2[record, error] {
 	}
 }
 
-// told is what a conversation tells, one envelope a line.
+// told returns the envelopes of a conversation, one a line.
 func told(t testing.TB, a adapter, since time.Time, ended bool, lines ...[]byte) string {
 	t.Helper()
 	var b strings.Builder
@@ -112,7 +112,7 @@ func plainAdapter(marks ...string) adapter {
 	return adapter{dir: "/home/user/project", marked: func(what string) bool { return slices.Contains(marks, what) }}
 }
 
-// event is one that was not captured.
+// event returns an event that was not captured.
 func event(kind string, data map[string]any) []byte {
 	line, err := json.Marshal(map[string]any{"id": "evt_" + kind, "type": "session.next." + kind, "durable": map[string]any{"seq": 1}, "data": data})
 	if err != nil {
@@ -121,7 +121,7 @@ func event(kind string, data map[string]any) []byte {
 	return line
 }
 
-// TestConversation: what a session that was captured tells. It has texts, reasoning, tools,
+// TestConversation: a captured session gives the right envelopes. It has texts, reasoning, tools,
 // failures of the model, interrupts, and kills of the server in a tool and in a text.
 func TestConversation(t *testing.T) {
 	t.Parallel()
@@ -132,7 +132,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// ids are those of the envelopes of a conversation.
+// ids returns the ids of the envelopes of a conversation, and their times.
 func ids(t testing.TB, since time.Time, ended bool, lines ...[]byte) (all []string, times []float64) {
 	t.Helper()
 	a := plainAdapter()
@@ -146,8 +146,8 @@ func ids(t testing.TB, since time.Time, ended bool, lines ...[]byte) (all []stri
 	return all, times
 }
 
-// TestSameIDs: what comes live, in pieces, or since a time has the same ids, in the same
-// order, as what is read later.
+// TestSameIDs: envelopes that are read live, in pieces, or since a time have the same ids, in the
+// same order, as those that are read later.
 func TestSameIDs(t *testing.T) {
 	t.Parallel()
 	lines := samples(t)
@@ -165,7 +165,7 @@ func TestSameIDs(t *testing.T) {
 	}
 	for r := range records(t, lines...) {
 		if r.Type == "session.next.prompt.admitted" {
-			// The session was idle; of a server that was killed, the conversation told.
+			// The session was idle; after a kill of the server, the conversation has the end.
 			hear(live.end(r.At))
 		}
 		hear(live.event(r.Event))
@@ -194,7 +194,7 @@ func TestSameIDs(t *testing.T) {
 	}
 }
 
-// TestTurnsThatLeftNothing: only what we recorded tells an interrupt before the first output
+// TestTurnsThatLeftNothing: only our own record distinguishes an interrupt before the first output
 // from a cut.
 func TestTurnsThatLeftNothing(t *testing.T) {
 	t.Parallel()
@@ -210,7 +210,7 @@ func TestTurnsThatLeftNothing(t *testing.T) {
 		ended       bool
 		want        string
 	}{
-		// Nothing tells when it was cut: it may have been after since.
+		// The time of the cut is not recorded: it may have been after since.
 		{"", time.Now(), true, "agent: turn\nuser: \"two\"\nagent: failed\n"},
 		{ours, time.Time{}, true, begin + "agent: cancelled\nagent: turn\nuser: \"two\"\nagent: failed\n"},
 		{other, time.Time{}, true, begin + "agent: failed\nagent: turn\nuser: \"two\"\nagent: cancelled\n"},
@@ -222,7 +222,7 @@ func TestTurnsThatLeftNothing(t *testing.T) {
 	}
 }
 
-// TestRareEvents: what the stand-in does not bring about, as /doc describes it.
+// TestRareEvents: events that the stand-in does not cause give the right envelopes, by their description in /doc.
 func TestRareEvents(t *testing.T) {
 	t.Parallel()
 	got := told(t, plainAdapter(deniedCall("m3", "c 2")), time.Time{}, true,
@@ -277,7 +277,7 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// TestUnreadableEvent: an event that is not as expected is passed over, and said to be missed.
+// TestUnreadableEvent: an event in an unexpected form is skipped, and reported as missed.
 func TestUnreadableEvent(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -301,7 +301,7 @@ func TestUnreadableEvent(t *testing.T) {
 	}
 }
 
-// heard are the events that an agent tells until stop is true of one, or it has ended.
+// heard returns the events of an agent until stop is true for one, or it has ended.
 func heard(t *testing.T, a *Agent, stop func(agent.Event) bool) (all []agent.Event) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -317,8 +317,8 @@ func heard(t *testing.T, a *Agent, stop func(agent.Event) bool) (all []agent.Eve
 
 func over(e agent.Event) bool { return e.Result != nil }
 
-// TestCutTurnIsMissed: if the agent ends in the middle of a turn, its events do not have all
-// of it. What the server recorded last may not have come, so the conversation tells the end.
+// TestCutTurnIsMissed: if the agent ends in the middle of a turn, its events are incomplete: the
+// server's last records may not have arrived. The end is read from the conversation.
 func TestCutTurnIsMissed(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -351,7 +351,7 @@ func TestCutTurnIsMissed(t *testing.T) {
 	}
 }
 
-// TestUnreadableEventInATurn: one does not keep the others from being told.
+// TestUnreadableEventInATurn: an unreadable event does not suppress the others.
 func TestUnreadableEventInATurn(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -383,8 +383,8 @@ func TestUnreadableEventInATurn(t *testing.T) {
 	}
 }
 
-// FuzzEvents: whatever a server sends becomes valid envelopes, and each turn and tool call
-// that begins ends once.
+// FuzzEvents: any events of a server become valid envelopes, and each turn and tool call that
+// begins ends once.
 func FuzzEvents(f *testing.F) {
 	lines := samples(f)
 	f.Add(bytes.Join(lines[:40], []byte("\n")))

@@ -11,8 +11,8 @@ import (
 	"teambridge/relay/process"
 )
 
-// What the tools of a server that was killed still run is killed before another one goes on
-// with its session. What others run is not.
+// Processes that the tools of a killed server left are killed before another server resumes its
+// session. Processes of others are not.
 func TestToolsOfADeadServer(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()

@@ -13,8 +13,8 @@ import (
 	"teambridge/relay/agent"
 )
 
-// A person who is asked sees what the tool is called with, by the names that front ends
-// know. The requests and messages are those of OpenCode 1.18.33.
+// A question shows the person the arguments of the tool, by the names that front ends know.
+// The requests and messages are those of OpenCode 1.18.33.
 func TestPermissionRequest(t *testing.T) {
 	t.Parallel()
 	const tool = `{"data": {"id": "msg_1", "type": "assistant", "content": [{"type": "text", "text": "x"}, {"type": "tool", "id": "other", "name": "read", "state": {"input": {}}},
@@ -31,7 +31,7 @@ func TestPermissionRequest(t *testing.T) {
 			agent.Use{Tool: "Edit", Display: "Edit", Description: "w", Input: []byte(`{"file_path":"/w","new_string":"b","old_string":"a"}`)}},
 		{`{"action": "external_directory", "resources": ["/etc/*"]}`, fmt.Sprintf(tool, "read", `{"path": "/etc/hostname"}`),
 			agent.Use{Tool: "external_directory", Reason: "Read needs it", Description: "/etc/*", Input: []byte(`{"file_path":"/etc/hostname","resources":["/etc/*"]}`)}},
-		{`{"action": "bash", "resources": ["touch z"]}`, "", // the server does not tell it
+		{`{"action": "bash", "resources": ["touch z"]}`, "", // the server does not send it
 			agent.Use{Tool: "Bash", Description: "touch z", Input: []byte(`{"metadata":null,"resources":["touch z"]}`)}},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +54,7 @@ func TestPermissionRequest(t *testing.T) {
 	}
 }
 
-// A call that was denied is remembered before the answer is given: no event tells it from a failure.
+// A denial is recorded before the answer is sent: no event distinguishes it from a failure.
 func TestDenialIsRemembered(t *testing.T) {
 	t.Parallel()
 	o := Options{State: t.TempDir(), Permission: &agent.Permission{Allow: []string{"Read"}}}

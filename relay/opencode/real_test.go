@@ -45,7 +45,7 @@ func start(t *testing.T, r *opencode.Runtime, m mode.Mode) agent.Agent {
 	return a
 }
 
-// say gives an agent a text and returns how its turn ended.
+// say sends an agent a text and returns how its turn ended.
 func say(t *testing.T, a agent.Agent, text string) agent.Progress {
 	t.Helper()
 	id := uuid.NewString()
@@ -76,8 +76,8 @@ func bash(command string) string {
 	return "CALL:" + string(input)
 }
 
-// What changes something is asked for; the policy, and a person, decide. What the user's
-// own configuration says goes before our rules, and our own denials before it.
+// The agent asks before a change, and the policy or a person decides. The user's own
+// configuration prevails over our rules, and our own denials over it.
 func TestRealPermissions(t *testing.T) {
 	t.Parallel()
 	o, home := real(t)
@@ -117,7 +117,7 @@ func TestRealPermissions(t *testing.T) {
 	if err := a.End(t.Context(), agent.Grace{Term: time.Minute}); err != nil {
 		t.Error(err)
 	}
-	// OpenCode says the same of a denial as of a failure.
+	// OpenCode reports a denial like a failure.
 	var became []wire.Outcome
 	for e, err := range r.Conversation(t.Context(), a.(*opencode.Agent).Session(), time.Time{}, true) {
 		must(t, err)
@@ -186,8 +186,8 @@ func TestRealQuestion(t *testing.T) {
 	}
 }
 
-// A server that runs already is used, and left running. It takes no mode but a model, and
-// what is already said in a session is known.
+// A running server is used, and left running. Of a mode, it takes only the model, and
+// earlier messages of a session are known.
 func TestRealAttach(t *testing.T) {
 	t.Parallel()
 	home := standin.NewHome(t, nil)

@@ -20,8 +20,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// simagent is a program in a pane as Claude Code is one: it works off what is typed, one
-// turn after the other, and keeps a transcript if told to.
+// simagent simulates Claude Code in a pane: it works on the typed texts, one turn after the
+// other, and keeps a transcript if record is set.
 type simagent struct {
 	t      testing.TB
 	ref    tmux.Ref
@@ -34,20 +34,20 @@ type simagent struct {
 	working  bool   // on a turn
 	lags     bool   // it writes the last records of a turn when the hook has been called
 	mute     bool
-	late     []object // that it writes then
-	claims   bool     // it says that it works, although it does not
+	late     []object // the records that it writes then
+	claims   bool     // it reports that it works, although it does not
 	turn     []string // nonces of the messages in the turn
-	queue    []string // that it keeps until the turn has ended
+	queue    []string // messages that it keeps until the turn has ended
 	garbles  bool     // it takes each byte for a character
-	lines    []string // that it was given, in order
+	lines    []string // the lines that it got, in order
 	gone     bool
 	shell    bool
 	refuses  tmux.Reason // the guard of the paste
-	loses    bool        // it loses what is pasted, and nothing shows that
+	loses    bool        // it loses pasted texts without a sign
 	due      string      // nonce of the message for which Enter was due last
 	dieAt    string      // the step at which the process of the sender dies
 	escapes  int
-	maxSends int // that ran at the same time
+	maxSends int // the most sends that ran at the same time
 	sends    int
 }
 
@@ -138,7 +138,7 @@ func (a *simagent) send(ctx context.Context, _ tmux.Ref, _ tmux.Profile, m tmux.
 	if m.Policy == tmux.Urgent && a.working {
 		a.escapes++
 		a.endTurn(false)
-		a.working = false // what it kept is given later
+		a.working = false // kept messages are given later
 	}
 	out := tmux.Outcome{State: tmux.NotSent, Busy: a.working}
 	if err := a.step(ctx, s.Pasting); err != nil {
@@ -215,7 +215,7 @@ func (a *simagent) resume(ctx context.Context, _ tmux.Ref, _ tmux.Profile, m tmu
 	return a.submit(ctx, m, s, out)
 }
 
-// enter submits what is at the prompt.
+// enter submits the text at the prompt.
 func (a *simagent) enter() {
 	line := a.draft
 	a.draft = ""
@@ -274,8 +274,8 @@ func (a *simagent) endTurn(recorded bool) {
 	a.working, a.turn = false, nil
 }
 
-// stop ends the turn as the agent does: it calls the hook, if any, and then begins what it
-// has kept.
+// stop ends the turn as the agent does: it calls the hook, if any, and then begins the
+// messages that it has kept.
 func (a *simagent) stop(hook func()) {
 	a.mu.Lock()
 	var writing sync.WaitGroup
@@ -322,7 +322,7 @@ func (a *simagent) set(change func(*simagent)) {
 	change(a)
 }
 
-// given returns the texts that the agent was given, in order.
+// given returns the texts that the agent got, in order.
 func (a *simagent) given() (texts []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -370,7 +370,7 @@ func (b *bench) another(l *ledger.Ledger) *Panes {
 		Warn: func(err error) { b.t.Errorf("warning: %v", err) },
 	})
 	p.tmux = b.agent.actions()
-	p.timing.every = time.Second // each look costs, and some tests look for an hour
+	p.timing.every = time.Second // each step costs time, and some tests run for an hour
 	return p
 }
 
@@ -383,10 +383,10 @@ func (b *bench) records() {
 
 const sessionID = "5e55104e-0000-4000-8000-000000000001"
 
-// says lets the process of the agent say what it does.
+// says sets the state that the process of the agent reports.
 func (b *bench) says(status string) { b.t.Helper(); b.is("", status) }
 
-// is lets the process of the agent say which version it is, unless that is empty, and what it does.
+// is sets the version, unless that is empty, and the state that the process of the agent reports.
 func (b *bench) is(version, status string) {
 	b.t.Helper()
 	data, err := json.Marshal(object{"pid": b.agent.ref.PID + 1, "sessionId": sessionID, "startedAt": 1, "version": version, "status": status, "statusUpdatedAt": 1})
@@ -416,7 +416,7 @@ func policy(p tmux.Policy) func(*Message) { return func(m *Message) { m.Policy =
 
 func notify(m *Message) { m.Notify = true }
 
-// do works for the pane once.
+// do runs one step for the pane.
 func (b *bench) do() {
 	b.t.Helper()
 	if _, err := b.Queue.work(b.t.Context(), b.pane.InboxKey, false); err != nil {
@@ -424,7 +424,7 @@ func (b *bench) do() {
 	}
 }
 
-// see wants a message to be in a state now.
+// want checks that a message is in a state now.
 func (b *bench) want(m ledger.PaneMessage, state ledger.DeliveryState, task ledger.Task) ledger.PaneMessage {
 	b.t.Helper()
 	got, err := b.Queue.Message(b.t.Context(), m.UUID)

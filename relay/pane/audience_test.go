@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A message to all panes goes to none that is left out, nor to its sender, and a name that no
-// pane has is an error.
+// A message to all panes goes neither to excluded panes nor to its sender, and an unknown name
+// is an error.
 func TestAudience(t *testing.T) {
 	t.Parallel()
 	var list []Pane

@@ -25,7 +25,7 @@ type threads struct {
 	id    string
 
 	mu    sync.Mutex
-	sent  []string // the ids of what the server was sent
+	sent  []string // the ids of the messages that the server got
 	turns []func(text string) error
 }
 
@@ -71,7 +71,7 @@ func (s *threads) putThere(text string) ledger.PaneMessage {
 	return m
 }
 
-// wasSent checks how often the server was sent each message.
+// wasSent checks how often the server got each message.
 func (s *threads) wasSent(messages ...ledger.PaneMessage) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -81,7 +81,7 @@ func (s *threads) wasSent(messages ...ledger.PaneMessage) {
 	}
 }
 
-// uuids are the deliveries of messages.
+// uuids returns the delivery ids of messages.
 func uuids(messages []ledger.PaneMessage) (list []string) {
 	for _, m := range messages {
 		list = append(list, m.UUID)
@@ -89,7 +89,7 @@ func uuids(messages []ledger.PaneMessage) (list []string) {
 	return list
 }
 
-// What a server that is killed has recorded, in part or with its answer, is not sent again.
+// A message that a killed server has recorded, in part or with its answer, is not sent again.
 func TestCodexIsKilled(t *testing.T) {
 	t.Parallel()
 	s := newThreads(t)
@@ -115,7 +115,7 @@ func TestCodexIsKilled(t *testing.T) {
 	s.wasSent(torn, answered, last)
 }
 
-// What a busy session does not show waits until it is idle, and is then sent again, once.
+// A message that a busy session does not show waits until the session is idle, and is then sent again once.
 func TestCodexIsInterrupted(t *testing.T) {
 	t.Parallel()
 	s := newThreads(t)
@@ -123,7 +123,7 @@ func TestCodexIsInterrupted(t *testing.T) {
 	s.turns = []func(string) error{func(string) error { return nil }}
 	s.run()
 	m := s.putThere("in between")
-	for range 3 { // it is looked at again and again
+	for range 3 { // several steps
 		now := s.until(m, "held", func(m ledger.PaneMessage) bool { return m.Held == string(tmux.Busy) })
 		s.until(m, "held longer", func(m ledger.PaneMessage) bool { return m.Tries > now.Tries })
 	}
@@ -187,7 +187,7 @@ func (s *threads) enqueue(text string) ledger.PaneMessage {
 	return m
 }
 
-// queued is enqueue until it is there.
+// queued enqueues a message and waits until it is in the queue.
 func (s *threads) queued(text string) ledger.PaneMessage {
 	s.t.Helper()
 	m := s.enqueue(text)
@@ -195,7 +195,7 @@ func (s *threads) queued(text string) ledger.PaneMessage {
 	return m
 }
 
-// says has the session take its only message out of the queue and say it, and returns the turn.
+// says makes the session take its only message out of the queue and begin it, and returns the turn.
 func (s *threads) says(m ledger.PaneMessage) (turn string) {
 	s.t.Helper()
 	texts := s.codex.Take()
@@ -206,7 +206,7 @@ func (s *threads) says(m ledger.PaneMessage) (turn string) {
 	return s.codex.Say(s.id, m.UUID, text)
 }
 
-// What is in Codex's queue stays there while the session works, and while it is idle after its person has interrupted it. It is not put there again.
+// A message stays in Codex's queue while the session works, or is idle after an interrupt, and is not queued again.
 func TestCodexQueue(t *testing.T) {
 	t.Parallel()
 	s := newThreads(t)
@@ -229,7 +229,7 @@ func TestCodexQueue(t *testing.T) {
 	s.wasSent()
 }
 
-// What a resumed session has just taken out of the queue, and not recorded yet, is not put there again.
+// A message that a resumed session has just taken from the queue, and not recorded yet, is not queued again.
 func TestCodexQueueIsTakenByAnother(t *testing.T) {
 	t.Parallel()
 	s := newThreads(t)
@@ -250,7 +250,7 @@ func TestCodexQueueIsTakenByAnother(t *testing.T) {
 	}
 }
 
-// Nothing is put into the queue of a session that takes messages, or of codex exec.
+// No message is put into the queue of a session that takes messages, or of codex exec.
 func TestCodexQueueRefuses(t *testing.T) {
 	t.Parallel()
 	s := newThreads(t)

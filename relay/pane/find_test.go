@@ -9,7 +9,7 @@ import (
 	"teambridge/relay/tmux"
 )
 
-// Claude Code renames sessions by itself. A name that has passed to another session means neither of the two.
+// A name that has passed to another session, as Claude Code renames sessions, means neither of the two.
 func TestFindAfterRenaming(t *testing.T) {
 	t.Parallel()
 	session := func(id, name, title string) Pane {

@@ -29,8 +29,8 @@ func wantRefused(t *testing.T, what string, err error, who string) {
 	}
 }
 
-// A session of an outdated Claude Code takes nothing, whether it has a socket or the hook. It is found, and says why. One that does
-// not say its version counts as a current one.
+// A session of an outdated Claude Code gets no messages, whether it has a socket or the hook, but is found, with the
+// reason. One without a version counts as current.
 func TestOutdatedSession(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(testing.TB, string, string) *simsession.Session{"socket": simsession.Start, "hook": simsession.StartHooked} {
@@ -61,7 +61,7 @@ func TestOutdatedSession(t *testing.T) {
 	}
 }
 
-// again has the session go on with another program of that version.
+// again resumes the session in another program of that version.
 func (s *sessions) again(version string) {
 	s.t.Helper()
 	s.Kill()
@@ -69,8 +69,8 @@ func (s *sessions) again(version string) {
 	s.Start()
 }
 
-// What waits for a session that is resumed by an outdated program waits until a current one goes on: what came while nobody was there,
-// and what the process before had in its queue.
+// Messages for a session that an outdated program resumes wait until a current one resumes it: those that came while
+// no process had it, and those in the queue of the process before.
 func TestResumedByAnOutdatedProgram(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(testing.TB) *sessions{"socket": newSessions, "hook": newHooked} {
@@ -108,7 +108,7 @@ func TestResumedByAnOutdatedProgram(t *testing.T) {
 	}
 }
 
-// What was written to an outdated session, as by an earlier teambridge, is not written again.
+// A message that was written to an outdated session, as by an earlier teambridge, is not written again.
 func TestNotWrittenAgainToAnOutdatedProgram(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
@@ -125,13 +125,13 @@ func TestNotWrittenAgainToAnOutdatedProgram(t *testing.T) {
 	s.wants()
 }
 
-// step does what can be done for the session of a message now.
+// step runs one step for the session of a message.
 func (s *sessions) step(m ledger.PaneMessage) error {
 	_, err := s.Queue.work(s.t.Context(), m.InboxKey, true)
 	return err
 }
 
-// A pane whose program is an outdated Claude Code is typed into no more, not even to submit what is at its prompt.
+// Nothing is typed into a pane with an outdated Claude Code, not even Enter to submit the text at its prompt.
 func TestOutdatedPane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

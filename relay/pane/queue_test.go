@@ -17,19 +17,19 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// killed does step, which is to die.
+// killed runs step, which must die.
 func killed(t *testing.T, step func()) {
 	t.Helper()
 	defer func() {
-		if r := recover(); r != errKilled { //nolint:errorlint // what was panicked with
+		if r := recover(); r != errKilled { //nolint:errorlint // the value of the panic
 			t.Errorf("recovered %v, want it killed", r)
 		}
 	}()
 	step()
 }
 
-// A process that is killed in a step pastes nothing twice, and loses nothing: the next one
-// continues, or says that it is not known.
+// After a process is killed in a step, no message is pasted twice or lost: the next one
+// continues, or reports that the state is not known.
 func TestKilledAtEachStep(t *testing.T) {
 	for _, test := range []struct {
 		at      string
@@ -82,7 +82,7 @@ func count(list []string, text string) (n int) {
 	return n
 }
 
-// The id of a message is no proof of its text: what arrives as another text is not confirmed, and is not typed again without a person.
+// A message that arrives with another text is not confirmed by its id, and is not typed again without a person.
 func TestTextThatArrivesGarbled(t *testing.T) {
 	t.Parallel()
 	for _, working := range []bool{false, true} { // then it is queued
@@ -110,7 +110,7 @@ func TestTextThatArrivesGarbled(t *testing.T) {
 	}
 }
 
-// What the prompt on the screen has confirmed is followed in the transcript, which may show later that another text came.
+// After the screen has confirmed a message, the transcript may still show that another text arrived.
 func TestGarbledTextThatIsRecordedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -131,7 +131,7 @@ func TestGarbledTextThatIsRecordedLate(t *testing.T) {
 	})
 }
 
-// The guard of the paste has refused it: it waits again, and is pasted later.
+// A message that the guard of the paste has refused waits again, and is pasted later.
 func TestRefusedPasteIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -148,7 +148,7 @@ func TestRefusedPasteIsTakenBack(t *testing.T) {
 	})
 }
 
-// Tries come after 1 s, doubled up to 60 s, for 15 minutes.
+// Retries come after 1 s, doubled up to 60 s, for 15 minutes.
 func TestBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -180,7 +180,7 @@ func TestBackOff(t *testing.T) {
 		if len(tries) < 18 {
 			t.Errorf("%d tries", len(tries))
 		}
-		// A person lets it be tried again, for as long.
+		// After a person's retry, it is tried for as long again.
 		must(t, b.opts.Ledger.Deliveries.Retry(t.Context(), m.UUID))
 		b.agent.set(func(a *simagent) { a.dialog = "" })
 		time.Sleep(2 * time.Second)
@@ -197,7 +197,7 @@ func TestOrder(t *testing.T) {
 		b.put("idle", policy(tmux.WhenIdle))
 		b.put("two")
 		time.Sleep(10 * time.Minute)
-		// The back-off of the first holds up those behind it, but not what is important.
+		// The back-off of the first delays those behind it, but not important ones.
 		b.agent.set(func(a *simagent) { a.dialog = "" })
 		b.put("now", policy(tmux.Important))
 		time.Sleep(time.Second)
@@ -252,7 +252,7 @@ func TestDeliver(t *testing.T) {
 		}
 		b.wantGiven("before", "hello")
 
-		// It is not sent in time: nothing comes as a surprise later.
+		// If it is not sent in time, it is never sent later.
 		b.agent.set(func(a *simagent) { a.draft = "typed" })
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
@@ -260,7 +260,7 @@ func TestDeliver(t *testing.T) {
 		if err != nil || m.State != ledger.Failed || m.Reason != "not sent: it is held: draft" {
 			t.Errorf("not delivered: %s %q, %v", m.State, m.Reason, err)
 		}
-		// A look that is cut off does not change why it is held.
+		// A look that is cut off does not change the reason why it is held.
 		send, looks := b.tmux.send, 0
 		b.tmux.send = func(ctx context.Context, ref tmux.Ref, p tmux.Profile, m tmux.Input, steps tmux.Steps) (tmux.Outcome, error) {
 			if looks++; looks == 1 {
@@ -292,7 +292,7 @@ func TestDeliver(t *testing.T) {
 	})
 }
 
-// One that is dropped, or whose pane is removed, while somebody waits for it.
+// A wait ends if the message is dropped, or its pane is removed.
 func TestDroppedWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -436,7 +436,7 @@ func TestSendersAtOnce(t *testing.T) {
 	}
 }
 
-// A program says that it waits for a person before the screen shows the question.
+// A message is held if the program reports that it waits for a person before the screen shows the question.
 func TestQuestionThatIsNotYetOnTheScreen(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -448,7 +448,7 @@ func TestQuestionThatIsNotYetOnTheScreen(t *testing.T) {
 	}
 }
 
-// A clock that is set back makes no message wait until it is as late again.
+// If the clock is set back, no message waits until the former time.
 func TestClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	hour := time.Now().Add(time.Hour)

@@ -31,7 +31,7 @@ func newQwen(t *testing.T) *sessions {
 
 func done(m ledger.PaneMessage) bool { return m.State == ledger.Done }
 
-// What its person has to allow stays held however often we are killed.
+// A message that the session's person has to allow stays held however often we are killed.
 func TestQwenAsksWhileWeAreKilled(t *testing.T) {
 	t.Parallel()
 	s := newQwen(t)
@@ -54,7 +54,7 @@ func TestQwenAsksWhileWeAreKilled(t *testing.T) {
 	s.wants("allowed")
 }
 
-// With a server of ours in the session, its person is not asked; a token of another process is not presented.
+// With a server of ours in the session, its person is not asked; the token of another process is not presented.
 func TestQwenTakesMailOfItsChild(t *testing.T) {
 	t.Parallel()
 	s := newQwen(t)
@@ -84,7 +84,7 @@ func TestQwenTakesMailOfItsChild(t *testing.T) {
 	s.wants("by a child", "by nobody", "after another one")
 }
 
-// The token of a controller is presented with what the person wrote, and not with what an agent did.
+// The token of a controller is presented with a person's message, and not with an agent's.
 func TestQwenTakesThePersonsWords(t *testing.T) {
 	t.Parallel()
 	s := newQwen(t)
@@ -105,7 +105,7 @@ func TestQwenTakesThePersonsWords(t *testing.T) {
 	s.wants("the person's", "an agent's")
 }
 
-// While the API fails, a message is in the conversation again and again, and the model was not given it.
+// While the API fails, the conversation repeats a message, which does not count as seen by the model.
 func TestQwenWhoseAPIFails(t *testing.T) {
 	t.Parallel()
 	s := newQwen(t)
@@ -119,7 +119,7 @@ func TestQwenWhoseAPIFails(t *testing.T) {
 	s.until(m, "after the API works", ended)
 	s.Tell("fail")
 	m = s.until(s.put("b"), "in the conversation", done)
-	s.Tell("fail") // which it takes once it has repeated the message
+	s.Tell("fail") // which applies once it has repeated the message
 	s.Kill()
 	s.Start()
 	s.until(m, "after the session was resumed, which has it", ended)
@@ -127,7 +127,7 @@ func TestQwenWhoseAPIFails(t *testing.T) {
 	s.wants("a", "a", "a", "a", "b", "b", "b", "c") // as Qwen Code repeats them
 }
 
-// Only what the session was sent is ours, whatever somebody types or writes.
+// Only messages that we sent to the session count as ours, whatever a person types or another process writes.
 func TestLinesOfQwen(t *testing.T) {
 	t.Parallel()
 	line := func(kind, text string) []byte {
@@ -158,7 +158,7 @@ func TestLinesOfQwen(t *testing.T) {
 	}
 }
 
-// What an agent of Qwen Code writes to the person's name is recorded as its own, and what another process writes is not.
+// A message of a Qwen Code agent to the person's name is recorded as its own, and one of another process is not.
 func TestQwenWritesToThePerson(t *testing.T) {
 	t.Parallel()
 	s := newQwen(t)
@@ -201,7 +201,7 @@ func TestQwenWritesToThePerson(t *testing.T) {
 	wait(Stranger, "forged")
 }
 
-// Files of processes that are gone, or that are not sessions, are no sessions, whatever they hold.
+// Files of processes that are gone, or that are not sessions, never count as sessions.
 func TestHostileFilesOfQwen(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

@@ -27,7 +27,7 @@ func twice(t *testing.T, test func(*testing.T, *bench)) {
 	}
 }
 
-// open are the states of a task that has begun when the agent is busy and idle.
+// open returns the state of a task that has begun, for a busy or an idle agent.
 func (b *bench) open(busy bool) ledger.Task {
 	switch {
 	case b.agent.record != "" && busy:
@@ -99,7 +99,7 @@ func TestSeed06StopWhenIdle(t *testing.T) {
 	})
 }
 
-// No time limit makes the end of task X that of task Y.
+// No time limit makes the end of task X count as the end of task Y.
 func TestSeed07LongTask(t *testing.T) {
 	long := 5 * time.Minute
 	if d, err := time.ParseDuration(os.Getenv("TEAMBRIDGE_LONG_TASK")); err == nil {
@@ -150,7 +150,7 @@ func TestSeed08WaitForIdle(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			b.agent.stop(func() {
 				b.hook()
-				// The moment between two tasks: nothing runs, and nothing is typed.
+				// Between two tasks, nothing runs and nothing is typed.
 				b.agent.set(func(a *simagent) { a.working = false })
 				if busy() == "" {
 					t.Error("it was idle between two tasks")

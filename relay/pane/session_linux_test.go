@@ -42,8 +42,8 @@ type sessions struct {
 	dir    string
 }
 
-// newSessions returns panes that do not write a message again, however long the session takes to show it. Tests of that
-// change it.
+// newSessions returns panes that do not write a message again, however long the session takes to show it. Some tests
+// change that.
 func newSessions(t testing.TB) *sessions {
 	t.Helper()
 	s := newSessionsWith(t, simsession.Start)
@@ -51,7 +51,8 @@ func newSessions(t testing.TB) *sessions {
 	return s
 }
 
-// again is after how long a message is written again in tests of that. A session that works shows it before, also on a busy machine.
+// again is the time after which a message is written again, in tests of that. A working session shows it earlier,
+// even on a busy machine.
 const again = 2 * time.Second
 
 func newSessionsWith(t testing.TB, start func(t testing.TB, root, id string) *simsession.Session) *sessions {
@@ -72,7 +73,7 @@ func newSessionsWith(t testing.TB, start func(t testing.TB, root, id string) *si
 	return s
 }
 
-// openSessions is what a process of ours has, with times that fit the simulated session.
+// openSessions opens the panes and the ledger of a process of ours, with timing for the simulated session.
 func openSessions(dir string) (*Panes, *ledger.Ledger, error) {
 	root, err := teams.Open(filepath.Join(dir, "claude"))
 	if err != nil {
@@ -122,7 +123,7 @@ func (s *sessions) begin() (end func()) {
 	return end
 }
 
-// often runs the queues until a message is as wanted, and writes again what a session does not show at once.
+// often runs the queues until a message is as wanted, and writes again messages that a session does not show at once.
 func (s *sessions) often(m ledger.PaneMessage, what string, is func(ledger.PaneMessage) bool) ledger.PaneMessage {
 	s.t.Helper()
 	usual := s.timing
@@ -156,7 +157,8 @@ func (s *sessions) wants(texts ...string) {
 	}
 }
 
-// A turn that runs while its session is moved to the background ends there: what it was given is neither lost nor sent again.
+// A turn that runs while its session is moved to the background ends there: its messages are neither lost nor sent
+// again.
 func TestTurnIsMovedToTheBackground(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
@@ -177,7 +179,7 @@ func TestTurnIsMovedToTheBackground(t *testing.T) {
 	must(t, os.WriteFile(copied, data, 0o600))
 	s.Tell("move " + moved)
 	viewer := filepath.Join(s.Root, "sessions", strconv.Itoa(s.PID())+".json")
-	if err := os.Chtimes(viewer, time.Time{}, time.Now().Add(-time.Minute)); err != nil { // it writes nothing any more
+	if err := os.Chtimes(viewer, time.Time{}, time.Now().Add(-time.Minute)); err != nil { // it no longer writes
 		t.Fatal(err)
 	}
 	job := simsession.StartJob(t, s.Root, moved, false)
@@ -197,8 +199,9 @@ func TestTurnIsMovedToTheBackground(t *testing.T) {
 	s.until(after, "the end of the next", ended)
 }
 
-// A session that its person moves to the background, with ←, stays one member: it has its name, and what waited in its queue is sent
-// again, once, to where the conversation goes on. Nothing is sent to the process that shows it, or to one that is kept ready.
+// A session that its person moves to the background, with ←, stays one member with its name. Messages in its queue
+// are sent again once, to the process that continues the conversation, and none to one that shows it or is kept
+// ready.
 func TestSessionIsMovedToTheBackground(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
@@ -230,7 +233,7 @@ func TestSessionIsMovedToTheBackground(t *testing.T) {
 	if known, err := s.Sessions.Known(t.Context()); err != nil || len(known) != 1 {
 		t.Errorf("known are %+v, %v", known, err)
 	}
-	// It is stopped, with nobody to show it, and wakes again with another process and id.
+	// It is stopped, with no process that shows it, and wakes again with another process and id.
 	s.End()
 	job.Tell("clear")
 	job.Kill()
@@ -265,7 +268,7 @@ func TestSessionIsMovedToTheBackground(t *testing.T) {
 	}
 }
 
-// What a transcript shows has the time that stands there, whenever somebody looks.
+// Times in a transcript are used, not the times at which it is read.
 func TestTimesOfTheTranscript(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
@@ -295,7 +298,7 @@ func TestTimesOfTheTranscript(t *testing.T) {
 	}
 }
 
-// A session that does not say in its file whether it is idle is asked, and says so at the end of its turn.
+// A session whose file does not say whether it is idle is asked, and answers at the end of its turn.
 func TestSessionThatIsAsked(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
@@ -322,7 +325,8 @@ func TestSessionThatIsAsked(t *testing.T) {
 	}
 }
 
-// A session that ends removes its file before it has written all of its transcript. What that shows then is not sent again.
+// A session that ends removes its file before it has written all of its transcript. Messages that the transcript
+// shows later are not sent again.
 func TestSessionThatEnds(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
@@ -352,7 +356,8 @@ func TestSessionThatEnds(t *testing.T) {
 	s.wants("queued", "next")
 }
 
-// A session that is resumed while another process has it is one member, that of the process to which messages go already.
+// A session that is resumed while another process has it stays one member: that of the process that gets its
+// messages.
 func TestSessionInTwoProcesses(t *testing.T) {
 	t.Parallel()
 	for _, written := range []bool{false, true} {
@@ -381,7 +386,7 @@ func TestSessionInTwoProcesses(t *testing.T) {
 	}
 }
 
-// A session whose process has got the id of an agent of a relay that was killed takes messages.
+// A session whose process has the process id of a killed relay's agent takes messages.
 func TestProcessIDOfAKilledAgent(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
@@ -436,7 +441,7 @@ func TestSessionsByName(t *testing.T) {
 	}
 }
 
-// peerJob is what a process of ours works for.
+// peerJob configures a process of ours.
 type peerJob struct {
 	Dir    string        // of the Claude directory and of our state
 	Repeat time.Duration // its timing.repeat
@@ -461,8 +466,8 @@ func (s *sessions) peer(repeat time.Duration) *killtest.Process {
 	return killtest.Start(s.t, killtest.Command(s.t.Context(), "peer", peerJob{s.dir, repeat}))
 }
 
-// A session is killed with a message in its queue, and we are killed before we write it to the next process. The old record of the
-// queue does not prove that the new process has it.
+// A session is killed with a message in its queue, and we are killed before we write it to the next process. The old
+// record of the queue is no proof that the new process has it.
 func TestQueueOfAKilledSessionIsNoProof(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
@@ -493,7 +498,7 @@ func TestQueueOfAKilledSessionIsNoProof(t *testing.T) {
 	s.wants("a")
 }
 
-// While the machine sleeps, a session has no time to show what it was sent.
+// The sleep of the machine does not count as time for a session to show a message.
 func TestMessageIsNotWrittenAgainAfterASleep(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
@@ -526,7 +531,7 @@ func TestMessageIsNotWrittenAgainAfterASleep(t *testing.T) {
 	}
 }
 
-// What a killed process of ours has left is removed by the next one, even if that has nothing to send.
+// The files of a killed process of ours are removed by the next one, even if that has nothing to send.
 func TestNextRunSweeps(t *testing.T) {
 	t.Parallel()
 	s := newQwen(t)
@@ -548,11 +553,11 @@ func TestNextRunSweeps(t *testing.T) {
 	}
 }
 
-// killSessionsAndSenders has messages written again after repeat, which were lost with a sender.
+// killSessionsAndSenders writes messages that were lost with a sender again after repeat.
 func killSessionsAndSenders(t *testing.T, s *sessions) {
 	repeat := 10 * time.Second
 	if s.Qwen {
-		repeat = s.timing.repeat // it shows once what it was sent twice
+		repeat = s.timing.repeat // it shows a message once that it got twice
 	}
 	kills := 8
 	if n, err := strconv.Atoi(os.Getenv(envKills)); err == nil {
@@ -586,7 +591,7 @@ func killSessionsAndSenders(t *testing.T, s *sessions) {
 	for i, m := range list {
 		s.until(m, fmt.Sprintf("%s of %d", sent[i], len(sent)), func(m ledger.PaneMessage) bool { return m.Task == ledger.TaskEnded || m.State == ledger.Failed })
 	}
-	// If the last sender had nothing to do, it may still be starting, and does not handle the signal until it says that it is ready.
+	// If the last sender had nothing to do, it may still be starting, and handles the signal only once it is ready.
 	ours.Line()
 	must(t, syscall.Kill(ours.PID(), syscall.SIGTERM))
 	if err := ours.Wait(); err != nil {
@@ -598,7 +603,7 @@ func killSessionsAndSenders(t *testing.T, s *sessions) {
 	}
 }
 
-// written returns what was said to the person.
+// written returns the messages to the person.
 func (s *sessions) written() (texts []string) {
 	s.t.Helper()
 	rows, err := s.Panes.Incoming.Said(s.t.Context(), SessionTeam)
@@ -609,7 +614,7 @@ func (s *sessions) written() (texts []string) {
 	return texts
 }
 
-// What an agent writes to us is recorded as its own, once, and what somebody else writes as a stranger's.
+// An agent's message to us is recorded once, as its own, and that of another process as unverified.
 func TestSessionWrites(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
@@ -643,7 +648,7 @@ func TestSessionWrites(t *testing.T) {
 	}
 }
 
-// saying waits until agents have said these texts.
+// saying waits until agents have written these texts.
 func (s *sessions) saying(want ...string) {
 	s.t.Helper()
 	for end := time.Now().Add(time.Minute); !slices.Equal(s.written(), want); time.Sleep(5 * time.Millisecond) {
@@ -653,8 +658,8 @@ func (s *sessions) saying(want ...string) {
 	}
 }
 
-// Agents find us under our name while we listen, and write first. We are no session for ourselves, one of us has the
-// name, and nothing stays.
+// Agents find us under our name while we listen, and can write first. We do not list ourselves as a session, one of
+// us has the name, and no file stays.
 func TestListed(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
@@ -703,7 +708,7 @@ func TestListed(t *testing.T) {
 	}
 }
 
-// A process that is not the session can say nothing of its messages.
+// Notices about a message from a process that is not the session are ignored.
 func TestForgedNotice(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
@@ -737,7 +742,7 @@ func TestForgedNotice(t *testing.T) {
 	}
 }
 
-// A session that is called as the person or as an unknown sender is shown does not pass for one of them.
+// A session with the name that is shown for the person or for an unknown sender does not pass for one of them.
 func TestNameOfSession(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"work": "work", Stranger: sessionID, "user": sessionID, "": sessionID} {

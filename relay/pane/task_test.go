@@ -58,7 +58,7 @@ func TestAwaitAnswer(t *testing.T) {
 	})
 }
 
-// An ESC before the agent has said anything leaves no record. Nobody waits for ever.
+// An ESC before the agent's first output leaves no record, and the wait ends anyway.
 func TestBrokenOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -101,7 +101,7 @@ func TestPaneIsGone(t *testing.T) {
 	})
 }
 
-// Agents that asked are notified once, whoever sees the end and however often.
+// Agents that asked for it are notified once, whichever process sees the end and however often.
 func TestNotifyOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -185,7 +185,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// It is given a message while it is looked at.
+// A look is repeated if the agent gets a message meanwhile.
 func TestBusyLooksAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -201,8 +201,8 @@ func TestBusyLooksAgain(t *testing.T) {
 	}
 }
 
-// Of a program whose screen is unknown, nobody knows whether it took a message. Its hook
-// tells anyway, late rather than early.
+// Whether a program with an unknown screen took a message is not known. Its hook notifies
+// anyway, late rather than early.
 func TestNotifyOfGenericProgram(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

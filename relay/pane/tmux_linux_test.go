@@ -81,7 +81,7 @@ func runProgram(path string) {
 	}
 }
 
-// order is what a sender does, in a process of its own.
+// order configures a sender, in a process of its own.
 type order struct {
 	Root, State, Name string
 	Texts             []string
@@ -188,7 +188,7 @@ func (s *stage) busy() bool {
 	return why != ""
 }
 
-// submitted returns the texts that the program was given.
+// submitted returns the texts that the program got.
 func (s *stage) submitted() (list []string) {
 	s.t.Helper()
 	data, err := os.ReadFile(s.transcript)
@@ -237,8 +237,8 @@ func TestEightProcesses(t *testing.T) {
 	}
 }
 
-// A sender is killed in each step. The next process finishes what it has begun: the message
-// is pasted once, and the one after it arrives.
+// After a sender is killed in any step, the next process finishes its work: the message is
+// pasted once, and the next one arrives.
 func TestSenderKilledInEachStep(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -137,7 +137,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// What a hook refuses is the message that left the queue, not one that the hook quotes.
+// A hook refuses the message that left the queue, not one that the hook quotes.
 func TestSessionMessageRefusedByAHook(t *testing.T) {
 	t.Parallel()
 	message := func(id string) string {
@@ -180,7 +180,7 @@ func TestHookBeforeTheRecords(t *testing.T) {
 	b.notices(b.want(m, ledger.Done, ledger.TaskEnded))
 }
 
-// What is queued when a turn ends is of the next, even if the hook is slow to be told.
+// A message that is queued when a turn ends belongs to the next turn, even if the hook is late.
 func TestHookOfAnEarlierTurn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -232,7 +232,7 @@ func TestAnswersAreOfTheirOwnTurns(t *testing.T) {
 	}
 }
 
-// What came with the id of a message is compared, whichever way it took, unless the id is in the same bytes.
+// A text that arrived with the id of a message is compared, for each way, unless the id is in the same bytes.
 func TestAltered(t *testing.T) {
 	t.Parallel()
 	const id = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"

@@ -6,7 +6,7 @@ import (
 	"teambridge/relay/tmux"
 )
 
-// What an agent has is never given to it again, and of what it may have nothing is given while that is not certain.
+// A message that an agent has is never sent again, and one that it may have is not sent while that is uncertain.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	held := hold{why: tmux.Dialog}

@@ -17,28 +17,28 @@ import (
 	"teambridge/relay/wake"
 )
 
-// trial is a way to an agent under test: panes of their own, and an agent that is reached so.
+// trial is a way under test: panes of its own, and an agent that is reached by the way.
 type trial struct {
 	*sessions
 	agent
 	find    func(context.Context) (Pane, error)
 	policy  tmux.Policy
 	hostile func(other string) (text, shown string)                               // a text that looks like the end of its message, and like the one with another id
-	after   func(t *testing.T, more []ledger.PaneMessage)                         // checks what is known of them when they were given
-	waits   func(t *testing.T, has ledger.PaneMessage, more []ledger.PaneMessage) // checks what is said while the agent is busy, and has a message
+	after   func(t *testing.T, more []ledger.PaneMessage)                         // checks their states after they were given
+	waits   func(t *testing.T, has ledger.PaneMessage, more []ledger.PaneMessage) // checks the reasons while the agent is busy, and has a message
 }
 
-// agent is what is at the other end. It obeys as [simsession.Session.Tell] says.
+// agent is the simulated agent. It takes the orders of [simsession.Session.Tell].
 type agent interface {
 	Tell(order string)
 	Kill()
 	Start()
-	Given() []string // the texts that its model was given
+	Given() []string // the texts that its model got
 }
 
 // ways are all ways to an agent.
 var ways = []struct {
-	name, can string // can are the rules that there are for it beside those for all
+	name, can string // can has the rules for it in addition to those for all
 	open      func(*testing.T) *trial
 }{
 	{"socket", "kill at-once clear deaf drop hold slow random suspend tool", func(t *testing.T) *trial {
@@ -265,7 +265,7 @@ func eachOnce(t *testing.T, w *trial) {
 	}
 }
 
-// What is for an idle agent waits with us while it works, and can still be dropped.
+// A message for an idle agent waits in our queue while the agent works, and can still be dropped.
 func heldWhileBusy(t *testing.T, w *trial) {
 	if w.policy != "" {
 		t.Skip("it is always put where the agent takes it when it is idle")
@@ -274,7 +274,7 @@ func heldWhileBusy(t *testing.T, w *trial) {
 	w.Tell("busy")
 	idle := func(m *Message) { m.Policy = tmux.WhenIdle }
 	m, dropped := w.put("held", idle), w.put("dropped", idle)
-	for range 3 { // it is looked at again and again
+	for range 3 { // several steps
 		now := w.until(m, "to a busy agent", heldAs(tmux.Busy))
 		w.until(m, "still", func(m ledger.PaneMessage) bool { return m.Tries > now.Tries || m.NextTry.After(now.NextTry) })
 		if now.Frame != "" {
@@ -291,14 +291,14 @@ func heldWhileBusy(t *testing.T, w *trial) {
 	w.wants("held", "next")
 }
 
-// What comes while nobody is there keeps no caller waiting, and is given when somebody is.
+// A message to an absent agent keeps no caller waiting, and is given once an agent is there.
 func receiverGone(t *testing.T, w *trial) {
 	w.run()
 	w.until(w.put("before"), "before", ended)
 	w.Kill()
 	m := w.put("later")
 	w.until(m, "without a receiver", heldAs(tmux.Gone))
-	if w.Session != nil { // nobody starts a pane again
+	if w.Session != nil { // no pane is started again
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if m, err := w.Queue.Await(ctx, m.UUID); err != nil || m.State.Ended() {
@@ -311,8 +311,8 @@ func receiverGone(t *testing.T, w *trial) {
 	w.wants("before", "later")
 }
 
-// What an agent had in its queue when it was killed is given to the one that goes on with the conversation, and what its model was given is
-// not.
+// Messages in the queue of a killed agent are given to the one that continues the conversation; those that its model
+// got are not.
 func killedWithIt(t *testing.T, w *trial, first func()) {
 	w.run()
 	w.until(w.put("before"), "before", ended)
@@ -329,7 +329,7 @@ func killedWithIt(t *testing.T, w *trial, first func()) {
 	w.wants("before", "queued", "later")
 }
 
-// A process that was there at once has not what the one before it had.
+// A process that resumes a session at once does not have the messages of the process before it.
 func resumedAtOnce(t *testing.T, w *trial) {
 	w.Tell("busy")
 	queued := w.put("queued")
@@ -360,8 +360,8 @@ func killedWhenGiven(t *testing.T, w *trial) {
 	w.wants("in the turn", "next")
 }
 
-// begun gives a message to the agent as a sender does that is killed before it records what became of it: right after the commit, or when it has given
-// the message.
+// begun gives a message to the agent like a sender that is killed before it records the result: right after the
+// commit, or after it has given the message.
 func (w *trial) begun(m ledger.PaneMessage, given bool) *attempt {
 	w.t.Helper()
 	ctx, c := w.t.Context(), w.Queue.carrier
@@ -392,8 +392,8 @@ func (w *trial) begun(m ledger.PaneMessage, given bool) *attempt {
 	return a
 }
 
-// A sender is killed after it has committed that it gives a message: the next one finds out whether the agent has it. It gives it, but
-// does not type it.
+// A sender is killed after the commit that precedes a message: the next one finds out whether the agent has it, and
+// if not sends it, but does not type it.
 func senderKilled(t *testing.T, w *trial, given bool) {
 	m := w.put("a")
 	w.begun(m, given)
@@ -412,7 +412,7 @@ func senderKilled(t *testing.T, w *trial, given bool) {
 	w.wants(want...)
 }
 
-// What is tried again by a person is given once, whether the agent had it after all or not. So is what is put twice.
+// A message that a person retries is given once, whether the agent had it or not. So is one that is put twice.
 func triedAgain(t *testing.T, w *trial) {
 	id := func(m *Message) { m.ID = "the same id" }
 	failed := func(m ledger.PaneMessage, given bool) ledger.PaneMessage {
@@ -436,7 +436,7 @@ func triedAgain(t *testing.T, w *trial) {
 	w.wants("had", "had not", "next")
 }
 
-// More messages than an agent takes at once are given each once, and in order.
+// More messages than an agent takes at once are given once each, in order.
 func burst(t *testing.T, w *trial) {
 	var want []string
 	var list []ledger.PaneMessage
@@ -451,7 +451,7 @@ func burst(t *testing.T, w *trial) {
 	w.wants(want...)
 }
 
-// What the agent says that it has lost, or does not show in time, is given again, once.
+// A message that the agent reports as lost, or does not show in time, is sent again once.
 func lost(t *testing.T, w *trial, how string) {
 	w.timing.repeat = again
 	w.run()
@@ -464,7 +464,7 @@ func lost(t *testing.T, w *trial, how string) {
 	w.wants("lost", "next")
 }
 
-// What nothing is heard of is sent once more, and then it is said.
+// A message without any sign is sent once more, and is then reported as unknown.
 func noProof(t *testing.T, w *trial) {
 	w.Tell("deaf")
 	m := w.often(w.put("unheard"), "what nothing is heard of", func(m ledger.PaneMessage) bool { return m.State.Ended() })
@@ -477,9 +477,9 @@ func noProof(t *testing.T, w *trial) {
 	w.wants("next")
 }
 
-// What its person has to allow is not written again, however long that takes.
+// A message that the session's person has to allow is not written again, however long that takes.
 func asked(t *testing.T, w *trial, answer string) {
-	end := w.Incoming.use() // one for all, in which it hears what the agent says
+	end := w.Incoming.use() // one for all, which receives the agent's notices
 	defer func() { _ = end() }()
 	w.Tell("hold")
 	m := w.put("asked")
@@ -493,7 +493,7 @@ func asked(t *testing.T, w *trial, answer string) {
 	if f, _, err := w.ledger.Frames.Frame(t.Context(), m.Frame); err != nil || f.Tries != 1 {
 		t.Errorf("it was written %d times, %v", f.Tries, err)
 	}
-	if answer == "allow slowly" { // so that it is in the transcript later, which is not taken for too late
+	if answer == "allow slowly" { // so that it is in the transcript later, but not too late
 		w.timing.repeat = again
 	}
 	w.run()
@@ -512,8 +512,8 @@ func asked(t *testing.T, w *trial, answer string) {
 	w.wants()
 }
 
-// A session that its person has suspended reads what was written to it once it is continued. Until then it is not written again, and
-// what comes waits.
+// A session that its person has suspended reads its messages once it is continued. Until then they are not written
+// again, and later messages wait.
 func suspendedWithIt(t *testing.T, w *trial) {
 	m := w.put("first")
 	pid := w.PID()
@@ -536,7 +536,7 @@ func suspendedWithIt(t *testing.T, w *trial) {
 	w.wants("first", "next")
 }
 
-// A session whose conversation was cleared stays the member, and what it had in its queue comes in the next one.
+// A session whose conversation was cleared stays the member, and the messages in its queue come in the next one.
 func cleared(t *testing.T, w *trial) {
 	w.run()
 	first := w.until(w.put("first"), "the first", ended)
@@ -576,19 +576,19 @@ func cleared(t *testing.T, w *trial) {
 // codexAgent is a session of Codex that takes orders.
 type codexAgent struct {
 	*threads
-	queue bool // it is in no shared server, and takes what comes out of its queue
+	queue bool // it is in no shared server, and takes messages from its queue
 
 	mu      sync.Mutex
 	held    bool // it runs
 	turns   int
 	busy    string   // a turn of its person
-	drop    bool     // the next message comes to nothing
+	drop    bool     // the next message is lost
 	deaf    bool     // and all that come now
-	waiting []string // what it was sent in a turn of its person
+	waiting []string // messages that it got in a turn of its person
 	given   []string
 }
 
-// sent is what the server does with a message.
+// sent handles a message to the server.
 func (a *codexAgent) sent(_, text string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -606,7 +606,7 @@ func (a *codexAgent) sent(_, text string) error {
 	return nil
 }
 
-// record has the model be given a message, whose id counts if it is out of the queue.
+// record gives the model a message, whose id counts if it is from the queue.
 func (a *codexAgent) record(id, text string) (turn string) {
 	a.given = append(a.given, wake.Messages(text)[0].Text)
 	if a.queue {
@@ -633,7 +633,7 @@ func (a *codexAgent) poll(ctx context.Context) {
 	}
 }
 
-// take gives the model what is in the queue, unless it is lost.
+// take gives the model the messages in the queue, unless they are lost.
 func (a *codexAgent) take(then func(turn string)) {
 	for id, text := range a.codex.Take() {
 		if a.drop {
@@ -687,7 +687,7 @@ func (a *codexAgent) Kill() {
 func (a *codexAgent) Start() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.busy != "" { // Threads tells it by the time when the process began, which is this one
+	if a.busy != "" { // Threads detects it by the start time of the process, which is this one
 		a.codex.Event(a.id, map[string]any{"type": "turn_aborted", "turn_id": a.busy})
 	}
 	if a.held, a.busy = true, ""; !a.queue {

@@ -10,7 +10,7 @@ import (
 	"teambridge/teams/winetest"
 )
 
-// What a killed process of ours has left is removed, and nothing else, whatever its note says.
+// Sweep removes exactly the files of killed processes of ours, whatever a note names.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	winetest.Skip(t, "the process that runs the tests has no parent")

@@ -11,7 +11,7 @@ import (
 
 func ExampleQueue() {
 	q, err := pipe.NewQueue(pipe.Options[string]{
-		MaxItems: 64, // at most so many claimed ahead
+		MaxItems: 64, // the most that are claimed ahead
 		MaxBatch: 10, MaxBytes: 64 << 10, Size: func(s string) int { return len(s) },
 	})
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"teambridge/relay/pipe"
 )
 
-// What a queue and a stream are for: a loop that hands batches to processes,
-// each of which runs with one mode and reads one stream, one batch at a time.
-// These are the ways in which such loops have lost messages.
+// A queue and a stream serve a loop that hands batches to processes, each of
+// which runs with one mode and reads one stream, one batch at a time. These
+// are the ways in which such loops have lost messages.
 
-// message has more to it than a text; nothing of it may get lost on the way.
+// message has other fields than its text; none may get lost on the way.
 type message struct {
 	Text        string
 	Attachments map[string][]byte
@@ -26,7 +26,7 @@ type message struct {
 func text(s string) message { return message{Text: s} }
 
 // process is a child that runs with one mode. It reads its stdin as long as it
-// lives, and says what became of what it read.
+// lives, and reports the results of its input.
 type process struct {
 	mode    mode.Mode
 	stdin   *pipe.Stream[[]message]
@@ -39,9 +39,9 @@ type launcher struct {
 	model func(p *process, batch []message) (results int, err error)
 
 	started []*process
-	log     []string  // what was run to its end, with the mode it ran in
+	log     []string  // the finished texts, with the modes they ran in
 	seen    []message // the same, whole
-	current mode.Mode // of what was pushed last
+	current mode.Mode // of the last push
 }
 
 func (l *launcher) start(mode mode.Mode) *process {
@@ -74,8 +74,8 @@ func (l *launcher) start(mode mode.Mode) *process {
 	return p
 }
 
-// run hands out what comes until the queue is closed and empty. It looks at a
-// batch before it takes it: what has to wait for another process stays in the
+// run hands out batches until the queue is closed and empty. It looks at a batch
+// before it takes it: a batch that has to wait for another process stays in the
 // queue.
 func (l *launcher) run(switching func()) {
 	var p *process
@@ -97,7 +97,7 @@ func (l *launcher) run(switching func()) {
 		if p == nil || p.mode != next.Mode {
 			stop()
 			switching()
-			// What is next may be another by now.
+			// The next batch may be another by now.
 			next, err = l.queue.Peek(context.Background())
 			if errors.Is(err, pipe.ErrClosed) {
 				return

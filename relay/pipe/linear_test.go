@@ -68,10 +68,10 @@ func queueInAndOut(q *Queue[int], n int, mode func(int) mode.Mode) {
 	}
 }
 
-// ratio tells how much longer each of 200,000 takes than each of 20,000: 1 if
-// the time is linear, 10 if each takes time in proportion to how many there are.
-// The best of several runs counts, and one that is good enough ends it: what
-// else the machine does can only make them worse.
+// ratio returns how much longer each of 200,000 takes than each of 20,000: 1 if
+// the time is linear, 10 if each takes time in proportion to their number. The
+// best of several runs counts, and a good enough one ends the test: other load
+// of the machine can only make them worse.
 func ratio(run func(n int), enough float64) float64 {
 	each := func(n int) float64 {
 		start := time.Now()
@@ -111,7 +111,7 @@ func TestFifoLetsGo(t *testing.T) {
 		if f.len() != next-out {
 			t.Fatalf("holds %d, want %d", f.len(), next-out)
 		}
-		// What was taken must not be kept alive by the array behind it.
+		// The underlying array must not keep taken values alive.
 		held := 0
 		for _, p := range f.items[:cap(f.items)] {
 			if p != nil {

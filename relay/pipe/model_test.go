@@ -12,7 +12,7 @@ import (
 	"teambridge/relay/mode"
 )
 
-// model is a queue as one would explain it, with no thought for speed.
+// model is the simplest queue with the same behaviour, without regard for speed.
 type model struct {
 	o       Options[int]
 	entries []Entry[int]
@@ -30,7 +30,7 @@ type modelWaiter struct {
 
 func sizeOf(item int) int { return item % 7 }
 
-// oneBatch says whether entries may come out together.
+// oneBatch reports whether entries may come out together.
 func (m *model) oneBatch(entries []Entry[int]) bool {
 	size := 0
 	for _, e := range entries {
@@ -58,7 +58,7 @@ func (m *model) next(peek bool) Batch[int] {
 	return b
 }
 
-// serve answers those who wait, in order, as far as there is an answer.
+// serve answers the waiting callers, in order, as far as there are answers.
 func (m *model) serve() {
 	for len(m.waiting) > 0 {
 		w := m.waiting[0]
@@ -89,7 +89,7 @@ func (m *model) push(e Entry[int], only bool) (cleared []Entry[int], err error) 
 	return cleared, nil
 }
 
-// quiet hides Deadline, which may not be asked for in a bubble.
+// quiet hides Deadline, which must not be called in a bubble.
 type quiet struct{ testing.TB }
 
 func TestQueueIsItsModel(t *testing.T) {

@@ -48,7 +48,7 @@ func (s *sink) skip(item string, err error) {
 	s.log.skipped = append(s.log.skipped, item+": "+err.Error())
 }
 
-// look returns what was recorded so far.
+// look returns the records so far.
 func (s *sink) look() sinkLog {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func outbox(t *testing.T, o OutboxOptions[string]) (*Outbox[string], *sink) {
 	return box, s
 }
 
-// sleep lets time pass, and what is due happen.
+// sleep lets time pass, and due events happen.
 func sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -272,7 +272,7 @@ func TestOutbox(t *testing.T) {
 			for i := range maxReleased + 1 {
 				box.Release(strconv.Itoa(i))
 			}
-			box.Release("2") // remembered already: no other is forgotten for it
+			box.Release("2") // recorded already: no other is dropped for it
 			must(t, box.Hold("b", "1"))
 			must(t, box.Hold("a", "0"))
 			sleep(time.Second)
@@ -288,8 +288,8 @@ func TestOutbox(t *testing.T) {
 	}
 }
 
-// A context that is done stops Run wherever it waits, and the next Run goes on
-// with what is left.
+// A done context stops Run wherever it waits, and the next Run goes on with the
+// remaining items.
 func TestOutboxIsCancelled(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -357,7 +357,7 @@ func TestOutboxCancelledInSend(t *testing.T) {
 	}
 }
 
-// The order is kept whatever is released when: a thousand tool calls, each
+// The order is kept whenever items are released: a thousand tool calls, each
 // released before it comes, while it is held, too late, or never.
 func TestOutboxOrder(t *testing.T) {
 	t.Parallel()

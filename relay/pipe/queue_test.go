@@ -35,7 +35,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// done returns a context that has ended: with it, Next takes what is there.
+// done returns a done context: with it, Next takes only values that are there.
 func done() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -50,7 +50,7 @@ func isolated(mode mode.Mode, item string) Batch[string] {
 	return Batch[string]{Items: []string{item}, Mode: mode, Isolated: true}
 }
 
-// drain takes out what is there, without waiting.
+// drain takes all values out, without waiting.
 func drain[T any](t testing.TB, q *Queue[T]) []Batch[T] {
 	t.Helper()
 	var got []Batch[T]
@@ -71,14 +71,14 @@ func same(t testing.TB, what string, got, want any) {
 	}
 }
 
-// answer is what a Next in another goroutine returned.
+// answer is the result of a Next in another goroutine.
 type answer[T any] struct {
 	batch Batch[T]
 	err   error
 }
 
-// wait calls Next in another goroutine of the bubble and sees to it that it
-// waits, or has returned, when wait does.
+// wait calls Next in another goroutine of the bubble. When wait returns, Next
+// waits or has returned.
 func wait[T any](ctx context.Context, q *Queue[T]) <-chan answer[T] {
 	c := make(chan answer[T], 1)
 	go func() {
@@ -89,7 +89,7 @@ func wait[T any](ctx context.Context, q *Queue[T]) <-chan answer[T] {
 	return c
 }
 
-// got returns what a waiting Next has answered by now.
+// got returns the result of a waiting Next, which must have returned by now.
 func got[T any](t testing.TB, c <-chan answer[T]) answer[T] {
 	t.Helper()
 	synctest.Wait()

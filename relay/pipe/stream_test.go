@@ -141,7 +141,7 @@ func TestStreamPull(t *testing.T) {
 	}
 }
 
-// A context that is done stops each method at once, and nothing is lost by it.
+// A done context stops each method at once, without a loss.
 func TestStreamWithADoneContext(t *testing.T) {
 	t.Parallel()
 	s := newStream(t, 1)
@@ -264,7 +264,7 @@ func TestStreamWaiting(t *testing.T) {
 			same(t, "next", <-next(t.Context(), s), result{1, nil})
 			must(t, <-second)
 			blocked(t, third)
-			// The room is not free for who comes between.
+			// No other caller can take the freed room.
 			if err := s.Push(4); !errors.Is(err, ErrFull) {
 				t.Errorf("got %v, want ErrFull", err)
 			}
@@ -314,7 +314,7 @@ func TestStreamWaiting(t *testing.T) {
 			_, err := s.Next(t.Context())
 			must(t, err)
 			cancel()
-			// It was taken before it was cancelled, and says so.
+			// It was taken before the cancellation, and returns no error.
 			must(t, <-second)
 			same(t, "next", <-next(t.Context(), s), result{2, nil})
 		},
@@ -420,8 +420,8 @@ func TestStreamIsItsModel(t *testing.T) {
 	})
 }
 
-// Everything at once: what was taken is read once, in the order in which its
-// producer sent it; what was refused is not read.
+// Everything at once: accepted values are read once, in the order in which
+// their producer sent them; refused values are not read.
 func TestStreamLosesNothing(t *testing.T) {
 	t.Parallel()
 	const producers, each = 4, 500

@@ -18,7 +18,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// CONTRACT.md has the points that came after the oldest supported version, with the versions that the probe goes by.
+// CONTRACT.md has the points that came after the oldest supported version, with the same versions as the probe.
 func TestContractVersions(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "contract", "CONTRACT.md"))
@@ -45,7 +45,7 @@ func TestContractVersions(t *testing.T) {
 	}
 }
 
-// What is expected of a version between the two that were measured is not known.
+// The expected result is unsure for a version between the two that were measured.
 func TestExpected(t *testing.T) {
 	t.Parallel()
 	p := probe.Point{Without: teams.Version{Major: 2, Minor: 1, Patch: 265}, With: teams.Version{Major: 2, Minor: 1, Patch: 270}}

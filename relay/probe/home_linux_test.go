@@ -17,7 +17,7 @@ import (
 	"teambridge/teams"
 )
 
-// watchHome gives the test a home directory, and returns what somebody did there, and what was done to files of Claude Code in the home
+// watchHome gives the test a home directory. done returns the accesses to it, and to files of Claude Code in the home
 // directory of the account.
 func watchHome(t *testing.T) (done func() []string) {
 	t.Helper()
@@ -70,7 +70,7 @@ func watchHome(t *testing.T) (done func() []string) {
 	}
 }
 
-// Nothing in the person's home directory is looked at.
+// The probe accesses nothing in the person's home directory.
 func TestHome(t *testing.T) {
 	done := watchHome(t)
 	if r, err := probe.Run(t.Context(), quick(teams.Measured, "nothing", true)); err != nil || len(r.Changed()) > 0 {
@@ -84,13 +84,13 @@ func TestHome(t *testing.T) {
 	}
 }
 
-// What is expected of a version is what it does, and it looks at nothing in the person's home directory.
+// Each version behaves as expected, and accesses nothing in the person's home directory.
 func TestRealVersions(t *testing.T) { standin.ForEach(t, measure) }
 
 func measure(t *testing.T, v teams.Version) {
 	command := standin.Require(t, v)
 	done := watchHome(t)
-	// Other tests run beside it.
+	// Other tests run at the same time.
 	r, err := probe.Run(t.Context(), probe.Options{Command: command, Step: 2 * probe.Step, Limit: 3 * probe.Limit})
 	must(t, err)
 	t.Logf("%s took %s", r.Version, r.Took.Round(time.Second))

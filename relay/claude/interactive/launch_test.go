@@ -95,7 +95,7 @@ func TestRefusedCommands(t *testing.T) {
 	}
 }
 
-// settings returns what --settings of a launch says.
+// settings returns the settings in --settings of a launch.
 func settings(t *testing.T, l *Launch) (value struct {
 	Model string
 	Env   map[string]string
@@ -216,7 +216,7 @@ func TestStateWithSpaces(t *testing.T) {
 	}
 }
 
-// What a killed launcher left is removed, what a living one has is not.
+// The files of a killed launcher are removed, those of a living one are not.
 func TestLeftFiles(t *testing.T) {
 	t.Parallel()
 	ended := exec.Command(os.Args[0], "-test.run=^$")
@@ -246,7 +246,7 @@ func TestLook(t *testing.T) {
 		file string
 		want State
 	}{
-		{``, State{Session: session}}, // it may stand in a dialog still
+		{``, State{Session: session}}, // it may still be in a dialog
 		{`{"pid":77,"sessionId":"` + other + `","status":"idle"}`, State{Status: Idle, Session: other}},
 		{`{"pid":77,"sessionId":"` + other + `","status":"busy","version":"2.1.257"}`, State{Status: Busy, Session: other}},
 		{`{"pid":77,"status":"waiting","waitingFor":"permission prompt"}`, State{Status: Waiting, For: "permission prompt", Session: session}},
@@ -297,7 +297,7 @@ func TestElsewhere(t *testing.T) {
 		t.Errorf("its conversation was moved to the background: got %d, want %d", got, us.PID)
 	}
 	if start == "" {
-		return // this system does not tell when a process started
+		return // this system does not report when a process started
 	}
 	write(t, filepath.Join(root, "sessions", "1.json"), fmt.Sprintf(`{"pid":%d,"sessionId":%q,"procStart":"1","status":"idle"}`, us.PID, session))
 	if got := Elsewhere(root, session, agent.Process{}); got != 0 {
@@ -305,7 +305,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// A session has ended if no process has it. Outdated versions may not say which they have.
+// A session has ended if no process has it. Outdated versions may not report their session.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	root, us := t.TempDir(), process.Identify(os.Getpid())

@@ -29,7 +29,7 @@ type program struct {
 	t    *testing.T
 	pid  int
 	tty  *os.File
-	done chan struct{} // closed when it has ended and all that it printed was read
+	done chan struct{} // closed when it has ended and all its output was read
 
 	mu     sync.Mutex // of output
 	output []byte
@@ -125,7 +125,7 @@ func (p *program) press(keys string) {
 	}
 }
 
-// draft is what can be taken out now.
+// draft returns the draft that can be taken now.
 func (p *program) draft() string {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), 10*time.Second)
@@ -183,7 +183,7 @@ func (p *program) end(s syscall.Signal) {
 	<-p.done
 }
 
-// One session at a terminal, ended and resumed: what a launcher needs to know of it.
+// A real session at a terminal, ended and resumed, behaves as a launcher expects.
 func TestRealSessionAtTheTerminal(t *testing.T) {
 	t.Parallel()
 	standin.ForSome(t, func(t *testing.T, v teams.Version) {

@@ -18,9 +18,9 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// recorded calls test with each recording of a real session, which was at a terminal, offline. Each has prompts that were
-// run at once, after a turn, and in one; one that was taken back; pastes, commands and a shell command; "again" and
-// SIGTERM at once, which was too soon; and, resumed, two prompts that waited at a SIGKILL.
+// recorded calls test with each recording of a real session at a terminal, offline. Each has prompts that ran at
+// once, after a turn, and in one; one that was taken back; pastes, commands and a shell command; "again" and SIGTERM
+// at once, which was too soon; and, resumed, two prompts that waited at a SIGKILL.
 func recorded(t *testing.T, test func(t *testing.T, root, session string)) {
 	paths, err := filepath.Glob("testdata/*/projects/*/*.jsonl")
 	if err != nil || len(paths) != 2 {
@@ -50,7 +50,7 @@ func TestUnrunOfRecordedSessions(t *testing.T) {
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
-		// From the last prompt on that was run.
+		// From the last prompt on that ran.
 		log, err := readPrompts(filepath.Join(root, "projects", "-home-user-work", session+".jsonl"), time.Time{})
 		must(t, err)
 		since := log.run[len(log.run)-1].At
@@ -76,12 +76,12 @@ const (
 	second  = 1795387828 // when the first prompt of a test was entered
 )
 
-// entry is a line of the history, that many seconds after the first.
+// entry returns a line of the history, at seconds after the first.
 func entry(at float64, text string) string {
 	return fmt.Sprintf(`{"display":%q,"pastedContents":{},"timestamp":%d,"sessionId":%q}`, text, int64((second+at)*1000), session)
 }
 
-// record is a line of the transcript; rest holds its type and what it says.
+// record returns a line of the transcript; rest has its type and content.
 func record(at float64, rest string) string {
 	return fmt.Sprintf(`{"timestamp":%q,%s}`, time.UnixMilli(int64((second+at)*1000)).UTC().Format("2006-01-02T15:04:05.000Z"), rest)
 }
@@ -156,7 +156,7 @@ func TestUnrun(t *testing.T) {
 	}
 }
 
-// A hash cannot name a file outside of the cache.
+// A hash cannot name a file outside the cache.
 func TestPasteStaysInItsCache(t *testing.T) {
 	t.Parallel()
 	root := claudeDir(t, nil, nil)
@@ -166,7 +166,7 @@ func TestPasteStaysInItsCache(t *testing.T) {
 	}
 }
 
-// Nothing that the files hold makes the readers fail, and what they return can be printed.
+// No content of the files makes the readers fail, and their results can be printed.
 func FuzzReaders(f *testing.F) {
 	f.Add(entry(0, "a")+"\n"+entry(1, "[Pasted text #1 +2 lines]"), user(0, "a")+"\n"+queue(1, "enqueue", "b"))
 	f.Add(`{"display":"x","timestamp":1e300,"sessionId":"`+session+`","pastedContents":{"1":null}}`, `{"type":"user","message":{"content":[1,null,{}]}}`)

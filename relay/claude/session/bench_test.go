@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// turnLines are what a process prints in one turn: a text, two tool calls and their results.
+// turnLines returns the output of a process in one turn: a text, two tool calls and their results.
 func turnLines(n int) [][]byte {
 	result := strings.Repeat("a line of what a tool printed\\n", 60)
 	var all [][]byte
@@ -28,7 +28,7 @@ func turnLines(n int) [][]byte {
 	return all
 }
 
-// BenchmarkLines makes envelopes of what a process prints.
+// BenchmarkLines makes envelopes of a process's output.
 func BenchmarkLines(b *testing.B) {
 	lines := turnLines(0)
 	envelopes, bytes := 0, 0

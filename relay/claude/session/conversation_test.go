@@ -43,7 +43,7 @@ func send(f *Fold, line []byte) {
 	}
 }
 
-// tells returns the envelopes that a line tells.
+// tells returns the envelopes of a line.
 func tells(f *Fold, line []byte) []wire.Envelope {
 	l, err := Parse(line)
 	if err != nil {
@@ -287,7 +287,7 @@ f1 agent: turn-end completed
 	}
 }
 
-// TestUsage: the usage of a turn stands at its end.
+// TestUsage: the end of a turn has the turn's usage.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	all := of(t, nil, isInit, echo("f1", "hello"), isDone)
@@ -296,7 +296,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestLongTexts: nothing that an agent says or does makes an envelope of many MB.
+// TestLongTexts: no text and no tool call of an agent makes an envelope of many MB.
 func TestLongTexts(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 1<<20)
@@ -314,7 +314,7 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// TestEndFromTranscript: a process died after its answer was kept and before it was printed.
+// TestEndFromTranscript: the transcript ends the turn of a process that died before it printed its answer.
 func TestEndFromTranscript(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.jsonl")
@@ -331,7 +331,7 @@ func TestEndFromTranscript(t *testing.T) {
 	}
 }
 
-// kept is a record of a transcript.
+// kept returns a record of a transcript.
 func kept(kind, uuid, stop, text string) string {
 	return fmt.Sprintf(`{"type":%q,"uuid":%q,"timestamp":"2026-11-20T18:00:00Z","message":{"id":%q,"stop_reason":%q,"content":[{"type":"text","text":%q}]}}`, kind, uuid, "m"+uuid, stop, text)
 }
@@ -496,7 +496,7 @@ f1 agent: turn-end completed
 	}
 }
 
-// TestOpenTurn: a turn that goes on stays open, unless the process is gone.
+// TestOpenTurn: a running turn stays open, unless the process is gone.
 func TestOpenTurn(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.jsonl")
@@ -510,13 +510,13 @@ func TestOpenTurn(t *testing.T) {
 	}
 }
 
-// TestSince: reading from any time on gives the end of what reading all gives, from the beginning of a
-// turn, and nothing after that time is missing.
+// TestSince: reading from any time on gives the last envelopes of the whole conversation, from the beginning
+// of a turn, and all those after that time.
 func TestSince(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.jsonl")
 	at := start
-	long := strings.Repeat("x", 300_000) // lines on both sides of what is read at once
+	long := strings.Repeat("x", 300_000) // lines on both sides of a chunk
 	for i := range 8 {
 		for _, r := range []string{kept("user", fmt.Sprint("f", i), "", long), kept("assistant", fmt.Sprint("a", i), "end_turn", "ok")} {
 			write(t, path, strings.Replace(r, "2026-11-20T18:00:00Z", at.Format(time.RFC3339), 1))
@@ -596,7 +596,7 @@ f2 user: text "more"
 	}
 }
 
-// TestFollowHook: a turn that has ended, as it seemed, and goes on does not end twice.
+// TestFollowHook: a turn that seemed to have ended and goes on does not end twice.
 func TestFollowHook(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.jsonl")
@@ -637,8 +637,8 @@ func TestNoTranscript(t *testing.T) {
 	}
 }
 
-// What a subagent did is read from its own transcript, even if it began before the part that
-// is read, or went on after it.
+// The work of a subagent is read from its own transcript, even if it began before the part
+// that is read, or went on after it.
 func TestSubagentTranscripts(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.jsonl")

@@ -17,7 +17,7 @@ import (
 	"teambridge/relay/wire"
 )
 
-// TestFramesOfCapturedDialogues follows real dialogues: what each frame went through, in order.
+// TestFramesOfCapturedDialogues: in real dialogues, each frame goes through the right states, in order.
 func TestFramesOfCapturedDialogues(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -103,7 +103,7 @@ func parsed(t testing.TB, line []byte) *Line {
 	return l
 }
 
-// Steps of a script for a fold: what is not one of these is a line of output. Frames a and b are sent under their names.
+// Steps of a script for a fold; any other step is a line of output. Frames a and b are sent under their names.
 type (
 	sent        string
 	unsent      string
@@ -125,7 +125,7 @@ func bare(uuid, text string) string {
 	return `{'type':'user','uuid':'` + uuid + `','isReplay':true,'message':{'role':'user','content':'` + text + `'}}`
 }
 
-// TestFrames: what a process prints decides, at once and in the same way, what became of the frames and of the turns.
+// TestFrames: the output of a process decides the states of frames and turns, at once and in the same way.
 func TestFrames(t *testing.T) {
 	t.Parallel()
 	type steps []any
@@ -276,7 +276,7 @@ func TestFramesThatEndedAreForgotten(t *testing.T) {
 	}
 }
 
-// A program that never acknowledges anything does not make us keep what it was told.
+// Prompts to a program that never acknowledges any are not kept forever.
 func TestPromptsThatWait(t *testing.T) {
 	t.Parallel()
 	fold := New()
@@ -294,8 +294,8 @@ func TestPromptsThatWait(t *testing.T) {
 	}
 }
 
-// TestFoldTellsEveryFrameApart makes dialogues of a child that is sent some frames, one at a time, some of which it
-// knows, with whatever else it may print in between, and wants the truth about each.
+// TestFoldTellsEveryFrameApart: in random dialogues with a child that gets frames one at a time, some of which it
+// knows, and prints other lines in between, the state of each frame is right.
 func TestFoldTellsEveryFrameApart(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -330,7 +330,7 @@ func TestFoldTellsEveryFrameApart(t *testing.T) {
 				}
 			}
 		}
-		background := func() { // a turn that was not asked for
+		background := func() { // a turn without a prompt
 			if rapid.Bool().Draw(t, "background") {
 				say(initOne)
 				noise()
@@ -392,12 +392,12 @@ func TestFoldTellsEveryFrameApart(t *testing.T) {
 	})
 }
 
-// FuzzFrames feeds anything to a fold, whose two answers about a frame must agree.
+// FuzzFrames checks that a fold's two answers about a frame agree, for any input.
 func FuzzFrames(f *testing.F) {
 	for _, file := range []string{"claude-2.1.329/stream.jsonl", "claude-2.1.329/stream-resume.jsonl"} {
 		var output []string
 		for _, d := range dialogue(f, file) {
-			if d.Dir == "stdout" && len(d.Line) < 600 { // long seeds take all the time to be made shorter
+			if d.Dir == "stdout" && len(d.Line) < 600 { // shortening long seeds takes all the time
 				output = append(output, string(d.Line))
 			}
 		}
@@ -430,7 +430,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// Only a turn that failed has a reason why it did.
+// Only a failed turn has a reason for the failure.
 func TestOutcomeOfAResult(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{

@@ -9,8 +9,8 @@ import (
 	"teambridge/relay/wire"
 )
 
-// FuzzLines: whatever a process prints, or a transcript holds, becomes valid envelopes, and nothing
-// begins or ends twice.
+// FuzzLines: any output and any transcript become valid envelopes, and nothing begins or ends
+// twice.
 func FuzzLines(f *testing.F) {
 	for _, name := range []string{"claude-2.1.80/transcript.jsonl", "claude-2.1.329/transcript.jsonl", "claude-2.1.329/subagents/agent-aworker-a1e744e97229d791.jsonl"} {
 		data, err := os.ReadFile(filepath.Join(fixtures, name))

@@ -9,8 +9,8 @@ import (
 	"teambridge/relay/wire"
 )
 
-// How a call has ended, as versions of Claude Code were measured to say it: print has what is next to
-// the result in what a process prints, keep what is next to it in the transcript.
+// The outcome of a call is read from what all measured versions of Claude Code write: print has the fields next
+// to the result in the output, keep those next to it in the transcript.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	const rejected = `The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed.`
@@ -55,7 +55,7 @@ func TestOutcomes(t *testing.T) {
 			write(t, path, kept("user", "f1", "", "go"), call, result(test.keep))
 			lists := map[string][]wire.Envelope{"kept": read(t, path, Options{})}
 			if test.print != "" || test.keep == "" {
-				a := New() // it is not ended, which would cut what is open
+				a := New() // it is not ended: an end would cut open calls
 				tells(a, quoted(isInit))
 				tells(a, []byte(call))
 				lists["printed"] = tells(a, []byte(result(test.print)))
@@ -80,12 +80,12 @@ func outcomes(list []wire.Envelope) map[string]wire.Outcome {
 	return all
 }
 
-// A denial of ours is known whatever the agent says of it, also in a subagent.
+// A denial by teambridge is known whatever the agent writes about it, also in a subagent.
 func TestDenied(t *testing.T) {
 	t.Parallel()
 	a := New()
 	var all []wire.Envelope
-	a.Denied("c2") // it asked before it said so
+	a.Denied("c2") // it asked before it printed the call
 	for _, line := range []string{
 		isInit, echo("f1", "go"), says("a1", `{'type':'tool_use','id':'c1','name':'Task'},{'type':'tool_use','id':'c2','name':'Bash'},{'type':'tool_use','id':'c3','name':'Bash'}`),
 		`{'type':'assistant','uuid':'a2','parent_tool_use_id':'c1','message':{'content':[{'type':'tool_use','id':'c4','name':'Read'}]}}`,

@@ -24,8 +24,8 @@ func idsIn(list []wire.Envelope) string {
 	return b.String()
 }
 
-// TestRecordedIDs pins the envelopes of everything that was recorded of Claude Code: whoever keeps each id once must find the
-// same ones in all versions.
+// TestRecordedIDs pins the envelopes of all recordings of Claude Code: a reader that keeps each id once must get the
+// same ids from all versions.
 func TestRecordedIDs(t *testing.T) {
 	t.Parallel()
 	var got strings.Builder
@@ -61,8 +61,8 @@ func TestRecordedIDs(t *testing.T) {
 	golden(t, "testdata/recorded.txt", got.String())
 }
 
-// TestDamagedTranscript: after crashes, records share a line, or are preceded by a part of another or by NULs. None of that changes what
-// is told.
+// TestDamagedTranscript: after crashes, records share a line, or follow a part of another or NULs. None of that
+// changes the envelopes.
 func TestDamagedTranscript(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(fixtures, "claude-2.1.329")

@@ -17,10 +17,10 @@ import (
 	"teambridge/relay/wire"
 )
 
-// fixtures holds what was recorded of real conversations.
+// fixtures has recordings of real conversations.
 const fixtures = "../../../testdata"
 
-// live is what a recorded stream of a fixture tells.
+// live returns the envelopes of a fixture's recorded stream.
 func live(t testing.TB, path string) []wire.Envelope {
 	t.Helper()
 	file, err := os.Open(path)
@@ -56,7 +56,7 @@ func live(t testing.TB, path string) []wire.Envelope {
 	return append(all, left...)
 }
 
-// read is what a transcript tells.
+// read returns the envelopes of a transcript.
 func read(t testing.TB, path string, o Options) []wire.Envelope {
 	t.Helper()
 	var all []wire.Envelope
@@ -69,7 +69,7 @@ func read(t testing.TB, path string, o Options) []wire.Envelope {
 	return all
 }
 
-// shown is an envelope on one line, without ids and times.
+// shown returns an envelope on one line, without ids and times.
 func shown(e wire.Envelope) string {
 	who := string(e.Role)
 	if e.Subagent != nil {
@@ -117,8 +117,8 @@ func showAll(list []wire.Envelope) string {
 	return b.String()
 }
 
-// check finds what no conversation may have: what breaks a rule of the protocol, an id twice, a
-// turn or a tool call that is not paired.
+// check fails if a conversation breaks a rule of the protocol, or has an id twice, or a turn or a
+// tool call that is not paired.
 func check(t testing.TB, list []wire.Envelope) {
 	t.Helper()
 	ids, turns, calls := map[string]bool{}, map[string]int{}, map[string]int{}
@@ -157,7 +157,7 @@ func check(t testing.TB, list []wire.Envelope) {
 	}
 }
 
-// ids of the envelopes, for the conversation itself and for each subagent.
+// idsOf returns the ids of the envelopes, for the conversation itself and for each subagent.
 func idsOf(list []wire.Envelope) map[string][]string {
 	ids := map[string][]string{}
 	for _, e := range list {
@@ -205,7 +205,7 @@ func TestFixtures(t *testing.T) {
 	golden(t, "testdata/claude-2.1.329.txt", showAll(kept))
 }
 
-// The transcript of an outdated version is read, too.
+// The transcript of an outdated version can be read.
 func TestOldTranscript(t *testing.T) {
 	t.Parallel()
 	kept := read(t, filepath.Join(fixtures, "claude-2.1.80", "transcript.jsonl"), Options{Gone: true})
@@ -213,7 +213,7 @@ func TestOldTranscript(t *testing.T) {
 	golden(t, "testdata/claude-2.1.80.txt", showAll(kept))
 }
 
-// TestResumedFixtures: a frame that is known already, given to a process that resumed, begins nothing.
+// TestResumedFixtures: a known frame that is sent to a resumed process begins nothing.
 func TestResumedFixtures(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(fixtures, "claude-2.1.329")
@@ -228,7 +228,7 @@ func TestResumedFixtures(t *testing.T) {
 	}
 }
 
-// TestTeammateFixtures reads the transcripts of teammates in the lead's process.
+// TestTeammateFixtures: the transcripts of teammates in the lead's process can be read.
 func TestTeammateFixtures(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
@@ -241,7 +241,7 @@ func TestTeammateFixtures(t *testing.T) {
 	}
 }
 
-// The end of a turn has what the program says that the session had cost by then.
+// The end of a turn has the cost of the session up to then, as the program states it.
 func TestStatedCost(t *testing.T) {
 	t.Parallel()
 	var costs []float64

@@ -22,7 +22,7 @@ import (
 	"teambridge/relay/relaytest/standin"
 )
 
-// foreignConfig is the configuration of somebody else's server, with what it has of ours.
+// foreignConfig is the configuration of a server of others, which includes ours.
 const foreignConfig = `listen: 127.0.0.1:-1
 server_name: theirs
 jetstream: {store_dir: "DIR/store"}
@@ -37,7 +37,7 @@ accounts: {
 system_account: SYS
 `
 
-// A foreign is a NATS server that knows nothing of us: the program nats-server if other programs are
+// A foreign is a NATS server without our configuration: the program nats-server if other programs are
 // run, otherwise one in this process.
 type foreign struct {
 	t      *testing.T
@@ -130,8 +130,8 @@ func (f *foreign) runProgram() {
 	}
 }
 
-// A NATS server of somebody else becomes a hub in two steps: its configuration gets the accounts,
-// and then the stream and the queues are made. What it had is as before.
+// A NATS server of others becomes a hub in two steps: its configuration gets the accounts, and then
+// the stream and the queues are made. Its own data stays as it was.
 func TestForeignServer(t *testing.T) {
 	t.Parallel()
 	f := newForeign(t)
@@ -184,7 +184,7 @@ func TestForeignServer(t *testing.T) {
 	exchange(a, b, "b", "there")
 	exchange(b, a, "a", "and back")
 
-	// A machine reaches nothing else: neither by name, nor by what the server answers.
+	// A machine reaches nothing else, neither by name nor through the server's answers.
 	connect := func(opts ...natsgo.Option) jetstream.JetStream {
 		t.Helper()
 		nc, err := natsgo.Connect(f.url, append(opts, natsgo.ErrorHandler(nil))...)
@@ -204,7 +204,7 @@ func TestForeignServer(t *testing.T) {
 		t.Error("the other account has our stream")
 	}
 
-	// A machine that is removed is let in no more, and its queue goes.
+	// A removed machine is no longer let in, and its queue is removed.
 	must(t, Remove(ctx, dir, "b"))
 	configure()
 	must(t, f.reload())
@@ -213,7 +213,7 @@ func TestForeignServer(t *testing.T) {
 		t.Errorf("%v, %v", names, err)
 	}
 	until(t, a, "connected", func(s link.State) bool { return s.Connected })
-	if err := a.Publish(ctx, "b", "x", nil); err != nil { // it waits for nobody, and nothing breaks
+	if err := a.Publish(ctx, "b", "x", nil); err != nil { // it has no recipient, and nothing breaks
 		t.Logf("to a machine that is gone: %v", err)
 	}
 }

@@ -36,7 +36,7 @@ func newKey(t *testing.T) *nats.Key {
 	return k
 }
 
-// open opens a hub that looks often.
+// open opens a hub that polls often.
 func open(t *testing.T, o Options) *Hub {
 	t.Helper()
 	o.Listen, o.poll = "127.0.0.1:0", 10*time.Millisecond
@@ -105,7 +105,7 @@ func until(t *testing.T, w *nats.Wire, what string, ok func(link.State) bool) li
 func reads(s link.State) bool   { return s.Connected && s.Queue != "" && s.Err == "" }
 func refused(s link.State) bool { return !s.Connected && strings.Contains(s.Err, "does not know") }
 
-// The list of machines does not change by the way, and is never half written.
+// The list of machines changes only by Add and Remove, and is never half written.
 func TestAddRemoveList(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "new")
@@ -165,7 +165,7 @@ func TestAddRemoveList(t *testing.T) {
 	}
 }
 
-// A machine is let in and put out while the hub runs, with its queue. Others notice nothing.
+// A machine and its queue are added and removed while the hub runs, without an effect on others.
 func TestMachinesComeAndGo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -180,14 +180,14 @@ func TestMachinesComeAndGo(t *testing.T) {
 	queue := until(t, b, "let in", reads).Queue
 	must(t, Remove(t.Context(), dir, "b"))
 	until(t, b, "put out", refused)
-	// What is sent to it is lost when it is removed; the new queue is another one.
+	// Frames for it are lost when it is removed; its new queue is another one.
 	add(t, dir, "b", keys["b"], AddOptions{})
 	until(t, b, "let in again with another queue", func(s link.State) bool { return reads(s) && s.Queue != queue })
 	publish(t, a, "b", "1")
 	if got := frame(t, b); got != "1" {
 		t.Errorf("got %q", got)
 	}
-	// Somebody else takes the name.
+	// Another machine takes the name.
 	old := keys["b"]
 	queue = b.State().Queue
 	b.Close()
@@ -217,7 +217,7 @@ func TestMachinesComeAndGo(t *testing.T) {
 		t.Error("started with a corrupt list")
 	}
 	must(t, os.Remove(filepath.Join(dir, "machines.json")))
-	// Queues of those who were removed while it did not run are removed at the start.
+	// The start removes queues of machines that were removed while the hub did not run.
 	h = open(t, Options{Dir: dir})
 	if names, err := h.queues.Queues(t.Context()); err != nil || len(names) != 0 {
 		t.Errorf("queues %v, %v", names, err)
@@ -248,7 +248,7 @@ func frame(t *testing.T, w *nats.Wire) string {
 	}
 }
 
-// A machine whose time is over is removed, with its queue, by the clock of the hub.
+// A machine that has expired by the clock of the hub is removed with its queue.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -286,7 +286,7 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// When the server stores nothing any more, it is started again. A machine then goes on.
+// A server that no longer stores anything is restarted. A machine then goes on.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -360,7 +360,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// One hub has a directory, and who looks for it finds it, as long as it runs.
+// Only one hub uses a directory, and it can be found there as long as it runs.
 func TestOneHub(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

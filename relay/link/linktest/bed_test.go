@@ -26,14 +26,14 @@ import (
 	"teambridge/relay/relaytest/killtest"
 )
 
-// patience is how long a test waits for what should come.
+// patience is how long a test waits.
 const patience = 3 * time.Minute
 
 // A bed is a hub and the machines a and b, which run until they are stopped.
 type bed struct {
 	testing.TB
 	dir   string
-	names string // how the network namespaces begin; "" for loopback
+	names string // the prefix of the network namespaces; "" for loopback
 
 	fingerprint string // of the hub's certificate
 	procs       map[string]*process
@@ -44,7 +44,7 @@ type process struct {
 	stdin io.Writer
 }
 
-// needNamespaces skips a test where no network namespaces can be made.
+// needNamespaces skips a test if no network namespaces can be made.
 func needNamespaces(t testing.TB) {
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		t.Skip("cuts network links, for which it has to be root on Linux")
@@ -106,7 +106,7 @@ func newBed(t testing.TB, namespaces bool) *bed {
 		listen = "0.0.0.0:4222"
 	}
 	at := b.startHub(listen)
-	b.must(os.WriteFile(b.path("listen"), []byte(strings.Replace(listen, "127.0.0.1:0", at, 1)), 0o600)) // there again, when it is restarted
+	b.must(os.WriteFile(b.path("listen"), []byte(strings.Replace(listen, "127.0.0.1:0", at, 1)), 0o600)) // the same address after a restart
 	for i, m := range []string{"a", "b"} {
 		if namespaces {
 			at = fmt.Sprintf("10.99.%d.1:4222", i+1)
@@ -145,8 +145,8 @@ func (b *bed) ip(args ...string) {
 	}
 }
 
-// cut cuts a machine off. At the hub's end, what it sends is lost without an error, as in a
-// network that drops packets; at its own end, it has no route.
+// cut cuts a machine off. At the hub's end, its packets are lost without an error, as in a
+// network that drops them; at its own end, it has no route.
 func (b *bed) cut(machine string, atHub bool) {
 	b.Helper()
 	b.note(machine, fmt.Sprint("cut, at the hub's end: ", atHub))
@@ -164,7 +164,7 @@ func (b *bed) heal(machine string) {
 	b.ip("-n", b.names+machine, "link", "set", "eth0", "up")
 }
 
-// certificate makes the hub's, and returns its fingerprint.
+// certificate makes the hub's certificate, and returns its fingerprint.
 func (b *bed) certificate() string {
 	b.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -180,14 +180,14 @@ func (b *bed) certificate() string {
 	return fmt.Sprintf("%x", sha256.Sum256(cert))
 }
 
-// startHub starts the hub, and returns where it listens.
+// startHub starts the hub, and returns its address.
 func (b *bed) startHub(listen string) string {
 	b.Helper()
 	b.must(os.WriteFile(b.path("listen"), []byte(listen), 0o600))
 	return b.start("hub", b.path("hub"), listen, b.path("cert.pem"), b.path("key.pem"))
 }
 
-// restartHub starts the hub where it was before.
+// restartHub starts the hub at the same address.
 func (b *bed) restartHub() {
 	b.Helper()
 	listen, err := os.ReadFile(b.path("listen"))
@@ -197,7 +197,7 @@ func (b *bed) restartHub() {
 
 func (b *bed) startMachine(name string) { b.start(name, b.path(name)) }
 
-// start starts hub, a or b, and waits until it is ready. It returns what else it says then.
+// start starts hub, a or b, and waits until it is ready. It returns the rest of its first line.
 func (b *bed) start(name string, args ...any) string {
 	b.Helper()
 	child, in := "machine", name
@@ -218,7 +218,7 @@ func (b *bed) start(name string, args ...any) string {
 	defer log.Close()
 	cmd.Stderr = log
 	b.note(name, "start")
-	stdin, err := cmd.StdinPipe() // it ends when this process does
+	stdin, err := cmd.StdinPipe() // it ends with this process
 	b.must(err)
 	p := killtest.Start(b, cmd)
 	b.procs[name] = &process{p, stdin}
@@ -256,7 +256,7 @@ func (b *bed) ledger(machine string, f func(*ledger.Ledger)) {
 	f(lg)
 }
 
-// witness calls f with what the recorder of a machine has.
+// witness calls f with the recorder of a machine.
 func (b *bed) witness(machine string, f func(*recorder)) {
 	b.Helper()
 	r, err := openRecorder(context.Background(), b.path(machine))
@@ -265,7 +265,7 @@ func (b *bed) witness(machine string, f func(*recorder)) {
 	f(r)
 }
 
-// stages returns how many messages of a machine have come to a stage that is not final, or to
+// stages returns how many messages of a machine are in each stage that is not final, or in
 // verified.
 func (b *bed) stages(lg *ledger.Ledger, machine string) map[ledger.Stage]int {
 	b.Helper()

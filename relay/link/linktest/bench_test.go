@@ -103,8 +103,8 @@ func (p *pair) send(i int) {
 	p.links["a"].Poke()
 }
 
-// From the call that sends a message until it is recorded in the ledger of the other machine, and
-// handed over there.
+// BenchmarkLatency measures the time from the call that sends a message until it is recorded in the
+// ledger of the other machine, and handed over there.
 func BenchmarkLatency(b *testing.B) {
 	p := newPair(b)
 	var list []time.Duration
@@ -124,9 +124,9 @@ func BenchmarkLatency(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkManyMachines measures what a machine that does nothing costs the hub, which is a process of its own, while so many are
-// connected with it, each linked with one other: memory, processor time and what it reads and writes. "join-ms" is what it takes
-// until one more machine can use the hub.
+// BenchmarkManyMachines measures the cost of an idle machine for the hub, a process of its own, while that many
+// machines are connected, each linked with one other: memory, processor time, and bytes read and written. "join-ms"
+// is the time until one more machine can use the hub.
 //
 //	go test -run '^$' -bench ManyMachines -benchtime 60x ./relay/link/linktest
 //
@@ -172,7 +172,7 @@ func BenchmarkManyMachines(b *testing.B) {
 			}
 			before, read, began := processorTimeOf(b, pid), bytesOf(b, pid), time.Now()
 			second := 0
-			presence := make([]byte, 300) // as one with a team of four
+			presence := make([]byte, 300) // the size of one with a team of four
 			for b.Loop() {
 				for i := second % 15; i < machines; i += 15 { // each every 15 s, as a link does
 					bed.must(wires[i].Tell(b.Context(), name(i), presence))
@@ -191,19 +191,19 @@ func BenchmarkManyMachines(b *testing.B) {
 	}
 }
 
-// procKiB is the memory of a process that is resident.
+// procKiB returns the resident memory of a process.
 func procKiB(b *testing.B, pid int) int {
 	b.Helper()
 	return procNumber(b, pid, "status", "VmRSS:")
 }
 
-// bytesOf is what a process has read and written.
+// bytesOf returns how many bytes a process has read and written.
 func bytesOf(b *testing.B, pid int) int {
 	b.Helper()
 	return procNumber(b, pid, "io", "rchar:") + procNumber(b, pid, "io", "wchar:")
 }
 
-// procNumber is the number in a file of /proc behind a word at the start of a line.
+// procNumber returns the number in a file of /proc after a word at the start of a line.
 func procNumber(b *testing.B, pid int, file, word string) int {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
@@ -223,7 +223,7 @@ func procNumber(b *testing.B, pid int, file, word string) int {
 	return 0
 }
 
-// processorTimeOf is what a process has used.
+// processorTimeOf returns the processor time of a process.
 func processorTimeOf(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

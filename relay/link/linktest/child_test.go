@@ -1,5 +1,5 @@
-// Package linktest tests links as a whole: a hub and two machines, each a process of its own,
-// and, where it may, each in a network of its own, whose links are cut.
+// Package linktest tests links as a whole: a hub and two machines, each a process of its own
+// and, if that is allowed, in a network of its own, whose links are cut.
 package linktest
 
 import (
@@ -106,7 +106,7 @@ func runMachine(args []string) error {
 		Deliver: rec.deliver,
 		Warn:    func(err error) { log.Warn(err.Error()) },
 	})
-	// Others put messages into the ledger: that is how they are noticed.
+	// Polling notices messages that other processes put into the ledger.
 	go func() {
 		last := ""
 		for range time.Tick(5 * time.Millisecond) {
@@ -119,7 +119,7 @@ func runMachine(args []string) error {
 	go func() {
 		i := 0
 		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-			if n, err := strconv.Atoi(in.Text()); err == nil { // so many messages, 50 each second
+			if n, err := strconv.Atoi(in.Text()); err == nil { // the number of messages, 50 each second
 				put(ctx, lg, machines[0].Name, i, n, 50, l.Poke)
 				i += n
 			}
@@ -130,7 +130,7 @@ func runMachine(args []string) error {
 	return l.Run(ctx)
 }
 
-// recordingWire counts what comes over the wire.
+// recordingWire counts the messages that come over the wire.
 type recordingWire struct {
 	link.Wire
 	rec *recorder
@@ -156,7 +156,7 @@ func (w recordingWire) Next(ctx context.Context) (link.Arrival, error) {
 	return a, err
 }
 
-// A recorder is what inboxes and agents are for others: the witness of what was delivered.
+// A recorder records the deliveries, in the place of inboxes and agents.
 type recorder struct{ db *sqlite.DB }
 
 func openRecorder(ctx context.Context, dir string) (*recorder, error) {
@@ -167,7 +167,7 @@ func openRecorder(ctx context.Context, dir string) (*recorder, error) {
 	return &recorder{db}, err
 }
 
-// count counts that something happened to a message. A kill takes no commit back.
+// count counts an event of a message. A kill undoes no commit.
 func (r *recorder) count(ctx context.Context, table, id string) error {
 	return r.db.Do(ctx, "count", func(c *sqlite.Conn) error {
 		if _, err := c.Exec("PRAGMA synchronous=OFF"); err != nil {
@@ -178,10 +178,10 @@ func (r *recorder) count(ctx context.Context, table, id string) error {
 	})
 }
 
-// deliver takes a message once, under its id, as an inbox does.
+// deliver records a message once under its id, as an inbox does.
 func (r *recorder) deliver(ctx context.Context, m link.Message) (ledger.Incoming, error) {
 	out := m.Incoming
-	if m.Machine == dishonest { // with which nothing is shared
+	if m.Machine == dishonest { // with which no team is shared
 		out.Stage, out.Reason = ledger.StageRefused, "there is no such team"
 		return out, nil
 	}
@@ -197,8 +197,8 @@ func (r *recorder) deliver(ctx context.Context, m link.Message) (ledger.Incoming
 	return out, err
 }
 
-// outgoing is a message of two senders to three recipients. Its text tells its place among those
-// of the two.
+// outgoing returns a message of one of two senders to one of three recipients. Its text has its
+// place among the messages between the two.
 func outgoing(machine string, i int) (ledger.Outgoing, [32]byte) {
 	id, from, member := uuid.NewString(), fmt.Sprint("sender-", i%2), fmt.Sprint("member-", i%3)
 	text := fmt.Sprintf("%08d %s", i, strings.Repeat("x", 400))
@@ -210,8 +210,8 @@ func outgoing(machine string, i int) (ledger.Outgoing, [32]byte) {
 	return o, sha256.Sum256([]byte(text))
 }
 
-// put puts n messages into the outbox, from number first on, at so many a second. While the
-// outbox is full, it waits.
+// put puts n messages into the outbox, from number first on, at rate messages a second. While
+// the outbox is full, it waits.
 func put(ctx context.Context, lg *ledger.Ledger, machine string, first, n, rate int, did func()) error {
 	tick := time.NewTicker(time.Second / time.Duration(rate))
 	defer tick.Stop()

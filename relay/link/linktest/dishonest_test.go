@@ -20,14 +20,14 @@ import (
 	"teambridge/relay/link/nats"
 )
 
-// dishonest is the name of the machine that sends what no program of ours does.
+// dishonest is the name of the machine that sends frames that our program never sends.
 const dishonest = "bad"
 
 // A form is a wrong frame, or a wrong presence.
 type form struct {
 	name, text string
 	presence   bool
-	told       bool // its sender is told that it was refused
+	told       bool // its sender learns that it was refused
 }
 
 // forms returns all forms, with an id in them.
@@ -104,8 +104,8 @@ func forms(id string) (list []form) {
 	return list
 }
 
-// runDishonest sends all forms to a and b, over and over, until its parent ends it, and writes down how
-// often, and of which it was told that they were refused: DIR HUB FINGERPRINT MILLISECONDS.
+// runDishonest sends all forms to a and b, over and over, until its parent ends it, and records how
+// often, and which refusals it got: DIR HUB FINGERPRINT MILLISECONDS.
 func runDishonest(args []string) error {
 	dir := args[0]
 	ctx, cancel := context.WithCancel(context.Background())
@@ -197,7 +197,7 @@ func runDishonest(args []string) error {
 	return nil
 }
 
-// deeds is what a dishonest machine has done.
+// deeds is the record of a dishonest machine.
 type deeds struct {
 	Rounds, Frames int
 	Told           map[string]bool // by the number of the form
@@ -221,14 +221,14 @@ func (b *bed) addDishonest() {
 	}
 }
 
-// listens returns where the hub listens, if there are no namespaces.
+// listens returns the address of the hub, if there are no namespaces.
 func (b *bed) listens() string {
 	text, err := os.ReadFile(b.path("listen"))
 	b.must(err)
 	return string(text)
 }
 
-// deeds returns what the dishonest machine has written down last.
+// deeds returns the last record of the dishonest machine.
 func (b *bed) deeds() (did deeds) {
 	text, err := os.ReadFile(b.path(dishonest, "did"))
 	if err == nil {
@@ -240,12 +240,12 @@ func (b *bed) deeds() (did deeds) {
 	return did
 }
 
-// A machine that is not honest sends wrong frames and presences between the messages of honest ones,
-// also while networks are cut and processes are killed: nothing of the others is lost, and nothing comes
-// twice. The dishonest machine is told what was refused of it.
+// A dishonest machine sends wrong frames and presences between the messages of honest ones, also while
+// networks are cut and processes are killed: no message of the others is lost or delivered twice. The
+// dishonest machine learns which of its messages were refused.
 //
-// With TEAMBRIDGE_LINK_MESSAGES there are so many, with cuts and kills, and none comes later than 5 s after the
-// fault that held it up; without, the hub is killed once.
+// TEAMBRIDGE_LINK_MESSAGES is the number of messages, with cuts and kills; none arrives later than 5 s after the
+// fault that delayed it. Without the variable, the hub is killed once.
 func TestDishonestMachine(t *testing.T) {
 	t.Parallel()
 	const short = 100
@@ -366,7 +366,7 @@ func TestDishonestMachine(t *testing.T) {
 	}
 }
 
-// A fault is from when until when something was cut off or did not run.
+// A fault is the time during which something was cut off or did not run.
 type fault struct {
 	what     string
 	from, to time.Time

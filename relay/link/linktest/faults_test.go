@@ -17,9 +17,9 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Nothing is lost, and nothing comes twice, when networks are cut and processes are killed, and
-// everything is confirmed soon after that is over. What one member sends another arrives in order,
-// unless the hub has lost its data.
+// No message is lost or delivered twice when networks are cut and processes are killed, and all are
+// confirmed soon afterwards. Messages between two members arrive in order, unless the hub has lost
+// its data.
 //
 // TEAMBRIDGE_LINK_MESSAGES and TEAMBRIDGE_LINK_SEED choose how many messages are sent, and what
 // happens when.
@@ -50,11 +50,11 @@ func number(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// quick is how many messages are sent if nothing says how many. Then only cables are cut, and the hub is killed.
+// quick is the default number of messages. Then only cables are cut, and the hub is killed.
 const quick = 100
 
-// survive has each of two machines send the other n/2 messages while faults happen, and then
-// counts. The time is told by the messages that are sent.
+// survive lets each of two machines send the other n/2 messages while faults happen, and then
+// counts. The number of sent messages serves as the clock.
 func survive(t *testing.T, n int, seed uint64, wipe bool) {
 	t.Logf("TEAMBRIDGE_LINK_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -174,7 +174,7 @@ func survive(t *testing.T, n int, seed uint64, wipe bool) {
 		n, strings.Join(list, ", "), sum.lost, sum.wire, sum.handed, sum.twice, sum.overtaken, at(0.5), at(0.99), at(1), confirmed.Round(10*time.Millisecond))
 }
 
-// counts is what came of the messages to a machine.
+// counts has the outcomes of the messages to a machine.
 type counts struct {
 	lost, twice, overtaken int
 	wire, handed           int // more than once
@@ -190,7 +190,7 @@ func (c *counts) add(d counts) {
 	c.latency = append(c.latency, d.latency...)
 }
 
-// count counts what was delivered of n messages to a machine.
+// count counts the deliveries of n messages to a machine.
 func (b *bed) count(machine string, n int) (c counts) {
 	b.Helper()
 	b.witness(machine, func(r *recorder) {

@@ -42,7 +42,7 @@ func certificate(t *testing.T) (cert, key, fingerprint string) {
 	return write("cert", "CERTIFICATE", der), write("key", "PRIVATE KEY", kd), fmt.Sprintf("%x", sha256.Sum256(der))
 }
 
-// A hub with TLS is trusted by its CA or by its fingerprint, and by nothing else.
+// A hub with TLS is trusted only by its CA or by its fingerprint.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "a")

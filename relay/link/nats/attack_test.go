@@ -14,7 +14,7 @@ import (
 	"teambridge/relay/link/nats"
 )
 
-// thief connects with the key of a machine, which was stolen, and returns what the hub refuses.
+// thief connects with the stolen key of a machine, and returns the refusals of the hub.
 func (b *bench) thief(name string) (*natsgo.Conn, <-chan error) {
 	b.t.Helper()
 	refused := make(chan error, 100)
@@ -27,8 +27,8 @@ func (b *bench) thief(name string) (*natsgo.Conn, <-chan error) {
 	return nc, refused
 }
 
-// Whoever has stolen the key of a machine can neither look at the queues of others, nor listen
-// to them, nor change anything of the hub.
+// A thief of a machine's key can neither read the queues of others, nor listen to them, nor
+// change anything of the hub.
 func TestStolenKeyIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "a", "b", "c")
@@ -65,9 +65,9 @@ func TestStolenKeyIsRefused(t *testing.T) {
 	}
 }
 
-// A client can have the server send an answer anywhere, by a reply subject. Whatever a thief of
-// a's key makes of that: b's queue and the stream stay, b gets all that c sent it, in order, once
-// it is read, and nothing else.
+// By a reply subject, a client can make the server send an answer anywhere. Whatever a thief of
+// a's key does with that, b's queue and the stream stay, and b gets exactly the frames that c
+// sent it, in order.
 func TestReplySubjects(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "a", "b", "c")
@@ -76,7 +76,7 @@ func TestReplySubjects(t *testing.T) {
 	for i := range 5 {
 		send(t, wc, "b", fmt.Sprint(i), fmt.Sprint(i))
 	}
-	// What a thief would acknowledge for b is in b's hands.
+	// b has the frame that a thief would acknowledge for it.
 	if a := next(t, wb); string(a.Frame) != "0" {
 		t.Fatalf("got %q", a.Frame)
 	}
@@ -122,8 +122,8 @@ func TestReplySubjects(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	must(t, nc.FlushWithContext(ctx))
-	send(t, wc, "b", "last", "last") // after all that the thief asked for
-	wb.Close()                       // with the first frame in its hands
+	send(t, wc, "b", "last", "last") // after all requests of the thief
+	wb.Close()                       // with the first frame unacknowledged
 	o := b.options("b")
 	o.Unpin = true
 	wb = b.dial(o)
@@ -136,8 +136,8 @@ func TestReplySubjects(t *testing.T) {
 	}
 }
 
-// What b cannot open does not block its queue: not what is no frame, nor what has headers that
-// only the server sets, nor what was sealed for another purpose, machine or version.
+// A message that b cannot open does not block its queue: no invalid frame, none with headers
+// that only the server sets, and none that was sealed for another purpose, machine or version.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "a", "b", "c")
@@ -206,7 +206,7 @@ func TestUnreadable(t *testing.T) {
 				if n := wb.State().Unreadable; n != unreadable {
 					t.Errorf("%d unreadable, want %d", n, unreadable)
 				}
-				// It was thrown away, and does not come again.
+				// It was discarded, and does not come again.
 				if s := wb.State(); s.Waiting != 0 {
 					t.Errorf("%d wait", s.Waiting)
 				}
@@ -215,7 +215,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// What is told cannot be made up either, and a frame is nothing that is told.
+// Texts cannot be forged either, and a frame is not accepted as a text.
 func TestToldIsSealed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "a", "b")

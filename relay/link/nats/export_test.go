@@ -2,13 +2,13 @@ package nats
 
 import "time"
 
-// Quick returns options with times that a test can wait for.
+// Quick returns options with short times for tests.
 func Quick(o Options) Options {
 	o.times = times{hello: 100 * time.Millisecond, gone: 5 * time.Second, answer: time.Second, retry: 50 * time.Millisecond, reconnect: 50 * time.Millisecond}
 	return o
 }
 
-// HearsNobody moves what the wire has heard of older services as far back as those are gone.
+// HearsNobody makes the wire's last notice of older services so old that those count as gone.
 func (w *Wire) HearsNobody() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -23,13 +23,13 @@ func (k *Key) Seal(what byte, from string, to Card, body []byte) ([]byte, error)
 // SealRaw seals a text with a header of its own.
 func (k *Key) SealRaw(to Card, text []byte) ([]byte, error) { return k.box.Seal(text, to.Box) }
 
-// Open opens what another machine has sealed.
+// Open opens a text that another machine has sealed.
 func (k *Key) Open(what byte, from Card, to string, sealed []byte) ([]byte, error) {
 	return k.open(kind(what), from, to, sealed)
 }
 
-// Answers returns how often a service answers a younger one that says hello to it again and
-// again.
+// Answers returns how often a service answers the repeated greetings of a younger
+// one.
 func Answers(times int) (answers int) {
 	a, b := newTwins(), newTwins()
 	a.start = a.start.Add(-time.Minute)

@@ -98,7 +98,7 @@ func TestParseCard(t *testing.T) {
 	}
 }
 
-// A card that is read is printed as it was.
+// A card that can be parsed is printed as it was.
 func FuzzParseCard(f *testing.F) {
 	k, err := nats.NewKey()
 	must(f, err)
@@ -111,7 +111,7 @@ func FuzzParseCard(f *testing.F) {
 	})
 }
 
-// Nothing but what was sealed is opened, whatever it is.
+// Open never accepts a text that was not sealed.
 func FuzzOpen(f *testing.F) {
 	a, err := nats.NewKey()
 	must(f, err)

@@ -7,7 +7,7 @@ import (
 	"teambridge/relay/link"
 )
 
-// A machine that tells something all the time holds up no frame, and takes the place of no other machine.
+// A machine that sends texts all the time delays no frame, and no text of another machine is dropped for it.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	w := &Wire{}

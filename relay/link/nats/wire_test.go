@@ -27,7 +27,7 @@ import (
 	"teambridge/relay/link/nats/admin"
 )
 
-// patience is how long a test waits for what should come.
+// patience is how long a test waits.
 const patience = 3 * time.Minute
 
 // bench is a hub and machines that know each other.
@@ -51,7 +51,7 @@ func must(t testing.TB, err error) {
 func newBench(t *testing.T, names ...string) *bench {
 	t.Helper()
 	b := &bench{t: t, dir: t.TempDir(), listen: "127.0.0.1:0", keys: map[string]*nats.Key{}}
-	if runtime.GOOS == "linux" { // an address of its own: while the hub is stopped, nobody else takes its port
+	if runtime.GOOS == "linux" { // an address of its own: while the hub is stopped, no other program takes its port
 		b.listen = fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 	}
 	for _, n := range names {
@@ -77,7 +77,7 @@ func (b *bench) add(name string) {
 	}
 }
 
-// start starts the hub, at the address that it had before.
+// start starts the hub at its previous address.
 func (b *bench) start() {
 	b.t.Helper()
 	h, err := hub.Open(b.t.Context(), hub.Options{Dir: b.dir, Listen: b.listen, Log: slog.New(slog.NewTextHandler(b.t.Output(), nil))})
@@ -139,7 +139,7 @@ func (b *bench) attacker(name string) (*natsgo.Conn, jetstream.JetStream) {
 	return nc, js
 }
 
-// until waits until the state of a wire is as it should be. What comes meanwhile is lost.
+// until waits until the state of a wire is as expected. Frames that come meanwhile are lost.
 func until(t *testing.T, w *nats.Wire, ok func(link.State) bool) link.State {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -188,8 +188,8 @@ func want(t *testing.T, w *nats.Wire, from, text string) {
 	must(t, a.Ack(t.Context()))
 }
 
-// atOnce wants that something waits for no pin and no acknowledgment, which take 5 s or more. The best of some tries
-// counts: what else the machine does can only make them longer.
+// atOnce checks that something waits for no pin and no acknowledgment, which take 5 s or more. The best of some tries
+// counts, since other load of the machine can only make them longer.
 func atOnce(t *testing.T, before, timed, after func(try string)) {
 	t.Helper()
 	for n := range 3 {
@@ -277,8 +277,8 @@ func TestSameIDIsStoredOnce(t *testing.T) {
 	want(t, wc, "a", "to c")
 }
 
-// The next frame does not come before the acknowledgment, and what was not acknowledged comes
-// again to the next process, at once.
+// The next frame does not come before the acknowledgment, and an unacknowledged frame comes
+// again to the next process at once.
 func TestUnacknowledged(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "a", "b")
@@ -300,7 +300,7 @@ func TestUnacknowledged(t *testing.T) {
 	})
 }
 
-// What is told comes to whoever listens, also to the machine itself.
+// A text reaches all listeners, also the machine itself.
 func TestTell(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "a", "b")
@@ -379,7 +379,7 @@ func pipe(a, b net.Conn) {
 	b.Close()
 }
 
-// cut cuts all connections, and lets no other one in if down.
+// cut cuts all connections, and accepts no new one if down.
 func (p *proxy) cut(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -393,8 +393,8 @@ func (p *proxy) cut(down bool) {
 
 func (p *proxy) url() string { return "nats://" + p.Addr().String() }
 
-// Nothing overtakes and nothing is lost when connections are cut in flight. Frames may come
-// twice, but a later one never comes before an earlier one came first.
+// No frame overtakes another or is lost when connections are cut in flight. Frames may come
+// twice, but a later one never comes before the first arrival of an earlier one.
 func TestNothingOvertakesAfterCuts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "a", "b")
@@ -427,7 +427,7 @@ func TestNothingOvertakesAfterCuts(t *testing.T) {
 		if got == want {
 			want++
 			if want%40 == 5 {
-				pb.cut(false) // with the frame in our hands
+				pb.cut(false) // while we have the frame
 			}
 		} else {
 			twice++
@@ -440,7 +440,7 @@ func TestNothingOvertakesAfterCuts(t *testing.T) {
 	t.Logf("%d came twice", twice)
 }
 
-// A frame is not waited for after its connection has ended: nobody answers any more, and it can be sent again.
+// Publish ends with its connection: no answer can come any more, and the frame can be sent again.
 func TestPublishEndsWithItsConnection(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "a", "b")
@@ -448,7 +448,7 @@ func TestPublishEndsWithItsConnection(t *testing.T) {
 	must(t, err)
 	defer l.Close()
 	var cut atomic.Bool
-	go func() { // passes everything on, but for the first frame: then it cuts the connection
+	go func() { // passes everything on up to the first frame, at which it cuts the connection
 		for {
 			c, err := l.Accept()
 			if err != nil {
@@ -538,7 +538,7 @@ func TestDialWithoutHub(t *testing.T) {
 	until(t, wa, func(s link.State) bool { return s.Connected && s.Queue != "" && s.Err == "" })
 }
 
-// A full queue refuses, tells so, and goes on when there is room.
+// A full queue refuses frames and reports it, and accepts frames again when there is room.
 func TestFullQueue(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "a", "b", "c")
@@ -558,8 +558,8 @@ func TestFullQueue(t *testing.T) {
 	if err := store(t.Context(), wa, "b", "1", "too much"); !errors.Is(err, link.ErrFull) {
 		t.Fatalf("got %v", err)
 	}
-	send(t, wc, "b", "2", "of another") // which has room of its own
-	wb := b.wire("b")                   // throws the junk away
+	send(t, wc, "b", "2", "of another") // each sender has room of its own
+	wb := b.wire("b")                   // discards the junk
 	want(t, wb, "c", "of another")
 	if s := wb.State(); s.Unreadable < admin.MaxWaiting { // what is acknowledged late comes again, and counts again
 		t.Errorf("%d unreadable", s.Unreadable)
@@ -568,8 +568,8 @@ func TestFullQueue(t *testing.T) {
 	want(t, wb, "a", "room again")
 }
 
-// A second service with the same identity gets nothing, says so, and takes over when the first
-// one is gone.
+// A second service with the same identity gets no frames, reports that, and takes over when the
+// first one is gone.
 func TestTwin(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "a", "b")
@@ -587,7 +587,7 @@ func TestTwin(t *testing.T) {
 	if s := first.State(); s.Err != "" {
 		t.Errorf("the first one says %q", s.Err)
 	}
-	// On a machine without time for the first one, the second one may not have heard it for a while.
+	// On a busy machine, the second one may not have heard the first one for a while.
 	until(t, second, func(s link.State) bool { return s.Err == link.ErrTwin.Error() && s.Waiting == -1 })
 	first.Close()
 	second.HearsNobody()
@@ -598,14 +598,14 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// Services that began at once, and both think that they are the older one, do not flood the hub.
+// Services that started at once, and both count as the older one, do not flood the hub.
 func TestTwinsDoNotFlood(t *testing.T) {
 	if n := nats.Answers(100); n != 1 {
 		t.Errorf("%d answers", n)
 	}
 }
 
-// Machines that the hub does not know, or knows under another name, say what to do.
+// The error of a machine that the hub does not know, or knows under another name, says what to do.
 func TestNotAdded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "a")
