@@ -117,6 +117,9 @@ func listRelays(ctx context.Context, a *app, all, relaysOnly bool) error {
 	if relays > 0 && len(infos) > 0 {
 		err = a.printf("\n")
 	}
+	for _, d := range infos {
+		a.learnNames(ctx, d.Team)
+	}
 	head := []string{"DELIVERY", "TO", "FROM", "KIND", "STATE", "SINCE", "REASON"}
 	return errors.Join(err, printList(&a.console, infos, "no deliveries are under way or failed", head, func(d api.Delivery) []string {
 		from := d.From
