@@ -149,7 +149,12 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: until FILE PATTERN")
 	}
-	seen(ts, args[1], args[0])
+	files, err := filepath.Glob(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if len(files) == 0 {
+		files = args[:1] // it comes later
+	}
+	seen(ts, args[1], files...)
 }
 
 // vanishes waits until a file or directory is gone:

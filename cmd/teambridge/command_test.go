@@ -100,14 +100,32 @@ func fixture(ts *testscript.TestScript, neg bool, args []string) {
 // session starts a simulated session, until the end of the script:
 //
 //	session ID NAME [VERSION]
+//
+// or tells it to do something, as [simsession.Session.Tell], or ends it:
+//
+//	session -tell ID WORD
+//	session -end ID
 func session(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 {
-		ts.Fatalf("usage: session ID NAME [VERSION]")
+		ts.Fatalf("usage: session ID NAME [VERSION] | -tell ID WORD | -end ID")
+	}
+	all := ts.Value(sessions{}).(map[string]*simsession.Process)
+	switch args[0] {
+	case "-tell":
+		ts.Check(all[args[1]].Do(args[2]))
+		return
+	case "-end":
+		all[args[1]].End()
+		return
 	}
 	s, err := simsession.Begin(ts.Getenv("CLAUDE_CONFIG_DIR"), args[0], args[1], strings.Join(args[2:], ""))
 	ts.Check(err)
 	ts.Defer(s.End)
+	all[args[0]] = s
 }
+
+// sessions is the key of the simulated sessions of a script, by id.
+type sessions struct{}
 
 // codexSession starts a simulated session of Codex, until the end of the script, and sets $THREAD to its id and
 // $CODEX_HOME. The session is in the shared server, has a server of its own, or is a session of codex exec:

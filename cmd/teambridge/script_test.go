@@ -195,6 +195,7 @@ func scripts(dir ...string) testscript.Params {
 			env.Values[remembered{}] = map[string]string{}
 			env.Values[visited{}] = new(string)
 			env.Values[notices{}] = &[]*net.UnixConn{}
+			env.Values[sessions{}] = map[string]*simsession.Process{}
 			env.Values[started{}] = map[string]*exec.Cmd{}
 			env.Values[launchers{}] = map[inbox.InboxKey]*relay.Held{}
 			env.Values[outputs{}] = map[string]*os.File{}

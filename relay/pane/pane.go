@@ -224,6 +224,7 @@ type Pane struct {
 	Home           string   // the directory of its program, one of [Homes]; "" for a pane and a session of Claude Code
 	Job            string   // of a living session in the background: its key in Claude Code
 	Title          string   // of a living session: its present name, while Inbox may be an earlier one
+	Ended          bool     // of a session among others ([Sessions.Around]): it has no process
 	Profile        tmux.Profile
 	At             time.Time // when it was recorded
 }

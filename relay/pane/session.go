@@ -134,6 +134,7 @@ func (ss *Sessions) Around(ctx context.Context) ([]Pane, error) {
 		if open, err := ss.opts.Ledger.PaneMessages.List(ctx, k.InboxKey); err != nil {
 			return nil, err
 		} else if len(open) > 0 || unread[k.Inbox] {
+			k.Ended = true
 			list = append(list, k)
 		}
 	}
@@ -436,14 +437,31 @@ func (ss *Sessions) ending(session string, now transcript.Process) bool {
 }
 
 // over says why no process has a session, and how it can be continued.
-func (ss *Sessions) over(of Pane) string {
+func (ss *Sessions) over(of Pane) string { return cmp.Or(ss.whyOver(of), "the session has ended") }
+
+// whyOver is over, or "" for a session that has just ended.
+func (ss *Sessions) whyOver(of Pane) string {
 	if why := ss.opts.Homes.foreign(of); why != "" {
 		return why
 	}
 	if _, job, _ := teams.Moved(of.Root, of.Ref.ID); job != "" && of.Profile == Session {
 		return "the session in the background was stopped; it goes on with: claude respawn " + job
 	}
-	return "the session has ended"
+	return ""
+}
+
+// lastWritten returns when the transcript of a session changed last, which is when it ended or soon before; zero if
+// it has none.
+func lastWritten(of Pane) time.Time {
+	path, ok := transcript.Session(of.Root, of.Cwd, of.Ref.ID)
+	if !ok {
+		return time.Time{}
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
 }
 
 // whyBusy explains to people why a session is not idle.
@@ -551,7 +569,7 @@ func (vs *Views) seeSession(ctx context.Context, of Pane) (View, error) {
 	v := View{Pane: of, At: time.Now().UTC(), Basis: OnProcess, Process: s, PID: s.PID, Since: s.Changed}
 	switch {
 	case s.PID == 0:
-		v.State, v.Why, v.Since = tmux.StateGone, vs.sessions.over(of), time.Time{}
+		v.State, v.Why, v.Since = tmux.StateGone, vs.sessions.whyOver(of), lastWritten(of)
 	case vs.reach(s) == Outdated:
 		v.State, v.Why, v.Since = tmux.StateUnknown, Refuses(s), time.Time{}
 	case s.Status == transcript.ProcessIdle:

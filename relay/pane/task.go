@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"teambridge/inbox"
@@ -114,6 +116,34 @@ func (t *Tasks) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 		}
 	}
 	return nil
+}
+
+// Settle records the progress of the agents of sessions with the tasks of their messages, those of ended sessions,
+// too, as a service does all the time.
+func (t *Tasks) Settle(ctx context.Context) error {
+	open, err := t.opts.Ledger.PaneMessages.Open(ctx, t.opts.Root.Path())
+	if err != nil {
+		return err
+	}
+	of := map[inbox.InboxKey][]ledger.PaneMessage{}
+	for _, m := range open {
+		if m.Team == SessionTeam && m.State.Ended() { // only its task is open
+			of[m.InboxKey] = append(of[m.InboxKey], m)
+		}
+	}
+	var all sync.WaitGroup
+	errs := make([]error, len(of))
+	for i, k := range slices.Collect(maps.Keys(of)) {
+		all.Go(func() {
+			record, found, err := t.opts.Ledger.Panes.Pane(ctx, k)
+			if err == nil && found {
+				err = t.follow(ctx, paneOf(record), of[k])
+			}
+			errs[i] = err
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // brokenOff ends the task of a message whose turn has no end in the transcript once the agent

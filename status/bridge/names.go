@@ -95,11 +95,17 @@ func (l *Targets) completed(ctx context.Context, names []string) (whole []string
 		if err != nil {
 			return nil, err
 		}
+		var ended []string
 		for _, s := range sessions {
-			if address := s.Inbox + "@" + pane.SessionTeam; shortens(name, s.Inbox, s.Cwd) && !slices.Contains(found, address) {
+			address := s.Inbox + "@" + pane.SessionTeam
+			if shortens(name, s.Inbox, s.Cwd) && !slices.Contains(found, address) {
 				found = append(found, address)
 			}
+			if s.Ended {
+				ended = append(ended, address)
+			}
 		}
+		found = alive(found, ended)
 		switch len(found) {
 		case 0:
 			return nil, nil
@@ -110,6 +116,16 @@ func (l *Targets) completed(ctx context.Context, names []string) (whole []string
 		}
 	}
 	return whole, nil
+}
+
+// whole returns the address that one name stands for, the name itself if a recipient has it, or "" if it stands for
+// none. The error is that of completed.
+func (l *Targets) whole(ctx context.Context, name string) (string, error) {
+	if l.addresses(ctx)[name] != nil {
+		return name, nil
+	}
+	whole, err := l.completed(ctx, []string{name})
+	return strings.Join(whole, ""), err
 }
 
 // shortened returns the sessions that names stand for, as [Targets.completed] does among sessions. It returns
@@ -124,22 +140,35 @@ func (l *Targets) shortened(ctx context.Context, names []string, none error) (so
 			some = append(some, one...)
 			continue
 		}
-		var found []string
+		var found, ended []string
 		for _, s := range all {
 			if shortens(name, s.Inbox, s.Cwd) {
 				found = append(found, s.Inbox)
-				some = append(some, s)
+			}
+			if s.Ended {
+				ended = append(ended, s.Inbox)
 			}
 		}
+		found = alive(found, ended)
 		switch len(found) {
 		case 0:
 			return nil, none
 		case 1:
+			some = append(some, all[slices.IndexFunc(all, func(s pane.Pane) bool { return s.Inbox == found[0] })])
 		default:
 			return nil, severalMeant(name, found)
 		}
 	}
 	return some, nil
+}
+
+// alive returns the found names that are not of ended agents, or all if there are no others.
+func alive(found, ended []string) []string {
+	living := slices.DeleteFunc(slices.Clone(found), func(one string) bool { return slices.Contains(ended, one) })
+	if len(living) == 0 {
+		return found
+	}
+	return living
 }
 
 // completedTeam returns the living team that a name abbreviates: the name must be the prefix of only one team,

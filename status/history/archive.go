@@ -22,6 +22,9 @@ type Options struct {
 	// HasInboxes reports whether a team has a member with an inbox rather than a pane. If it has none, the
 	// error says so.
 	HasInboxes func(ctx context.Context, team, member string) (bool, error)
+	// Complete returns the name of a recipient as it is, the address that an abbreviated name stands for, or "" if it
+	// stands for none.
+	Complete func(ctx context.Context, name string) (string, error)
 	// WithoutLedger returns a snapshot of a team, or of all, without a ledger that cannot be opened.
 	WithoutLedger func(ctx context.Context, team string) (api.Snapshot, error)
 }

@@ -43,9 +43,14 @@ func (l *Archive) Refresh(ctx context.Context, j *journal.Journal, q journal.Que
 	l.refresh(ctx, j, func() ([]inbox.InboxKey, error) { return j.Messages.Occupied(ctx, q) })
 }
 
-// refresh copies the ledger's messages, and then looks at inboxes. If that fails, it warns.
+// refresh records the answers of sessions, copies the ledger's messages, and then looks at inboxes. If that fails,
+// it warns.
 func (l *Archive) refresh(ctx context.Context, j *journal.Journal, inboxes func() ([]inbox.InboxKey, error)) {
 	lg, err := l.Ledger(ctx)
+	var unsettled error
+	if err == nil && lg != nil {
+		unsettled = l.settle(ctx)
+	}
 	if err == nil { // by the connection that records, so that the two never collide
 		j, err = l.OpenJournal(ctx)
 	}
@@ -58,9 +63,20 @@ func (l *Archive) refresh(ctx context.Context, j *journal.Journal, inboxes func(
 			err = j.Look(ctx, boxes...)
 		}
 	}
-	if err != nil && ctx.Err() == nil {
+	if err = errors.Join(err, unsettled); err != nil && ctx.Err() == nil {
 		l.Opts.Warn(fmt.Errorf("%w; the latest messages may be missing", err))
 	}
+}
+
+// settle records what has become of the messages to sessions.
+func (l *Archive) settle(ctx context.Context) error {
+	panes, err := l.OpenPanes(ctx)
+	if errors.As(err, new(*teams.NoRootError)) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return panes.Tasks.Settle(ctx)
 }
 
 // Ended returns the teams in the journal that no longer exist, or those with one name. The most recently active

@@ -249,16 +249,51 @@ func (l *Archive) selection(ctx context.Context, q *api.SearchQuery) (j *journal
 	if _, team := teams.Split(cmp.Or(q.With, q.From)); team == "" || q.Team != "" { // find handles addresses
 		l.MemberNames(ctx, q.Team, &q.From, &q.With)
 	}
+	if q.Before == 0 { // a later page needs no refresh
+		l.catchUp(ctx, j, journal.Query{Root: all.Root, Team: q.Team})
+	}
+	for _, name := range []*string{&q.With, &q.From} {
+		if err := l.complete(ctx, j, all.Root, q, name); err != nil {
+			return nil, all, err
+		}
+	}
 	all = journal.Query{
 		Root: all.Root, Team: q.Team, CreatedAt: q.CreatedAt, Inbox: q.Inbox, From: q.From, Since: q.Since, Until: q.Until, Before: q.Before, Newest: true,
-	}
-	if q.Before == 0 { // a later page needs no refresh
-		l.catchUp(ctx, j, all)
 	}
 	if q.After != "" {
 		err = AfterID(ctx, j, q.After, &all)
 	}
 	return j, all, err
+}
+
+// complete replaces an abbreviated name, for which q has no team and nothing is recorded, by the address that it
+// stands for.
+func (l *Archive) complete(ctx context.Context, j *journal.Journal, root string, q *api.SearchQuery, name *string) error {
+	if _, team := teams.Split(*name); *name == "" || team != "" || q.Team != "" || root == "" {
+		return nil
+	}
+	for _, of := range []journal.Query{{Root: root, From: *name, Limit: 1}, {Root: root, Inbox: *name, Limit: 1}} {
+		for _, err := range j.Messages.All(ctx, of) {
+			return err // the name is recorded
+		}
+	}
+	whole, err := l.opts.Complete(ctx, *name)
+	if err != nil || whole != "" {
+		*name = cmp.Or(whole, *name)
+		return err
+	}
+	recorded, err := j.Messages.Inboxes(ctx, journal.Query{Root: root})
+	var found []string
+	for _, i := range recorded {
+		if address := i.Inbox + "@" + i.Team; len(*name) > 1 && strings.HasPrefix(i.Inbox, *name) && !slices.Contains(found, address) {
+			found = append(found, address)
+		}
+	}
+	if len(found) > 1 {
+		return api.Decide(api.CodeAmbiguousTeam, "say which: "+strings.Join(found, ", "), "%q matches several agents", *name)
+	}
+	*name = cmp.Or(strings.Join(found, ""), *name)
+	return err
 }
 
 // AfterID makes a query of the journal begin after the message or event with an id, or with the only id that

@@ -193,7 +193,7 @@ func (t *taskReader) check(ctx context.Context) error {
 	if t.q.Session != "" && len(t.lists()) == 0 {
 		living, err := t.root.Sessions(ctx)
 		if err == nil && !slices.ContainsFunc(living, func(s teams.Session) bool { return strings.HasPrefix(s.Session, t.q.Session) }) {
-			err = api.Decide(api.CodeNotFound, "see those that live with: teambridge sessions", "there is no session %s, and it has no tasks", t.q.Session)
+			err = api.Decide(api.CodeNotFound, "see those that live with: teambridge sessions", "the session %s does not run, and has no tasks", t.q.Session)
 		}
 		if err != nil {
 			return err

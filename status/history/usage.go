@@ -126,8 +126,8 @@ func (l *Transcripts) sessionOwners(ctx context.Context, root *teams.Root) (o ow
 		return o, err
 	}
 	for _, s := range sessions {
-		if s.Session != "" && s.Name != "" {
-			o.sessions[s.Session] = ownerKey(root, pane.SessionTeam, s.Name)
+		if name := cmp.Or(s.As, s.Name); s.Session != "" && name != "" {
+			o.sessions[s.Session] = ownerKey(root, pane.SessionTeam, name)
 		}
 	}
 	lg, err := l.Ledger(ctx)
@@ -135,6 +135,15 @@ func (l *Transcripts) sessionOwners(ctx context.Context, root *teams.Root) (o ow
 		return o, err
 	}
 	if lg != nil {
+		known, err := lg.Panes.List(ctx, root.Path())
+		if err != nil {
+			return o, err
+		}
+		for _, s := range known {
+			if s.Team == pane.SessionTeam { // it may have ended
+				o.sessions[s.ID] = s.InboxKey
+			}
+		}
 		relayed, err := lg.Sessions.List(ctx, root.Path())
 		if err != nil {
 			return o, err

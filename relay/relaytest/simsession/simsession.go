@@ -212,12 +212,20 @@ func (s *Session) Start() {
 // wrote last, and with "write NAME TEXT" to who is listed under a name.
 func (s *Session) Tell(line string) {
 	s.t.Helper()
-	if _, err := io.WriteString(s.stdin, line+"\n"); err != nil {
+	if err := s.Do(line); err != nil {
 		s.t.Fatal(err)
 	}
-	if said, err := s.stdout.ReadString('\n'); said != "done\n" {
-		s.t.Fatalf("told to %q, the session says %q, %v", line, said, err)
+}
+
+// Do is [Session.Tell].
+func (p *Process) Do(line string) error {
+	if _, err := io.WriteString(p.stdin, line+"\n"); err != nil {
+		return err
 	}
+	if said, err := p.stdout.ReadString('\n'); said != "done\n" {
+		return fmt.Errorf("told to %q, the session says %q, %w", line, said, err)
+	}
+	return nil
 }
 
 // Kill kills its process.
@@ -463,7 +471,7 @@ func (p *program) turn() {
 		p.write(object{"type": "user", "isMeta": f.Type != "hook", "origin": origin, "message": object{"content": f.Message.Content}})
 		p.write(object{
 			"type":    "assistant",
-			"message": object{"id": f.ID, "stop_reason": "end_turn", "content": []object{{"type": "text", "text": "done with " + f.ID}}},
+			"message": object{"id": f.ID, "model": "m", "usage": object{"input_tokens": 10, "output_tokens": 5}, "stop_reason": "end_turn", "content": []object{{"type": "text", "text": "done with " + f.ID}}},
 		})
 		p.write(object{"type": "system", "subtype": "turn_duration"})
 	}
