@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,9 +13,12 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"teambridge/inbox"
+	"teambridge/inbox/mail"
 	"teambridge/relay/toolcall"
 	"teambridge/relay/wire"
 	"teambridge/status/api"
+	"teambridge/teams/transcript"
 )
 
 func newTranscript(a *app) *cobra.Command {
@@ -28,7 +32,8 @@ history, oldest first.
 SESSION is the id of a session; OpenCode's begin with ses_. MEMBER is a lead, a
 teammate, or a headless agent with a relay. Messages to the agent and its texts
 are shown as text, and each tool call as one line: the action, or that it was
-denied, failed or was cut off. --json prints an envelope of the session protocol
+denied, failed or was cut off. What you have typed or sent is from "you", other
+messages are from their senders. --json prints an envelope of the session protocol
 for each event, one JSON object per line. --follow continues with additions, and
 with the next session of a member, until it is interrupted; the outcome of a
 call that was not done is another line. To read a session of OpenCode, a server
@@ -76,7 +81,15 @@ func (a *app) transcript(ctx context.Context, name string, follow bool) (err err
 		defer stop()
 	}
 	show := a.conversationPrinter()
-	show.whole = !follow
+	show.whole, show.team = !follow, team
+	if team != "" {
+		show.agent = member
+		if strings.EqualFold(member, "lead") {
+			t, _ := a.bridge(ctx).Team(ctx, team) // of one that has ended, the name is not known
+			show.agent = cmp.Or(t.Lead, member)
+		}
+		a.learnNames(ctx, team)
+	}
 	for line, failed := range a.bridge(ctx).Transcript(ctx, team, member, q) {
 		if err = failed; err == nil {
 			err = show.raw(line)
@@ -85,17 +98,19 @@ func (a *app) transcript(ctx context.Context, name string, follow bool) (err err
 			break
 		}
 	}
-	return errors.Join(show.release(true), err)
+	return errors.Join(show.end(), err)
 }
 
 // conversationPrinter prints envelopes for a person, or as JSON.
 type conversationPrinter struct {
 	*console
-	agents map[string]string // titles of subagents
+	team, agent string            // the agent whose conversation it is; the team may be empty
+	agents      map[string]string // titles of subagents
 
 	// whole means that the conversation is printed from beginning to end, so that the line of a tool call can wait
 	// for its outcome. Otherwise an outcome other than done gets a line of its own.
 	whole bool
+	read  []wire.Envelope   // a whole conversation, until its end
 	held  []heldEnvelope    // an open tool call and the envelopes after it
 	calls map[string]string // titles of the open tool calls, by id
 }
@@ -107,7 +122,7 @@ type heldEnvelope struct {
 }
 
 func (c *console) conversationPrinter() *conversationPrinter {
-	return &conversationPrinter{console: c, agents: map[string]string{}, calls: map[string]string{}}
+	return &conversationPrinter{console: c, agent: "agent", agents: map[string]string{}, calls: map[string]string{}}
 }
 
 // raw prints an envelope in JSON.
@@ -119,7 +134,28 @@ func (p *conversationPrinter) raw(line json.RawMessage) error {
 	if err := json.Unmarshal(line, &e); err != nil {
 		return fmt.Errorf("read the transcript: %w", err)
 	}
+	if p.whole {
+		p.read = append(p.read, e)
+		return nil
+	}
 	return p.one(e)
+}
+
+// end prints what was not printed yet. It sorts a whole conversation by time, since Claude Code can write an answer
+// before its prompt.
+func (p *conversationPrinter) end() error {
+	for i := range p.read {
+		if p.read[i].Time == 0 && i > 0 { // not known
+			p.read[i].Time = p.read[i-1].Time
+		}
+	}
+	slices.SortStableFunc(p.read, func(a, b wire.Envelope) int { return cmp.Compare(a.Time, b.Time) })
+	for _, e := range p.read {
+		if err := p.one(e); err != nil {
+			return err
+		}
+	}
+	return p.release(true)
 }
 
 func (p *conversationPrinter) one(e wire.Envelope) error {
@@ -178,6 +214,18 @@ func (p *conversationPrinter) show(h heldEnvelope) error {
 		if ev.Thinking != nil && *ev.Thinking {
 			return p.line(h.Envelope, "thinks", ev.Text)
 		}
+		if h.Role == wire.RoleUser && h.Subagent == nil {
+			for _, m := range p.told(ev.Text) {
+				kind := ""
+				if m.Kind != "message" {
+					kind = "[" + m.Kind + "]"
+				}
+				if err := p.heading(h.Envelope, m.From, kind, readable(m)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
 		return p.line(h.Envelope, "", ev.Text)
 	case *wire.Service:
 		return p.line(h.Envelope, "note", ev.Text)
@@ -191,12 +239,46 @@ func (p *conversationPrinter) show(h heldEnvelope) error {
 	return nil
 }
 
+// told returns the messages in a text to the agent, each with its sender: "you" if the person has typed it or sent it.
+func (p *conversationPrinter) told(text string) (list []api.Message) {
+	add := func(from, text string) {
+		if from = p.yours.you(p.team, from); from == api.Guest {
+			from = "you"
+		}
+		list = append(list, api.Message{From: from, Kind: cmp.Or(inbox.ProtocolType(text), "message"), Text: text})
+	}
+	if head, body, ok := strings.Cut(text, ":\n"); ok && strings.HasPrefix(head, "message from ") && !strings.Contains(head, "\n") {
+		add(strings.TrimPrefix(head, "message from "), body) // as package session words it
+		return list
+	}
+	messages, others := transcript.Messages(text)
+	for _, m := range messages {
+		add(m.From, m.Text)
+	}
+	switch {
+	case len(list) > 0:
+	case others:
+		add("others", text)
+	default:
+		add(mail.User, text)
+	}
+	return list
+}
+
 // line prints a heading with time, author and description, and a text below it.
 func (p *conversationPrinter) line(e wire.Envelope, line, text string) error {
-	who := string(e.Role)
-	if e.Subagent != nil {
+	who := p.agent
+	switch {
+	case e.Subagent != nil:
 		who = p.agents[*e.Subagent]
+	case e.Role == wire.RoleUser:
+		who = "you"
 	}
+	return p.heading(e, who, line, text)
+}
+
+// heading is line with an author.
+func (p *conversationPrinter) heading(e wire.Envelope, who, line, text string) error {
 	var b strings.Builder
 	b.WriteString(p.paint(dim, clock(time.UnixMilli(int64(e.Time)))) + "  " + p.paint(bold, escape(who, false)))
 	if line != "" {

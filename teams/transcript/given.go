@@ -36,6 +36,9 @@ func digestOf(texts ...string) digest {
 var (
 	attribute = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&apos;")
 	tag       = strings.NewReplacer(closed, `<\/teammate-message`, opened, `<\teammate-message`)
+
+	unattribute = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&quot;", `"`, "&apos;", "'", "&amp;", "&")
+	untag       = strings.NewReplacer(`<\/teammate-message`, closed, `<\teammate-message`, opened)
 )
 
 // EscapeName returns a sender or a summary as it is spelled in transcripts.
@@ -43,6 +46,18 @@ func EscapeName(s string) string { return attribute.Replace(s) }
 
 // EscapeText returns a text as it is spelled in transcripts.
 func EscapeText(s string) string { return tag.Replace(s) }
+
+// A Message is one message of a text for a model.
+type Message struct{ From, Text string }
+
+// Messages returns the messages that a text for a model consists of; none if it is no such text. others reports whether
+// it has messages that cannot be told apart.
+func Messages(text string) (list []Message, others bool) {
+	for _, b := range blocks(text) {
+		list = append(list, Message{unattribute.Replace(b.from), untag.Replace(b.text)})
+	}
+	return list, list == nil && strings.Contains(text, opened+" ")
+}
 
 // A block is one message of a text that the model got, spelled as in that text.
 type block struct{ from, summary, text string }
