@@ -170,7 +170,10 @@ func waitText(w api.Attention) (who, what string) {
 	if w.Question != nil && !w.Partial {
 		what = questionText(*w.Question)
 	}
-	if w.From != "" && w.Kind != api.WaitsLoop { // a loop names both agents itself
+	switch {
+	case w.Kind == api.WaitsUnread:
+		return w.From + "@" + w.Team, what + " to you"
+	case w.From != "" && w.Kind != api.WaitsLoop: // a loop names both agents itself
 		what = "from " + w.From + ": " + what
 	}
 	return who, what

@@ -145,7 +145,7 @@ func TestHostile(t *testing.T) {
 					t.Errorf("%q has characters that control", text)
 				}
 				if i == 0 {
-					for _, want := range []string{"503 things need you\n", `unread messages from x Authorization: Bearer stolen GET / HTTP/1.1` + "\n", "größe-🗼@東京: asks you a question: ", "w@t: needs you\n", "more\n" + where} {
+					for _, want := range []string{"503 things need you\n", "x Authorization: Bearer stolen GET / HTTP/1.1@t: 2 unread messages to you\n", "größe-🗼@東京: asks you a question: ", "w@t: needs you\n", "more\n" + where} {
 						if !strings.Contains(text, want) {
 							t.Errorf("no %q in\n%s", want, text)
 						}
@@ -326,7 +326,7 @@ func TestAway(t *testing.T) {
 		w.isAway(false)
 		w.pass(mostWait + time.Second)
 		all := w.requests()
-		if len(all) != 1 || !strings.HasPrefix(all[0].text(t), "2 things need you\nworker@t: asks you a question\noperator@t: 1 unread message from lead\n") {
+		if len(all) != 1 || !strings.HasPrefix(all[0].text(t), "2 things need you\nworker@t: asks you a question\nlead@t: 1 unread message to you\n") {
 			t.Fatalf("%+v", all)
 		}
 		if err := w.closed(); err != nil || len(w.noted) != 1 {

@@ -45,8 +45,11 @@ type thing struct {
 	Text   string     `json:"text,omitempty"` // only with [Options.Text]
 }
 
-// who returns the agent that a thing is about, or the team.
+// who returns the agent that a thing is about, or the team. Messages to the person are about their sender.
 func who(w api.Attention) string {
+	if w.Kind == api.WaitsUnread {
+		return short(w.From, maxName) + "@" + short(w.Team, maxName)
+	}
 	if w.Member == "" {
 		return "team " + short(w.Team, maxName)
 	}
@@ -56,7 +59,7 @@ func who(w api.Attention) string {
 // what describes a thing without any text of an agent.
 func what(w api.Attention) string {
 	if w.Kind == api.WaitsUnread {
-		return plain.Plural(max(w.Count, 1), "unread message") + " from " + short(w.From, maxName)
+		return plain.Plural(max(w.Count, 1), "unread message") + " to you"
 	}
 	return api.WaitOf(w.Kind).Words
 }
