@@ -95,11 +95,26 @@ func Describe(name string, input json.RawMessage) Description {
 		d.Title = plain("run agent:", "description", "name")
 	case "SendMessage":
 		d.Title = plain("write to", "to", "recipient")
+	case "AskUserQuestion":
+		if q := firstQuestion(all["questions"]); q != "" {
+			d.Title = "ask `" + strings.ReplaceAll(Line(q), "`", "'") + "`"
+		}
+	case "ExitPlanMode":
+		d.Title = "ask about its plan"
 	}
 	if d.Title == "" {
 		d.Title = "use " + Line(name)
 	}
 	return d
+}
+
+// firstQuestion returns the first question in the input of AskUserQuestion, or "".
+func firstQuestion(input json.RawMessage) string {
+	var list []struct{ Question string }
+	if json.Unmarshal(input, &list) != nil || len(list) == 0 {
+		return ""
+	}
+	return list[0].Question
 }
 
 // Running is the outcome of a call that has not ended. It extends the outcomes of [wire.Outcome].
@@ -109,7 +124,7 @@ const Running wire.Outcome = "running"
 // versions begin with the past form.
 var verbs = [][3]string{
 	{"run", "runs", "ran"}, {"read", "reads", "read"}, {"write", "writes", "wrote"}, {"edit", "edits", "edited"},
-	{"search", "searches", "searched"}, {"look", "looks", "looked"}, {"fetch", "fetches", "fetched"}, {"use", "uses", "used"},
+	{"ask", "asks", "asked"}, {"search", "searches", "searched"}, {"look", "looks", "looked"}, {"fetch", "fetches", "fetched"}, {"use", "uses", "used"},
 }
 
 // Sentence describes a tool call with a title by its outcome: "ran `ls`", or "tried to run `ls` · denied". It claims

@@ -25,6 +25,9 @@ func TestTitles(t *testing.T) {
 		{"bash", `{"command":"ls"}`, "run `ls`"},
 		{"edit", `{"path":"/a b"}`, "edit /a b"},
 		{"webfetch", `{"url":"https://example.com"}`, "fetch https://example.com"},
+		{"AskUserQuestion", `{"questions":[{"question":"Which ` + "`way`" + `?"},{"question":"Why?"}]}`, "ask `Which 'way'?`"},
+		{"AskUserQuestion", `{"questions":[]}`, "use AskUserQuestion"},
+		{"ExitPlanMode", `{"plan":"x"}`, "ask about its plan"},
 		{"mcp__a__b", `{}`, "use mcp__a__b"},
 		{"", ``, "use "},
 	} {

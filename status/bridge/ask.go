@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"teambridge/inbox"
@@ -73,7 +74,7 @@ func whileAsked(ctx context.Context, w way, to *Target, err error, attention fun
 	waits, _ := attention(ctx, to.Name()) // without them, the status suffices
 	for _, a := range waits {
 		if a.Member == list[0].Member && (a.Kind == api.WaitsTerminal || a.Question != nil) {
-			what, hint = a.What, a.AtShell()+"; "+hint
+			what, hint = a.What, strings.TrimSuffix(a.AtShell()+"; "+f.Hint, "; ")
 		}
 	}
 	return api.Decide(f.Code, hint, "%w; %s %s", err, list[0].Member, what)

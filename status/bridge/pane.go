@@ -426,7 +426,7 @@ func (l paneWay) answer(ctx context.Context, p pane.Pane, timeout time.Duration,
 		return a, err
 	}
 	p.Team, p.Inbox = a.Sent.Team, a.Sent.Member
-	if a.Sent, err = l.Await(ctx, a.Sent, api.Confirmed, timeout); err != nil {
+	if a.Sent, err = l.waitFor(ctx, a.Sent, api.Confirmed, timeout); err != nil {
 		return a, err
 	}
 	panes, err := l.OpenPanes(ctx)
@@ -444,7 +444,7 @@ func (l paneWay) answer(ctx context.Context, p pane.Pane, timeout time.Duration,
 	case ctx.Err() != nil:
 		return a, context.Cause(ctx)
 	case wait.Err() != nil && done.Task != ledger.TaskEnded:
-		return a, api.Decide(api.CodeTimeout, "the message stays sent; the answer will be in: teambridge history --team "+shell.Quote(p.Team),
+		return a, api.Decide(api.CodeTimeout, "the message stays sent; the answer will be in: teambridge history --with "+shell.Quote(p.Inbox),
 			"timed out after %s: no answer from %s", timeout, p.Inbox)
 	case err != nil:
 		return a, err

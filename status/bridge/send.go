@@ -78,6 +78,20 @@ func (l *Local) Broadcast(ctx context.Context, team, id string, m api.NewBroadca
 // Await waits until a message has reached a state; see [api.Bridge]. A command knows the messages that it has
 // sent, and a service knows all. If a command has put the message into the queue of a pane, Await types it.
 func (l *Local) Await(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
+	s, err := l.waitFor(ctx, s, until, timeout)
+	if err == nil || ctx.Err() != nil || toMachine(s) {
+		return s, err
+	}
+	to, w, lost := l.at(ctx, s.Team, s.Member)
+	if lost != nil {
+		return s, err
+	}
+	defer to.Close() // it was only read
+	return s, whileAsked(ctx, w, &to, err, l.Attention)
+}
+
+// waitFor is Await without the reason why the agent is late.
+func (l *Local) waitFor(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
 	start := time.Now()
 	wait, cancel := Within(ctx, timeout, "the message is not "+until)
 	defer cancel()

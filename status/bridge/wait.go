@@ -71,7 +71,10 @@ func (l *Local) Wait(ctx context.Context, team string, o api.Occasion) (h api.Ha
 	} else {
 		h.Status, err = way.state(wait, w)
 	}
-	return h, overdue(wait, err)
+	if err = overdue(wait, err); o.Member != "" {
+		err = whileAsked(ctx, way, &to, err, l.Attention)
+	}
+	return h, err
 }
 
 func (w *waiting) forMessage() bool { return w.For == api.ForReply || w.For == api.ForMessage }
