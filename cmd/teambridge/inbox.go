@@ -34,8 +34,8 @@ while a service runs. With --json the unread messages are the "messages" of an
 item of kind "unread".
 
 Exit status: 0, even if there is nothing; 3 no such team; 4 a service runs and
-does not answer, so questions are unknown (the rest is shown); 6 an inbox or a
-team is corrupt (the others are shown).`,
+does not answer, so questions are unknown (the rest is shown); 6 one of your
+inboxes or a team is corrupt (the others are shown).`,
 		Example: `  teambridge inbox --mark-read`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.showInbox(cmd.Context(), o) },
 	}

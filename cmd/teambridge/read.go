@@ -101,7 +101,7 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	switch {
 	case len(found.Messages) > 0:
 	case to.Queued:
-		a.note("no messages wait for %s", strings.Join(append([]string{to.Team}, to.Members...), " "))
+		a.note("no messages wait for %s", cmp.Or(strings.Join(to.Members, ", "), to.Team))
 	case len(faults) == 0 && found.Hidden == 0:
 		a.note("no messages to show")
 	}

@@ -74,7 +74,7 @@ func (l *Local) toPerson(ctx context.Context, r api.NewReply) (to api.Message, e
 		return to, err
 	}
 	all := slices.DeleteFunc(in.Messages(), func(m api.Message) bool { return m.Kind != "message" })
-	const list = "list them with: teambridge read user"
+	const list = "list messages with: teambridge history"
 	if r.To == api.LastMessage {
 		if len(all) == 0 {
 			return to, api.Decide(api.CodeNotFound, list, "there is no message to you")

@@ -60,14 +60,13 @@ func classify(err error) (api.Code, string) {
 	case notFound != nil:
 		return api.CodeNotFound, "list the teams with: teambridge teams"
 	case errors.As(err, &ambiguous):
-		names := make([]string, 0, len(ambiguous.Teams))
-		for _, c := range ambiguous.Teams {
-			names = append(names, c.Name)
-		}
-		return api.CodeAmbiguousTeam, "choose one with --team or $TEAMBRIDGE_TEAM: " + strings.Join(names, ", ")
+		return api.CodeAmbiguousTeam, "choose one with --team or $TEAMBRIDGE_TEAM"
 	case errors.As(err, new(*teams.NoRootError)):
 		return api.CodeNotFound, "name the directory with --claude-dir or $CLAUDE_CONFIG_DIR"
 	case errors.As(err, &invalid) && invalid.Field == "text":
+		if invalid.Reason == "is blank" {
+			return api.CodeInvalid, "nothing was sent"
+		}
 		return api.CodeInvalid, "nothing was sent; put long or binary content into a file and send its path"
 	case invalid != nil:
 		return api.CodeInvalid, "nothing was sent; see teambridge send --help"
