@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"teambridge/relay/pane"
@@ -82,8 +83,12 @@ func (x *examination) session(s teams.Session) {
 	case by == pane.Outdated:
 		x.add(api.LevelNote, "session_outdated", pane.SessionTeam, s.Path, name+" takes no messages: "+pane.Refuses(s.Process), "then end it, and resume it with: claude --resume "+s.Session)
 	case by == pane.BySocket:
-		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages on its socket",
-			`if it asks its person about each, as it does while it bypasses permissions: "crossSessionInbound": "accept" in its settings; then every program of this user can write to it unasked; or: teambridge setup hooks --unasked`)
+		advice := `if it bypasses permissions, it asks its person about each message; unless its settings have "crossSessionInbound": "accept", ` +
+			"with which all programs of this user can write to it; or unless the waiting hook is used: teambridge setup hooks --unasked"
+		if slices.ContainsFunc(x.findings, func(f *finding) bool { return f.Advice == advice }) {
+			advice = "" // once is enough
+		}
+		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages on its socket", advice)
 	case by == pane.ByHook:
 		x.add(api.LevelOK, "session_reach", pane.SessionTeam, s.Path, name+" takes messages by the waiting hook, once in each turn", "")
 	case by == pane.Deaf:
