@@ -73,6 +73,11 @@ func overviewText(list []api.Agent, columns int) string {
 	for _, one := range list[:min(len(list), mostAgents)] {
 		rows = append(rows, []string{one.Name, one.Kind, one.Does, dash(one.Way), dash(one.Cwd)})
 	}
+	if columns > 0 && columns < 60 {
+		for i, row := range rows {
+			rows[i] = []string{row[0], row[2]} // what it is called, and what it does
+		}
+	}
 	var b strings.Builder
 	b.WriteString(plain.Table(rows, columns, 1))
 	if more := len(list) - mostAgents; more > 0 {

@@ -27,6 +27,9 @@ func TestOverviewIsShort(t *testing.T) {
 			t.Errorf("a line of %d characters: %s", n, line)
 		}
 	}
+	if text := overviewText([]api.Agent{{Name: "team-lead@session-78f3e919", Kind: "member", Does: "idle"}}, 40); !strings.HasPrefix(text, "NAME                        STATE\nteam-lead@session-78f3e919  idle\n") {
+		t.Errorf("in 40 columns:\n%s", text)
+	}
 	if text := overviewText(list[:20], 0); strings.Contains(text, " more: ") {
 		t.Errorf("twenty are too many:\n%s", text)
 	}

@@ -7,12 +7,13 @@ import (
 
 const (
 	gap       = 2  // columns between two cells
-	narrowest = 10 // the least width of a folded column; half of it if rows would wrap otherwise
-	headRoom  = 16 // a head of up to this width is not folded, unless rows would wrap otherwise
+	narrowest = 10 // the least width of a folded column
+	headRoom  = 16 // a head of up to this width is not folded
 )
 
 // Table aligns rows of cells in columns, with the first row as the head, and escapes the cells. If they are wider
-// than columns, long cells are folded into at most deepest lines. columns 0 means no limit.
+// than columns, long cells are folded into at most deepest lines; if rows would wrap even so, each row is a paragraph.
+// columns 0 means no limit.
 func Table(rows [][]string, columns, deepest int) string {
 	var widths []int
 	shown := make([][]string, len(rows))
@@ -26,7 +27,9 @@ func Table(rows [][]string, columns, deepest int) string {
 		}
 	}
 	if columns > 0 && len(rows) > 0 {
-		narrow(widths, rows[0], columns)
+		if excess := narrow(widths, rows[0], columns); excess > 0 && len(rows) > 1 {
+			return paragraphs(rows, columns)
+		}
 	}
 	var b strings.Builder
 	for _, row := range shown {
@@ -54,31 +57,37 @@ func Table(rows [][]string, columns, deepest int) string {
 	return b.String()
 }
 
-// narrow narrows the widest columns until the table fits into columns.
-func narrow(widths []int, head []string, columns int) {
-	excess := gap*(len(widths)-1) - columns
+// paragraphs writes a paragraph for each row after the head: the first cell, and below it the others behind their heads,
+// without those that say nothing.
+func paragraphs(rows [][]string, columns int) string {
+	var b strings.Builder
+	for _, row := range rows[1:] {
+		var rest []string
+		for i, cell := range row[1:] {
+			if cell != "" && cell != "-" {
+				rest = append(rest, strings.ToLower(rows[0][i+1])+" "+strings.Join(strings.Fields(cell), " "))
+			}
+		}
+		b.WriteString(Escape(row[0], false) + "\n" + Indent(strings.Join(rest, ", "), columns))
+	}
+	return b.String()
+}
+
+// narrow narrows the widest columns until the table fits into columns, and returns by how much it does not.
+func narrow(widths []int, head []string, columns int) (excess int) {
+	excess = gap*(len(widths)-1) - columns
 	for i, w := range widths {
 		widths[i] = min(w, max(columns, narrowest))
 		excess += widths[i]
 	}
-	excess = shrink(widths, excess, func(i int) int {
-		if i < len(head) {
-			return max(narrowest, min(Width(head[i]), headRoom))
-		}
-		return narrowest
-	})
-	// Otherwise each row would wrap. If half the width is not enough either, wider columns are easier to read.
-	if excess > 0 && len(widths)*(narrowest/2+gap)-gap <= columns {
-		shrink(widths, excess, func(int) int { return narrowest / 2 })
-	}
-}
-
-// shrink narrows the widest columns by excess in all, but no column below least. It returns the remaining excess.
-func shrink(widths []int, excess int, least func(int) int) int {
 	for ; excess > 0; excess-- {
 		widest := -1
 		for i, w := range widths {
-			if w > least(i) && (widest < 0 || w > widths[widest]) {
+			least := narrowest
+			if i < len(head) {
+				least = max(narrowest, min(Width(head[i]), headRoom))
+			}
+			if w > least && (widest < 0 || w > widths[widest]) {
 				widest = i
 			}
 		}

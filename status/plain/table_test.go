@@ -27,14 +27,24 @@ worker  blocked (the agent does    /home/dev/project
                                    deep/deep/deep/deep/deep/
                                    deep/deep/deep/deep/deep…
 `,
-		10: `
-MEMBER  STATUS      DIRECTORY
-worker  blocked     /home/dev/
-        (the agent  project
-        does not…
-日本    idle        /home/dev/
-                    deep/deep/
-                    deep/deep…
+		26: `
+worker
+    status blocked (the
+    agent does not stay
+    alive: it exited 5
+    times within a
+    minute), directory
+    /home/dev/project
+日本
+    status idle, directory
+    /home/dev/deep/deep/
+    deep/deep/deep/deep/
+    deep/deep/deep/deep/
+    deep/deep/deep/deep/
+    deep/deep/deep/deep/
+    deep/deep/deep/deep/
+    deep/deep/deep/deep/
+    deep/deep/deep/deep/
 `,
 	} {
 		out := Table(rows, columns, 3)
@@ -42,15 +52,15 @@ worker  blocked     /home/dev/
 			t.Errorf("in %d columns:\n%s\nwant:%s", columns, out, want)
 		}
 		for line := range strings.Lines(out) {
-			if w := Width(strings.TrimSuffix(line, "\n")); columns >= 60 && w > columns {
+			if w := Width(strings.TrimSuffix(line, "\n")); columns > 0 && w > columns {
 				t.Errorf("a line of %d columns: %q", w, line)
 			}
 		}
 	}
-	// In a narrow terminal, rows do not wrap.
+	// In a narrow terminal, rows do not wrap, and names are whole.
 	five := Table([][]string{{"NAME", "KIND", "STATE", "REACH", "DIRECTORY"}, {"team-lead@session-78f3e919", "headless member", "waiting for you", "inbox", "/home/dev/project"}}, 40, 1)
 	for line := range strings.Lines(five) {
-		if w := Width(strings.TrimSuffix(line, "\n")); w > 40 {
+		if w := Width(strings.TrimSuffix(line, "\n")); w > 40 || strings.Contains(line, "…") {
 			t.Errorf("a line of %d columns: %q", w, line)
 		}
 	}
