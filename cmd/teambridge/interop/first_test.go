@@ -2,6 +2,7 @@ package interop
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -10,10 +11,38 @@ import (
 	"teambridge/teams"
 )
 
-// A user with three sessions and no team can list and ask them, and after a typo the error names them. The same holds
-// with a team besides. A session that is killed and resumed keeps the name that its user gave it.
+// firstHour is what a user types who has three sessions, with what has to be printed. NAME is the name of a session,
+// TYPO the same with a letter missing, and TEXT a message to it that an earlier line has sent.
+var firstHour = []struct {
+	command   string
+	status    int
+	out, errs string // expressions; an empty one means that nothing is printed
+}{
+	{"inbox", 0, ``, `^note: nothing needs you\n$`},
+	{"ask NAME TEXT", 0, `^ACK: .*TEXT`, ``},
+	{"ask TYPO TEXT", api.ExitNotFound, ``, `"TYPO"(?s).*NAME`},
+	{"send TYPO TEXT", api.ExitNotFound, ``, `"TYPO"(?s).*NAME`},
+	{"status TYPO", api.ExitNotFound, ``, `"TYPO"(?s).*NAME`},
+	{"wait NAME", 0, `(?m)^NAME +idle `, ``},
+	{"history --with NAME", 0, `(?m)^\S+  you → NAME  .*\n    TEXT\n    done, .*\n\S+  NAME answers  .*\n    ACK: `, ``},
+	{"search TEXT", 0, `you → NAME(?s).*TEXT`, ``},
+	{"transcript NAME", 0, `(?m)^\S+  you\n    TEXT\n\S+  NAME\n    ACK: `, ``},
+	{"usage", 0, `(?m)^NAME@sessions +\d+ `, ``},
+	{"tasks", 0, ``, `^note: no tasks`},
+	{"read NAME", 0, ``, `^note: no messages wait for NAME\n$`},
+	{"reply last TEXT", api.ExitNotFound, ``, `there is no message to you\nhint: list messages with: teambridge history\n$`},
+	{"permit", api.ExitNotFound, ``, `^teambridge: no agent waits for an answer`},
+	{"members", 0, `^MEMBER `, ``},
+	{"doctor", 0, `(?m)takes messages on its socket$`, ``},
+}
+
+// A user with three sessions and no team can list and ask them, sees what became of it, and after a typo the error
+// names them.
+// The same holds with a team besides. A session that is killed and resumed keeps the name that its user gave it.
 func TestRealFirstHour(t *testing.T) {
-	onSome(t, func(t *testing.T, v teams.Version) {
+	t.Parallel()
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
 		p := newSessionUser(t, v)
 		idle := func(terminal *standin.Terminal) api.Session {
 			t.Helper()
@@ -23,26 +52,39 @@ func TestRealFirstHour(t *testing.T) {
 		for range 2 {
 			names = append(names, idle(standin.StartSession(t, v, p.home)).Name)
 		}
+		types := func(command string, is *strings.Replacer, status int, out, errs string) {
+			t.Helper()
+			var args []string
+			for _, arg := range strings.Fields(command) {
+				args = append(args, is.Replace(arg))
+			}
+			got, stdout, stderr := p.run(args...)
+			for what, printed := range map[string][2]string{"stdout": {is.Replace(out), stdout}, "stderr": {is.Replace(errs), stderr}} {
+				if want, text := printed[0], printed[1]; want == "" && text != "" || !regexp.MustCompile(want).MatchString(text) {
+					t.Errorf("%q: %s is not %q:\n%s", args, what, want, text)
+				}
+			}
+			if got != status {
+				t.Errorf("%q: exit status %d, want %d", args, got, status)
+			}
+		}
 		looks := func(when string) {
 			t.Helper()
 			for _, args := range [][]string{nil, {"status"}} {
-				if out := p.must(args...); strings.Count("\n"+out, "\n"+names[0]+" ")+strings.Count(out, "\n"+names[1]+" ")+strings.Count(out, "\n"+names[2]+" ") != 3 {
-					t.Errorf("%s, %q does not show %q once each:\n%s", when, args, names, out)
+				out := "\n" + p.must(args...)
+				for _, name := range names {
+					if strings.Count(out, "\n"+name+" ") != 1 {
+						t.Errorf("%s, %q does not show %s once:\n%s", when, args, name, out)
+					}
 				}
-			}
-			if out := p.must("inbox"); out != "" {
-				t.Errorf("%s, the inbox is not empty:\n%s", when, out)
 			}
 			for i, name := range names {
-				text := fmt.Sprintf("[%s %d]", when, i)
-				if a := decoded[api.Answered](t, p.must("ask", name, text, "--json")); !strings.HasPrefix(a.Text, "ACK") || a.Sent.Member != name {
-					t.Errorf("ask %s %s: %+v", name, text, a)
+				text := fmt.Sprintf("%s-%d.", when, i)
+				is := strings.NewReplacer("NAME", name, "TYPO", name[:1]+name[2:], "TEXT", text)
+				for _, c := range firstHour {
+					types(c.command, is, c.status, c.out, c.errs)
 				}
 				p.once(text)
-			}
-			typo := names[0][:1] + names[0][2:]
-			if status, _, errs := p.run("ask", typo, "hello"); status != api.ExitNotFound || !strings.Contains(errs, typo) || !strings.Contains(errs, names[0]) {
-				t.Errorf("%s, ask %s: %d, %s", when, typo, status, errs)
 			}
 		}
 		looks("alone")
@@ -52,6 +94,8 @@ func TestRealFirstHour(t *testing.T) {
 		if err := p.terminal.Kill(); err != nil {
 			t.Fatal(err)
 		}
+		types("ask backend hello", strings.NewReplacer(), api.ExitNotFound, ``, `^teambridge: backend@sessions: the session has ended\n`)
+		types("transcript backend", strings.NewReplacer(), 0, `(?m)^\S+  backend\n    ACK: `, ``)
 		if s := idle(standin.StartSession(t, v, p.home, "--resume", first.Session)); s.As != "backend" || s.Session != first.Session {
 			t.Errorf("resumed, %s is %+v", first.Session, s)
 		}
@@ -61,6 +105,6 @@ func TestRealFirstHour(t *testing.T) {
 		if s := idle(standin.StartSession(t, v, p.home)); s.Team == "" {
 			t.Fatalf("the fourth session leads no team: %+v", s)
 		}
-		looks("beside a team")
+		looks("beside")
 	})
 }

@@ -484,7 +484,7 @@ func TestRealSessionThatAsks(t *testing.T) {
 			until(t, p.ctx, func() bool { return strings.Contains(p.terminal.Screen(), "1. Yes") }, func() string { return fmt.Sprintf("there is no dialog:\n%s", p.terminal.Screen()) })
 		}
 		dialog()
-		if out := p.must("inbox"); !strings.Contains(out, "permission prompt") || !strings.Contains(out, "at its terminal") {
+		if out := p.must("inbox"); !strings.Contains(out, "permission prompt") || !strings.Contains(out, "at its terminal, /dev/pts/") {
 			t.Errorf("that it asks is not said:\n%s", out)
 		}
 		sent := make(chan string, 1)
