@@ -33,11 +33,11 @@ SESSION is the id of a session; OpenCode's begin with ses_. MEMBER is a lead, a
 teammate, or a headless agent with a relay. Messages to the agent and its texts
 are shown as text, and each tool call as one line: the action, or that it was
 denied, failed or was cut off. What you have typed or sent is from "you", other
-messages are from their senders. --json prints an envelope of the session protocol
-for each event, one JSON object per line. --follow continues with additions, and
-with the next session of a member, until it is interrupted; the outcome of a
-call that was not done is another line. To read a session of OpenCode, a server
-of OpenCode is started.
+messages are from their senders. --json prints an envelope of the session
+protocol for each event, one JSON object per line. --follow continues with
+additions, and with the next session of a member, until it is interrupted; the
+outcome of a call that was not done is another line. To read a session of
+OpenCode, a server of OpenCode is started.
 
 Transcripts are only read. They hold everything that the agent has read, and can
 contain secrets.
