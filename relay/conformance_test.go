@@ -381,7 +381,7 @@ func conformsIDs(t *testing.T, s *subject) {
 // ending returns the state in which a frame ends.
 func ending(t *testing.T, a agent.Agent, id string) agent.State {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for e, err := range a.Events(ctx) {
 		must(t, err)
@@ -399,7 +399,7 @@ func ending(t *testing.T, a agent.Agent, id string) agent.State {
 // again, and the next messages are delivered.
 func conformsInterrupt(t *testing.T, s *subject) {
 	r := s.newRelay(s.options())
-	r.patience = 5 * time.Minute // on a busy machine an agent starts slowly
+	r.patience = patience
 	stop := s.run(r)
 	s.until("idle", func(st Status) bool { return st.State == Idle })
 	if err := r.Interrupt(t.Context()); !errors.Is(err, agent.ErrNotInFlight) {

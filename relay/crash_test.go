@@ -125,7 +125,7 @@ func (b *bridge) reaches(state State) {
 // await waits until a condition holds that other processes cause.
 func (s *station) await(what string, holds func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); !holds(); { // a real program starts slowly on a busy machine
+	for deadline := time.Now().Add(patience); !holds(); {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("never: %s", what)
 		}

@@ -236,10 +236,13 @@ func (s *station) send(texts ...string) {
 	}
 }
 
+// patience limits each wait for an agent. A real one starts slowly on a busy machine.
+const patience = 10 * time.Minute
+
 // until waits for a status.
 func (s *station) until(what string, holds func(Status) bool) {
 	s.t.Helper()
-	timeout := time.After(2 * time.Minute)
+	timeout := time.After(patience)
 	for {
 		s.mu.Lock()
 		found := slices.ContainsFunc(s.seen, holds)
@@ -260,7 +263,7 @@ func (s *station) until(what string, holds func(Status) bool) {
 // settled waits until n deliveries have ended.
 func (s *station) settled(n int) []ledger.Delivery {
 	s.t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(patience)
 	for {
 		all, err := s.ledger.Deliveries.List(s.t.Context(), ledger.DeliveryQuery{Team: "demo"})
 		must(s.t, err)
