@@ -38,7 +38,7 @@ type Pane struct {
 	Socket  string    // of the tmux server, or of the session, which may have none
 	Server  int       // pid of the tmux server; 0 for a session
 	ID      string    // such as "%12", or the id of the session
-	PID     int       // of the first process in the pane, or of the session
+	PID     int       // of the first process in the pane, or of the session; 0 if that has no process
 	Start   string    // start time of a session's process, as it reports; else ""
 	Cwd     string    // of a session; else ""
 	Home    string    // the directory in which another program than Claude Code keeps the session; else ""
@@ -56,7 +56,7 @@ func (p *Pane) check() error {
 	if p.Team != SessionTeam {
 		err = cmp.Or(err, names("socket", p.Socket))
 	}
-	if err == nil && (p.PID <= 0 || (p.Server <= 0) != (p.Team == SessionTeam)) {
+	if session := p.Team == SessionTeam; err == nil && (p.PID < 0 || p.PID == 0 && !session || (p.Server <= 0) != session) {
 		err = invalid("pid", "of the pane or its server is missing")
 	}
 	return err
@@ -121,7 +121,7 @@ func (l Panes) AddSession(ctx context.Context, p Pane, was ...string) (Pane, err
 		same := -1
 		for i, old := range all {
 			taken[old.Inbox] = true
-			if old.Home == p.Home && (old.PID == p.PID && old.Start == p.Start || (old.ID == p.ID || slices.Contains(was, old.ID)) && same < 0) {
+			if old.Home == p.Home && (p.PID != 0 && old.PID == p.PID && old.Start == p.Start || (old.ID == p.ID || slices.Contains(was, old.ID)) && same < 0) {
 				same = i
 			}
 		}

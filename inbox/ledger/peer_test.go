@@ -45,6 +45,10 @@ func TestAddSession(t *testing.T) {
 	reused := aPeer("cccc", 2) // another process with the same pid
 	reused.Start = "800"
 	add(reused, "work-cccc")
+	for i, name := range []string{"night", "night-dddd"} { // stopped: neither has a process
+		stopped := Pane{InboxKey: inbox.InboxKey{Root: paneRoot, Inbox: "night"}, ID: fmt.Sprint("dddd", i), Profile: "session", At: monday}
+		add(stopped, name)
+	}
 	if _, err := l.Panes.AddSession(t.Context(), Pane{InboxKey: inbox.InboxKey{Root: paneRoot, Inbox: "work"}}); !errors.As(err, new(*ValueError)) {
 		t.Errorf("without a socket: %v", err)
 	}

@@ -286,8 +286,8 @@ func Known(known []Pane, process transcript.Process) (of Pane, ok bool) {
 }
 
 // Find returns the session with a name, an id or at least its first 8 characters, a process id, or an
-// absolute directory. The session must live or be recorded ([Sessions.Known]). It fails with
-// *[SessionError].
+// absolute directory. The session must live, be recorded ([Sessions.Known]), or have been stopped in the
+// background. It fails with *[SessionError].
 func (ss *Sessions) Find(ctx context.Context, name string) (Pane, error) {
 	living, refuse, err := ss.list(ctx)
 	if err != nil {
@@ -311,8 +311,34 @@ func (ss *Sessions) Find(ctx context.Context, name string) (Pane, error) {
 				e.Refuses, e.Queue = Refuses(s), ProgramOf(s) == Codex && s.Interactive
 			}
 		}
+		if e.Refuses == "" {
+			if of, missing := ss.inBackground(name, all); missing == nil {
+				return of, nil
+			}
+		}
 	}
 	return found, err
+}
+
+// inBackground returns the session in the background with a name, a key or an id, which may be an earlier one. all are
+// the sessions that live or are recorded; one that was stopped and never written to is not among them.
+func (ss *Sessions) inBackground(name string, all []Pane) (Pane, error) {
+	root := ss.opts.Root.Path()
+	if _, job, _ := teams.Moved(root, name); job != "" {
+		name = job
+	}
+	var list []Pane
+	for _, j := range transcript.Jobs(root) {
+		one := sessionPane(root, transcript.Process{Session: j.Session, Name: j.Name, Cwd: j.Cwd, Job: j.Key})
+		for _, s := range all {
+			if _, job, _ := teams.Moved(root, s.Ref.ID); job == j.Key && s.Profile == Session {
+				one = s
+			}
+		}
+		one.Job = j.Key
+		list = append(list, one)
+	}
+	return find(name, list, nil)
 }
 
 // find returns the session with a name among all; living ones take precedence. A session keeps its recorded name. If

@@ -258,8 +258,23 @@ func TestSessionIsMovedToTheBackground(t *testing.T) {
 	}
 	job.Start()
 	s.until(stopped, "to one that was stopped", ended)
-	if to, err := s.Sessions.Find(t.Context(), moved[:8]); err != nil || to.Inbox != simsession.Name {
-		t.Errorf("by its key, which its id does not begin with any more: %+v, %v", to, err)
+	byAll := func(when string) {
+		t.Helper()
+		for _, id := range []string{moved[:8], moved, sessionID, job.ID} {
+			if to, err := s.Sessions.Find(t.Context(), id); err != nil || to.Inbox != simsession.Name {
+				t.Errorf("%s, by %s: %+v, %v", when, id, to, err)
+			}
+		}
+	}
+	byAll("after /clear")
+	// The id that it has now does not begin with its key.
+	must(t, wake.AllowRespawn(s.dir, false))
+	job.Kill()
+	byAll("stopped after /clear")
+	of, err = s.Sessions.Find(t.Context(), job.ID)
+	must(t, err)
+	if _, why, err := s.Views.Closed(t.Context(), of); err != nil || !strings.HasSuffix(why, "claude respawn "+moved[:8]) {
+		t.Errorf("stopped after /clear: %q, %v", why, err)
 	}
 	got := s.Given() // of several transcripts, by their names
 	slices.Sort(got)
@@ -268,7 +283,46 @@ func TestSessionIsMovedToTheBackground(t *testing.T) {
 	}
 }
 
-// Times in a transcript are used, not the times at which it is read.
+// A session that was stopped in the background before anybody wrote to it is found, and what it is sent waits until it wakes.
+func TestStoppedInTheBackground(t *testing.T) {
+	t.Parallel()
+	s := newSessions(t)
+	s.run()
+	const id = "0a2fe69c-0000-4000-8000-000000000001"
+	job := simsession.StartJob(t, s.Root, id, false)
+	job.Kill()
+	spare := simsession.StartJob(t, s.Root, "5ba4e000-0000-4000-8000-000000000001", true)
+	for _, id := range []string{id, spare.ID} {
+		must(t, os.MkdirAll(filepath.Join(s.Root, "jobs", id[:8]), 0o700))
+		must(t, os.WriteFile(filepath.Join(s.Root, "jobs", id[:8], "state.json"), []byte(`{"sessionId":"`+id+`","name":"night","cwd":"/work","state":"stopped"}`), 0o600))
+	}
+	var of Pane
+	for _, name := range []string{"night", id[:8], id} {
+		found, err := s.Sessions.Find(t.Context(), name)
+		if err != nil || found.Inbox != "night" || found.Ref.ID != id || found.Job != id[:8] {
+			t.Fatalf("%s: %+v, %v", name, found, err)
+		}
+		of = found
+	}
+	if _, why, err := s.Views.Closed(t.Context(), of); err != nil || !strings.HasSuffix(why, "claude respawn "+id[:8]) {
+		t.Errorf("it is said of it: %q, %v", why, err)
+	}
+	m, _, err := s.Queue.Put(t.Context(), of, Message{Text: "waits"})
+	must(t, err)
+	s.until(m, "a message to one that was stopped", func(m ledger.PaneMessage) bool { return m.Held == string(tmux.Gone) })
+	job.Start()
+	s.until(m, "a message to one that wakes", ended)
+	if got := job.Given(); !slices.Equal(got, []string{"waits"}) {
+		t.Errorf("its model was given %q", got)
+	}
+	must(t, os.RemoveAll(filepath.Join(s.Root, "jobs")))
+	job.Kill()
+	if _, why, err := s.Views.Closed(t.Context(), of); err != nil || why != "the session has ended" {
+		t.Errorf("after rm it is said: %q, %v", why, err)
+	}
+}
+
+// What a transcript shows has the time that stands there, whenever somebody looks.
 func TestTimesOfTheTranscript(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)

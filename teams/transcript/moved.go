@@ -39,7 +39,9 @@ func Moved(root, session string, alive func(Process) bool) (now, job string, in 
 		if job == "" && len(now) >= jobLength { // the id may be the first one of a background session
 			job = key(now[:jobLength])
 			if job == "" || jobSession(root, job) == "" && !slices.ContainsFunc(all, func(p Process) bool { return p.Job == job && !p.Spare && alive(p) }) {
-				return now, "", in
+				if job = jobWith(root, now); job == "" {
+					return now, "", in
+				}
 			}
 		}
 		for _, p := range all {
@@ -69,17 +71,56 @@ func key(text string) string {
 	return text
 }
 
-// jobSession returns the id of a background session, or its last id if it was stopped; "" if the id is unknown.
-func jobSession(root, job string) string {
-	data, err := readSmall(filepath.Join(root, "jobs", job, "state.json"))
+// Job is a session in the background as its file describes it, which outlives its process.
+type Job struct {
+	Key     string
+	Session string // its id; if it was stopped, its last one
+	Name    string
+	Cwd     string
+}
+
+// Jobs returns the sessions in the background, sorted by key, and those that were stopped, until they are removed.
+func Jobs(root string) (list []Job) {
+	all, _ := sharedfile.ReadDir(filepath.Join(root, "jobs")) // an unreadable folder has none
+	processes := records(root)
+	for _, e := range all {
+		spare := slices.ContainsFunc(processes, func(p Process) bool { return p.Spare && p.Job == e.Name() })
+		if j, ok := readJob(root, e.Name()); ok && !spare {
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
+func readJob(root, of string) (j Job, ok bool) {
 	var state struct {
 		Session string `json:"sessionId"`
 		Resume  string `json:"resumeSessionId"`
+		Name    string
+		Cwd     string
 	}
-	if err != nil || json.Unmarshal(data, &state) != nil {
-		return ""
+	data, err := readSmall(filepath.Join(root, "jobs", of, "state.json"))
+	if err != nil || key(of) == "" || json.Unmarshal(data, &state) != nil {
+		return j, false
 	}
-	return key(cmp.Or(state.Resume, state.Session))
+	j = Job{of, key(cmp.Or(state.Resume, state.Session)), state.Name, state.Cwd}
+	return j, j.Session != ""
+}
+
+// jobSession returns the id of a background session, or its last id if it was stopped; "" if the id is unknown.
+func jobSession(root, job string) string {
+	j, _ := readJob(root, job)
+	return j.Session
+}
+
+// jobWith returns the key of a background session that has an id since /clear; "" if there is none.
+func jobWith(root, session string) string {
+	for _, j := range Jobs(root) {
+		if j.Session == session {
+			return j.Key
+		}
+	}
+	return ""
 }
 
 // nearMove is how many bytes at the end of a transcript are searched for the record that names its continuation. A

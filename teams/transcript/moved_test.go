@@ -34,6 +34,7 @@ func TestMoved(t *testing.T) {
 		"shown and stopped":         {map[string]string{"sessions/1.json": viewer, stateFile: state}, old, now, "bbbbbbbb", 0, nil},
 		"its first id, cleared":     {map[string]string{"sessions/4.json": after}, first, now, "bbbbbbbb", 4, []int{4}},
 		"its first id, stopped":     {map[string]string{stateFile: state}, first, now, "bbbbbbbb", 0, nil},
+		"its last id, stopped":      {map[string]string{stateFile: state}, now, now, "bbbbbbbb", 0, nil},
 		"resumed at a terminal":     {map[string]string{"sessions/1.json": `{"pid":1,"sessionId":"` + now + `"}`, stateFile: state}, now, now, "", 0, []int{1}},
 		"stopped":                   {map[string]string{oldFile: moved}, old, first, "bbbbbbbb", 0, nil},
 		"cleared and stopped":       {map[string]string{oldFile: moved, stateFile: state}, old, now, "bbbbbbbb", 0, nil},

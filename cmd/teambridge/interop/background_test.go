@@ -43,12 +43,32 @@ func TestRealStoppedSessionIsStartedAgain(t *testing.T) {
 		}
 		claude("--bg", "[begun]", "--name", "night")
 		given(t, p.ctx, p.home.API, standin.Any, "[begun]")
-		sent := decoded[api.Sent](t, run("", "send", "night", "[one]", "--wait", "seen", "--timeout", "1m", "--json"))
+		jobs, err := filepath.Glob(filepath.Join(p.home.Root, "jobs", "*", "state.json"))
+		if err != nil || len(jobs) != 1 {
+			t.Fatalf("the sessions in the background are %q, %v", jobs, err)
+		}
+		job := filepath.Base(filepath.Dir(jobs[0]))
+		claude("stop", job)
+		for _, name := range []string{"night", job} { // nobody has written to it before
+			if said := run(api.CodeGone, "send", name, "[none]"); !strings.Contains(said, "claude respawn "+job) {
+				t.Errorf("of %s, which was stopped, it says: %s", name, said)
+			}
+		}
+		claude("respawn", job)
 		list := decoded[[]api.Session](t, run("", "sessions", "--json"))
+		for ; len(list) == 0; list = decoded[[]api.Session](t, run("", "sessions", "--json")) { // it takes some seconds to start
+			if err := p.ctx.Err(); err != nil {
+				t.Fatalf("the session is not started again: %v", err)
+			}
+		}
+		sent := decoded[api.Sent](t, run("", "send", job, "[one]", "--wait", "seen", "--timeout", "1m", "--json"))
+		list = decoded[[]api.Session](t, run("", "sessions", "--json"))
 		if len(list) != 1 || sent.State != api.Seen {
 			t.Fatalf("the sessions are %+v; the first message is %s", list, sent.State)
 		}
-		job := list[0].Session[:8]
+		if list[0].Session[:len(job)] != job {
+			t.Errorf("the session is %s, and its key %s", list[0].Session, job)
+		}
 		claude("stop", job)
 		if said := run(api.CodeGone, "send", "night", "[two]"); !strings.Contains(said, "claude respawn "+job) {
 			t.Errorf("of a session that was stopped it says: %s", said)
