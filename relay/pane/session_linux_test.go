@@ -283,7 +283,7 @@ func TestSessionIsMovedToTheBackground(t *testing.T) {
 	}
 }
 
-// A session that was stopped in the background before anybody wrote to it is found, and what it is sent waits until it wakes.
+// A session that was stopped in the background before its first message is found, and its messages wait until it wakes.
 func TestStoppedInTheBackground(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
@@ -322,7 +322,7 @@ func TestStoppedInTheBackground(t *testing.T) {
 	}
 }
 
-// What a transcript shows has the time that stands there, whenever somebody looks.
+// Times in a transcript are used, not the times at which it is read.
 func TestTimesOfTheTranscript(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
