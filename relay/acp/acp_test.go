@@ -99,15 +99,13 @@ func TestTypes(t *testing.T) {
 		but     []string // fields of no published version
 	}{
 		{initializeParams{}, []string{"InitializeRequest"}, true, nil},
-		{clientCapabilities{}, []string{"ClientCapabilities"}, true, nil},
-		{clientCapabilities{}.FS, []string{"FileSystemCapabilities"}, true, nil},
 		{implementation{}, []string{"Implementation"}, true, nil},
 		{initialized{}, []string{"InitializeResponse"}, false, nil},
 		{initialized{}.AgentCapabilities, []string{"AgentCapabilities"}, false, nil},
 		{openParams{}, []string{"NewSessionRequest", "LoadSessionRequest"}, true, nil},
 		{opened{}, []string{"NewSessionResponse", "LoadSessionResponse"}, false, []string{"models"}},
-		{modes{}, []string{"SessionModeState"}, false, nil},
-		{modes{}.Available, []string{"SessionMode"}, false, nil},
+		{opened{}.Modes, []string{"SessionModeState"}, false, nil},
+		{opened{}.Modes.Available, []string{"SessionMode"}, false, nil},
 		{configOption{}, []string{"SessionConfigOption", "SessionConfigSelect"}, false, nil},
 		{configValue{}, []string{"SessionConfigSelectOption", "SessionConfigSelectGroup"}, false, nil},
 		{promptParams{}, []string{"PromptRequest"}, true, nil},

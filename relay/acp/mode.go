@@ -90,7 +90,7 @@ type choice struct {
 }
 
 func (o opened) choice(category string) (c choice) {
-	if category == "mode" && o.Modes != nil {
+	if category == "mode" && len(o.Modes.Available) > 0 {
 		c = choice{method: methodSetMode, current: o.Modes.Current}
 		for _, m := range o.Modes.Available {
 			c.values = append(c.values, configValue{Value: m.ID})
@@ -110,7 +110,7 @@ func (o opened) choice(category string) (c choice) {
 		}
 		return c
 	}
-	if category == "model" && o.Models != nil {
+	if category == "model" {
 		c = choice{method: methodSetModel, current: o.Models.Current}
 		for _, m := range o.Models.Available {
 			c.values = append(c.values, configValue{Value: m.ID, Name: m.Name})

@@ -58,18 +58,9 @@ func (e *CallError) Error() string {
 }
 
 type initializeParams struct {
-	ProtocolVersion    int                `json:"protocolVersion"`
-	ClientCapabilities clientCapabilities `json:"clientCapabilities"`
-	ClientInfo         implementation     `json:"clientInfo"`
-}
-
-// clientCapabilities are empty: an agent works on files and runs commands itself, by its own rules.
-type clientCapabilities struct {
-	FS struct {
-		Read  bool `json:"readTextFile"`
-		Write bool `json:"writeTextFile"`
-	} `json:"fs"`
-	Terminal bool `json:"terminal"`
+	ProtocolVersion    int            `json:"protocolVersion"`
+	ClientCapabilities struct{}       `json:"clientCapabilities"` // none: an agent works on files and runs commands itself, by its own rules
+	ClientInfo         implementation `json:"clientInfo"`
 }
 
 type implementation struct {
@@ -94,25 +85,21 @@ type openParams struct {
 
 // opened is the answer to both session/new and session/load.
 type opened struct {
-	SessionID string         `json:"sessionId"` // only for session/new
-	Modes     *modes         `json:"modes"`
-	Models    *models        `json:"models"`
-	Options   []configOption `json:"configOptions"`
-}
-
-type modes struct {
-	Current   string `json:"currentModeId"`
-	Available []struct {
-		ID string `json:"id"`
-	} `json:"availableModes"`
-}
-
-type models struct {
-	Current   string `json:"currentModelId"`
-	Available []struct {
-		ID   string `json:"modelId"`
-		Name string `json:"name"`
-	} `json:"availableModels"`
+	SessionID string `json:"sessionId"` // only for session/new
+	Modes     struct {
+		Current   string `json:"currentModeId"`
+		Available []struct {
+			ID string `json:"id"`
+		} `json:"availableModes"`
+	} `json:"modes"`
+	Models struct {
+		Current   string `json:"currentModelId"`
+		Available []struct {
+			ID   string `json:"modelId"`
+			Name string `json:"name"`
+		} `json:"availableModels"`
+	} `json:"models"`
+	Options []configOption `json:"configOptions"`
 }
 
 type configOption struct {
