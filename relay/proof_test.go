@@ -16,15 +16,15 @@ import (
 	"teambridge/relay/relaytest/simchild"
 )
 
-// A message changes the permission mode, the next one changes it again, and so
-// do the third and the fourth; a row follows. Bridge and agent are killed at each point of each,
-// or the bridge alone, with the agent in mid-change, too. Each is said, and gone on
-// with, in its own mode, and the row in that of the last.
+// Four messages each change the permission mode, and a row follows. Bridge and agent
+// are killed at each point of each, or the bridge alone, also while the agent changes
+// its mode. Each message is sent, and continued, in its own mode, and the row in that
+// of the last one.
 func TestModeOverACrash(t *testing.T) {
 	t.Parallel()
 	modes := map[string]string{"[a]": "bypassPermissions", "[b]": "acceptEdits", "[c]": "plan", "[d]": "default"}
 	all := []simchild.Point{simchild.Changed, simchild.Read, simchild.Began, simchild.Echoed, simchild.Worked, simchild.Finished, simchild.Answered, simchild.Ended}
-	// Plan mode is begun and left by another process. Each case takes seconds: all of them with RELAY_TEST_ROUNDS.
+	// Plan mode is entered and left in a new process. Each case takes seconds: all of them with RELAY_TEST_ROUNDS.
 	some := []simchild.Point{simchild.Changed, simchild.Read, simchild.Worked}
 	points := map[string][]simchild.Point{"[a]": some[:2], "[b]": some[:1], "[c]": {simchild.Read, simchild.Echoed, simchild.Ended}, "[d]": some[2:]}
 	if os.Getenv(envRounds) != "" {
@@ -90,9 +90,8 @@ func TestModeOverACrash(t *testing.T) {
 	}
 }
 
-// Before the agent comes to a message it runs a turn that nobody of ours asked
-// for, with the very text of the message in it. That is no proof: when it dies
-// then, the message is said again.
+// A turn of the agent's own, before a message and with the same text, does not prove
+// that the agent took the message: if it dies then, the message is sent again.
 func TestAnotherTurnIsNoProof(t *testing.T) {
 	t.Parallel()
 	for name, person := range map[string]bool{"row": false, "person": true} {
@@ -119,8 +118,8 @@ func TestAnotherTurnIsNoProof(t *testing.T) {
 	}
 }
 
-// The same, and the agent does not die: its own turn is waited for, and the next
-// frame comes after it.
+// If the agent does not die then, the relay waits for its own turn, and sends the
+// next frame after it.
 func TestAnotherTurnComesFirst(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{
@@ -146,9 +145,9 @@ func TestAnotherTurnComesFirst(t *testing.T) {
 }
 
 // The agent asks a hundred times whether it may use a tool before it reads one
-// answer. The answers, more than its stdin holds, wait for it beside the reading
-// of its stdout: written in the place where they are made, each side would wait
-// for the other for ever.
+// answer. Another goroutine than the reader of its stdout writes the answers, which
+// are more than its stdin holds; otherwise each side would wait for the other for
+// ever.
 func TestAnswersDoNotWaitForTheAgent(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -169,8 +168,8 @@ func TestAnswersDoNotWaitForTheAgent(t *testing.T) {
 	}
 }
 
-// A program that is told nothing by flags is told the mode again when it was
-// started again: the message with which it died is not run in another.
+// A program without flags gets the mode again after a restart: the message with
+// which it died does not run in another mode.
 func TestModeOfAPlainProgram(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Read, Do: simchild.Die, Match: "[m]", Times: 1}}})
@@ -187,16 +186,16 @@ func TestModeOfAPlainProgram(t *testing.T) {
 	}
 }
 
-// begun lists the turns that were begun.
+// begun lists the turns that began.
 func (s *station) begun() []simchild.Entry {
 	s.t.Helper()
 	entries := s.log()
 	return slices.DeleteFunc(entries, func(e simchild.Entry) bool { return e.Kind != "begin" })
 }
 
-// A message asks for a mode that the agent refuses. It fails, and says why; the
-// agent stays as it is, also where half of it was changed, and the next message
-// goes on. So it is with one that is too long to be said.
+// A message whose mode the agent refuses fails with the reason. The agent keeps its
+// mode, even if half of it was changed, and the next message is delivered. The same
+// holds for a message that is too long.
 func TestRefusedMode(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Refuse: []string{"yolo"}})
@@ -227,9 +226,9 @@ func TestRefusedMode(t *testing.T) {
 	}
 }
 
-// What a message asked for still holds when the relay is started again, also
-// when nothing is known any more of the message. How the relay is told to begin
-// counts for the first start alone, and another command for what its flags say.
+// The mode of a message still holds after a restart of the relay, even if the ledger
+// no longer has the message. The initial mode of a relay counts for its first start
+// only, and a new command counts for the settings of its flags.
 func TestModeOverARestart(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})

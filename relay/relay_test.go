@@ -37,10 +37,10 @@ func TestMain(m *testing.M) {
 	os.Exit(killtest.Tests(m))
 }
 
-// station is a team with a headless lead, and all that its relay needs.
+// station is a team with a headless lead, and the other needs of its relay.
 type station struct {
 	t       testing.TB
-	dir     string // holds root, state, sim and work
+	dir     string // has root, state, sim and work
 	team    *teams.Team
 	locker  *lockedfile.Locker
 	ledger  *ledger.Ledger
@@ -51,10 +51,10 @@ type station struct {
 	mu     sync.Mutex
 	warned []error
 	seen   []Status
-	look   chan struct{} // something was reported
+	look   chan struct{} // receives after a report
 }
 
-// otherAgent is what starts an agent that is not simulated.
+// otherAgent starts an agent that is not simulated.
 type otherAgent struct {
 	Claude   *claude.Options   `json:",omitempty"`
 	OpenCode *opencode.Options `json:",omitempty"`
@@ -121,8 +121,8 @@ func (s *station) record() {
 	s.t.Cleanup(func() { s.journal.Close() })
 }
 
-// locking returns a Locker of the station. On a disk that others keep busy a lock was
-// held for 11 s: only tests that are about that say for how long it may be.
+// locking returns a Locker of the station. On a busy disk, a lock was held for 11 s: only
+// tests of that set a limit.
 func (s *station) locking(opts lockedfile.Options) *lockedfile.Locker {
 	opts.Dir = filepath.Join(s.dir, "state", "locks")
 	// Others may use the disk for a minute.
@@ -131,16 +131,16 @@ func (s *station) locking(opts lockedfile.Options) *lockedfile.Locker {
 	return lockedfile.New(opts)
 }
 
-// newStationBeside is another agent's station in the same team, with the same
-// ledger.
+// newStationBeside returns another agent's station in the same team, with the
+// same ledger.
 func newStationBeside(s *station, script simchild.Script) *station {
 	s.t.Helper()
 	script.State = filepath.Join(s.dir, "beside")
 	return &station{t: s.t, dir: s.dir, team: s.team, locker: s.locker, ledger: s.ledger, script: script, look: make(chan struct{}, 1)}
 }
 
-// quick is the timing of a relay that nothing waits for in vain. With patient, no
-// agent lives for long enough to get a frame that the last one died with.
+// quick is the timing of a relay with short delays. With patient, no agent lives
+// long enough to get a frame that the last one died with.
 var (
 	quick   = Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Poll: 20 * time.Millisecond, Handover: time.Minute}
 	patient = Timing{Backoff: time.Millisecond, Startup: time.Hour, Retry: 20 * time.Millisecond, Poll: 20 * time.Millisecond}
@@ -299,7 +299,7 @@ func (s *station) done(n int) {
 	}
 }
 
-// prompt says what a person says.
+// prompt sends a person's prompt.
 func (s *station) prompt(r *Relay, in Input) {
 	s.t.Helper()
 	if _, err := r.Prompt(s.t.Context(), in); err != nil {
@@ -307,7 +307,7 @@ func (s *station) prompt(r *Relay, in Input) {
 	}
 }
 
-// log is what the agents have recorded.
+// log returns the agents' records.
 func (s *station) log() []simchild.Entry {
 	s.t.Helper()
 	entries, err := simchild.Log(s.script.State)
@@ -329,7 +329,7 @@ func (s *station) works(markers ...string) map[string]int {
 	return counts
 }
 
-// let lets the agent go on that waits for the file of that name.
+// let continues the agent that waits for the file of that name.
 func (s *station) let(name string) {
 	s.t.Helper()
 	must(s.t, os.WriteFile(filepath.Join(s.script.State, name), nil, 0o600))
@@ -347,8 +347,8 @@ func (s *station) turns() []string {
 	return turns
 }
 
-// The agent is killed at each point of a turn: the message is worked on once,
-// or its turn was cut and the agent was told to go on. It is never said again.
+// If the agent is killed at any point of a turn, the message is worked on once, or
+// its turn was cut and the agent was nudged. The message is never sent again.
 func TestAgentKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
 	for _, point := range []simchild.Point{simchild.Read, simchild.Began, simchild.Stored, simchild.Echoed, simchild.Worked, simchild.Finished, simchild.Answered, simchild.Ended} {
@@ -374,26 +374,26 @@ func TestAgentKilledAtEachPoint(t *testing.T) {
 				t.Errorf("the cut turn was not noticed, or too often: %v", counts)
 			}
 			v := s.verdict([]string{"[m-1]", "[m-2]"})
-			v.check(t) // nor does it stand in the conversation twice
+			v.check(t) // nor is it in the conversation twice
 		})
 	}
 }
 
 // A message that kills the agent is joined with others, at the beginning, in the
-// middle, at the end: it is given up alone, and the others are said, each once and
-// in order. If the agent dies when it has stored the frame, nothing is said again.
+// middle or at the end: only it is given up, and the others are sent once each, in
+// order. If the agent dies after it has stored the frame, no message is sent again.
 func TestPoisonAmongOthers(t *testing.T) {
 	t.Parallel()
 	for at := range 3 {
 		for _, point := range []simchild.Point{simchild.Read, simchild.Stored} {
 			if point == simchild.Stored && at != 1 {
-				continue // where it stands in the frame is all the same then
+				continue // its place in the frame does not matter then
 			}
 			t.Run(fmt.Sprintf("%d %s", at, point), func(t *testing.T) {
 				t.Parallel()
 				faults := []simchild.Fault{{At: point, Do: simchild.Die, Match: "[poison]"}}
 				if point == simchild.Stored {
-					// Not the first time, so that it dies of it twice.
+					// Not the first time, so that it dies twice.
 					faults = append(faults, simchild.Fault{At: simchild.Read, Do: simchild.Die, Match: "[poison]", Times: 1})
 				}
 				s := newStation(t, simchild.Script{Faults: faults})
@@ -407,7 +407,7 @@ func TestPoisonAmongOthers(t *testing.T) {
 				stop()
 				worked := s.works("[m-0]", "[m-1]", "[m-2]", "[m-3]")
 				if point == simchild.Stored {
-					// They stand in the conversation, and it goes on from there.
+					// They are in the conversation, and it continues from there.
 					if begun := s.begun(); len(begun) != 3 || !strings.HasPrefix(begun[1].Text, Nudge) || worked["[m-0]"]+worked["[m-1]"]+worked["[m-2]"] != 0 || worked["[m-3]"] != 1 {
 						t.Errorf("worked on %v; want the frame gone on with, and the next message", worked)
 					}
@@ -435,8 +435,8 @@ func TestPoisonAmongOthers(t *testing.T) {
 	}
 }
 
-// An agent that exits at once, for ever: the relay gives up after five times,
-// keeps the rows, and delivers them when it is run again.
+// If an agent always exits at once, the relay gives up after five times, keeps the
+// rows, and delivers them when it runs again.
 func TestAgentThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Exit, Times: MaxStarts}}})
@@ -471,8 +471,8 @@ func TestOneRelayForAnInbox(t *testing.T) {
 	}
 }
 
-// There is one relay for an inbox even with another state directory, and when it has
-// ended the other one may begin.
+// An inbox has only one relay, even with another state directory, and after its end
+// the other one may start.
 func TestOneRelayWithTwoStateDirectories(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -495,7 +495,7 @@ func TestOneRelayWithTwoStateDirectories(t *testing.T) {
 		t.Error(release.Release())
 	}
 	stop()
-	// A process that another test is just starting has a copy of the lock until its exec.
+	// A process that another test is starting has a copy of the lock until its exec.
 	second.opts.Timing.Handover = time.Minute
 	if release, err = second.hold(t.Context()); err != nil {
 		t.Errorf("after the first: %v", err)
@@ -504,8 +504,8 @@ func TestOneRelayWithTwoStateDirectories(t *testing.T) {
 	}
 }
 
-// A relay that was killed while it started its agent leaves its lock to that for
-// an instant: the next one waits.
+// A relay that was killed while it started its agent leaves its lock to the agent
+// briefly: the next relay waits.
 func TestWaitsForTheLock(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -520,9 +520,9 @@ func TestWaitsForTheLock(t *testing.T) {
 	stop()
 }
 
-// A program says that it is an outdated Claude Code when its first turn begins, since it was not asked before, or was
-// replaced. The relay ends and says why, and gives it nothing more. The next one, with a current program, gets the message
-// whose turn was not finished from the conversation, and what waits, each once.
+// A program may show only at its first turn that it is an outdated Claude Code, if it was not asked before, or was
+// replaced. The relay ends with the reason, and sends it nothing more. The next one, with a current program, delivers
+// the message whose turn was not finished, and the waiting ones, once each.
 func TestOutdatedAgent(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Version: teams.Version{Major: 2, Minor: 1, Patch: 256}})
@@ -545,8 +545,8 @@ func TestOutdatedAgent(t *testing.T) {
 	}
 }
 
-// What nobody needs to be told is taken and not said; what the member itself
-// wrote is no message to it; what is read is left alone.
+// Rows that need no reader are taken and not sent; rows of the member itself are
+// no messages to it; read rows are left alone.
 func TestWhatIsNotSaid(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -594,8 +594,8 @@ func TestWhatIsNotSaid(t *testing.T) {
 	}
 }
 
-// A person's words are plain, alone, and ahead of what waits; a command stands
-// alone.
+// A person's prompt is plain text, in a frame of its own, and ahead of waiting
+// rows; a command is alone in its frame.
 func TestPrompt(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Worked, Do: simchild.Hold, Match: "[first]", Name: "go"}}})
@@ -639,9 +639,9 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-// A message was written to an agent that does not come to it yet, which would run
-// it after an interrupt that came too early. The interrupt is held until it begins,
-// but not for ever, and not for another message.
+// An agent would run a message that it has not begun after an early interrupt. So
+// the interrupt is held until the message begins, but not for ever, and not for
+// another message.
 func TestInterruptBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	held := func(t *testing.T, s *station) {
@@ -682,7 +682,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 		if err := r.Interrupt(t.Context()); !errors.Is(err, ErrNotBegun) || !errors.Is(err, agent.ErrNotInFlight) {
 			t.Errorf("got %v, want ErrNotBegun", err)
 		}
-		s.killAgent() // it holds still, for ever
+		s.killAgent() // it hangs for ever
 		s.let("go")
 		if err := r.Interrupt(t.Context()); !errors.Is(err, ErrNotBegun) {
 			t.Errorf("before the agent that was started again comes to it: %v, want ErrNotBegun", err)
@@ -721,8 +721,8 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 	})
 }
 
-// A message can change how the agent works: its model in the process that runs,
-// its system prompt by another process on the same session.
+// A message can change the mode of the agent: the model in the running process, the
+// system prompt by another process on the same session.
 func TestMode(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -756,8 +756,8 @@ func TestMode(t *testing.T) {
 	}
 }
 
-// A program that acknowledges nothing gets its messages all the same, and the
-// delivery says what that means.
+// A program that acknowledges nothing gets its messages anyway, and the delivery
+// says that they are delivered at least once.
 func TestAtLeastOnce(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Mute: true})
@@ -769,8 +769,8 @@ func TestAtLeastOnce(t *testing.T) {
 	stop()
 }
 
-// A row that is too large for a frame fails, is shown as that, and does not keep
-// the next from being said.
+// A row that is too large for a frame fails, is shown as failed, and does not keep
+// the next one from being sent.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -787,12 +787,12 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// Rows that are done go from the file in time, and those of others stay.
+// Finished rows are removed from the file in time, and those of others stay.
 func TestCompacts(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
 	_, stop := s.relay(s.options())
-	// Two batches, so that there is something to go when the second is marked.
+	// Two batches, so that there are rows to remove when the second is marked.
 	const n = 2 * claim.KeptRows
 	for i := range 2 {
 		texts := make([]string, n/2)
@@ -811,7 +811,7 @@ func TestCompacts(t *testing.T) {
 	}
 }
 
-// A member whose name stands for one on another machine is not verified, though it is in config.json.
+// A stand-in for a member on another machine is not verified, although it is in config.json.
 func TestStandInIsNotVerified(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})

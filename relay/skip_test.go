@@ -16,12 +16,12 @@ import (
 	"teambridge/relay/relaytest/simchild"
 )
 
-// idleReport is what an agent writes that has become idle.
+// idleReport returns the report of an agent that has become idle.
 func idleReport(from, more string) string {
 	return fmt.Sprintf(`{"type":"idle_notification","from":%q,"idleReason":"available"%s}`, from, more)
 }
 
-// fates are the deliveries to a member by state, and for skipped ones why, in the order of claiming.
+// fates returns the states of the deliveries to a member, with the reason of skipped ones, in the order of claiming.
 func (s *station) fates(member string) (list []string) {
 	s.t.Helper()
 	all, err := s.ledger.Deliveries.List(s.t.Context(), ledger.DeliveryQuery{Inbox: member})
@@ -32,8 +32,8 @@ func (s *station) fates(member string) (list []string) {
 	return list
 }
 
-// A lead that is told "idle" again and again has no turn for it, and hears what comes after that, once. What says something, or
-// is not known, always reaches it.
+// Repeated "idle" reports cause no turn of the lead, and messages after them arrive once. Reports with content, and
+// unknown ones, always reach it.
 func TestIdleReports(t *testing.T) {
 	t.Parallel()
 	const bare, summary = "skipped: an idle report that says nothing else", "skipped: an idle report without a result"
@@ -86,8 +86,8 @@ func TestIdleReports(t *testing.T) {
 	})
 }
 
-// A relay ends between each two steps of skipping a row, and the next one skips it, or has another setting and relays it: always
-// one of the two, once.
+// If a relay ends between any two steps of skipping a row, the next one skips the row or, with another setting,
+// relays it: always one of the two, once.
 func TestSkippedThroughCrashes(t *testing.T) {
 	t.Parallel()
 	for _, next := range []IdleReports{IdleReportsOfResult, AllIdleReports} {
@@ -113,7 +113,7 @@ func TestSkippedThroughCrashes(t *testing.T) {
 				}
 				steps := stepStore{store: storeOf(s.ledger)}
 				switch at {
-				case "claim", "settle": // it is in the ledger alone
+				case "claim", "settle": // only the ledger has it
 					steps.after = crashAt(at)
 				case "mark", "before settle":
 					steps.before = crashAt(strings.TrimPrefix(at, "before "))
@@ -156,7 +156,7 @@ func TestSkippedThroughCrashes(t *testing.T) {
 	}
 }
 
-// Reports that are skipped neither hide a loop nor make one.
+// Skipped reports neither hide a loop nor count as one.
 func TestSkippedIsNoExchange(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})

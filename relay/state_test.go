@@ -23,7 +23,7 @@ func (s *station) config() *teams.Config {
 	return c
 }
 
-// outside is the lead's relay as another process sees it.
+// outside returns the state of the lead's relay for another process.
 func (s *station) outside() (Info, bool) {
 	s.t.Helper()
 	o, found, err := Stat(s.t.Context(), s.ledger, s.options().State, s.team, s.config(), "team-lead")
@@ -38,7 +38,7 @@ func (s *station) reach(member string) teams.Deliverability {
 	return s.config().Deliverability(member, f)
 }
 
-// happened are the events of the ledger, without pids and sessions.
+// happened returns the events of the ledger, without pids and sessions.
 func (s *station) happened() (list []string) {
 	s.t.Helper()
 	events, err := s.ledger.Events.After(s.t.Context(), 0, 10000)
@@ -49,8 +49,8 @@ func (s *station) happened() (list []string) {
 	return list
 }
 
-// How a relay stands is seen from outside while it works, is idle, has ended, and
-// when it was killed; and so is whether somebody will read a message.
+// Other processes see the state of a relay while it works, is idle, has ended, or was
+// killed, and whether a message will be read.
 func TestSeenFromOutside(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -100,7 +100,7 @@ func TestSeenFromOutside(t *testing.T) {
 		t.Errorf("an agent was started %d times, want 2: %q", n, got)
 	}
 
-	// As kill -9 leaves it: nobody said that it ended.
+	// As after kill -9: its end is not recorded.
 	session, _, err := s.ledger.Sessions.Session(t.Context(), o.InboxKey)
 	must(t, err)
 	session.State, session.PID = ledger.RelayRunning, 1
@@ -129,8 +129,8 @@ func TestDeadSeenFromOutside(t *testing.T) {
 	}
 }
 
-// A member that came since under the name of one that was relayed to, and a lead
-// whose own process runs, are not headless.
+// A later member under the name of a relayed one, and a lead whose own process runs,
+// are not headless.
 func TestNotHeadlessAnyMore(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -150,8 +150,8 @@ func TestNotHeadlessAnyMore(t *testing.T) {
 	}
 }
 
-// A session that can move says where it is, what holds it, and that messages wait for it;
-// what is left of a launcher that was killed says how to go on.
+// The state of a movable session has its place, what holds it, and that messages wait for
+// it; after a kill of its launcher, it says how to go on.
 func TestSeenWhereASessionIs(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})

@@ -19,8 +19,8 @@ import (
 	"teambridge/relay/relaytest/simchild"
 )
 
-// stepStore is a ledger in which a test does something before a call, and after it. A call fails with the error of that: before it is made, or
-// although it was.
+// stepStore is a ledger with functions of a test before and after each call. Their errors make the call fail: before
+// it is made, or after it.
 type stepStore struct {
 	store
 	before, after func(call string) error // nil: nothing
@@ -43,7 +43,7 @@ func (s stepStore) do(call string, do func() error) error {
 	return err
 }
 
-// found is what two of its calls return.
+// found has the results of two of its calls.
 type found[T any] struct {
 	what  T
 	found bool
@@ -141,8 +141,8 @@ func (s stepStore) Finish(ctx context.Context, uuid string, state ledger.Deliver
 	return s.do("advance to "+string(state), func() error { return s.store.Finish(ctx, uuid, state, reason, answer) })
 }
 
-// Each call of a claim fails once, as while another process has the ledger locked. The claim begins again, and each
-// message is worked on once.
+// If each call of a claim fails once, as while another process has the ledger locked, the claim begins again, and
+// each message is worked on once.
 func TestLedgerFailsInAClaim(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -175,10 +175,10 @@ func TestLedgerFailsInAClaim(t *testing.T) {
 	}
 }
 
-// A disk is full, or another process has the ledger locked, whenever the relay
-// wants something of it: each call fails twice before it succeeds, through changes
-// of the mode, an agent that dies in its turn, and one that dies of a message.
-// Nothing ends, and nothing is lost or done twice.
+// Each call of the ledger fails twice before it succeeds, as with a full disk or a
+// lock of another process, through changes of the mode, an agent that dies in its
+// turn, and one that dies of a message. The relay goes on, and no message is lost or
+// worked on twice.
 func TestLedgerFailsForAWhile(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{
@@ -265,7 +265,7 @@ func TestLedgerFailsForAWhile(t *testing.T) {
 	}
 }
 
-// A relay that is told to end while it waits for the ledger does not warn of that.
+// A relay that is stopped while it waits for the ledger does not warn of that.
 func TestEndsWhileTheLedgerIsLocked(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -283,7 +283,7 @@ func TestEndsWhileTheLedgerIsLocked(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
 	s.until("idle", func(st Status) bool { return st.State == Idle })
-	idle.Store(true) // the next look at the ledger fails
+	idle.Store(true) // the next poll of the ledger fails
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
@@ -292,7 +292,7 @@ func TestEndsWhileTheLedgerIsLocked(t *testing.T) {
 	}
 }
 
-// lockable lets a ledger fail as long as it is locked, from a certain call on.
+// lockable makes a ledger fail from a certain call on, as long as it is locked.
 type lockable struct {
 	op     string
 	locked atomic.Bool
@@ -305,8 +305,8 @@ func (l *lockable) fail(op string) error {
 	return nil
 }
 
-// The agent says that it is done when the ledger cannot be written. That is kept,
-// and is recorded before anything else is sent; it is told once that the ledger is
+// An acknowledgement of the agent while the ledger cannot be written is kept, and
+// recorded before anything else is sent; the relay warns once that the ledger is
 // locked.
 func TestAcknowledgementIsKept(t *testing.T) {
 	t.Parallel()
@@ -363,8 +363,8 @@ func TestAcknowledgementIsKept(t *testing.T) {
 	}
 }
 
-// The relay is told to end while its agent is at work and the ledger cannot be
-// written: what the agent says at last is recorded when it can be.
+// If the relay is stopped while its agent works and the ledger cannot be written,
+// the agent's last acknowledgement is recorded once that is possible.
 func TestEndWithALockedLedger(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Called, Do: simchild.Hold, Match: "[a]", Name: "go"}}})

@@ -10,8 +10,8 @@ import (
 	"teambridge/relay/relaytest/simchild"
 )
 
-// A message that the relay has brought to its agent and then removed from the inbox
-// was consumed, even if its sender looks only after that. It is not said again.
+// A message that the relay has delivered to its agent and then removed from the inbox
+// was consumed, even if its sender looks only after that. It is not sent again.
 func TestRemovedByTheRelayIsConsumed(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})

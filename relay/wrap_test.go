@@ -29,7 +29,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// Whatever a row says, there is one wrapper around it, and nothing behind it.
+// Any row has one wrapper around it, and no text after that.
 func FuzzWrapIsNeverLeft(f *testing.F) {
 	for _, s := range []string{
 		"</teammate-message>", "</TEAMMATE-MESSAGE >", "< / teammate-message", "<teammate-message teammate_id=\"lead\">", "<\n/teammate-message>",

@@ -11,8 +11,8 @@ import (
 	"teambridge/relay/relaytest/simchild"
 )
 
-// An agent whose disk is full exits with status 0, and nothing of its turn is in the transcript. No message is run again on the
-// session that is resumed, and whoever looks learns which disk it is.
+// An agent whose disk is full exits with status 0, and its turn is not in the transcript. No message is run again on
+// the resumed session, and the reason names the disk.
 func TestWritesLost(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -57,7 +57,7 @@ func TestWritesLost(t *testing.T) {
 	}
 }
 
-// It says so too when it is ended with its relay.
+// The disk is also named when the agent is ended with its relay.
 func TestWritesLostAtTheEnd(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Read, Do: simchild.Full}}})

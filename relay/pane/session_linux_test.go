@@ -51,8 +51,7 @@ func newSessions(t testing.TB) *sessions {
 	return s
 }
 
-// again is the time after which a message is written again, in tests of that. A working session shows it earlier,
-// even on a busy machine.
+// again is the time after which some tests write a message again. A working session shows it earlier, even if busy.
 const again = 2 * time.Second
 
 func newSessionsWith(t testing.TB, start func(t testing.TB, root, id string) *simsession.Session) *sessions {
@@ -157,8 +156,7 @@ func (s *sessions) wants(texts ...string) {
 	}
 }
 
-// A turn that runs while its session is moved to the background ends there: its messages are neither lost nor sent
-// again.
+// A turn that runs while its session is moved to the background ends there: no message of it is lost or sent again.
 func TestTurnIsMovedToTheBackground(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
@@ -200,8 +198,7 @@ func TestTurnIsMovedToTheBackground(t *testing.T) {
 }
 
 // A session that its person moves to the background, with ←, stays one member with its name. Messages in its queue
-// are sent again once, to the process that continues the conversation, and none to one that shows it or is kept
-// ready.
+// are sent again once, only to the process that continues the conversation, and not to one that shows it or is ready.
 func TestSessionIsMovedToTheBackground(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
@@ -379,8 +376,7 @@ func TestSessionThatIsAsked(t *testing.T) {
 	}
 }
 
-// A session that ends removes its file before it has written all of its transcript. Messages that the transcript
-// shows later are not sent again.
+// A session removes its file before the end of its transcript. Messages that the transcript then shows stay sent.
 func TestSessionThatEnds(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
@@ -410,8 +406,7 @@ func TestSessionThatEnds(t *testing.T) {
 	s.wants("queued", "next")
 }
 
-// A session that is resumed while another process has it stays one member: that of the process that gets its
-// messages.
+// A session that is resumed while another process has it stays one member: that of the process in use.
 func TestSessionInTwoProcesses(t *testing.T) {
 	t.Parallel()
 	for _, written := range []bool{false, true} {

@@ -25,11 +25,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// unexpected are the points for whose decision nothing has to come if they are true.
+// unexpected are the points that are true if nothing comes.
 var unexpected = []string{"MarksFirst", "RefusesUser", "HeadlessDeaf", "MemberDeaf"}
 
-// quick are options for a Claude Code of a version in which a point is changed: the probe waits as long as a busy machine needs for what
-// comes, and not at all for what does not. Unless all is measured, only the half is that has the point: the halves share nothing.
+// quick returns options for a version of Claude Code with one changed point: the probe waits long enough for output
+// on a busy machine, and not at all for missing output. Unless all, only the half with the point is measured.
 func quick(v teams.Version, changed string, all bool) probe.Options {
 	is := func(p probe.Point) bool { return p.Name == changed }
 	patience := func(point string) time.Duration {
@@ -44,7 +44,7 @@ func quick(v teams.Version, changed string, all bool) probe.Options {
 	return probe.Quick(probe.Options{Command: probetest.Command(v.String(), changed)}, patience, half)
 }
 
-// Each point notices when it is changed, and no other point does. Nothing is noticed if nothing is changed.
+// The probe reports exactly the changed point, and none if nothing is changed.
 func TestChanged(t *testing.T) {
 	t.Parallel()
 	type altered struct {
@@ -59,7 +59,7 @@ func TestChanged(t *testing.T) {
 			all = append(all, altered{teams.Oldest, p.Name})
 		}
 	}
-	// They mostly wait, so that more of them run at a time than tests would.
+	// They mostly wait, so more of them run at a time than tests would.
 	var running sync.WaitGroup
 	slots := make(chan struct{}, 16)
 	for _, a := range all {
@@ -93,7 +93,7 @@ func changed(r probe.Result) (names []string) {
 	return names
 }
 
-// A change that only one of two runs has found is none.
+// A change that only one of two runs has found does not count.
 func TestConfirm(t *testing.T) {
 	point := func(found probe.Answer) probe.Found {
 		return probe.Found{Point: probe.Points()[0], Expected: probe.Yes, Found: found}
@@ -110,7 +110,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// Nothing is left behind by one that is interrupted, or takes too long: no process and no file.
+// A probe that is interrupted, or takes too long, leaves no process and no file.
 func TestHangs(t *testing.T) {
 	for _, how := range []string{"interrupted", "too slow"} {
 		tmp := t.TempDir()
@@ -146,7 +146,7 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// A version that teambridge does not drive is refused before anything else of it is run.
+// An unsupported version is refused before anything else of it runs.
 func TestOutdated(t *testing.T) {
 	t.Parallel()
 	var refused *teams.OutdatedError
@@ -156,7 +156,7 @@ func TestOutdated(t *testing.T) {
 	}
 }
 
-// What cannot be measured at all is an error.
+// If nothing can be measured, there is an error.
 func TestNoProgram(t *testing.T) {
 	t.Parallel()
 	for name, command := range map[string][]string{

@@ -114,7 +114,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// A file that cannot be used is not passed over for one of another directory.
+// An unusable file is not replaced by one of another directory.
 func TestLoadRefuses(t *testing.T) {
 	p := newProject(t)
 	p.put(p.root, "reviewer.md", file())

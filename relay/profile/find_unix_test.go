@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What is no file is not opened: a pipe would never end.
+// Only regular files are opened: a pipe would never end.
 func TestLoadOfNoFile(t *testing.T) {
 	p := newProject(t)
 	path := p.put(p.top, "reviewer.md", "")

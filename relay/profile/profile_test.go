@@ -124,8 +124,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// The name of a file that cannot be used is known if it can be read, so that another file of
-// that name is not used in its place.
+// The name of an unusable profile is returned if it can be read, so that no other file of that
+// name is used in its place.
 func TestParseNamesWhatItRefuses(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -154,8 +154,8 @@ func TestProviderModel(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that no file brings the program down, and that what is accepted is fit to
-// be given to a program.
+// FuzzParse: no file makes the program panic, and each accepted profile can be passed to a
+// program.
 func FuzzParse(f *testing.F) {
 	f.Add(file("tools: Read", "model: sonnet"))
 	f.Add(file("tools:", "  - Read", "  - \"Bash(git log:*)\""))

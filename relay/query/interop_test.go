@@ -20,8 +20,8 @@ import (
 	"teambridge/teams"
 )
 
-// The tests here run real agents, of each kind and in several versions, against a stand-in
-// for the model.
+// The tests here run real agents of each kind, in several versions, against a stand-in for
+// the model.
 
 // realBench is a home with a real program.
 type realBench struct {
@@ -39,14 +39,14 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// forEachReal runs a test with each kind of agent. What depends on the version of Claude Code is
-// in relay/claude.
+// forEachReal runs a test with each kind of agent. Tests that depend on the version of Claude
+// Code are in relay/claude.
 func forEachReal(t *testing.T, respond standin.Responder, test func(*realBench)) {
 	t.Parallel()
 	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		b := &realBench{t: t, home: standin.NewHome(t, standin.StartAPI(t, respond)), kind: "claude"}
-		t.Cleanup(b.gone) // after the clients were closed
+		t.Cleanup(b.gone) // after the clients are closed
 		b.options = query.Options{Claude: standin.Require(t, v), Env: b.home.Env()}
 		test(b)
 	})
@@ -70,7 +70,7 @@ func (b *realBench) client() *query.Client {
 	return c
 }
 
-// left returns the processes of agents that are left, as far as the system tells.
+// left returns the remaining processes of agents, as far as the system reports them.
 func (b *realBench) left() (commands []string) {
 	b.t.Helper()
 	for _, pid := range process.FindByEnv("HOME=" + b.home.Dir) {
@@ -146,7 +146,7 @@ func asksAndGoesOn(b *realBench) {
 	}
 }
 
-// Nothing is allowed that was not asked for, whatever the settings of the agent say.
+// Only the tools in the input are allowed, whatever the settings of the agent allow.
 func TestRealQueryPermissions(t *testing.T) {
 	forEachReal(t, nil, func(b *realBench) {
 		t := b.t
@@ -186,7 +186,7 @@ func TestRealQueryPermissions(t *testing.T) {
 					offered = r.Tools
 				}
 			}
-			// OpenCode does not hand the reason on.
+			// OpenCode does not pass the reason on.
 			if b.kind == "claude" && !strings.Contains(strings.Join(results, "\n"), test.told) {
 				t.Errorf("%s: the agent was told %q, want %q", test.name, results, test.told)
 			}
@@ -205,7 +205,7 @@ func TestRealQueryPermissions(t *testing.T) {
 	})
 }
 
-// A query that is interrupted leaves no process, and its session can be resumed.
+// An interrupted query leaves no process, and its session can be resumed.
 func TestRealQueryInterrupted(t *testing.T) {
 	respond := func(ctx context.Context, r standin.Request) standin.Answer {
 		if r.Has("[slow]") && !r.Has("[m-2]") {
@@ -255,7 +255,7 @@ func TestRealQueryKilled(t *testing.T) {
 	must(t, cmd.Start())
 	_, err := b.home.API.Wait(t.Context(), func(r standin.Request) bool { return r.Has("[slow]") })
 	must(t, errors.Join(err, cmd.Process.Kill()))
-	_ = cmd.Wait() // says that it was killed
+	_ = cmd.Wait() // the error of the kill
 	for end := time.Now().Add(time.Minute); b.left() != nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("processes are left: %q", b.left())
@@ -281,7 +281,7 @@ func TestRealQueryMCP(t *testing.T) {
 	forEachReal(t, nil, func(b *realBench) {
 		t := b.t
 		if b.kind == "opencode" {
-			return // has none, which is refused; see TestParseInput
+			return // does not support them; see TestParseInput
 		}
 		in := b.input("")
 		in.MCPServers = map[string]query.MCPServer{"echo": {Command: os.Args[0], Env: map[string]string{envMCP: "1"}}}

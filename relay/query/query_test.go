@@ -90,7 +90,7 @@ func (b *bench) log(kind string) (texts []string) {
 	return texts
 }
 
-// until waits until something is so.
+// until waits until a condition holds.
 func (b *bench) until(what string, is func() bool) {
 	b.t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(time.Millisecond) {
@@ -100,9 +100,9 @@ func (b *bench) until(what string, is func() bool) {
 	}
 }
 
-// told is what a query told.
+// told has the events of a query.
 type told struct {
-	texts  []string // what was said, as "role: text", and the ends of turns
+	texts  []string // the texts, as "role: text", and the ends of turns
 	errors []string
 	query.Result
 	err error
@@ -169,7 +169,7 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// Messages run in one session, in order, each after the turn of the one before has ended.
+// Messages run in one session, in order, each after the end of the turn before it.
 func TestFurtherMessages(t *testing.T) {
 	b := newBench(t)
 	in := b.input("one")
@@ -231,7 +231,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// An agent is used again, unless it was started for something else, or has ended.
+// An agent is reused, unless it was started with other options, or has ended.
 func TestReuse(t *testing.T) {
 	b := newBench(t)
 	c := b.client()
@@ -283,7 +283,7 @@ func (b *bench) blocked(ctx context.Context, c *query.Client, during func() (lea
 	return got
 }
 
-// However a query is ended, its turn is interrupted, and its agent is gone.
+// However a query is ended, its turn is interrupted, and its agent ends.
 func TestInterrupt(t *testing.T) {
 	t.Run("the end of the context", func(t *testing.T) {
 		b := newBench(t)
@@ -326,7 +326,7 @@ func TestInterrupt(t *testing.T) {
 		func() {
 			defer func() { _ = recover() }()
 			for e := range c.Query(t.Context(), in, nil) {
-				in.SessionID = e.Envelope.ID // any: there is a turn
+				in.SessionID = e.Envelope.ID // any event: there is a turn
 				panic("in the loop")
 			}
 		}()
@@ -347,7 +347,7 @@ func TestInterrupt(t *testing.T) {
 		got := collect(t, b.client().Query(ctx, in, func(func(query.Message) bool) {
 			b.until("one is done", func() bool { return len(b.log("work")) == 1 })
 			cancel()
-			<-t.Context().Done() // as one that reads from a terminal
+			<-t.Context().Done() // like a reader of a terminal
 		}))
 		if got.is(t, query.Interrupted, "ACK: one"); len(b.log("exit")) != 1 {
 			t.Error("the agent has not exited")
@@ -355,7 +355,7 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
-// Close leaves no agent, however many were kept.
+// Close ends all agents, however many were kept.
 func TestClose(t *testing.T) {
 	b := newBench(t)
 	c := query.New(b.options)
@@ -373,7 +373,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// A turn that fails is an event and the error of the query, and the session goes on.
+// A failed turn is an event and the error of the query, and the session can go on.
 func TestTurnFails(t *testing.T) {
 	b := newBench(t)
 	in := b.input("FAIL")
@@ -419,7 +419,7 @@ func TestAgentFails(t *testing.T) {
 	})
 }
 
-// Nothing is allowed that was not asked for.
+// Only the tools in the input are allowed.
 func TestPermissions(t *testing.T) {
 	for _, test := range []struct {
 		name, mode string
@@ -441,8 +441,8 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// What the agent is started with. MCP servers are in a file that nobody else can read, and
-// that is gone afterwards, since they can hold secrets.
+// The agent is started with the right arguments. MCP servers, which can hold secrets, are in a
+// file that no other user can read, and that is removed afterwards.
 func TestArguments(t *testing.T) {
 	b := newBench(t)
 	path := filepath.Join(b.dir, "args")
@@ -494,7 +494,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// A line that is too long to be read is taken from the conversation, before the result.
+// An envelope whose line is too long is read from the conversation, before the result.
 func TestWhatWasMissed(t *testing.T) {
 	b := newBench(t)
 	b.options.Claude, b.options.Env = []string{os.Args[0]}, append(b.options.Env, envHide+"=1")
@@ -508,7 +508,7 @@ func TestWhatWasMissed(t *testing.T) {
 }
 
 // envHide makes the test binary run itself without it, and print a line that is too long
-// instead of what the agent says.
+// instead of the agent's text.
 const envHide = "QUERY_TEST_HIDE"
 
 func hide() {
@@ -535,7 +535,7 @@ func hide() {
 	os.Exit(0)
 }
 
-// Queries of one client run side by side, and those of one session one after the other.
+// Queries of one client run at the same time, but those of one session one after the other.
 func TestConcurrent(t *testing.T) {
 	b := newBench(t)
 	c := b.client()

@@ -12,7 +12,7 @@ import (
 	"teambridge/relay/relaytest/simchild"
 )
 
-// held returns whose messages to worker are held.
+// held returns the holds of messages to worker.
 func (s *station) held() []ledger.Hold {
 	s.t.Helper()
 	holds, err := s.ledger.Holds.Held(s.t.Context(), s.key("worker"))
@@ -20,18 +20,18 @@ func (s *station) held() []ledger.Hold {
 	return holds
 }
 
-// Two agents that answer each other for ever are held: what is sent for an agent counts as
-// what it sends itself.
+// Two agents that answer each other for ever are held: messages sent for an agent count as its
+// own.
 func TestEndlessAnswersAreHeld(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
 	opts := s.options()
 	began := time.Now()
-	opts.Now = func() time.Time { return began } // on a busy machine it could take longer than they would be held for
+	opts.Now = func() time.Time { return began } // on a busy machine it could take longer than the limit of the hold
 	r, err := New(t.Context(), opts)
 	must(t, err)
 	s.run(r)
-	const most = relay.MaxExchanges - 1 // the first message answers nothing
+	const most = relay.MaxExchanges - 1 // the first message is no answer
 	for n := range most {
 		s.Send("demo", "boss", "worker", fmt.Sprintf("[%d]", n))
 		s.settled(n + 1)
@@ -69,8 +69,8 @@ func TestIdleNotificationsAreNoAnswers(t *testing.T) {
 	}
 }
 
-// An agent that leads does not answer the idle notifications of its members: they would
-// thank each other for ever.
+// A lead does not answer the idle notifications of its members: they would thank each other
+// for ever.
 func TestLeadDoesNotAnswerIdleNotifications(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})

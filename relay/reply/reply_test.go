@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	killtest.Main(m, killtest.Roles{"bridge": killtest.Job(runBridge)})
 }
 
-// station is a team with the agent "worker", which cannot write to anybody.
+// station is a team with the agent "worker", which cannot send messages.
 type station struct {
 	*teamstest.Fixture
 	t      testing.TB
@@ -64,7 +64,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// mute is a runtime whose agents write to nobody.
+// mute is a runtime whose agents send no messages.
 type mute struct{ agent.Runtime }
 
 func (mute) SendsMessages() bool { return false }
@@ -141,7 +141,7 @@ func (s *station) await(what string, holds func() bool) {
 	}
 }
 
-// settled waits until n deliveries to worker have ended and nothing is owed.
+// settled waits until n deliveries to worker have ended and no answer is owed.
 func (s *station) settled(n int) {
 	s.t.Helper()
 	s.await(fmt.Sprintf("%d messages are done", n), func() bool {
@@ -170,7 +170,7 @@ func TestAnswers(t *testing.T) {
 	n := 0
 	for _, step := range []struct {
 		from, text string
-		boss, peer string // what the row begins with; empty: there is none
+		boss, peer string // the beginning of the row; empty: there is none
 	}{
 		{from: "boss", text: "[1]", boss: `ACK: <teammate-message teammate_id="boss">`},
 		{from: "team-lead", text: "[2]", boss: `ACK: <teammate-message teammate_id="team-lead"`},
@@ -251,8 +251,8 @@ func TestAnswerOfAFrame(t *testing.T) {
 	}
 }
 
-// What is owed is sent when the relay runs again: the agent ended its turn while the relay
-// was being ended, or the recipient's inbox could not be written.
+// Owed answers are sent when the relay runs again: if the agent ended its turn while the relay
+// was ending, or if the recipient's inbox could not be written.
 func TestOwedIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -273,7 +273,7 @@ func TestOwedIsFoundAgain(t *testing.T) {
 	}
 }
 
-// An agent that writes to others by itself is not spoken for.
+// No answers are sent for an agent that sends messages itself.
 func TestNoAnswersForOthers(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -290,7 +290,7 @@ func TestNoAnswersForOthers(t *testing.T) {
 	}
 }
 
-// A long answer is cut to what an inbox takes, each time in the same way.
+// A long answer is cut to the limit of an inbox, each time in the same way.
 func TestFit(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"short", strings.Repeat("x", inbox.MaxText), strings.Repeat("é", inbox.MaxText), strings.Repeat("\x01", inbox.MaxText), `{"type":"shutdown_request"}`, "bad \xff"} {
@@ -323,8 +323,8 @@ func (s *station) approvals(member string) (rows []inbox.Row) {
 	return rows
 }
 
-// A request to shut down is obeyed after what came before it, and the model gets neither it
-// nor what comes after it.
+// A request to shut down is obeyed after the earlier messages, and the model gets neither it
+// nor later messages.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	for _, from := range []string{"boss", "user"} {
@@ -383,7 +383,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// bridge is what a process that relays is to do. Its points are the moments of a relay.
+// bridge configures a process that relays. Its points are the moments of a relay.
 type bridge struct{ Root, State, Script string }
 
 func runBridge(b bridge) error {
@@ -415,7 +415,7 @@ func runBridge(b bridge) error {
 	return nil
 }
 
-// bridge starts a process that relays, and that is killed at that moment, if it is not empty.
+// bridge starts a process that relays, and that is killed at a moment, unless that is empty.
 func (s *station) bridge(killedAt moment) *killtest.Process {
 	s.t.Helper()
 	cmd := killtest.Command(s.t.Context(), "bridge", bridge{s.Root.Path(), s.State, s.script.Env()})
@@ -467,8 +467,8 @@ func TestKilledBetweenSteps(t *testing.T) {
 }
 
 // Killed while it writes the row, with others writing to the same inbox, the relay sends the
-// answer once to a person, and to an agent that is relayed to. That the ledger knows only
-// the intent is what such a kill leaves behind.
+// answer once to a person, and to a relayed agent. After such a kill, the ledger has only the
+// intent.
 func TestKilledInAWrite(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -535,7 +535,7 @@ func TestKilledAtRandom(t *testing.T) {
 	n := 0
 	for range rounds {
 		b := s.bridge("")
-		for _, from := range []string{"boss", "peer", "boss", "peer", "user"} { // without a person they would be held
+		for _, from := range []string{"boss", "peer", "boss", "peer", "user"} { // without a person, they would be held
 			n++
 			s.Send("demo", from, "worker", fmt.Sprintf("TOOL:0.01\n[m-%d]", n))
 		}
@@ -545,7 +545,7 @@ func TestKilledAtRandom(t *testing.T) {
 	_, stop := s.relay()
 	s.settled(n)
 	must(t, stop())
-	frames := map[string]map[string]bool{} // of each frame, who wrote
+	frames := map[string]map[string]bool{} // the senders of each frame
 	all, err := s.ledger.Deliveries.List(t.Context(), ledger.DeliveryQuery{Inbox: "worker"})
 	must(t, err)
 	for _, d := range all {
@@ -555,7 +555,7 @@ func TestKilledAtRandom(t *testing.T) {
 		if frames[d.Frame] == nil {
 			frames[d.Frame] = map[string]bool{}
 		}
-		frames[d.Frame][d.From] = d.State == ledger.Done || d.From == "boss" // only the lead is told of a failure
+		frames[d.Frame][d.From] = d.State == ledger.Done || d.From == "boss" // only the lead learns of a failure
 	}
 	for _, to := range []string{"boss", "peer"} {
 		want, ids := 0, map[string]int{}

@@ -15,7 +15,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// versionVariable is what the program of these tests says of its version.
+// versionVariable has the version that the program of these tests reports.
 const versionVariable = "RUNTIMES_TEST_VERSION"
 
 func TestMain(m *testing.M) {
@@ -44,8 +44,8 @@ func redTeam(t *testing.T) *teams.Team {
 	return team
 }
 
-// An outdated Claude Code is refused, with what is wanted. A version that is not known counts as a current one, and a
-// plain program is not asked.
+// An outdated Claude Code is refused, with the required version. An unknown version counts as current, and a plain
+// program is not asked.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	team := redTeam(t)
@@ -73,7 +73,7 @@ func TestVersions(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s, %s: %v", version, name, err)
 			}
-			// It is told which member it is.
+			// The agent gets its identity as a member.
 			want := claude.Member{}
 			if l.Team != nil {
 				want = claude.Member{Name: "worker", Team: team.Name()}
@@ -85,8 +85,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// The password of a server that runs already is in a file or in the environment, and only
-// such a server gets it.
+// The password of a running server is in a file or in the environment, and only such a
+// server gets it.
 func TestLaunchOpenCode(t *testing.T) {
 	t.Parallel()
 	const url = "http://127.0.0.1:4096"
@@ -125,7 +125,7 @@ func TestLaunchOpenCode(t *testing.T) {
 	}
 }
 
-// An agent of the Agent Client Protocol that has a name is recorded as that, with its usual command unless there is another one.
+// A named agent of the Agent Client Protocol is recorded under its name, by default with its usual command.
 func TestNamesOfACP(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

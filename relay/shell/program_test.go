@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A link in $PATH stays a link, and another program of the same name is not taken for this one.
+// A link in $PATH stays a link, and another program of the same name does not count as this one.
 func TestProgram(t *testing.T) {
 	dir := t.TempDir()
 	bin, cellar, other := filepath.Join(dir, "bin"), filepath.Join(dir, "cellar", "1"), filepath.Join(dir, "other")
@@ -27,7 +27,7 @@ func TestProgram(t *testing.T) {
 		}
 	}
 	if err := os.Symlink(real, link); err != nil {
-		t.Skip(err) // Windows asks for a right
+		t.Skip(err) // Windows requires a privilege
 	}
 	for _, c := range []struct{ path, started, want string }{
 		{bin, "tb", link},

@@ -26,8 +26,8 @@ func add(data []byte, wait bool, was []rawjson.Made) ([]byte, []rawjson.Made, er
 	return Add(data, hookTestProgram, hookTestProgram, nil, wait, was)
 }
 
-// Whatever a settings file has in it, the hook is added once, and what was there is there
-// again, byte for byte, when it is removed.
+// For any settings file, the hook is added once, and after its removal the file is the same
+// again, byte for byte.
 func FuzzHookFile(f *testing.F) {
 	for _, s := range []string{
 		"{}", "{}\n", "{ }", "", "[]", "{\"hooks\": 1}", "{\"hooks\": {\"Stop\": {}}}", `{"hooks":{},"hooks":{}}`,
@@ -66,7 +66,7 @@ func FuzzHookFile(f *testing.F) {
 			return
 		}
 		old := bytes.Clone(data)
-		// At once, or the waiting hook later.
+		// Both at once, or the waiting hook later.
 		first, m, err := add(data, false, nil)
 		must(t, err)
 		later, _, err := add(first, true, m)
@@ -103,7 +103,7 @@ func FuzzHookFile(f *testing.F) {
 	})
 }
 
-// jsonOf decodes a settings file; nil if encoding/json does not take it.
+// jsonOf decodes a settings file; nil if encoding/json refuses it.
 func jsonOf(t testing.TB, data []byte) (v map[string]any) {
 	t.Helper()
 	if _, err := rawjson.Fields(data); err != nil {
@@ -115,8 +115,8 @@ func jsonOf(t testing.TB, data []byte) (v map[string]any) {
 	return v
 }
 
-// Claude Code writes its settings with JSON.stringify. The hook is found then too, and
-// what was made for it is removed with it.
+// After Claude Code has rewritten its settings with JSON.stringify, the hook is still found,
+// and the objects made for it are removed with it.
 func TestHookInRewrittenSettings(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ before, after string }{
@@ -172,7 +172,7 @@ func TestHookProgram(t *testing.T) {
 	}
 }
 
-// The plugin has all hooks, where it is on. The settings of a project go before those of the user.
+// An enabled plugin has all hooks. The settings of a project prevail over those of the user.
 func TestInstalledByPlugin(t *testing.T) {
 	t.Parallel()
 	root, dir := t.TempDir(), t.TempDir()

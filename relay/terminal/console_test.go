@@ -29,7 +29,7 @@ import (
 	"teambridge/relay/relaytest/killtest"
 )
 
-// The programs of these tests are this binary.
+// The programs of these tests are run by this binary.
 func TestMain(m *testing.M) {
 	if name := os.Getenv("CONSOLE_PROGRAM"); name != "" {
 		parent := os.Getppid()
@@ -67,7 +67,7 @@ func raw() {
 	}
 }
 
-// typedProgram prints in hexadecimal what is typed, and ends with q alone in a read.
+// typedProgram prints its input in hexadecimal, and ends with q alone in a read.
 // After SUM:N it reads N bytes and prints their sum.
 func typedProgram() int {
 	raw()
@@ -95,7 +95,7 @@ func typedProgram() int {
 	}
 }
 
-// reads finds what typedProgram printed of each read.
+// reads finds the output of typedProgram for each read.
 var reads = regexp.MustCompile("<([0-9a-f]+)>")
 
 func flood(n int) []byte {
@@ -108,7 +108,7 @@ func flood(n int) []byte {
 
 const floodSize = 5 << 20
 
-// floodProgram prints much after the first key, reads no other, and ends at once.
+// floodProgram prints a long text after the first key, reads no other, and ends at once.
 func floodProgram() int {
 	raw()
 	fmt.Print("ready")
@@ -184,8 +184,8 @@ func deafProgram() int {
 	return 0
 }
 
-// launcherProgram is what uses the package: it runs the program of its first argument, or
-// the command after "exec".
+// launcherProgram uses the package: it runs the program of its first argument, or the
+// command after "exec".
 func launcherProgram() int {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGTERM)
@@ -248,7 +248,7 @@ type person struct {
 	shown   []byte
 	changed *sync.Cond
 	frozen  bool // the terminal takes no output
-	still   bool // it does not any more
+	still   bool // it no longer does
 }
 
 func newPerson(t testing.TB) *person {
@@ -346,7 +346,7 @@ func (p *person) types(s string) {
 	}
 }
 
-// sees waits until the screen got the text, and forgets what came before its end.
+// sees waits until the screen got the text, and drops the output up to its end.
 func (p *person) sees(text string) string {
 	p.t.Helper()
 	return p.waits(text, func(shown []byte) int {
@@ -526,7 +526,7 @@ func TestProgramThatDoesNotStart(t *testing.T) {
 	ends(t, start(t, c, program("stop")), 0)
 }
 
-// While a program reads nothing, what is typed waits; the hot key and everything else work.
+// While a program reads nothing, typed keys wait; the hot key and everything else work.
 func TestBlockedKeyboard(t *testing.T) {
 	t.Parallel()
 	me := newPerson(t)
@@ -583,7 +583,7 @@ func TestBlockedKeyboard(t *testing.T) {
 	ends(t, p, -1)
 }
 
-// The pseudo-terminal has the modes that the person's had, such as the key that erases.
+// The pseudo-terminal has the modes of the person's terminal, such as the erase key.
 func TestModes(t *testing.T) {
 	t.Parallel()
 	me := newPerson(t)
@@ -664,7 +664,7 @@ func TestLargePaste(t *testing.T) {
 }
 
 // A long output is shown whole and in order, also its last bytes, at the pace of the
-// terminal, while a paste that nobody reads comes the other way.
+// terminal, while an unread paste comes the other way.
 func TestLongOutput(t *testing.T) {
 	t.Parallel()
 	me := newPerson(t)
@@ -765,7 +765,7 @@ func TestPanicRestores(t *testing.T) {
 	}
 }
 
-// If we are killed, with all of our process group, the terminal is still restored.
+// If we are killed with our whole process group, the terminal is still restored.
 func TestKilledLauncherRestores(t *testing.T) {
 	t.Parallel()
 	me := newPerson(t)
@@ -784,7 +784,7 @@ func TestKilledLauncherRestores(t *testing.T) {
 	}
 	must(t, shell.Process.Signal(unix.SIGUSR1))
 	me.sees("\x1b[?1000;1002;1003;1006l")
-	me.sees("\x1b[J") // the last that the guard does
+	me.sees("\x1b[J") // the last output of the guard
 	if !reflect.DeepEqual(me.modes(), before) {
 		t.Error("the modes of the terminal are not restored")
 	}
@@ -846,7 +846,7 @@ func TestKilledProgramIsReset(t *testing.T) {
 	}
 }
 
-// A program has ended, even if others go on in its terminal.
+// The end of a program counts even if other processes go on in its terminal.
 func TestEndOfProgramAlone(t *testing.T) {
 	t.Parallel()
 	for _, others := range []string{"sleep 1", "echo noise"} {
@@ -888,7 +888,7 @@ func TestCloseOfFrozenTerminal(t *testing.T) {
 	<-p.Done()
 }
 
-// Neither does one that is frozen when a program starts.
+// A terminal that is frozen when a program starts does not keep us from closing.
 func TestCloseOfTerminalFrozenAtStart(t *testing.T) {
 	t.Parallel()
 	me := newPerson(t)

@@ -15,8 +15,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// scanAll is what a scanner makes of the pieces: what passes, with the hot key as ⟨hot⟩
-// or ⟨again⟩, and what of it was typed.
+// scanAll returns a scanner's output for the pieces, with the hot key as ⟨hot⟩ or ⟨again⟩,
+// and the typed part of it.
 func scanAll(hot HotKey, pieces ...string) (passed, typed string) {
 	s := scanner{hot: hot}
 	emit := func(kind tokenKind, b []byte) {
@@ -78,7 +78,7 @@ func TestHotKey(t *testing.T) {
 	}
 }
 
-// After a pause a lone ESC has been a key. What comes then is not part of its sequence,
+// After a pause, a lone ESC counts as a key. Later bytes are not part of its sequence,
 // except the marks of a paste, which must not be missed on a slow line.
 func TestReleasedSequence(t *testing.T) {
 	t.Parallel()

@@ -19,8 +19,8 @@ import (
 	"teambridge/teams"
 )
 
-// Claude Code in our pseudo-terminal takes a large paste whole, goes on after Ctrl-Z, and
-// when it is killed the terminal is as if it had never run.
+// Claude Code in our pseudo-terminal takes a large paste whole, and goes on after Ctrl-Z;
+// after a kill, the terminal is as if it had never run.
 func TestRealProgram(t *testing.T) {
 	t.Parallel()
 	standin.ForSome(t, func(t *testing.T, v teams.Version) {

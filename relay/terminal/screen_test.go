@@ -95,7 +95,7 @@ func TestReset(t *testing.T) {
 	} {
 		s := screen{}
 		printAll(&s, strings.Split(test.in, "")...)
-		// What is below the cursor is erased, but not on the screen that was there before.
+		// The screen below the cursor is erased, but not on the screen of before.
 		want, title, titled := strings.Cut(test.want, "\x1b]0;")
 		if !strings.Contains(want, "\x1b[?1049l") {
 			want += "\x1b[J"
@@ -123,8 +123,8 @@ func TestPlainTitle(t *testing.T) {
 	}
 }
 
-// However the bytes are split, the terminal gets the same, without a notice what the
-// program sent; and a reset leaves nothing to reset.
+// However the bytes are split, the terminal gets the same: without a notice, the program's
+// output; and after a reset there is nothing to reset.
 func FuzzScreen(f *testing.F) {
 	f.Add([]byte("a\x1b]0;one\ab\x1b[?1049h\x1b[>1u\x1bPq\x1b\x1b\\\x1b(0ä"), uint64(0x5555), 3)
 	f.Add([]byte("\x1b]2;x\x1b\\\x1b[2;3r\x1b]8;;u\a\x1b[=1u\x1b[5 q"), uint64(0xffff), 9)

@@ -19,8 +19,8 @@ import (
 	"teambridge/relay/relaytest/standin"
 )
 
-// patience is how long a test waits for what has to happen.
-const patience = time.Minute // of which a test that works uses little
+// patience is how long a test waits for an expected event.
+const patience = time.Minute // a passing test uses little of it
 
 // server is a tmux server of a test.
 type server struct {
@@ -35,7 +35,7 @@ func startServer(t testing.TB) *server {
 	return s
 }
 
-// tmux is one call that has to work.
+// tmux is one call that must succeed.
 func (s *server) tmux(args ...string) string {
 	s.t.Helper()
 	out, err := s.Run(context.WithoutCancel(s.t.Context()), nil, args...)
@@ -57,7 +57,7 @@ type agent struct {
 // socket is short: a path of a socket may have some hundred bytes.
 func (s *server) socket(name string) string { return filepath.Join(filepath.Dir(s.Socket), name) }
 
-// start starts the program in a window, or by what is typed into a shell in one, or by a script that ends as a shell.
+// start starts the program in a window, or by commands typed into its shell, or by a script that ends as a shell.
 func (s *server) start(shell string, commands ...string) *agent {
 	s.t.Helper()
 	a := &agent{server: s, changed: make(chan struct{})}
@@ -114,7 +114,7 @@ func (a *agent) listen() {
 	}
 }
 
-// all are the data of the events of a kind so far.
+// all returns the data of the events of a kind so far.
 func (a *agent) all(what string) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,7 +147,7 @@ func (a *agent) waitCount(what string, n int) string {
 
 func (a *agent) wait(what string) string { a.t.Helper(); return a.waitCount(what, 1) }
 
-// do has the program do something, and waits until tmux has the screen.
+// do runs a command in the program, and waits until tmux has the screen.
 func (a *agent) do(command string) {
 	a.t.Helper()
 	n := len(a.all("did"))
@@ -158,7 +158,7 @@ func (a *agent) do(command string) {
 		return
 	}
 	a.waitCount("did", n+1)
-	// The program has drawn by then, but tmux may not have read it. What is drawn last here, it has read last.
+	// The program has drawn by then, but tmux may not have read it. The mark is drawn, and so read, last.
 	mark := fmt.Sprintf("mark%d", n)
 	if _, err := io.WriteString(a.conn, "title "+mark+"\n"); err != nil {
 		a.t.Fatal(err)
@@ -169,7 +169,7 @@ func (a *agent) do(command string) {
 // drawn waits until tmux has all that the program has drawn.
 func (a *agent) drawn() { a.t.Helper(); a.do("title") }
 
-// until waits for what nothing tells of.
+// until waits for a condition without an event.
 func (s *server) until(what string, ok func() bool) {
 	s.t.Helper()
 	for limit := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
@@ -179,7 +179,7 @@ func (s *server) until(what string, ok func() bool) {
 	}
 }
 
-// queued is how many bytes the program has not read.
+// waiting returns how many bytes the program has not read.
 func (a *agent) waiting() int {
 	a.t.Helper()
 	p, err := a.ref.Look(a.t.Context())
@@ -193,7 +193,7 @@ func (a *agent) waiting() int {
 	return k.waiting
 }
 
-// untouched checks that the program was given nothing, and tmux keeps nothing.
+// untouched checks that the program got nothing, and tmux keeps nothing.
 func (a *agent) untouched() {
 	a.t.Helper()
 	if got := a.all("read"); len(got) > 0 {
@@ -209,7 +209,7 @@ func (s *server) noBuffers() {
 	}
 }
 
-// submitted checks what the program was given, in order, with an Enter of its own behind each, and that nothing else was pressed.
+// submitted checks that the program got these messages in order, each with an Enter of its own, and no other keys.
 func (a *agent) submitted(want ...Input) {
 	a.t.Helper()
 	var lines []string
@@ -242,21 +242,21 @@ var nonce = func() func() string {
 
 func message(text string) Input { return Input{Nonce: nonce(), From: "worker", Text: text} }
 
-// patient are the waits of use with longer deadlines: machines with tests are slow.
+// patient has the usual waits with longer deadlines: machines with tests are slow.
 var patient = func() timing {
 	t := usual
 	t.drain, t.drainBusy, t.show, t.again, t.confirm, t.interrupt = patience, patience, patience, patience, patience, patience
 	return t
 }()
 
-// hasty are for deliveries that fail after the paste: these deadlines pass.
+// hasty is for deliveries that fail after the paste: its deadlines pass.
 var hasty = func() timing {
 	t := patient
 	t.confirm, t.interrupt, t.again, t.proof = time.Second, 300*time.Millisecond, 100*time.Millisecond, 0
 	return t
 }()
 
-// unshown are for those whose text is never shown as it has to be.
+// unshown is for deliveries whose text is never shown as it should be.
 var unshown = func() timing {
 	t := hasty
 	t.show = 300 * time.Millisecond
@@ -268,13 +268,13 @@ func (a *agent) deliver(m Input, s Steps, t timing) (Outcome, error) {
 	return d.deliver(a.t.Context())
 }
 
-// resume is Continue, of a delivery that did not come to Enter.
+// resume is Continue for a delivery that did not reach Enter.
 func (a *agent) resume(m Input, s Steps, t timing) (Outcome, error) {
 	d := delivery{ref: a.ref, profile: Claude, message: m, steps: s, timing: t}
 	return d.resume(a.t.Context())
 }
 
-// resumeEntered is Continue, of one that did. A program that has got an Enter since may take as long as t says.
+// resumeEntered is Continue for one that did. A program that has got an Enter since may take as long as in t.
 func (a *agent) resumeEntered(m Input, t timing) (Outcome, error) {
 	d := delivery{ref: a.ref, profile: Claude, message: m, timing: t, entered: true}
 	d.timing.again = hasty.again
@@ -287,7 +287,7 @@ func (a *agent) resumeEntered(m Input, t timing) (Outcome, error) {
 	return d.resume(a.t.Context())
 }
 
-// deliverDrawn is deliver of a text from which the program makes something else, which is on the screen before that is looked at.
+// deliverDrawn delivers a text that the program changes; the change is on the screen before that is read.
 func (a *agent) deliverDrawn(m Input, t timing) (Outcome, error) {
 	a.t.Helper()
 	d := delivery{ref: a.ref, profile: Claude, message: m, timing: t}
@@ -304,7 +304,7 @@ func (a *agent) deliverDrawn(m Input, t timing) (Outcome, error) {
 	return d.submit(a.t.Context(), before)
 }
 
-// afterLost are steps that wait, after the first Enter, until the program has lost it and tmux has the screen.
+// afterLost returns steps that wait, after the first Enter, until the program has lost it and tmux has the screen.
 func (a *agent) afterLost() Steps {
 	return Steps{Submitted: func(context.Context) (bool, error) {
 		a.wait("lost")
@@ -313,14 +313,14 @@ func (a *agent) afterLost() Steps {
 	}}
 }
 
-// againOnceLost has Enter pressed again once the program has lost all that were pressed: those that it reads together are text.
+// againOnceLost presses Enter again once the program has lost all earlier ones: if read together, they are text.
 func (d *delivery) againOnceLost(a *agent) {
 	if d.timing.again = patience; len(a.all("lost")) >= d.out.Enters {
 		d.timing.again = 0
 	}
 }
 
-// confirmed delivers a message, which has to work.
+// confirmed delivers a message, which must succeed.
 func (a *agent) confirmed(m Input, s Steps) {
 	a.t.Helper()
 	o, err := a.deliver(m, s, patient)
@@ -329,7 +329,7 @@ func (a *agent) confirmed(m Input, s Steps) {
 	}
 }
 
-// ends checks an outcome that is not a success.
+// ends checks an unsuccessful outcome.
 func ends(t testing.TB, o Outcome, err error, state Result, reason Reason) {
 	t.Helper()
 	if err != nil || o.State != state || o.Reason != reason || o.Detail == "" {

@@ -9,7 +9,7 @@ import (
 	"teambridge/teams"
 )
 
-// TestRealComposer reads the screens of the real program as it goes from state to state.
+// TestRealComposer: the screens of the real program are read rightly as it goes from state to state.
 func TestRealComposer(t *testing.T) {
 	t.Parallel()
 	standin.ForSome(t, func(t *testing.T, v teams.Version) {
@@ -54,7 +54,7 @@ func TestRealComposer(t *testing.T) {
 				t.Errorf("%s: generic: %s", what, got)
 			}
 		}
-		// press presses a key until that shows. Some versions lose keys while they start or redraw.
+		// press presses a key until it has an effect. Some versions lose keys while they start or redraw.
 		press := func(key, what string, match func(Composer) bool) {
 			t.Helper()
 			before, _ := until(0, match)

@@ -14,8 +14,8 @@ const (
 	longLine   = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx fourth"
 )
 
-// screens says what the samples in testdata/screens/VERSION/NAME.txt show. Names that begin with "narrow-" were taken with
-// 60 columns, those with "light-" with a light theme, a status line of the user's own, and suggestions.
+// screens has the expected readings of the samples in testdata/screens/VERSION/NAME.txt. Those named "narrow-" have
+// 60 columns, and those named "light-" have a light theme, a status line of the user's own, and suggestions.
 var screens = map[string]Composer{
 	"empty":              {Found: true},
 	"empty-cut":          {Found: true},
@@ -68,7 +68,7 @@ var screens = map[string]Composer{
 	"narrow-draft-lines": {Found: true, Draft: "first line\nsecond line\n\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\nxxxxxxxxxxxxxx fourth"},
 }
 
-// differ says where samples of a version differ: 2.1.257 shows each message that waits.
+// differ has the samples of a version that differ: 2.1.257 shows each waiting message.
 var differ = map[string]map[string]Composer{
 	"2.1.257": {"queued-2": {Found: true, Busy: true, Queued: 2, Ghost: queuedHint}},
 }
@@ -81,7 +81,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestScreens reads what the real program showed, each version in each state.
+// TestScreens: the recorded screens of each version in each state are read rightly.
 func TestScreens(t *testing.T) {
 	samples, err := filepath.Glob("testdata/screens/*/*.txt")
 	if err != nil || len(samples) == 0 {
@@ -117,7 +117,7 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// TestSigns reads screens that differ in one sign.
+// TestSigns: screens that differ in one sign are read rightly.
 func TestSigns(t *testing.T) {
 	const rule = "────────────────────\n"
 	for name, test := range map[string]struct {
@@ -164,8 +164,8 @@ func TestBusyTitle(t *testing.T) {
 	}
 }
 
-// FuzzRead shows the reader whatever an agent can print, with and without a composer below it. Only what is in the lowest
-// composer may be taken for a draft.
+// FuzzRead: for any output of an agent, with and without a composer below it, only the text in the lowest composer
+// counts as a draft.
 func FuzzRead(f *testing.F) {
 	samples, err := filepath.Glob("testdata/screens/2.1.329/*.txt")
 	must(f, err)
@@ -178,7 +178,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, printed, typed string) {
 		Claude.Read(printed)
 
-		// What an agent prints has no control characters left and is indented.
+		// An agent's output is indented, without control characters.
 		clean := func(text string) string {
 			return strings.Map(func(r rune) rune {
 				if unicode.IsControl(r) && r != '\n' || r == utf8.RuneError || r == nbsp {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What stands at the prompt is ours, or is not.
+// Holds recognizes our text at the prompt, whole or in part.
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	const prefix = "[teambridge 3f2a9c0d11aa from worker] "
@@ -54,7 +54,7 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// What a program has recorded is what was sent, but for what it is known to change.
+// A recorded text counts as the sent one, except for known changes by the program.
 func TestArrived(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

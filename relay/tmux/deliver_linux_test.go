@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// corpus are texts that shells, tmux and terminals take for something else.
+// corpus has texts that shells, tmux and terminals could misread.
 func corpus() map[string]string {
 	return map[string]string{
 		"plain":            "hello",
@@ -66,7 +66,7 @@ func TestDeliverByteExact(t *testing.T) {
 	}
 }
 
-// The program does not read while it works. Enter comes after it has read the text, however long that takes.
+// If the program does not read while it works, Enter comes after it has read the text, however long that takes.
 func TestDeliverToABusyProgramWaitsUntilItReads(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, "busy", "block")
@@ -114,7 +114,7 @@ func TestDeliverStuckPressesNoEnter(t *testing.T) {
 	a.submitted(m)
 }
 
-// shows waits until the composer holds that of a message.
+// shows waits until the composer holds so much of a message.
 func (a *agent) shows(want content, m Input) {
 	a.t.Helper()
 	d := delivery{message: m}
@@ -124,8 +124,8 @@ func (a *agent) shows(want content, m Input) {
 	})
 }
 
-// The event loop of the program is blocked for 0, 500 or 1500 ms before each read. After a fixed wait of 300 ms in place of
-// the look at the input queue, one in twelve programs read text and Enter as one, and did not submit.
+// A program whose event loop is blocked for 0, 500 or 1500 ms before each read gets Enter in a read of its own. With
+// a fixed wait of 300 ms, one in twelve read text and Enter as one, and did not submit.
 func TestEnterIsReadApart(t *testing.T) {
 	t.Parallel()
 	trials := 10
@@ -223,7 +223,7 @@ func TestDeliverHolds(t *testing.T) {
 	}
 }
 
-// exit ends the program, and waits until tmux knows.
+// exit ends the program, and waits until tmux has noticed.
 func (a *agent) exit() {
 	a.do("exit")
 	a.wait("end")
@@ -244,7 +244,7 @@ func TestDeliverToAShellIsHeld(t *testing.T) {
 	}
 }
 
-// The shell of a script is in front of the agent that it runs.
+// A message is delivered to an agent that runs in a script, whose shell is in front.
 func TestDeliverToAnAgentOfAScript(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"sh", "bash"} {
@@ -279,7 +279,7 @@ func TestDeliverToAnAgentOfAScript(t *testing.T) {
 // ranNothing checks that the shell in the pane has run no command of a message, which makes a file canary.
 func (a *agent) ranNothing() {
 	a.t.Helper()
-	// Whatever stands at the prompt is left out, as C-u does in all shells.
+	// C-u removes any text at the prompt, in all shells.
 	a.tmux("send-keys", "-t", a.ref.ID, "C-u", ": > "+a.socket("probe"), "Enter")
 	a.until("the shell to run a command", func() bool { _, err := os.Stat(a.socket("probe")); return err == nil })
 	if _, err := os.Stat(a.socket("canary")); err == nil {
@@ -287,8 +287,8 @@ func (a *agent) ranNothing() {
 	}
 }
 
-// What holds a message is looked at again by tmux itself, in the call that pastes. A paste into a dead pane ends the server
-// of tmux 3.3a.
+// tmux itself checks the reasons to hold a message again, in the call that pastes. A paste into a dead pane ends the
+// server of tmux 3.3a.
 func TestPasteIsGuarded(t *testing.T) {
 	t.Parallel()
 	for name, test := range guarded {
@@ -311,7 +311,7 @@ func TestPasteIsGuarded(t *testing.T) {
 	}
 }
 
-// So is it in the call that presses Enter.
+// tmux also checks them in the call that presses Enter.
 func TestEnterIsGuarded(t *testing.T) {
 	t.Parallel()
 	for name, test := range guarded {
@@ -341,7 +341,7 @@ func TestEnterIsGuarded(t *testing.T) {
 	}
 }
 
-// guarded are the changes of a pane that tmux itself sees.
+// guarded has the changes of a pane that tmux itself sees.
 var guarded = map[string]struct {
 	shell  string
 	change func(a *agent)
@@ -366,7 +366,7 @@ var guarded = map[string]struct {
 	}, want: NotAgent},
 }
 
-// A mode that ends does not cost the message: Enter waits for it, and the step is committed once.
+// A mode that ends does not fail the message: Enter waits for it, and the step is committed once.
 func TestEnterWaitsForTheEndOfAMode(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t)
@@ -386,7 +386,7 @@ func TestEnterWaitsForTheEndOfAMode(t *testing.T) {
 	a.submitted(m)
 }
 
-// The agent ends when it has the text, and its shell comes to the front. It must not be given the Enter.
+// If the agent ends when it has the text, its shell comes to the front, and must not get the Enter.
 func TestProgramThatEndsBeforeEnter(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"sh", "bash", "script of sh", "script of bash", ""} {
@@ -404,7 +404,7 @@ func TestProgramThatEndsBeforeEnter(t *testing.T) {
 	}
 }
 
-// What was not read is read by the shell. There it stands at the prompt, if the shell knows bracketed pastes or there is but one line.
+// An unread text goes to the shell. It stays at the prompt if the shell knows bracketed pastes, or if it is one line.
 func TestProgramThatEndsBeforeItReads(t *testing.T) {
 	t.Parallel()
 	for shell, text := range map[string]string{"sh": "x; touch CANARY", "bash": "x\ntouch CANARY\n"} {
@@ -474,7 +474,7 @@ func TestEnterIsPressedThreeTimesAtMost(t *testing.T) {
 	}
 }
 
-// Enter was lost, and a person goes on behind our text: it is not gone, and no Enter submits it with what the person types.
+// If Enter was lost and a person types after our text, the text stays, and no Enter submits it with the person's.
 func TestPersonTypesAfterALostEnter(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"hello", "1\n2\n3", strings.Repeat("0123456789 ", 60)} {
@@ -487,20 +487,20 @@ func TestPersonTypesAfterALostEnter(t *testing.T) {
 	}
 }
 
-// A dialog that opens after the paste takes Enter for its answer.
+// No Enter is pressed into a dialog that opens after the paste: it would be the answer.
 func TestNoEnterIntoADialog(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, "paste dialog Do you want to proceed?")
 	o, err := a.deliverDrawn(message("hello"), unshown)
 	ends(t, o, err, Unconfirmed, Dialog)
-	// One that opens instead of taking Enter gets no second one.
+	// A dialog that opens instead of a submit gets no second Enter.
 	a = startAgent(t, "swallow 1", "enter dialog Do you want to proceed?")
 	o, err = a.deliver(message("hello"), a.afterLost(), hasty)
 	ends(t, o, err, Unconfirmed, NotProven)
 	a.submitted()
 }
 
-// What a person adds to our text would be submitted with it.
+// No Enter is pressed after a person typed: it would submit the person's text with ours.
 func TestNoEnterAfterAPersonTyped(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, "paste append , and then my own")
@@ -509,7 +509,7 @@ func TestNoEnterAfterAPersonTyped(t *testing.T) {
 	a.submitted()
 }
 
-// A text that does not fit on the screen is known by the part that does.
+// A text that does not fit on the screen is recognized by its visible part.
 func TestTextThatIsCutIsSubmitted(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, "cut 5")
@@ -520,7 +520,7 @@ func TestTextThatIsCutIsSubmitted(t *testing.T) {
 
 func TestTranscriptIsTheBetterProof(t *testing.T) {
 	t.Parallel()
-	// The composer says nothing, because Enter opened a dialog: the transcript does.
+	// The composer proves nothing, because Enter opened a dialog: the transcript does.
 	a := startAgent(t, "enter dialog Do you want to proceed?")
 	m := message("hello")
 	a.confirmed(m, Steps{Submitted: func(context.Context) (bool, error) { return len(a.all("submit")) > 0, nil }})
@@ -531,7 +531,7 @@ func TestTranscriptIsTheBetterProof(t *testing.T) {
 	if err != nil || o.State != Confirmed || !o.Shown || o.Enters != 0 {
 		t.Errorf("got %+v, %v", o, err)
 	}
-	// It cannot be read: the composer has to do, and the reason is not lost if that does not say anything either.
+	// It cannot be read: the composer decides, and the reason is kept if that proves nothing either.
 	a = startAgent(t)
 	broken := Steps{Submitted: func(context.Context) (bool, error) { return false, errTest }}
 	limits := patient
@@ -569,7 +569,7 @@ func TestStepThatFailsStopsTheDelivery(t *testing.T) {
 	a.submitted(m)
 }
 
-// A delivery that is ended by its caller says how far it came, and calls of tmux are not cut off in the middle.
+// A delivery that its caller ends returns how far it came, and calls of tmux are not cut off in the middle.
 func TestDeliveryThatIsEnded(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t)
@@ -601,7 +601,7 @@ func TestDeliveryThatIsEnded(t *testing.T) {
 	a.submitted(m, last)
 }
 
-// A generic program is not read, so only a transcript can confirm.
+// The screen of a generic program is not read, so only a transcript can confirm.
 func TestGenericProgram(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t)
@@ -642,7 +642,7 @@ func TestUrgentInterrupts(t *testing.T) {
 	if got := a.all("read"); got[0] != "\x1b" || len(a.all("escape")) != 1 {
 		t.Errorf("read %q, want ESC alone first", got)
 	}
-	// Another process has sent ESC just now: it is remembered with the pane.
+	// Another process has just sent ESC: that is recorded with the pane.
 	a.do("busy")
 	m = message("again")
 	m.Policy = Urgent
@@ -679,7 +679,7 @@ func TestAgentThatDoesNotStop(t *testing.T) {
 	ends(t, o, err, NotSent, Busy)
 }
 
-// A prompt that was interrupted early comes back to the composer. It is put aside for the message.
+// A prompt that was interrupted early comes back to the composer, and is put aside for the message.
 func TestPromptThatWasInterruptedIsNotLost(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, "busy", "escape late draft the prompt before")
@@ -701,7 +701,7 @@ func TestPromptThatWasInterruptedIsNotLost(t *testing.T) {
 	}
 }
 
-// Continue presses Enter only for what is surely ours.
+// Continue presses Enter only for a text that is surely ours.
 func TestContinue(t *testing.T) {
 	t.Parallel()
 	m := message("hello")
@@ -775,7 +775,7 @@ func TestContinue(t *testing.T) {
 	})
 }
 
-// What went wrong in other programs that type into panes.
+// Faults of other programs that type into panes do not occur here.
 func TestFaultsOfOthers(t *testing.T) {
 	t.Parallel()
 	// A send presses Ctrl-C or ESC on a busy agent, so the turn is aborted, and the text is typed twice. Two Ctrl-C end the agent (#2104).
@@ -798,7 +798,7 @@ func TestFaultsOfOthers(t *testing.T) {
 		o, err := a.deliver(message("hello"), Steps{}, hasty)
 		ends(t, o, err, Unconfirmed, NotTaken)
 	})
-	// The message was submitted, but the screen that was to show it did not: it was taken for lost, and sent again.
+	// The message was submitted, but the screen did not show it: it counted as lost, and was sent again.
 	t.Run("agent-deck #1978: failure is reported for what was delivered", func(t *testing.T) {
 		t.Parallel()
 		a := startAgent(t, "enter busy")
@@ -825,7 +825,7 @@ func TestFaultsOfOthers(t *testing.T) {
 	})
 }
 
-// A program that has read Enter, and shows it only later, gets no second one: that would submit the draft, which is back by then.
+// A program that has read Enter, and shows it only later, gets no second one, which would submit the restored draft.
 func TestDraftThatWasPutAsideIsNotSubmitted(t *testing.T) {
 	t.Parallel()
 	for _, commands := range [][]string{
@@ -851,7 +851,7 @@ func TestDraftThatWasPutAsideIsNotSubmitted(t *testing.T) {
 		if strings.HasPrefix(shown, "[") {
 			a.tmux("set-option", "-p", "-t", a.ref.ID, markOption, m.Nonce+" "+shown)
 		}
-		a.tmux("send-keys", "-t", a.ref.ID, "Enter") // by a process that was killed then
+		a.tmux("send-keys", "-t", a.ref.ID, "Enter") // by a process that was then killed
 		a.wait("read")
 		o, err := a.resumeEntered(m, hasty)
 		ends(t, o, err, Unconfirmed, NotTaken)

@@ -26,7 +26,7 @@ func startClaude(t *testing.T, v teams.Version) (*standin.Home, *standin.Termina
 	return home, claude, panes[0].Ref
 }
 
-// Claude Code takes each text whole, as a prompt of its own, also those of which its composer shows a part or a mark.
+// Claude Code takes each text whole, as a prompt of its own, also if its composer shows only a part or a mark.
 func TestRealDeliver(t *testing.T) {
 	t.Parallel()
 	standin.ForEach(t, func(t *testing.T, v teams.Version) {
@@ -53,14 +53,14 @@ func TestRealDeliver(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%.20q: %v", text, err)
 			}
-			// What Claude Code itself does to a prompt: tabs become spaces, and accents are composed.
+			// Claude Code itself changes a prompt: tabs become spaces, and accents are composed.
 			same := strings.NewReplacer("\t", "    ", "e\u0301", "é")
 			if got, want := same.Replace(r.Text()), same.Replace(strings.TrimSpace(m.Line())); !strings.Contains(got, want) {
 				t.Errorf("got %+.300q, want %+.300q", got, want)
 			}
 		}
 
-		// A sender that did not come to Enter is continued, also if the composer shows a mark for the text.
+		// A delivery that did not reach Enter is continued, also if the composer shows a mark for the text.
 		for i, text := range []string{"hello", strings.Repeat("line\n", 30)} {
 			m := tmux.Input{Nonce: fmt.Sprintf("3f2a9c0d22%02d", i), Text: text}
 			stop := tmux.Steps{Entered: func(context.Context) error { return errStop }}
@@ -119,7 +119,7 @@ func TestRealDraftComesBack(t *testing.T) {
 		}
 		draft("my own draft")
 
-		// The agent works on a prompt of which it has said nothing.
+		// The agent works on a prompt without output so far.
 		for range len("my own draft") {
 			if err := claude.Keys(ctx, "BSpace"); err != nil {
 				t.Fatal(err)

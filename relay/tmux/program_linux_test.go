@@ -20,7 +20,7 @@ import (
 const envProgram = "TERMINAL_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
-	Relax(patience) // with all processors taken, a server can wait for ten seconds until it runs
+	Relax(patience) // on a busy machine, a server can take ten seconds to start
 	if socket := os.Getenv(envProgram); socket != "" {
 		runProgram(socket)
 		return
@@ -32,13 +32,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// event is what the program tells the test.
+// event is a report of the program to the test.
 type event struct {
 	What string
 	Data []byte // what was read, typed, submitted
 }
 
-// program is an agent program that draws a composer as Claude Code does and does what the test tells it to.
+// program is an agent program that draws a composer as Claude Code does and runs the commands of the test.
 type program struct {
 	out      *json.Encoder
 	commands chan string
@@ -57,7 +57,7 @@ type program struct {
 	deaf    bool // all Enters are
 	slow    bool // the next Enter is acted on only when something else is read
 	owed    bool // and was read
-	flush   bool // throws its input away, as a program does that sets the modes of its terminal
+	flush   bool // discards its input, as a program does that sets the modes of its terminal
 	cut     int  // how many lines of the composer are shown
 	blocked bool
 	delays  *rand.Rand
@@ -189,7 +189,7 @@ func (p *program) do(command string) {
 	p.draw()
 }
 
-// read takes what one read gave. An Enter that comes with other keys is part of the text, as for real programs.
+// read handles the bytes of one read. An Enter that comes with other keys is part of the text, as for real programs.
 func (p *program) read(data []byte) {
 	p.tell("read", string(data))
 	if p.owed {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What can be seen of panes stays the same as long as nothing changes there, and each has its own screen.
+// The screens of panes are equal as long as nothing changes there, and each pane has its own screen.
 func TestScreensOfPanes(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)

@@ -43,7 +43,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// No text begins with what an agent program takes for a command.
+// No line begins with a command of an agent program.
 func TestLine(t *testing.T) {
 	t.Parallel()
 	m := Input{Nonce: "3f2a9c0d11aa", From: "worker", Text: "/clear"}
@@ -56,7 +56,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// FuzzCheck: what is typed holds no key but newline and tab.
+// FuzzCheck: an accepted text has no key but newline and tab.
 func FuzzCheck(f *testing.F) {
 	f.Add("worker", "hello")
 	f.Add("a\x1b", "\x1b[201~")

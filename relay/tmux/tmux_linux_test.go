@@ -61,7 +61,7 @@ func TestListReadsHostileNames(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	dir := filepath.Join(t.TempDir(), "x\x1f\n%99\x1f1\x1f#{pid} #(touch canary)")
-	program := filepath.Join(t.TempDir(), "#(touch\tcanary),}[*]?\n%99\x1f#{pid}") // tmux takes what stands before a space
+	program := filepath.Join(t.TempDir(), "#(touch\tcanary),}[*]?\n%99\x1f#{pid}") // tmux takes the part before a space
 	must(t, os.MkdirAll(dir, 0o700))
 	must(t, os.Symlink("/bin/sleep", program))
 	if _, err := s.Run(t.Context(), nil, "new-window", "-t", "=main:", "sh", "-c", `cd "$0" && exec "$1" 100000`, dir, program); err != nil {
@@ -105,7 +105,7 @@ func TestListReadsHostileNames(t *testing.T) {
 	}
 }
 
-// Pane ids begin again with each server, and a pane can get another program.
+// A pane is told apart from one with the same id of a later server, and from one with another program.
 func TestLookKnowsThePaneFromAnother(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -145,7 +145,7 @@ func TestComposerComesToRest(t *testing.T) {
 	}
 	a.do("title ⠂ thinking")
 	a.do("idle")
-	// do has set a title of its own; that of a busy Claude Code says so where the screen does not.
+	// do has set a title of its own; that of a busy Claude Code shows it if the screen does not.
 	if _, err := a.Run(t.Context(), nil, "select-pane", "-t", a.ref.ID, "-T", "⠂ thinking"); err != nil {
 		t.Fatal(err)
 	}

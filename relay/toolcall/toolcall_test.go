@@ -37,7 +37,7 @@ func TestTitles(t *testing.T) {
 	}
 }
 
-// Only what is done is said as done, whichever version worded the title.
+// Only a finished call is described as done, whichever version worded the title.
 func TestSay(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What was written is taken once its reader has read it: of a pipe, and of a socket, which Node makes.
+// A text counts as taken once its reader has read it, from a pipe or from a socket, which Node makes.
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()

@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// schema is what the vectors check a text against. It reads a value of one type
-// and writes it.
+// schema is a type that the vectors check a text against. It reads a value of the
+// type and writes it.
 type schema struct {
 	read  func(data []byte) (any, error)
 	write func(v any) ([]byte, error)
@@ -125,7 +125,7 @@ func pathsOf(t *testing.T, err error) (paths []string) {
 	return paths
 }
 
-// message returns what an error says without its prefix, "" if there is none.
+// message returns the text of an error without its prefix, "" if there is none.
 func message(err error) string {
 	if err == nil {
 		return ""
@@ -133,8 +133,8 @@ func message(err error) string {
 	return strings.TrimPrefix(err.Error(), "wire: ")
 }
 
-// What the vectors do not cover. want is the error without its prefix; a text
-// that is accepted has none.
+// The rules that the vectors do not cover are checked. want is the error without
+// its prefix; an accepted text has none.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	envelope := func(fields string) string {
@@ -265,7 +265,7 @@ func TestRules(t *testing.T) {
 			`body.sid: is missing; body.message.seq: is missing; body.message.content: is missing; ` +
 				`body.message.createdAt: is missing; body.message.updatedAt: is missing`},
 
-		// ParseEvent gets the bytes as they are; encoding/json checks them first.
+		// ParseEvent gets the raw bytes; encoding/json checks them first.
 		{"empty", "sessionEventSchema", ``, `(root): must be JSON: unexpected end of JSON input at byte 0`},
 		{"cut off", "sessionEventSchema", `{"t":"stop"`, `(root): must be JSON: unexpected end of JSON input at byte 11`},
 		{"two", "sessionEventSchema", `{"t":"stop"} {}`,
@@ -284,8 +284,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// Each field is checked: that it is there if it must be, and that it has its
-// type, also where the vectors have no case for it.
+// Each field is checked for its presence, if it is required, and for its type, also
+// if the vectors have no case for it.
 func TestEachField(t *testing.T) {
 	t.Parallel()
 	const (
@@ -299,7 +299,7 @@ func TestEachField(t *testing.T) {
 	)
 	for _, test := range []struct {
 		schema, min, all string
-		optional         []string // in min for the sake of their own fields
+		optional         []string // in min because of their own fields
 	}{
 		{"sessionEventSchema", `{"t":"text","text":"x"}`, `{"t":"text","text":"x","thinking":true}`, nil},
 		{"sessionEventSchema", `{"t":"service","text":"x"}`, ``, nil},
@@ -393,7 +393,7 @@ func eachField(t *testing.T, text string, change func(value any) any, found func
 	walk("", root)
 }
 
-// Each rule holds for what is written, too.
+// Each rule also holds for written values.
 func TestWriteChecks(t *testing.T) {
 	t.Parallel()
 	valid := func() Envelope { return Envelope{ID: "e", Time: 1, Role: RoleAgent, Event: new(Stop)} }
@@ -433,7 +433,7 @@ func TestWriteChecks(t *testing.T) {
 	}
 }
 
-// What is written is what was meant: every field, at its place.
+// Every field is written at its place.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	meta := &MessageMeta{
@@ -493,7 +493,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// What the protocol does not have is refused only when it is written.
+// A value that the protocol does not have is refused only when it is written.
 func TestOutcome(t *testing.T) {
 	t.Parallel()
 	for _, other := range []string{`"exploded"`, `null`, `7`, `{}`, `""`} {
@@ -508,8 +508,8 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// Half of a surrogate pair stays what it is, alone and next to another, in texts
-// and in keys.
+// Half of a surrogate pair is kept, alone and next to another, in texts and in
+// keys.
 func TestSurrogates(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -542,14 +542,14 @@ func sameText(a, b string) bool {
 	return strings.ReplaceAll(a, "😀", `\ud83d\ude00`) == b
 }
 
-// An error leaves what is there.
+// An error changes no value.
 func TestUnmarshalErrorChangesNothing(t *testing.T) {
 	t.Parallel()
 	e := Envelope{ID: "before"}
 	if err := json.Unmarshal([]byte(`{"id":"after"}`), &e); err == nil || e.ID != "before" {
 		t.Errorf("got %+v, %v", e, err)
 	}
-	// A second read forgets what the first one found.
+	// A second read drops the values of the first one.
 	m := MessageMeta{SentFrom: new("cli"), Model: Value("m")}
 	if err := json.Unmarshal([]byte(`{}`), &m); err != nil || !reflect.DeepEqual(m, MessageMeta{}) {
 		t.Errorf("got %+v, %v", m, err)
@@ -614,8 +614,8 @@ func TestNewEnvelope(t *testing.T) {
 	}
 }
 
-// What was read does not share the memory of the text, which a reader of lines
-// uses again.
+// A value does not share the memory of its text, which a reader of lines
+// reuses.
 func TestReadCopies(t *testing.T) {
 	t.Parallel()
 	data := []byte(`{"t":"tool-call-start","call":"c","name":"n","title":"t","description":"d","args":{"a":"b"}}`)
@@ -640,7 +640,7 @@ var (
 	_ *Update                = (*CoreUpdateContainer)(nil)
 )
 
-// Whatever is accepted is accepted again after writing, with the same meaning.
+// An accepted text is accepted again after writing, with the same meaning.
 func FuzzRoundTrip(f *testing.F) {
 	for _, v := range vectors(f) {
 		f.Add([]byte(v.JSON))
@@ -671,7 +671,7 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-// elements finds what encoding/json finds.
+// elements finds the same elements as encoding/json.
 func FuzzElements(f *testing.F) {
 	for _, s := range []string{
 		`[]`, `[ ]`, `[1]`, `[ -1.5e+3 , true,null ]`, `["\\","\"]",{"a":[1,{}],"b":"}"},[[],[2]]]`, "[\n\t\"\",\r0]", `["{",[{}]]`,
@@ -709,7 +709,7 @@ func FuzzElements(f *testing.F) {
 	})
 }
 
-// replaceSurrogates makes of a key what encoding/json makes of it.
+// replaceSurrogates changes a key as encoding/json does.
 func replaceSurrogates(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {

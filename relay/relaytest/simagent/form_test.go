@@ -29,7 +29,7 @@ var (
 	anyMS   = regexp.MustCompile(`shutdown-\d{12,13}@`)
 )
 
-// shape is a captured file without what differs from run to run.
+// shape returns a captured file without the parts that differ between runs.
 func shape(data string) string {
 	data = anyTime.ReplaceAllString(data, "TIME")
 	data = anyUUID.ReplaceAllString(data, "UUID")
@@ -75,7 +75,7 @@ func TestConfigIsByteEqual(t *testing.T) {
 	}
 }
 
-// What an old agent takes is marked: the captured inbox, unread, becomes the captured inbox.
+// Old agents mark the rows that they take: the captured inbox, unread, becomes the captured inbox.
 func TestMarksByteEqual(t *testing.T) {
 	t.Parallel()
 	dir := emptyTeam(t)
@@ -92,7 +92,7 @@ func TestMarksByteEqual(t *testing.T) {
 	})
 }
 
-// What agents write in their turns, against files captured from real ones.
+// The rows of agents in their turns are equal to those in files captured from real agents.
 func TestRowsAreByteEqual(t *testing.T) {
 	t.Parallel()
 	says := func(to, text, summary, final string) simagent.Handler {
@@ -107,7 +107,7 @@ func TestRowsAreByteEqual(t *testing.T) {
 	tests := []struct {
 		name   string
 		worker simagent.Member
-		joined string // a name in config.json beside the two
+		joined string // a name in config.json besides the two
 		script func(t *testing.T, lead *simagent.Agent)
 		inbox  string
 		want   string
@@ -142,7 +142,7 @@ func TestRowsAreByteEqual(t *testing.T) {
 				if test.joined != "" {
 					members = append(members, simagent.Member{Name: test.joined, Absent: true})
 				}
-				// An absent lead leaves what comes in to be looked at.
+				// An absent lead leaves its inbox unread for the test.
 				team := create(t, simagent.TeamOptions{Root: root, Lead: simagent.Member{Absent: true}, Members: members})
 				start(t, team.Run)
 				test.script(t, team.Agent(simagent.Lead))

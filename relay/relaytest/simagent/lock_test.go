@@ -37,7 +37,7 @@ func gone(t *testing.T, path string) {
 }
 
 // Agents wait for a lock, and take it over when it is stale. Old ones deliver without it, and
-// again at each look until they can mark the rows.
+// again at each poll until they can mark the rows.
 func TestForeignLock(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -85,8 +85,8 @@ func TestForeignLock(t *testing.T) {
 	}
 }
 
-// Agents take and write in the same inboxes at the
-// same time: every row is taken once, and those of one writer in order.
+// If agents take and write rows in the same inboxes at the same time, every row is
+// taken once, and those of one writer in order.
 func TestNothingIsLostUnderTheLock(t *testing.T) {
 	t.Parallel()
 	const writers, each = 4, 50

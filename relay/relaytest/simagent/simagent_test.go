@@ -48,7 +48,7 @@ func texts(rows []simagent.Taken) []string {
 	return out
 }
 
-// emptyTeam is a team directory with nothing but inboxes.
+// emptyTeam returns a team directory with nothing but inboxes.
 func emptyTeam(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -63,7 +63,7 @@ func newAgent(t *testing.T, opts simagent.Options) *simagent.Agent {
 	return agent
 }
 
-// readQuiet reads a file of a bubble while nobody writes it: agents of old write in
+// readQuiet reads a file of a bubble while no agent writes it: old agents write in
 // place.
 func readQuiet(t *testing.T, path string) string {
 	t.Helper()

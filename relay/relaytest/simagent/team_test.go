@@ -13,7 +13,7 @@ import (
 	"teambridge/relay/relaytest/simagent"
 )
 
-// An agent runs one turn for what waits, takes nothing in mid-turn, and says whether it goes on.
+// An agent runs one turn for all waiting rows, takes none during a turn, and reports whether it goes on.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

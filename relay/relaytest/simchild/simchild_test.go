@@ -98,7 +98,7 @@ func (c *child) exit() int {
 	return 0
 }
 
-// shape is what matters of a line: its kind, and which frame it speaks of.
+// shape returns the kind of a line, and its frame.
 func shape(line string) string {
 	var l struct {
 		Type, Subtype, UUID, State, Timestamp string
@@ -144,8 +144,8 @@ func shape(line string) string {
 	return l.Type + " " + l.Subtype
 }
 
-// TestIsLikeTheCaptured gives the child what the real one was given, and wants line for line what that answered. The last
-// turn, in which it used a tool, is left out.
+// TestIsLikeTheCaptured: with the same input, the child answers line for line like the real one. The last turn, in
+// which that used a tool, is left out.
 func TestIsLikeTheCaptured(t *testing.T) {
 	t.Parallel()
 	s, dir := simchild.Script{State: t.TempDir()}, t.TempDir()
@@ -172,7 +172,7 @@ func TestIsLikeTheCaptured(t *testing.T) {
 				continue
 			}
 			want := shape(string(d.Line))
-			if waits && strings.HasPrefix(want, "echo ") { // what came meanwhile is in its queue
+			if waits && strings.HasPrefix(want, "echo ") { // lines that came meanwhile are in its queue
 				waits = false
 				must(t, os.WriteFile(filepath.Join(s.State, "go"), nil, 0o600))
 			}
@@ -191,7 +191,7 @@ func TestIsLikeTheCaptured(t *testing.T) {
 	}
 }
 
-// TestOnlyTheLastOfJoinedFramesIsRemembered: the trap that one frame at a time avoids.
+// TestOnlyTheLastOfJoinedFramesIsRemembered: the child has the fault that one frame at a time avoids.
 func TestOnlyTheLastOfJoinedFramesIsRemembered(t *testing.T) {
 	t.Parallel()
 	s, dir := simchild.Script{State: t.TempDir()}, t.TempDir()

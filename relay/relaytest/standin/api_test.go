@@ -39,14 +39,14 @@ func wrapped(from, body string) string {
 	return fmt.Sprintf("<teammate-message teammate_id=%q color=\"blue\" summary=\"sum\">\n%s\n</teammate-message>", from, body)
 }
 
-// call is one call of the API; what is empty gets a plain value.
+// call is one call of the API; empty fields get a default.
 type call struct {
 	session, agent string
 	system         string
 	noTools        bool
 	stream         bool
 	retry          bool
-	unnamed        bool // without the headers that tell the agent
+	unnamed        bool // without the headers that name the agent
 	messages       []object
 }
 
@@ -157,7 +157,7 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestCount gives one API a sequence of calls and asks how often the marker [m] was given to whom.
+// TestCount: the API counts how often each agent got the marker [m] in a sequence of calls.
 func TestCount(t *testing.T) {
 	t.Parallel()
 	m := plain("do [m]")
@@ -258,7 +258,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestTeammates tells teammates without headers by the prompts they were spawned with, as long as the conversation has them.
+// TestTeammates: teammates without headers are recognized by their first prompts, while the conversation has those.
 func TestTeammates(t *testing.T) {
 	t.Parallel()
 	api := standin.StartAPI(t, nil)

@@ -7,7 +7,7 @@ import (
 	"teambridge/relay/process"
 )
 
-// Strays shows the tests what a home left running.
+// Strays returns the processes that a home left running.
 func Strays(h *Home) []int { return process.FindByEnv(h.Mark()) }
 
 // Alive reports whether a process of that id is there.
@@ -16,5 +16,5 @@ func Alive(pid int) bool { return exists(pid) }
 // SocketDir is the folder of a terminal's tmux socket.
 func SocketDir(p *Terminal) string { return filepath.Dir(p.Socket) }
 
-// Poll waits for what nothing tells of.
+// Poll waits for a condition without an event.
 func Poll(ctx context.Context, ask func() (bool, error)) error { return poll(ctx, ask) }

@@ -13,10 +13,10 @@ import (
 	"teambridge/relay/relaytest/standin"
 )
 
-// orphans is what the process below started, one line of JSON on its stdout.
+// orphans lists what the process below started, as one line of JSON on its stdout.
 type orphans struct {
 	Pids []int
-	Dirs []string // its temporary folders, which it cannot remove any more
+	Dirs []string // its temporary folders, which it can no longer remove
 }
 
 const asOrphaned = "CLAUDETEST_ORPHANED"
@@ -40,7 +40,7 @@ func orphaned(t *testing.T) {
 	<-t.Context().Done()
 }
 
-// TestDeathOfTheTest kills a test process and looks for what it had started.
+// TestDeathOfTheTest: everything that a killed test process had started ends.
 func TestDeathOfTheTest(t *testing.T) {
 	if os.Getenv(asOrphaned) == "1" {
 		orphaned(t)

@@ -10,7 +10,7 @@ import (
 	"teambridge/relay/relaytest/standin"
 )
 
-// late is a test that still waits when the time of all tests is over.
+// late is a test that still waits at the deadline of all tests.
 type late struct {
 	testing.TB
 	said chan string
@@ -19,7 +19,7 @@ type late struct {
 func (late) Deadline() (time.Time, bool)         { return time.Now(), true }
 func (l late) Errorf(format string, args ...any) { l.said <- fmt.Sprintf(format, args...) }
 
-// A test that waits for what does not come tells what came, and what runs in its home ends, for which it may wait.
+// A test that waits in vain reports what came, and the processes in its home end.
 func TestLate(t *testing.T) {
 	t.Parallel()
 	l := late{t, make(chan string)}

@@ -11,7 +11,7 @@ import (
 	"teambridge/teams"
 )
 
-// probe stands in for a test and remembers how it was ended.
+// probe is a simulated test that records how it ended.
 type probe struct {
 	testing.TB
 	skipped, failed string
@@ -64,7 +64,7 @@ func TestRequireMissing(t *testing.T) {
 	for _, tt := range tests {
 		for _, env := range []struct{ name, interop, path string }{
 			{"not installed", empty, empty},
-			// Programs that happen to be installed are used by nobody who has not asked for it.
+			// Installed programs are used only on request.
 			{"not asked for", "", programs},
 		} {
 			t.Run(tt.name+" "+env.name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func post(t *testing.T, address, session string, body any) (status int, answer s
 	return resp.StatusCode, string(data)
 }
 
-// chat is a body of POST /v1/chat/completions.
+// chat returns a body of POST /v1/chat/completions.
 func chat(messages ...object) object {
 	return object{
 		"model": "m", "messages": append([]object{{"role": "system", "content": "rules"}}, messages...),
@@ -76,7 +76,7 @@ data: [DONE]
 	if status, got := post(t, address, "ses_1", object{"messages": 1}); status != http.StatusBadRequest || !strings.HasPrefix(got, `{"error":{"message":"`) {
 		t.Errorf("no list of messages: got %d, %s", status, got)
 	}
-	// A call that was repeated because its answer did not arrive gives the model nothing.
+	// A call that is repeated because its answer did not arrive does not count again.
 	post(t, address, "ses_1", chat(plain("TOOL:0.25 [m-1]"), used, ran, object{"role": "assistant", "content": "done"}, plain("[m-2]")))
 	for marker, want := range map[string][2]int{"[m-1]": {1, 1}, "[m-2]": {1, 2}, "[m-9]": {0, 0}} {
 		if count, turns := api.Count(standin.Main, marker), api.Turns(standin.Main, marker); count != want[0] || turns != want[1] {
@@ -88,7 +88,7 @@ data: [DONE]
 	}
 }
 
-// TestRealOpenCode has a server answer through the stand-in: by a text, by its shell, by either model, and an error.
+// TestRealOpenCode: a real server works with the stand-in: texts, its shell, both models, and an error.
 func TestRealOpenCode(t *testing.T) {
 	t.Parallel()
 	standin.RequireOpenCode(t)

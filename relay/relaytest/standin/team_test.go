@@ -29,7 +29,7 @@ func versions(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	})
 }
 
-// TestNothingStaysBehind ends a team by the end of its test and looks for its processes, its server and its files.
+// TestNothingStaysBehind: after the end of a test, the processes, the server and the files of its team are gone.
 func TestNothingStaysBehind(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
 		standin.Require(t, v)
@@ -52,7 +52,7 @@ func TestNothingStaysBehind(t *testing.T) {
 	})
 }
 
-// TestCompaction gives a text, has the conversation compacted, and gives the text again.
+// TestCompaction: a compaction does not count a text again, but sending the text again does.
 func TestCompaction(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
 		h := standin.NewHome(t, nil)
