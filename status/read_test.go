@@ -15,9 +15,9 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// An agent takes a message and reports 30 ms later that it is done, and the taking
-// is seen after the report: on a machine that has much to do. It waits for
-// messages, for its inbox was not changed since; had it been, it would be at work.
+// On a busy machine, an agent takes a message and reports 30 ms later that it is
+// done, and the taking is seen after the report. The agent counts as waiting, since
+// its inbox was not changed after the report; otherwise it would count as working.
 func TestTakingThatIsSeenLate(t *testing.T) {
 	t.Parallel()
 	f := teamstest.Captured(t, teamstest.OlderVersion)
@@ -80,8 +80,8 @@ func TestTakingThatIsSeenLate(t *testing.T) {
 	}
 }
 
-// What is recorded of turns counts with the messages: an envelope after an approved
-// shutdown does not revive a member, nor does one of an earlier team of that name.
+// Records of turns count with the messages: an envelope after an approved shutdown
+// does not revive a member, nor does one of an earlier team of that name.
 func TestReadTurns(t *testing.T) {
 	t.Parallel()
 	f := teamstest.Captured(t, teamstest.OlderVersion)

@@ -126,7 +126,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// What a member was given after it last said that it is idle makes it work.
+// A member is working if it got a message after its last report that it is idle.
 func TestTaken(t *testing.T) {
 	t.Parallel()
 	const goesOn = `{"type":"idle_notification","result":"done"}`
@@ -160,7 +160,7 @@ func TestTaken(t *testing.T) {
 			t.Errorf("%s: %s %s, want %s", name, s.Member, s.Detail, tc.want)
 		}
 	}
-	// Nobody watched.
+	// No process watched.
 	const ms = time.Millisecond
 	for name, tc := range map[string]struct {
 		firstSeen   time.Duration // the report of 1000 ms ago, ago
@@ -195,7 +195,7 @@ func TestTimeThatIsNotUnderstood(t *testing.T) {
 	if got := of(t, config(time.Hour), e); got != "ACTIVE working 3m0s" {
 		t.Errorf("got %s", got)
 	}
-	// Seen long ago for the first time, whatever the row says of later.
+	// First seen long ago, although the row has a later time.
 	e = row("worker", "x", -time.Hour)
 	e.FirstSeen = now.Add(-10 * time.Minute)
 	if got := of(t, config(time.Hour), e); got != "IDLE working 5m0s" {
@@ -203,7 +203,7 @@ func TestTimeThatIsNotUnderstood(t *testing.T) {
 	}
 }
 
-// A member of which it is not known when it joined is as old as its team.
+// A member without a time of joining is as old as its team.
 func TestMemberWithoutJoinedAt(t *testing.T) {
 	t.Parallel()
 	c := config(time.Hour)
@@ -230,7 +230,7 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// A team whose lead's process is gone has nobody at work, whatever was said.
+// In a team whose lead's process is gone, no member is working, whatever its messages say.
 func TestStaleTeam(t *testing.T) {
 	t.Parallel()
 	c := config(time.Minute)
@@ -243,7 +243,7 @@ func TestStaleTeam(t *testing.T) {
 	}
 }
 
-// An agent that was made a member by us has the states of any other, also as an entry
+// An agent that teambridge made a member has the states of any other, also as an entry
 // without backend and pane, and a person who joined the same team has none.
 func TestStateOfAnEnlistedAgent(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// process is what a process said a minute ago.
+// process returns the report of a process a minute ago.
 func process(status, waitingFor string, shared bool) *teams.AgentProcess {
 	return &teams.AgentProcess{Process: transcript.Process{PID: 7, Interactive: true, Status: status, WaitingFor: waitingFor, Changed: now.Add(-time.Minute)}, Shared: shared}
 }
@@ -135,7 +135,7 @@ func TestTurnsCount(t *testing.T) {
 	}
 }
 
-// Who waits for an agent to be idle waits for what its status says.
+// A wait for an idle agent ends by its status.
 func TestRests(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -19,7 +19,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// What each service is asked is what it documents.
+// The request to each service is as the service documents it.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	const said = "worker@t: asks you a question"
@@ -71,7 +71,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What agents wrote stays here, unless it was asked for.
+// Texts of agents are not in an alert, unless that was requested.
 func TestTextIsNotTold(t *testing.T) {
 	t.Parallel()
 	for kind := range addresses {
@@ -158,7 +158,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// What servers show of a text is the text: no markup, no link with other words, and nobody is mentioned.
+// Servers show a text as it is: without markup, links with other words, or mentions.
 func TestMarkup(t *testing.T) {
 	t.Parallel()
 	const hostile = "@channel @here <!channel> *b* _i_ ~s~ `c` [log in](https://evil.example/) <https://evil.example/|log in> ![i](x) a_b me@example.org x/@@all \\*"
@@ -200,7 +200,7 @@ func TestMarkup(t *testing.T) {
 	}
 }
 
-// A server that has too much to do, or an error of its own, is asked again, and not before it says.
+// An alert is sent again to a busy or failing server, and not before the time that it names.
 func TestTriedAgain(t *testing.T) {
 	t.Parallel()
 	header := func(status int, retry string) func(http.ResponseWriter) {
@@ -257,7 +257,7 @@ func TestTriedAgain(t *testing.T) {
 	}
 }
 
-// What a server refuses is told, and is not sent again; something new is tried.
+// A refused alert is reported, and not sent again; a new one is tried.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for kind, c := range map[string]struct {
@@ -298,7 +298,7 @@ func TestRefused(t *testing.T) {
 			if err := w.closed(); err == nil || !strings.HasSuffix(err.Error(), ": worker@t: asks you a question, worker@t: asks you a question: "+c.why) {
 				t.Errorf("the error is %v", err)
 			}
-			// Once it is mended, the next process tells both.
+			// Once the fault is fixed, the next process sends both.
 			w.answer = nil
 			w.begin()
 			w.waits(question("1"), question("2"))
@@ -309,7 +309,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// While a server is away, what waits is kept, and told in one alert when it is back; not what is over by then.
+// While a server is away, items are kept. When it is back, those that still wait are sent in one alert.
 func TestAway(t *testing.T) {
 	t.Parallel()
 	bubble(t, "back", func(t *testing.T) {
@@ -376,7 +376,7 @@ func TestAway(t *testing.T) {
 	})
 }
 
-// Each thing is told once, by however many processes, and what came while there was none is told by the next.
+// Each item is sent once, by however many processes, and an item that came while none ran is sent by the next.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	bubble(t, "processes", func(t *testing.T) {
@@ -394,7 +394,7 @@ func TestOnce(t *testing.T) {
 			if told++; len(w.requests()) != told {
 				t.Fatalf("%d requests for %d things", len(w.requests()), told)
 			}
-			if err := w.closed(); err != nil { // which records nothing
+			if err := w.closed(); err != nil { // an end records nothing
 				t.Fatal(err)
 			}
 			w.begin()
@@ -446,7 +446,7 @@ func TestOnce(t *testing.T) {
 	})
 }
 
-// The first alert ever says that alerts begin, and how much waits.
+// The first alert ever says that alerts begin, and how many items wait.
 func TestFirst(t *testing.T) {
 	t.Parallel()
 	bubble(t, "away", func(t *testing.T) {
@@ -487,7 +487,7 @@ func TestFirst(t *testing.T) {
 	})
 }
 
-// At the end, an alert that is on its way has a moment.
+// At the end, an alert that is being sent has some time left.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -518,7 +518,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// Nothing of an address is in what is printed or recorded, even if a server says it.
+// No part of an address is printed or recorded, even if a server repeats it.
 func TestAddressIsNotTold(t *testing.T) {
 	t.Parallel()
 	for kind := range addresses {
@@ -526,7 +526,7 @@ func TestAddressIsNotTold(t *testing.T) {
 			bubble(t, fmt.Sprint(kind, status), func(t *testing.T) {
 				w := newWorld(t, kind)
 				w.answer = func(_ int, r http.ResponseWriter, q *http.Request) {
-					if status == 0 { // what is no HTTP is repeated by the error of net/http
+					if status == 0 { // an error of net/http repeats an answer that is no HTTP
 						conn, _, err := http.NewResponseController(r).Hijack()
 						if err != nil {
 							t.Error(err)
@@ -553,7 +553,7 @@ func TestAddressIsNotTold(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, s := range append(all, string(data), files[0]) {
-					if strings.Contains(s, secret[4:]) { // the rest of one that begins as another
+					if strings.Contains(s, secret[4:]) { // the rest of a cut one
 						t.Errorf("told: %s", s)
 					}
 				}
@@ -562,7 +562,7 @@ func TestAddressIsNotTold(t *testing.T) {
 	}
 }
 
-// The file is read for each alert, so that a new token counts at once, and one that cannot be read is told.
+// The file is read for each alert, so that a new token counts at once, and an unreadable file is reported.
 func TestFileChanges(t *testing.T) {
 	t.Parallel()
 	bubble(t, "token", func(t *testing.T) {
@@ -587,7 +587,7 @@ func TestFileChanges(t *testing.T) {
 	})
 }
 
-// Of what waits no more, the oldest is forgotten; what waits is not.
+// The oldest items that no longer wait are removed from the record; waiting ones are not.
 func TestForgotten(t *testing.T) {
 	t.Parallel()
 	bubble(t, "many", func(t *testing.T) {

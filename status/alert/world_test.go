@@ -18,8 +18,8 @@ import (
 	"teambridge/status/api"
 )
 
-// standIn is a server in the place of a service. Its connections are pipes, so that the time of a test
-// is that of synctest, and every byte is still written and parsed.
+// standIn is a server in the place of a service. Its connections are pipes, so that the test can use
+// the clock of synctest, and every byte is still written and parsed.
 type standIn struct {
 	t     *testing.T
 	conns chan net.Conn
@@ -30,7 +30,7 @@ type standIn struct {
 	away   bool
 }
 
-// asked is a request as it came.
+// asked is a received request.
 type asked struct {
 	method, host, path string
 	header             http.Header
@@ -178,7 +178,7 @@ func (w *world) begin() {
 	}
 }
 
-// begun starts one of which somebody was told before.
+// begun starts a process that has sent a first alert before.
 func (w *world) begun(list ...api.Attention) {
 	w.t.Helper()
 	w.begin()
@@ -197,7 +197,7 @@ func (w *world) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// waits says what waits, and lets a minute pass.
+// waits sets the waiting items, and lets a minute pass.
 func (w *world) waits(list ...api.Attention) {
 	w.a.Update(list)
 	w.pass(time.Minute)

@@ -231,7 +231,7 @@ func TestBroughtBackOverARestart(t *testing.T) {
 	}
 }
 
-// gave lets the transcript of the newer team's worker say that its model was given texts from user, at once.
+// gave records in the transcript of the newer team's worker that its model got texts from user, at once.
 func (w *world) gave(texts ...string) time.Time {
 	w.Helper()
 	config, err := w.Team(newer).Config(w.ctx)
@@ -255,7 +255,7 @@ func (w *world) gave(texts ...string) time.Time {
 	return at
 }
 
-// take empties the inbox of the newer team's worker, in one step: nothing is known of messages whose inbox has no content.
+// take empties the inbox of the newer team's worker in one step: an empty file proves nothing about messages.
 func (w *world) take() {
 	w.Helper()
 	empty := filepath.Join(w.TempDir(), "empty")
@@ -269,7 +269,7 @@ func (w *world) say(text string) (id string) {
 	return w.send(newer, "worker", "", api.NewMessage{Text: text}).ID
 }
 
-// became waits until the receipt of a message is so.
+// became waits until the receipt of a message is as wanted.
 func (w *world) became(id, what string, want func(*api.Receipt) bool) *api.Receipt {
 	w.Helper()
 	return w.recorded(newer, what, func(m api.Record) bool { return m.ID == id && m.Receipt != nil && want(m.Receipt) }).Receipt
@@ -278,7 +278,7 @@ func (w *world) became(id, what string, want func(*api.Receipt) bool) *api.Recei
 func consumed(r *api.Receipt) bool { return r.State == api.Consumed }
 func seen(r *api.Receipt) bool     { return r.SeenAt != nil }
 
-// A message is seen when its agent's transcript has it; equal ones in their order; one that was taken and is not there never.
+// A message is seen once its agent's transcript has it, equal ones in order, and never if it is not there.
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -312,8 +312,8 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// A message that was taken while one service ran is found in the transcript by the next. One that is sent again under its id is
-// followed again.
+// A message that was taken while one service ran is found in the transcript by the next one. A message that is sent
+// again under its id is followed again.
 func TestSeenAfterARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -346,12 +346,12 @@ func TestSeenWhenTheTeamIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.gave("earlier")
-	w.start(func(o *service.Options) { o.Tick = time.Hour }) // no look but at news
+	w.start(func(o *service.Options) { o.Tick = time.Hour }) // it looks only at news
 	e := w.events("", "")
 	id := w.say("hello")
 	e.receipt(id, api.Verified)
 	at := w.gave("hello")
-	// In this order: a message that goes while there is a team was taken.
+	// In this order: a message that leaves the inbox while the team exists was taken.
 	w.must(os.Remove(w.Path(newer, "config.json")))
 	w.must(os.RemoveAll(w.Path(newer)))
 	got := e.until(func(v api.Event) bool { return v.Receipt != nil && v.Receipt.ID == id }).Receipt

@@ -12,8 +12,8 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// A real agent in a pane is written to by the service: each step is an event, the answer is recorded, and the person gets the
-// news that the task is done, without any hook.
+// The service writes to a real agent in a pane: each step is an event, the answer is recorded, and the person learns
+// that the task is done, without a hook.
 func TestRealPane(t *testing.T) {
 	t.Parallel()
 	standin.ForEach(t, func(t *testing.T, v teams.Version) {

@@ -59,7 +59,7 @@ func (p *panes) stopped(answer string) {
 	p.must(hook.Tasks.Stopped(p.ctx, pane.Stop{Answer: answer, Socket: p.Socket, Server: registered[0].Ref.Server, PaneID: p.id}))
 }
 
-// waits waits until something of a kind waits, and returns it.
+// waits waits until there is an item of a kind, and returns it.
 func (p *panes) waits(kind string) api.Attention {
 	p.Helper()
 	find := func(a api.Attention) bool { return a.Kind == kind }
@@ -73,8 +73,8 @@ func (p *panes) word(word string) {
 	until(p.world, word, func() ([]api.Status, error) { return p.s.Status(p.ctx, api.TeamPanes) }, func(l []api.Status) bool { return len(l) == 1 && l[0].Word == word })
 }
 
-// A registered pane is a member of the team tmux: in the lists, in snapshots and as a recipient. Each step of a message is an
-// event. It can be registered once.
+// A registered pane is a member of the team tmux: in the lists, in snapshots and as a recipient. Each step of a
+// message is an event. A pane can be registered once.
 func TestPaneIsAMember(t *testing.T) {
 	t.Parallel()
 	p := newPanes(t)
@@ -348,8 +348,8 @@ func TestTeamNamedAsThePanes(t *testing.T) {
 	}
 }
 
-// The pane that config.json has for a member of a team is reached with via. Its messages are in the history of the team, and
-// need the person there.
+// The pane that config.json has for a member of a team is reached with via. Its messages are in the history of the
+// team, and need the person there.
 func TestPaneOfAMember(t *testing.T) {
 	t.Parallel()
 	p := newPanes(t)

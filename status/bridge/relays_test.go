@@ -248,8 +248,8 @@ func TestWordsThatWait(t *testing.T) {
 	}
 }
 
-// A person's words with a mode that failed can be tried again, and are known under their id, after their relay was removed and
-// added again.
+// A failed prompt with a mode can be retried, and its id is known, after its relay was removed and added
+// again.
 func TestWordsOfARelayThatWasRemoved(t *testing.T) {
 	t.Parallel()
 	w := newBand(t, simchild.Script{})

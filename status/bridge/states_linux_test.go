@@ -161,7 +161,7 @@ func editConfig(t *testing.T, path string, edit func(map[string]any)) (c map[str
 	return c
 }
 
-// Teams are read again if more happened since they were read than is read one by one.
+// Teams are read again if more events came since then than are read one by one.
 func TestFarBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -33,7 +33,7 @@ func TestTasksAcrossServices(t *testing.T) {
 		defer s.Close()
 		err = s.Run(t.Context(), func(running context.Context, _ service.Part) error {
 			during(running, s)
-			if killed { // its last word is not written
+			if killed { // its last record is not written
 				return s.Close()
 			}
 			return nil

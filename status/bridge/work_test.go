@@ -21,7 +21,7 @@ import (
 	"teambridge/status/service"
 )
 
-// worker is the agent of a team that the tests have say things, as another process does.
+// worker is the agent of a team, for which the tests record texts, as another process does.
 type worker struct {
 	*world
 	j    *journal.Journal
@@ -76,7 +76,7 @@ const (
 	thought   = `{"t":"text","text":"let me think","thinking":true}`
 )
 
-// lines is records as text.
+// lines returns records as text.
 func lines(list []api.Record) (all []string) {
 	for _, m := range list {
 		all = append(all, m.Kind+": "+m.Text)
@@ -140,7 +140,7 @@ func TestConversationWithWork(t *testing.T) {
 	}
 }
 
-// Pages of both kinds have as many as are asked for, none twice, and say whether there are more, in both directions.
+// Pages of both kinds have as many records as requested, none twice, and say if there are more in each direction.
 func TestPagesWithWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -186,7 +186,7 @@ func TestPagesWithWork(t *testing.T) {
 	}
 }
 
-// added has the ledger know a relay for the worker of a team. A service that is read-only does not run it.
+// added adds a relay for the worker of a team to the ledger. A read-only service does not run it.
 func (w *world) added(team string) (id string) {
 	w.Helper()
 	l, err := ledger.Open(w.ctx, filepath.Join(w.State, "ledger.db"))

@@ -62,7 +62,7 @@ type world struct {
 	end     func()     // ends the service, once
 }
 
-// newWorld returns one with a captured team of an older and of a newer version.
+// newWorld returns a world with a captured team of an older and of a newer version.
 func newWorld(t testing.TB) *world {
 	ctx, cancel := context.WithTimeout(bridge.WithPerson(t.Context()), patience)
 	t.Cleanup(cancel)
@@ -72,7 +72,7 @@ func newWorld(t testing.TB) *world {
 // band is a team whose agents have no terminals.
 const band = "band"
 
-// newBand returns a band with such a team, too.
+// newBand returns a world that has a band, too.
 func newBand(t testing.TB, script simchild.Script) *world {
 	w := newWorld(t)
 	dir, err := filepath.EvalSymlinks(w.Root.Path())
@@ -143,7 +143,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// fails wants an error with a code.
+// fails checks that an error has a code.
 func (w *world) fails(err error, code api.Code) {
 	w.Helper()
 	if err == nil || !errors.Is(err, code) && view.Explain(err).Code != code {
@@ -151,7 +151,7 @@ func (w *world) fails(err error, code api.Code) {
 	}
 }
 
-// until asks until the answer holds, and returns that.
+// until asks until the answer is as wanted, and returns it.
 func until[T any](w *world, what string, ask func() (T, error), holds func(T) bool) T {
 	w.Helper()
 	for {
@@ -183,7 +183,7 @@ func (w *world) page(team string, q api.MessageQuery) api.Page {
 	return page
 }
 
-// recorded waits until a recorded message of a team is so, and returns it.
+// recorded waits until a recorded message of a team is as wanted, and returns it.
 func (w *world) recorded(team, what string, holds func(api.Record) bool) (m api.Record) {
 	w.Helper()
 	until(w, what, func() (api.Page, error) { return w.s.Messages(w.ctx, team, api.MessageQuery{Limit: api.MaxMessages}) }, func(p api.Page) bool {
@@ -204,7 +204,7 @@ func (w *world) status(team, member string) api.Status {
 	return list[0]
 }
 
-// add has an agent run as a member of the band.
+// add adds a relay that runs an agent as a member of the band.
 func (w *world) add(member string, change ...func(*api.NewRelay)) api.RelayEntry {
 	w.Helper()
 	n := api.NewRelay{Team: band, Member: member, Command: []string{simchild.Program()}, Dir: w.work}
@@ -218,7 +218,7 @@ func (w *world) add(member string, change ...func(*api.NewRelay)) api.RelayEntry
 
 func asks(n *api.NewRelay) { n.Permissions = "ask" }
 
-// relay waits until a relay is so.
+// relay waits until a relay is as wanted.
 func (w *world) relay(id, what string, holds func(api.RelayEntry) bool) api.RelayEntry {
 	w.Helper()
 	return until(w, what, func() (api.RelayEntry, error) { return w.s.Relay(w.ctx, "", id) }, holds)
@@ -239,7 +239,7 @@ func (w *world) delivery(relay, delivery, state string) api.Delivery {
 	return list[find(list)]
 }
 
-// let lets an agent go on that waits for the file "go".
+// let continues the agent that waits for the file "go".
 func (w *world) let() { w.must(os.WriteFile(filepath.Join(w.script.State, "go"), nil, 0o600)) }
 
 // works returns the texts of agents' turns that contain text, as often as they were worked on.
@@ -255,7 +255,7 @@ func (w *world) works(text string) (list []string) {
 	return list
 }
 
-// worked waits until a turn held text.
+// worked waits until a turn has text.
 func (w *world) worked(text string) []string {
 	w.Helper()
 	return until(w, "worked on", func() ([]string, error) { return w.works(text), nil }, func(l []string) bool { return len(l) > 0 })
@@ -293,7 +293,7 @@ func (e *stream) next() api.Event {
 	return v
 }
 
-// until reads events up to one that is wanted.
+// until reads events up to a wanted one.
 func (e *stream) until(want func(api.Event) bool) api.Event {
 	e.w.Helper()
 	for {
@@ -303,7 +303,7 @@ func (e *stream) until(want func(api.Event) bool) api.Event {
 	}
 }
 
-// shows reads up to a snapshot that is so.
+// shows reads up to a wanted snapshot.
 func (e *stream) shows(want func(*api.Snapshot) bool) {
 	e.w.Helper()
 	e.until(func(v api.Event) bool { return v.Snapshot != nil && want(v.Snapshot) })

@@ -9,7 +9,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// A service answers through a pipe as the files do. The tests of package server ask it at its socket.
+// A client of a service through a pipe passes the suite of the bridge. The tests of package server use its socket.
 func TestBridge(t *testing.T) {
 	if testing.Short() && runtime.GOOS != "windows" {
 		t.Skip("not with -short: it is the same over HTTP/2")
@@ -18,7 +18,7 @@ func TestBridge(t *testing.T) {
 	bridgetest.Run(t, func(t *testing.T, f *teamstest.Fixture) api.Bridge {
 		w := &world{f, t}
 		addrs, _ := w.serve()
-		if runtime.GOOS == "windows" { // where it listens on a port
+		if runtime.GOOS == "windows" { // a service listens on a port there
 			return w.find()
 		}
 		c, _ := w.pipe(addrs[0])

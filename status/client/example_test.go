@@ -106,7 +106,7 @@ func ExampleClient_Send() {
 
 // serve runs a service for a Claude directory that was captured from a version.
 func serve(version string) (c *client.Client, stop func()) {
-	dir, err := os.MkdirTemp("", "tb") // short, since it holds a socket
+	dir, err := os.MkdirTemp("", "tb") // short, since it has a socket
 	if err != nil {
 		log.Fatal(err)
 	}

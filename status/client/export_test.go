@@ -2,5 +2,5 @@ package client
 
 import "time"
 
-// Hurry makes c wait no longer than a test wants to.
+// Hurry gives c a short back-off for tests.
 func Hurry(c *Client) { c.back = backOff{time.Millisecond, 10 * time.Millisecond} }

@@ -40,7 +40,7 @@ func TestLoad(t *testing.T) {
 		Report: func(error) {},
 	})
 	must(t, err)
-	// Takes all waiting messages, as an agent does; a simulated one remembers them.
+	// Takes all waiting messages, as an agent does; a simulated agent would keep them.
 	box := w.Inbox(team.Name(), "worker")
 	var agents sync.WaitGroup
 	agents.Go(func() {
@@ -80,7 +80,7 @@ func TestLoad(t *testing.T) {
 	begin := settle(t, usage{goroutines: 1 << 20, files: 1 << 20})
 
 	end := time.Now().Add(load)
-	// So many do something again and again, each at this pace.
+	// busy runs n goroutines that each call do again and again, at a pace.
 	busy := func(n int, pace time.Duration, do func(c *client.Client, k int) error) func() error {
 		return func() error {
 			var all sync.WaitGroup
@@ -208,7 +208,7 @@ func settle(t *testing.T, most usage) usage {
 	}
 }
 
-// client returns one that asks at a socket.
+// client returns a client of a socket.
 func (w *world) client(addr string) *client.Client {
 	c, err := client.New(client.Options{Socket: addr[len("unix:"):]})
 	if err != nil {

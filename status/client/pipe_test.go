@@ -15,7 +15,7 @@ import (
 	"teambridge/teams/winetest"
 )
 
-// pipe is a client that has one connection at a time to a socket, and how many there were.
+// pipe returns a client with one connection at a time to a socket, and the number of connections.
 func (w *world) pipe(address string, before ...func()) (*client.Client, *atomic.Int64) {
 	w.t.Helper()
 	winetest.SkipUnix(w.t, onPort)
@@ -39,7 +39,7 @@ func TestPipeIsOneConnection(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	addrs, _ := w.serve()
-	var asking sync.WaitGroup // those that are about to ask, for which a connection waits
+	var asking sync.WaitGroup // callers that are about to ask, for which a connection waits
 	asking.Add(50)
 	c, dialed := w.pipe(addrs[0], asking.Wait)
 	ctx, stop := context.WithCancel(t.Context())

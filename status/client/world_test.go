@@ -42,8 +42,8 @@ func newWorld(t testing.TB) *world {
 	return &world{teamstest.Captured(t, teamstest.OlderVersion, teamstest.NewerVersion), t}
 }
 
-// serve runs a service, and returns where it listens and how to end it. It is ended
-// with the test at the latest.
+// serve runs a service, and returns its addresses and a function that ends it, which
+// the test calls at its end.
 func (w *world) serve(change ...func(*server.Options)) (addrs []string, end func()) {
 	w.t.Helper()
 	opts := server.Options{
@@ -95,7 +95,7 @@ func (w *world) both(o *server.Options) {
 	o.Listen = []string{"unix:" + api.SocketPath(w.State, w.Root.Path()), "127.0.0.1:0"}
 }
 
-// onPort is why a test that needs a socket is not run on Windows.
+// onPort is the reason why a test that needs a socket is skipped on Windows.
 const onPort = "a service listens on a port"
 
 // cutter passes connections on, and cuts each after a number of bytes of the answers, or never (0).
@@ -159,7 +159,7 @@ func (c *cutter) pass(ctx context.Context, in net.Conn, to string) {
 	both.Wait()
 }
 
-// count is how many connections there were.
+// count returns the number of connections so far.
 func (c *cutter) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

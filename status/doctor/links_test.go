@@ -141,7 +141,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// serveLinks is a service that answers how its links are.
+// serveLinks runs a service that answers with these links.
 func serveLinks(t *testing.T, state, root string, links api.Links) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tb") // the path of a socket is short

@@ -13,7 +13,7 @@ import (
 	"teambridge/teams/flock"
 )
 
-// It does not run next to others: a process that they start has all files open for a moment.
+// It is not parallel: a process that another test starts has all files open briefly.
 func TestLockUser(t *testing.T) {
 	ended := exec.Command(os.Args[0], "-test.run=^$")
 	if err := ended.Run(); err != nil {

@@ -8,7 +8,7 @@ import (
 	"teambridge/status/api"
 )
 
-// What is asked when a stream begins is in its snapshot alone, and so is what is asked after a reset.
+// Questions that are open when a stream begins, or after a reset, are only in the snapshot.
 func TestQuestionEvents(t *testing.T) {
 	t.Parallel()
 	var got []string

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A line that is no message is answered, and the server goes on.
+// A line that is no message gets an answer, and the server goes on.
 func TestLineThatIsNoMessage(t *testing.T) {
 	t.Parallel()
 	in, toServer := io.Pipe()

@@ -61,7 +61,7 @@ func newMachine(t *testing.T) *machine {
 		Journal: func(ctx context.Context) (*journal.Journal, error) {
 			j, err := journal.Open(ctx, filepath.Join(f.State, "journal.db"))
 			if err == nil {
-				t.Cleanup(func() { j.Close() }) // who has it may have closed it
+				t.Cleanup(func() { j.Close() }) // its user may have closed it
 			}
 			return j, err
 		},
@@ -136,8 +136,8 @@ func (c *client) must(name string, in, out any) {
 
 type args map[string]any
 
-// An agent is told who it is, whom it can write to, and what became of what it sent; another one reads and answers it; nobody else
-// reads it.
+// An agent learns its name, its possible recipients, and the state of its message. Another agent reads and answers
+// the message, and no third one can read it.
 func TestAgentsWriteToOneAnother(t *testing.T) {
 	m := newMachine(t)
 	ann, ben, eve := m.serve(t, 1<<30, m.ann.PID()), m.serve(t, m.ben.PID()), m.serve(t, m.eve.PID())
@@ -162,7 +162,7 @@ func TestAgentsWriteToOneAnother(t *testing.T) {
 			t.Errorf("sent: %+v", sent)
 		}
 	}
-	if given := m.ben.Given(); !slices.Equal(given, []string{"hello"}) { // in all of them
+	if given := m.ben.Given(); !slices.Equal(given, []string{"hello"}) { // in all messages
 		t.Errorf("the models were given %q", given)
 	}
 	m.ben.Tell("busy")
@@ -242,7 +242,7 @@ func TestAgentsWriteToOneAnother(t *testing.T) {
 	if err != nil || len(found.Hits) != 1 || found.Hits[0].Relay == nil {
 		t.Fatalf("found: %+v, %v", found, err)
 	}
-	given := found.Hits[0].Relay.Delivery // as the model was told
+	given := found.Hits[0].Relay.Delivery // as in the answer to the model
 	eve.must("send_message", args{"to": m.ben.ID, "text": "mine", "id": given}, &sent)
 	if err := ben.call("reply", args{"id": given, "text": "for ann alone"}, &sent); err == nil {
 		t.Errorf("the answer to an id that another one has copied went to %+v", sent)
@@ -276,8 +276,8 @@ func TestAgentsWriteToOneAnother(t *testing.T) {
 	}
 }
 
-// A server is killed in a call, and its program makes the call again at the next server: the message is sent once. Another call
-// with the same text sends another one.
+// If a server is killed in a call, and its program makes the call again at the next server, the message is sent once.
+// Another call with the same text sends another one.
 func TestCallMadeAgain(t *testing.T) {
 	m := newMachine(t)
 	first, next := m.serve(t, m.ann.PID()), m.serve(t, m.ann.PID())
@@ -299,7 +299,7 @@ func TestCallMadeAgain(t *testing.T) {
 	}
 }
 
-// What is wrong or hostile is refused, and nothing is sent.
+// Wrong or hostile calls are refused, and nothing is sent.
 func TestRefused(t *testing.T) {
 	m := newMachine(t)
 	m.Make("crew", 1, "worker")
@@ -363,7 +363,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// An agent finds what it wrote to any team, once, and others do not.
+// An agent finds its messages to all teams, once each, and others do not.
 func TestOwnInAllTeams(t *testing.T) {
 	m := newMachine(t)
 	m.Make("crew", 1, "worker")
@@ -381,7 +381,7 @@ func TestOwnInAllTeams(t *testing.T) {
 			for _, one := range read.Messages {
 				switch name, team, _ := strings.Cut(one.To, "@"); {
 				case one.Answer:
-				case team == api.TeamSessions && strings.HasPrefix(name, "work"): // all are called so
+				case team == api.TeamSessions && strings.HasPrefix(name, "work"): // all have such names
 					to = append(to, "ben")
 				default:
 					to = append(to, one.To)
@@ -404,7 +404,7 @@ func TestOwnInAllTeams(t *testing.T) {
 	}
 }
 
-// A call that decoding would change is refused, whatever is changed, and the next one is answered.
+// A call that decoding would change in any way is refused, and the next one is answered.
 func TestInexact(t *testing.T) {
 	m := newMachine(t)
 	m.Make("crew", 1, "worker")
@@ -434,7 +434,7 @@ func TestInexact(t *testing.T) {
 	}
 	call(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
 	write(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	write(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"reason":"` + "\xff" + `"}}`) // is not answered
+	write(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"reason":"` + "\xff" + `"}}`) // gets no answer
 	const head, tail = `{"jsonrpc":"2.0","id":"7","method":"tools/call","params":{"name":"send_message","arguments":{"to":"worker@crew",`, `}}}`
 	for _, arguments := range []string{
 		`"text":"a\ud800b"`, "\"text\":\"a\xff\xfeb\"", `"text":"do not deploy","text":"deploy"`, `"text":"do not deploy"},"arguments":{"to":"worker@crew","text":"deploy"`,

@@ -83,7 +83,7 @@ func TestFold(t *testing.T) {
 		{"onetwothree", 4, 0, []string{"onet", "woth", "ree"}},
 		{"日本語日本", 5, 0, []string{"日本", "語日", "本"}},
 		{"a 🙂🙂🙂", 4, 0, []string{"a", "🙂🙂", "🙂"}},
-		{"日", 1, 0, []string{"日"}}, // it fits nowhere
+		{"日", 1, 0, []string{"日"}}, // too wide for any line
 		{"", 4, 0, nil},
 	} {
 		if got := fold(c.text, c.columns, c.lines); !slices.Equal(got, c.want) {

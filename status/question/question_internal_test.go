@@ -19,8 +19,8 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// An agent's text is judged by the time when the agent took the message: at 0 ms here, and the message was
-// still there 10 ms before.
+// An agent's text is judged by the time when the agent took the message: 0 ms here; the message was still
+// there 10 ms before.
 func TestWeigh(t *testing.T) {
 	t.Parallel()
 	took := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -153,7 +153,7 @@ func ofWorker(t *testing.T) (*Question, *simagent.Agent) {
 	return q, sim.Agent("worker")
 }
 
-// A turn ends, and the agent's message to us in it is in another file, and possibly not seen yet.
+// At the end of a turn, the agent's message to us, in another file, may not have been seen yet.
 func TestEndOfATurnBehindAMessage(t *testing.T) {
 	t.Parallel()
 	q, worker := ofWorker(t)
@@ -175,8 +175,8 @@ func TestEndOfATurnBehindAMessage(t *testing.T) {
 	}
 }
 
-// The report of a turn can be taken from the inbox before it was recorded here. Then the
-// agent's transcript has the answer, once the turn has been over for a while.
+// If the report of a turn was taken from the inbox before it was recorded here, the answer is
+// read from the agent's transcript, once the turn has been over for a while.
 func TestAnswerByTheTranscript(t *testing.T) {
 	t.Parallel()
 	begun := time.Now().Add(-time.Minute).UTC().Truncate(time.Millisecond)
@@ -228,7 +228,7 @@ func TestAnswerByTheTranscript(t *testing.T) {
 	}
 }
 
-// turnRecord is a record of a teammate's transcript.
+// turnRecord returns a record of a teammate's transcript.
 func turnRecord(kind, uuid, parent string, at time.Time, message string) string {
 	return fmt.Sprintf(`{"type":%q,"uuid":%q,"parentUuid":%q,"timestamp":%q,"isSidechain":true,"agentId":"aworker-1","sessionId":"s-1","version":"2.1.329","message":{%s}}`,
 		kind, uuid, parent, at.UTC().Format(inbox.TimestampLayout), message)
@@ -239,8 +239,8 @@ func says(uuid, parent string, at time.Time, text, stop string) string {
 	return turnRecord("assistant", uuid, parent, at, fmt.Sprintf(`"role":"assistant","stop_reason":%q,"content":[{"type":"text","text":%q}]`, stop, text))
 }
 
-// The report of a turn can be seen before the message that the agent sent us in it. The message
-// is the answer, but for one that came later.
+// If the report of a turn is seen before a message that the agent sent us in the turn, the message
+// is the answer, unless it came later.
 func TestAnswerBeforeTheReport(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -263,8 +263,8 @@ func TestAnswerBeforeTheReport(t *testing.T) {
 	}
 }
 
-// A report that the agent wrote to us is not the answer before that message is there, unless it does
-// not come.
+// A report that mentions a message to us is the answer only if that message does not
+// come.
 func TestReportOfAMessageThatComes(t *testing.T) {
 	t.Parallel()
 	q, worker := ofWorker(t)
@@ -295,8 +295,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A message was not taken later than its inbox has changed, however late that is seen: else the report of its turn would count as that
-// of the turn before.
+// A message was taken no later than its inbox changed, however late that is seen: otherwise the report of its turn
+// would count as that of the turn before.
 func TestLatest(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "worker.json")

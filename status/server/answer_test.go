@@ -64,8 +64,8 @@ func TestSend(t *testing.T) {
 	problem(t, r.ask(t, "POST", to, `{"text":"all","except":["worker"]}`), api.CodeNotFound)
 }
 
-// The errors in an answer that is partial name operations, as the error of a whole answer does, and have the command
-// beside them: the error of a member in a 207, and the last line of lines that could not be read to their end.
+// Errors in a partial answer have hints with operations and commands, like the error of a whole answer: the error of
+// a member in a 207, and the last line of lines that could not be read to their end.
 func TestErrorsInAnswersNameOperations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -16,7 +16,7 @@ import (
 	"teambridge/teams/winetest"
 )
 
-// A service answers as the files do, and its answers match the document.
+// A client of a service passes the suite of the bridge, and the service's answers match the document.
 func TestBridge(t *testing.T) {
 	t.Parallel()
 	winetest.SkipUnix(t, "a service listens on a port")

@@ -43,8 +43,8 @@ func (r *running) overTCP(t *testing.T, method, path string, header ...string) a
 	return r.do(t, client, req)
 }
 
-// Over TCP the token is needed, and nothing is answered that another site's page
-// could have asked.
+// Over TCP, requests need the token, and requests that another site's page could send
+// get no answer.
 func TestWhoMayAsk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -101,7 +101,7 @@ func TestWhoMayAsk(t *testing.T) {
 			t.Errorf("%s: without security headers: %v", name, a.header)
 		}
 	}
-	// On the socket any host is ours, and another site's page is still refused.
+	// On the socket any host is accepted, and another site's page is still refused.
 	if a := r.ask(t, "GET", "/v1/teams", "", "Host", "anything"); a.status != http.StatusOK {
 		t.Errorf("on the socket: %d %s", a.status, a.body)
 	}
@@ -109,7 +109,7 @@ func TestWhoMayAsk(t *testing.T) {
 	problem(t, r.ask(t, "POST", "/v1/teams/"+older+"/members/worker/messages", `{"text":"x"}`, "Sec-Fetch-Site", "cross-site"), api.CodeForbidden)
 }
 
-// Who passed is a person.
+// A client that passes the guard is a person.
 func TestPerson(t *testing.T) {
 	t.Parallel()
 	r := newWorld(t).start(t, func(s *Server) {
@@ -150,7 +150,7 @@ func TestAgent(t *testing.T) {
 		}
 		a := r.ask(t, route.Method, of, body, api.AgentHeader, agent)
 		var p api.Problem
-		_ = json.Unmarshal(a.body, &p) // not of a success
+		_ = json.Unmarshal(a.body, &p) // a success has none
 		if forbidden := p.Code == api.CodeForbidden; forbidden == (route.Who != op.Persons) {
 			t.Errorf("%s %s: %d %s", route.Method, route.Path, a.status, a.body)
 		}
@@ -348,8 +348,8 @@ func entries(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// The lock of a service that was killed may be held for an instant longer, by an agent
-// that it was just starting: the next one waits for that.
+// The lock of a killed service may be held briefly by an agent that it was starting: the
+// next service waits for that.
 func TestWaitsForTheLockOfOneThatWasKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -376,7 +376,7 @@ func TestSocket(t *testing.T) {
 	l, err := net.Listen("unix", path)
 	must(t, err)
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
-	if err := l.Close(); err != nil { // as one that was killed leaves it
+	if err := l.Close(); err != nil { // as a killed one leaves it
 		t.Fatal(err)
 	}
 	w.start(t).end(t)

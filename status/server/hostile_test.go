@@ -33,7 +33,7 @@ func (r *running) verbatim(t *testing.T, request string) (status int, body strin
 		t.Fatalf("%.60q: %v", request, err)
 	}
 	defer res.Body.Close()
-	data, _ := io.ReadAll(res.Body) // of a request that was not read to its end it can be cut off
+	data, _ := io.ReadAll(res.Body) // it can be cut off if the request was not read to its end
 	return res.StatusCode, string(data)
 }
 
@@ -53,7 +53,7 @@ func TestHostilePaths(t *testing.T) {
 	} {
 		for _, rest := range []string{"", "/members", "/status", "/messages"} {
 			status, body := r.verbatim(t, "GET "+path+rest+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-			known := path == "http://evil.example/v1/teams" && rest == "" // on the socket any host is ours
+			known := path == "http://evil.example/v1/teams" && rest == "" // on the socket any host is accepted
 			if !known && status < 300 || status >= 500 || strings.Contains(body, "hunter2") {
 				t.Errorf("%.60s%s: %d %s", path, rest, status, body)
 			}
@@ -77,7 +77,7 @@ func TestHostilePaths(t *testing.T) {
 	}
 }
 
-// Requests that are none, that lie about themselves, or have no end.
+// Invalid, inconsistent and endless requests are refused.
 func TestHostileRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -182,7 +182,7 @@ func TestConnectionsOfStrangers(t *testing.T) {
 			t.Errorf("%q: a closed connection was used", says)
 		}
 	}
-	// Who is answered without a token has to come again.
+	// A client without a token has to connect again for each request.
 	res, err := http.Get("http://" + here + "/healthz")
 	must(t, err)
 	res.Body.Close()
@@ -231,14 +231,14 @@ func TestStreamsThatNobodyReads(t *testing.T) { // alone, since it looks at the 
 			t.Fatal(err)
 		}
 	}
-	// Each of them has 3.6 MB to tell.
+	// Each stream has 3.6 MB of events.
 	most := uint64(0)
 	for over := time.After(patience); len(r.streams) > 0; {
 		most = max(most, heap())
 		select {
 		case <-over:
 			t.Fatalf("%d streams are left", len(r.streams))
-		case <-time.After(20 * time.Millisecond): // a look takes two or three
+		case <-time.After(20 * time.Millisecond): // each takes two or three
 		}
 	}
 	if whole := uint64(streams * rows * size); most > before+whole/2 {

@@ -14,7 +14,7 @@ import (
 	"teambridge/status/bridge"
 )
 
-// overHTTP2 is a client that speaks HTTP/2 without TLS to an address.
+// overHTTP2 returns a client that speaks HTTP/2 without TLS to an address.
 func overHTTP2(t *testing.T, network, address string) *http.Client {
 	t.Helper()
 	transport := &http.Transport{
@@ -28,12 +28,12 @@ func overHTTP2(t *testing.T, network, address string) *http.Client {
 	return &http.Client{Transport: transport, Timeout: patience}
 }
 
-// The socket takes HTTP/2, too: for a person, with streams that outlast all deadlines, and until
-// the service ends.
+// The socket also accepts HTTP/2, as a person, with streams that outlast all deadlines until the
+// service ends.
 func TestHTTP2(t *testing.T) {
 	t.Parallel()
 	r := newWorld(t).start(t, func(s *Server) {
-		// Nothing is written for longer than a write may take, which is long for a busy machine.
+		// The pause between writes exceeds the limit of a write, which is long enough for a busy machine.
 		s.limits.write, s.limits.request, s.limits.heartbeat = time.Second, time.Second, 1200*time.Millisecond
 		s.opts.Page = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if bridge.Person(r.Context()) {
@@ -67,7 +67,7 @@ func TestHTTP2(t *testing.T) {
 	}
 }
 
-// Over TCP, where strangers can connect, there is HTTP/1.1 alone.
+// Over TCP, where strangers can connect, only HTTP/1.1 is accepted.
 func TestNoHTTP2OverTCP(t *testing.T) {
 	t.Parallel()
 	r := newWorld(t).start(t, tcp)

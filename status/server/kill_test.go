@@ -105,9 +105,9 @@ func TestKilledAtRandomInstants(t *testing.T) {
 	watcher := &watcher{seen: map[string]int{}, changed: make(chan struct{}, 1)}
 	busy.Go(func() { watcher.run(ctx, client) })
 
-	came := 0 // how often the watcher had come when the service that runs was started
+	came := 0 // the number of the watcher's connections when the present service was started
 	for round := range rounds {
-		for round%2 == 0 && watcher.times() == came { // else it may be killed before anything is seen
+		for round%2 == 0 && watcher.times() == came { // otherwise it may be killed before any event
 			select {
 			case <-watcher.changed:
 			case <-ctx.Done():
@@ -196,7 +196,7 @@ func TestKilledAtRandomInstants(t *testing.T) {
 	}
 	killtest.Once(t, sent, done)
 
-	// And the client has seen it all.
+	// And the client has seen all events.
 	var last []journal.Change
 	turns := map[string]int{} // the envelopes of each turn, by kind
 	missing := func() (missed []string) {
@@ -258,7 +258,7 @@ func TestKilledAtRandomInstants(t *testing.T) {
 	}
 }
 
-// watcher follows the events from the first on, and comes again where it was.
+// watcher follows the events from the first on, and reconnects at its position.
 type watcher struct {
 	mu      sync.Mutex
 	last    string

@@ -46,7 +46,7 @@ func (r *running) open(t *testing.T, n int) {
 	}
 }
 
-// A request that waits outlives the deadlines of others, counts as a stream, and ends with its
+// A lasting request outlives the deadlines of others, counts as a stream, and ends with its
 // client.
 func TestRequestsThatWait(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"teambridge/status/api"
 )
 
-// legacy and modern are payloads of a user, with more about them.
+// legacy and modern return payloads of a user, with more fields.
 func legacy(id, text, more string) string {
 	return fmt.Sprintf(`{"role":"user","content":{"type":"text","text":%q},"localKey":%q%s}`, text, id, more)
 }
@@ -29,7 +29,7 @@ func (r *running) payloads(t *testing.T, member string, lines ...string) answer 
 	return r.ask(t, "POST", path(band, member), strings.Join(lines, "\n"), "Content-Type", api.PayloadsType)
 }
 
-// results are the results of the lines: new, again, or the form of a dropped one.
+// results returns the results of the lines: new, again, or the form of a dropped one.
 func results(t *testing.T, s api.SentPayloads) map[int]string {
 	t.Helper()
 	list := map[int]string{}
@@ -163,7 +163,7 @@ func newBand(t *testing.T) *world {
 	return w
 }
 
-// relayed adds a relay for a member of it, whose program there is not.
+// relayed adds a relay for a member of the band, with a program that does not exist.
 func (r *running) relayed(t *testing.T, member string) (id string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"team": %q, "member": %q, "command": ["/no/such/program"], "dir": %q}`, band, member, r.world.State)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// From the moment when it has a name, other users cannot open the socket, whatever the umask.
+// Other users can never open the socket, from its creation on, whatever the umask.
 func TestPrivateFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(newWorld(t).State, "s")

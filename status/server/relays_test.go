@@ -32,7 +32,7 @@ type headless struct {
 	work   string
 }
 
-// band is the team of it.
+// band is its team.
 const band = "band"
 
 func newHeadless(t testing.TB, script simchild.Script) *headless {
@@ -61,14 +61,14 @@ func (h *headless) start(t testing.TB, change ...func(*Server)) *running {
 	}}, change...)...)
 }
 
-// add has an agent run as a member, with something else about it.
+// add adds a relay for a member, with more fields.
 func (h *headless) add(t testing.TB, r *running, member, more string) api.RelayEntry {
 	t.Helper()
 	body := fmt.Sprintf(`{"team": %q, "member": %q, "command": [%q], "dir": %q%s}`, band, member, simchild.Program(), h.work, more)
 	return of[api.RelayEntry](t, r.ask(t, "POST", "/v1/relays", body), http.StatusCreated)
 }
 
-// until asks for a relay until it stands so.
+// until asks for a relay until it is as wanted.
 func (h *headless) until(t testing.TB, r *running, id, what string, holds func(api.RelayEntry) bool) api.RelayEntry {
 	t.Helper()
 	end := time.After(patience)

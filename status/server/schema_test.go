@@ -28,7 +28,7 @@ type operation struct {
 	} `json:"requestBody"`
 }
 
-// reference is the document, read.
+// reference is the parsed document.
 type reference struct {
 	Paths      map[string]map[string]operation `json:"paths"`
 	Components struct {

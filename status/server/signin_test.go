@@ -25,7 +25,7 @@ func paged(s *Server) {
 	})
 }
 
-// visiting opens an address as a browser that has cookies, and does not go on by itself.
+// visiting opens an address like a browser with cookies, and follows no redirect.
 func visiting(t *testing.T, method, address string, cookies ...*http.Cookie) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, address, nil)
@@ -45,8 +45,8 @@ func visiting(t *testing.T, method, address string, cookies ...*http.Cookie) (*h
 	return res, string(data)
 }
 
-// A code signs one browser in, once, with a cookie that the next service takes,
-// too, and that no script, no other site and no proxy gets to see.
+// A code signs one browser in, once, with a cookie that the next service also
+// accepts, and that no script, no other site and no proxy can see.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -56,7 +56,7 @@ func TestSignIn(t *testing.T) {
 	if u, err := url.Parse(in.URL); err != nil || !strings.HasPrefix(in.URL, here+"/?code=") || len(u.Query().Get("code")) != 43 {
 		t.Fatalf("%s, %v", in.URL, err)
 	}
-	// A look at the address, as by programs that show previews, does not use it up.
+	// A HEAD request, as by programs that show previews, does not use the address up.
 	if res, _ := visiting(t, "HEAD", in.URL); res.StatusCode != http.StatusOK || len(res.Cookies()) > 0 {
 		t.Errorf("HEAD: %s, %v", res.Status, res.Cookies())
 	}
@@ -78,7 +78,7 @@ func TestSignIn(t *testing.T) {
 	if res, body := visiting(t, "GET", here+"/v1/teams", cookie); res.StatusCode != http.StatusOK {
 		t.Errorf("with the cookie: %s %s", res.Status, body)
 	}
-	// A cookie cannot go on for ever by getting another one.
+	// A cookie cannot be renewed without end by getting another one.
 	if res, body := visiting(t, "POST", here+"/v1/sign-in", cookie); res.StatusCode != http.StatusForbidden {
 		t.Errorf("a code for a cookie: %s %s", res.Status, body)
 	}
@@ -90,7 +90,7 @@ func TestSignIn(t *testing.T) {
 			t.Errorf("%s: %s to %s, %v", address, res.Status, to, res.Cookies())
 		}
 	}
-	// Who is in already goes in.
+	// A browser that is signed in already is let in.
 	if res, _ := visiting(t, "GET", in.URL, cookie); res.Header.Get("Location") != "/" {
 		t.Errorf("signed in already: %s to %s", res.Status, res.Header.Get("Location"))
 	}
@@ -127,7 +127,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// A browser can be given a file in place of the URL. It goes when the code does.
+// A file can be opened in place of the URL. It is removed with the code.
 func TestSignInFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -250,7 +250,7 @@ func TestTokenRemoved(t *testing.T) {
 	problem(t, r.ask(t, "POST", "/v1/sign-in", ""), api.CodeRefused)
 }
 
-// Codes are for a minute, and few.
+// Codes expire after a minute, and their number is limited.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	var c codes
@@ -268,14 +268,14 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// Without a listener that a browser can come to there is nothing to open.
+// Without a listener that a browser can reach, there is no URL to sign in.
 func TestSignInWithoutAddress(t *testing.T) {
 	t.Parallel()
 	r := newWorld(t).start(t, paged)
 	if p := problem(t, r.ask(t, "POST", "/v1/sign-in", ""), api.CodeRefused); !strings.Contains(p.Command, "--listen") || p.Hint != "" {
 		t.Errorf("hint %q, command %q", p.Hint, p.Command)
 	}
-	// The socket needs no cookie, and no token for making one.
+	// The socket needs no cookie, nor a token to make one.
 	res, err := r.client.Get("http://teambridge/?code=x")
 	must(t, err)
 	data, err := io.ReadAll(res.Body)
@@ -285,7 +285,7 @@ func TestSignInWithoutAddress(t *testing.T) {
 	}
 }
 
-// A link to the page may stand on any site; nothing else may be asked from there.
+// Any site may have a link to the page, but cannot send other requests.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	r := newWorld(t).start(t, tcp, paged)

@@ -48,7 +48,7 @@ type running struct {
 	over chan error
 }
 
-// start starts a service, with something about it changed. It is ended with the
+// start starts a service after some changes of its options. It is ended with the
 // test, or by end.
 func (w *world) start(t testing.TB, change ...func(*Server)) *running {
 	t.Helper()
@@ -156,13 +156,13 @@ func (r *running) pattern(req *http.Request) string {
 	return path
 }
 
-// get asks for something that is there.
+// get requests an answer with status 200.
 func get[T any](t testing.TB, r *running, path string) T {
 	t.Helper()
 	return of[T](t, r.ask(t, "GET", path, ""), http.StatusOK)
 }
 
-// of reads an answer that has to have a status.
+// of reads an answer that must have a status.
 func of[T any](t testing.TB, a answer, status int) T {
 	t.Helper()
 	var v T
@@ -175,7 +175,7 @@ func of[T any](t testing.TB, a answer, status int) T {
 	return v
 }
 
-// problem is an answer that has to be an error.
+// problem reads an answer that must be an error.
 func problem(t testing.TB, a answer, code api.Code) api.Problem {
 	t.Helper()
 	p := of[api.Problem](t, a, code.HTTP())
@@ -265,7 +265,7 @@ func (e *events) next() (event, error) {
 	}
 }
 
-// until reads events up to one that is wanted, and returns it.
+// until reads events up to a wanted one, and returns it.
 func (e *events) until(name string, wanted func(event) bool) event {
 	e.t.Helper()
 	for {

@@ -20,7 +20,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// service opens a service for a team that was captured.
+// service opens a service for a captured team.
 func service(t *testing.T) (*teamstest.Fixture, *Service) {
 	t.Helper()
 	f := teamstest.Captured(t, teamstest.NewerVersion)
@@ -108,7 +108,7 @@ func TestTakenMessagesShareADirectory(t *testing.T) {
 	}
 }
 
-// The relay that was about to claim a message whose row is gone decides about it, and changes no file.
+// A relay that was about to claim a message whose row is gone decides its state, and changes no file.
 func TestFateWithoutAChangeOfTheFile(t *testing.T) {
 	t.Parallel()
 	fixture, s := service(t)

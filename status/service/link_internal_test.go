@@ -31,7 +31,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// linkedMachine is a machine in a test: a Claude directory, and a service that runs.
+// linkedMachine is a machine in a test: a Claude directory and a running service.
 type linkedMachine struct {
 	*teamstest.Fixture
 	*Service
@@ -132,7 +132,7 @@ func (m *linkedMachine) add(other *linkedMachine, teams ...string) {
 	must(m.t, err)
 }
 
-// until waits until something is so.
+// until waits until a condition holds.
 func (m *linkedMachine) until(what string, so func() bool) {
 	m.t.Helper()
 	limit := time.After(3 * time.Minute)

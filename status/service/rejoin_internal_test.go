@@ -38,7 +38,7 @@ func (w world) joinOf(t *testing.T, team *teams.Team, m teams.Membership) ledger
 	return ledger.Join{Root: w.Root.Path(), Team: teamstest.Newer, CreatedAt: c.Instance().CreatedAt, Member: m.Name, AgentID: m.AgentID, At: m.JoinedAt}
 }
 
-// member looks for one in config.json.
+// member returns a member in config.json.
 func member(t *testing.T, team *teams.Team, name string) (teams.Member, bool) {
 	t.Helper()
 	c, err := team.Config(t.Context())

@@ -91,8 +91,8 @@ func TestPumpNoticesOtherProcesses(t *testing.T) {
 	})
 }
 
-// While the system reports changes, nothing is asked without one, but for a sweep now and then. After a change, the files
-// are looked at for as long as a commit may need.
+// While the system reports changes, the files are read only after one, except for a sweep now and then. After a
+// change, they are read for as long as a commit may need.
 func TestFilesAreWatched(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *Service) {
@@ -118,7 +118,7 @@ func TestFilesAreWatched(t *testing.T) {
 				}
 			}
 		}
-		count(time.Minute) // what the start leaves behind
+		count(time.Minute) // reads because of the start
 		if n := count(10 * filesSweep); n != 10 {
 			t.Errorf("%d signals in the time of 10 sweeps, without a change", n)
 		}

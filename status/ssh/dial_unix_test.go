@@ -176,7 +176,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// The first ssh may ask the person who has begun the command, and gets the signals of the terminal; later ones
+// The first ssh may ask the person who started the command, and gets the signals of the terminal; later ones
 // must not ask.
 func TestOnlyTheFirstAsks(t *testing.T) {
 	t.Parallel()

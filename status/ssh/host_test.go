@@ -62,8 +62,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// Whatever the program and the socket are called, the shells of the other machine pass each on as
-// one word.
+// The shells of the other machine pass the program and the socket on as one word each, whatever
+// their names.
 func TestQuoting(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("sh"); err != nil {

@@ -19,11 +19,11 @@ import (
 
 var odd = []string{"/a b/teambridge", "serve", "--claude-dir", `/we$ird %h "x" \y & <z> ☃`, `C:\a b\`, ""}
 
-// elements returns the text of each element that has one, in order, as an XML parser reads it.
+// elements returns the names and texts of elements with a text, in order, as an XML parser reads them.
 func elements(t *testing.T, text string) (names, texts []string) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(text))
-	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // it was decoded
+	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // the text is decoded already
 	name := ""
 	for {
 		token, err := d.Token()
@@ -154,7 +154,7 @@ func fakeLaunchctl(t *testing.T, ending int) Job {
 	return i
 }
 
-// An agent that takes a while to end is waited for: launchd refuses the next one until then.
+// Install waits for an agent that ends slowly: launchd refuses the next one until then.
 func TestAgentThatEndsSlowly(t *testing.T) {
 	i := fakeLaunchctl(t, 3)
 	text, err := i.Text(odd, nil)

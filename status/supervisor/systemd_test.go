@@ -37,7 +37,7 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// unset has no variable, and a home directory for [Service] and [Hub].
+// unset is an environment without variables.
 func unset(string) (string, bool) { return "", false }
 
 func service(t *testing.T) Job {
@@ -54,7 +54,7 @@ func hub(dir string) (Job, error) {
 	return Hub(dir, unset, func() (string, error) { return "/home/x", nil })
 }
 
-// systemd-analyze has no complaint, and the test would see one.
+// systemd-analyze accepts the unit, and the test would notice a complaint.
 func TestUnitAsSystemdReadsIt(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(standin.EnvInterop) == "" {

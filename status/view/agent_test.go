@@ -7,7 +7,7 @@ import (
 	"teambridge/status/view"
 )
 
-// A status says by which way a message reaches the agent, and what that way promises; of one that has ended, neither.
+// A status has the way to the agent and its promise; that of an ended agent has neither.
 func TestReached(t *testing.T) {
 	t.Parallel()
 	const once = "each message once, "

@@ -20,7 +20,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Codes and statuses are for programs, and stay what they are.
+// Codes and statuses, on which programs rely, do not change.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	at := func(err error) error { return fmt.Errorf("send to worker: %w", err) }
@@ -29,7 +29,7 @@ func TestExplain(t *testing.T) {
 		code api.Code
 		exit int
 		http int
-		hint bool // there is one
+		hint bool // it has one
 	}{
 		{api.Decide(api.CodeUsage, "h", "wrong"), "usage", 2, 400, true},
 		{at(&inbox.InvalidError{Field: "text", Reason: "is blank"}), "invalid", 2, 422, true},
@@ -81,7 +81,7 @@ func TestExplain(t *testing.T) {
 		{at(api.Decide(api.CodeTimeout, "", "it did not happen")), "timeout", 4, 504, false},
 		{at(&journal.ValueError{Field: "search words", Reason: "is blank"}), "usage", 2, 400, false},
 		{at(context.Canceled), "interrupted", 130, 503, false},
-		// An interrupt counts for more than the lock that was waited for.
+		// An interrupt takes precedence over the lock that was waited for.
 		{fmt.Errorf("lock /x: %w (%w)", context.Canceled, &lockedfile.LockedError{Path: "/x"}), "interrupted", 130, 503, false},
 	} {
 		f := Explain(c.err)

@@ -8,7 +8,7 @@ import (
 	"teambridge/status/api"
 )
 
-// Package api spells these out because it imports nothing of ours.
+// The names in package api, which imports nothing of ours, equal those of other packages.
 func TestNamesOfTheAPI(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ api, ours string }{

@@ -92,7 +92,7 @@ func TestPaneStatus(t *testing.T) {
 	}
 }
 
-// What is known of a message that a session holds is not said to have failed, and not said twice to be unknown.
+// A message that a session holds is not shown as failed, nor twice as unknown.
 func TestFateOfWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	held := paneFate(ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Failed, Reason: ledger.CauseUnknown.Reason("held until its person allows it")}})

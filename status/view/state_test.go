@@ -7,7 +7,7 @@ import (
 	"teambridge/status/api"
 )
 
-// The words are those of the guide's table, which has them in the last column, and the codes in the others.
+// The words equal those in the last column of the guide's table, which has the codes in the others.
 func TestState(t *testing.T) {
 	t.Parallel()
 	for word, codes := range map[string]string{
@@ -28,7 +28,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// What became of a message is said in the words of the guide's table, whether a relay, a pane or another machine has it.
+// The state of a message has a word of the guide's table, whether a relay, a pane or another machine has it.
 func TestOutcome(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -38,7 +38,7 @@ func newJournal(t *testing.T) *journal.Journal {
 	return j
 }
 
-// said is an envelope of drums, so long after it began, with fields and an event as JSON.
+// said returns an envelope of drums, some time after its start, with fields and an event as JSON.
 func said(t *testing.T, id string, after time.Duration, fields, event string) journal.Envelope {
 	t.Helper()
 	e := journal.Envelope{
@@ -82,7 +82,7 @@ func answered(t *testing.T, j *journal.Journal, n int64, text, more string) {
 	}
 }
 
-// works is records as lines: kind, state, text.
+// works returns records as lines: kind, state, text.
 func works(t *testing.T, j *journal.Journal, thinking bool) (list []string) {
 	t.Helper()
 	for r, err := range Works(t.Context(), j, nil, journal.Query{}, thinking) {
@@ -290,7 +290,7 @@ func TestThinkingIsShownIfItIsAskedFor(t *testing.T) {
 	}
 }
 
-// A call without an end runs only as long as its agent does, whoever was to record that.
+// A call without an end runs only as long as its agent does, even if no process records the end.
 func TestWorkOfAnAgentThatEnded(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
@@ -323,7 +323,7 @@ func TestWorkOfAnAgentThatEnded(t *testing.T) {
 	}
 }
 
-// A hit says what became of a tool call, and marks what was looked for in that.
+// A hit shows the outcome of a tool call, and marks the searched words in it.
 func TestWorkHits(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)

@@ -11,7 +11,7 @@ import (
 	"teambridge/relay/mode"
 )
 
-// What is in the repository is what the table, the types and their comments say.
+// The document in the repository is generated from the table, the types and their comments.
 func TestDocumentIsGenerated(t *testing.T) {
 	t.Chdir("..")
 	want, err := document()

@@ -30,8 +30,8 @@ const EnvScreens = "TEAMBRIDGE_SCREENSHOTS"
 // lifetime is how long a browser lives at most.
 const lifetime = 20 * time.Minute
 
-// launch starts a Chromium that has nothing of the user's and finds no host but
-// this one. It ends with the test.
+// launch starts a Chromium without the user's files that finds only this host. It
+// ends with the test.
 func launch(t *testing.T) context.Context {
 	t.Helper()
 	program := standin.RequireChromium(t)
@@ -41,7 +41,7 @@ func launch(t *testing.T) context.Context {
 	opts := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.UserDataDir(filepath.Join(home, "data")), chromedp.Env("HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home),
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		// As with a mouse; without, it is taken for a telephone.
+		// As with a mouse; without one, it would count as a telephone.
 		chromedp.Flag("blink-settings", "primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4"),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), chromedp.WSURLReadTimeout(patience),
 	)
@@ -66,8 +66,8 @@ type tab struct {
 
 	mu       sync.Mutex
 	requests []string // their addresses
-	faults   []string // what went wrong in the page
-	expected []string // parts of faults that the test brings about
+	faults   []string // errors in the page
+	expected []string // parts of faults that the test causes
 }
 
 // open opens the page of w, signed in if there is an address for that.
@@ -111,7 +111,7 @@ func open(t *testing.T, browser context.Context, w *world, address string) *tab 
 		}
 		for _, r := range p.requests {
 			if strings.HasPrefix(r, "data:") {
-				continue // asks nobody; the browser's own icons are such
+				continue // no request to a host; the browser's own icons are such
 			}
 			if u, err := url.Parse(r); err != nil || u.Scheme != "http" || u.Host != w.addr {
 				t.Errorf("asked another origin: %s", r)
@@ -131,7 +131,7 @@ func open(t *testing.T, browser context.Context, w *world, address string) *tab 
 	return p
 }
 
-// expect says that something may go wrong.
+// expect allows a fault.
 func (p *tab) expect(part string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +158,7 @@ func (p *tab) run(steps ...step) {
 	}
 }
 
-// text is what the page shows.
+// text returns the text of the page.
 func (p *tab) text() string {
 	ctx, cancel := context.WithTimeout(p.ctx, 5*time.Second)
 	defer cancel()
@@ -189,7 +189,7 @@ func (p *tab) until(expression string, args ...any) {
 	}
 }
 
-// do evaluates an expression for what it does.
+// do evaluates an expression for its effect.
 func do(expression string) step { return chromedp.Evaluate[chromedp.Void](expression) }
 
 // value evaluates an expression.
@@ -204,7 +204,7 @@ func value[T any](p *tab, expression string) T {
 	return v
 }
 
-// live waits until the page has what happens.
+// live waits until the page receives events.
 func (p *tab) live() {
 	p.t.Helper()
 	p.until(`document.querySelector("#link")?.dataset.link === "live" && document.querySelector("nav .team") !== null`)
@@ -232,8 +232,8 @@ func (p *tab) write(text string) {
 	p.run(chromedp.SendKeys(chromedp.CSS("#text"), text), chromedp.KeyEvent("\r", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
 }
 
-// intercept holds the next request for an address. answer waits for it, says what
-// becomes of it, and lets all others pass again.
+// intercept holds the next request for an address. answer waits for it, continues it
+// with a step, and lets all others pass again.
 func (p *tab) intercept(pattern string, stage fetch.RequestStage) (answer func(func(fetch.RequestID) step)) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -258,7 +258,7 @@ func (p *tab) intercept(pattern string, stage fetch.RequestStage) (answer func(f
 	}
 }
 
-// block keeps requests for addresses from being sent, and no others any more.
+// block blocks requests for these addresses, and no longer those for others.
 func (p *tab) block(patterns ...string) {
 	p.t.Helper()
 	list := []*network.BlockPattern{}
@@ -268,18 +268,18 @@ func (p *tab) block(patterns ...string) {
 	p.run(call(network.SetBlockedURLs, network.SetBlockedURLsParams{URLPatterns: list}))
 }
 
-// quote is a text as JavaScript has it.
+// quote returns a text as a JavaScript string.
 func quote(text string) string {
 	data, _ := json.Marshal(text) // a string always can be
 	return string(data)
 }
 
-// bubble is an expression for the last message that holds a text.
+// bubble returns an expression for the last message with a text.
 func bubble(text string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(".bubble")].filter(b => b.textContent.includes(%s)).at(-1)`, quote(text))
 }
 
-// picture takes pictures of the page, light and dark, where that is wanted.
+// picture takes pictures of the page, light and dark, if that is wanted.
 func (p *tab) picture(name string) {
 	p.t.Helper()
 	dir := os.Getenv(EnvScreens)
@@ -303,7 +303,7 @@ func (p *tab) picture(name string) {
 	}
 }
 
-// theme makes it light or dark, and still, so that pictures show how it ends.
+// theme makes the page light or dark, without motion, so that pictures show the final state.
 func (p *tab) theme(theme string) {
 	p.t.Helper()
 	p.run(call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{

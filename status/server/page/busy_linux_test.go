@@ -13,8 +13,8 @@ import (
 // busyMembers are the agents of the team that busy makes.
 var busyMembers = []string{"backend", "frontend", "database", "reviewer", "tester", "docs", "security", "release", "performance", "accessibility-and-internationalization-specialist"}
 
-// busyMessages is how many messages that team has exchanged, and busyUnread how many of
-// them the person, who is "operator", has not read.
+// busyMessages is the number of messages that the team has exchanged, and busyUnread the number
+// of them that the person, "operator", has not read.
 const busyMessages, busyUnread = 300, 8
 
 // busy makes a team of ten at work, with its history of the last two days: reports in
@@ -78,8 +78,8 @@ func busyMessage(n int) said {
 	}[n%4])
 }
 
-// A team at work is shown as a dense log: who wrote, in the color of the member, and what agents
-// tell about themselves in lines that can be skipped. Nothing is wider than the window.
+// A team at work is shown as a dense log: senders in the colors of members, and notices of agents
+// in lines of their own. Nothing is wider than the window.
 func TestBusy(t *testing.T) {
 	browser := launch(t)
 	w, team := busy(t)
@@ -104,7 +104,7 @@ func TestBusy(t *testing.T) {
 		e.getBoundingClientRect().height < 300)`) {
 		t.Error("a following message has an avatar")
 	}
-	// Notices unfold, each with what it was about.
+	// Notices unfold, each with its subject.
 	if value[bool](p, fold+`.querySelector(".step").checkVisibility()`) {
 		t.Error("joined notices are unfolded")
 	}

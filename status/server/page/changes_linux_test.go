@@ -14,7 +14,7 @@ import (
 	"teambridge/status/server/page"
 )
 
-// The files that an agent has changed, and what in them.
+// The view of changed files lists an agent's files and the changes in each.
 func TestChanges(t *testing.T) {
 	script, err := os.ReadFile(standin.RequireAxe(t))
 	if err != nil {
@@ -66,7 +66,7 @@ func TestChanges(t *testing.T) {
 
 	p := open(t, browser, w, w.address())
 	p.live()
-	p.until(`document.querySelectorAll(".agent-files").length === 24`) // not of the five on another machine
+	p.until(`document.querySelectorAll(".agent-files").length === 24`) // not for the five on another machine
 	row := fmt.Sprintf(`[...document.querySelectorAll(".agent")].find(e => e.dataset.key === %s)`, quote(checkout+"\x00team-lead"))
 	p.run(do(row + `.querySelector(".agent-files").click()`))
 	const files = `[...document.querySelectorAll(".change")].map(c => c.querySelector("code").textContent.split("/").at(-1) + " " + c.querySelector(".change-counts").textContent + (c.querySelector(".change-new") ? " new" : "")).join("; ")`
@@ -77,20 +77,20 @@ func TestChanges(t *testing.T) {
 	p.until(diff+` === %s`, "@@ -7,2 +7,2 @@\n func retry() {\n-removed: \tfor {\n+added: \tfor range 3 {\n+added: \t\t// at most")
 	p.looks("changes", string(script))
 
-	// Since when is chosen, and in the URL.
+	// The span can be chosen, and is in the URL.
 	p.run(do(`{ const s = document.querySelector('[aria-label=Since]'); s.value = "7"; s.dispatchEvent(new Event("change")); }`))
 	p.until(files+` === %s`, "new.go +1 −0 new; retry.go +2 −1; old.go +1 −1")
 	p.run(chromedp.Reload())
 	p.live()
 	p.until(files+` === %s`, "new.go +1 −0 new; retry.go +2 −1; old.go +1 −1")
-	// From the conversation. Of whom nothing is known, it says so.
+	// From the conversation. For an agent without records, it says so.
 	p.run(do(`location.hash = ` + quote("#/team/"+checkout+"/backend")))
 	p.until(`[...document.querySelectorAll(".head-links a")].some(a => a.textContent === "Changed files")`)
 	p.expect("changes")
 	p.run(do(`[...document.querySelectorAll(".head-links a")].find(a => a.textContent === "Changed files").click()`))
 	p.until(`document.querySelector("h1")?.textContent.startsWith("Changed files") && document.querySelector(".empty").textContent.includes("transcript")`)
 
-	// Any name and any text is text, and is drawn in parts if it is long.
+	// Any name and any text is shown as text, and in parts if it is long.
 	texts := page.HostileTexts()
 	texts = append(texts, strings.Repeat("x", 60_000), strings.Repeat("a\n", 30_000), "\x00\x01\xff\xfe binary", "</code><img src=x onerror=alert(1)>\u202egpj.exe")
 	for n, text := range texts {

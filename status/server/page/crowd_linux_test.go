@@ -13,8 +13,8 @@ import (
 	"teambridge/relay/relaytest/standin"
 )
 
-// crowd makes a service for so many agents in projects of ten. Of each ten, four are stuck for one reason, if they are not
-// too many, and two have written to the reader.
+// crowd makes a service for a number of agents in projects of ten. In each, four are stuck for one reason, up to
+// stuck in all, and two have written to the reader.
 func crowd(t *testing.T, agents, stuck int) *world {
 	t.Helper()
 	claude := filepath.Join(t.TempDir(), "claude")
@@ -51,14 +51,14 @@ func crowd(t *testing.T, agents, stuck int) *world {
 	return w
 }
 
-// inView counts what is whole on the screen.
+// inView counts the elements that are wholly in view.
 func (p *tab) inView(selector string) int {
 	p.t.Helper()
 	return value[int](p, fmt.Sprintf(`[...document.querySelectorAll(%q)].filter(e => e.checkVisibility() && (({top, bottom}) => top >= 0 && bottom <= innerHeight)(e.getBoundingClientRect())).length`, selector))
 }
 
-// Of many agents, those that need the reader are one line each, and those that wait for the same reason are one line in
-// all, until it is opened. All of them are dismissed, and all messages read, by one press.
+// Among many agents, each that needs the reader is one line, and those that wait for the same reason share one, which
+// unfolds. One press dismisses all of them, and one marks all messages as read.
 func TestCrowd(t *testing.T) {
 	agents := 100
 	if text := os.Getenv(EnvAgents); text != "" {
@@ -101,7 +101,7 @@ func TestCrowd(t *testing.T) {
 		t.Errorf("%d rows of what is stuck are in view, want 20", n)
 	}
 	themes := []string{"light"}
-	if os.Getenv(EnvAgents) != "" { // it takes its time; TestOverview has both
+	if os.Getenv(EnvAgents) != "" { // it takes long; TestOverview has both
 		themes = append(themes, "dark")
 	}
 	p.run(do(string(script)))
@@ -122,7 +122,7 @@ func TestCrowd(t *testing.T) {
 		}
 	}
 
-	// Everything that counts says the same, and not that all is quiet as long as something waits or is stuck.
+	// All counters agree, and "All quiet" is not shown as long as something waits or is stuck.
 	counted := func(n int) {
 		t.Helper()
 		number := `(e => Number(e?.firstChild.data ?? 0))`
@@ -140,7 +140,7 @@ func TestCrowd(t *testing.T) {
 	counted(0)
 }
 
-// Where there is no agent yet, the page says how one comes.
+// If there is no agent yet, the page says how to start one.
 func TestNobody(t *testing.T) {
 	script, err := os.ReadFile(standin.RequireAxe(t))
 	if err != nil {
@@ -167,7 +167,7 @@ func TestNobody(t *testing.T) {
 		}
 	}
 
-	// Two blocks of code in a conversation are told apart, or are no landmarks.
+	// Two blocks of code in a conversation have different names, or are no landmarks.
 	w.Make(house, time.Now().UnixMilli(), "team-lead", "worker")
 	for range 2 {
 		w.Send(house, "worker", "user", "Run it:\n\n```\ngo test ./...\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |")

@@ -23,7 +23,7 @@ func serve(t *testing.T, at string) *httptest.ResponseRecorder {
 	return w
 }
 
-// Every file is served as what it is, and nothing else.
+// Every file is served with its media type, and nothing else is served.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -51,7 +51,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// packedSize is how many bytes of a file are sent to a browser.
+// packedSize returns how many bytes of a file are sent to a browser.
 func packedSize(t *testing.T, name string) int {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, "/ui/"+name, nil)
@@ -70,14 +70,14 @@ func packedSize(t *testing.T, name string) int {
 	return size
 }
 
-// What files load: of the page, its stylesheets, pictures and scripts; of a script, what it imports at once, and its worker.
+// References to other files: in the page, to stylesheets, pictures and scripts; in a script, its imports and worker.
 var (
 	loadedByPage   = regexp.MustCompile(`(?:href|src)="/ui/([^"]+)"`)
 	loadedByScript = regexp.MustCompile(`(?m)^(?:import|export)[^;]*? from "\./([^"]+)";|^import "\./([^"]+)";|new SharedWorker\("/ui/([^"]+)"`)
 	loadedLater    = regexp.MustCompile(`import\("\./([^"]+)"\)`)
 )
 
-// loaded returns the files that a browser loads before anybody opens something, and the scripts that are loaded later.
+// loaded returns the files that a browser loads at first, and the scripts that it loads later.
 func loaded(t *testing.T) (now []string, later []string) {
 	t.Helper()
 	now = []string{"index.html"}
@@ -102,7 +102,7 @@ func loaded(t *testing.T) (now []string, later []string) {
 	return now, later
 }
 
-// What a browser loads is small, as it is sent; and what is loaded later is none of it.
+// The files that a browser loads at first are small, as they are sent, and none that is loaded later is among them.
 func TestPageIsSmall(t *testing.T) {
 	t.Parallel()
 	const most = 100 << 10
@@ -134,7 +134,7 @@ func TestPageIsSmall(t *testing.T) {
 	}
 }
 
-// foreign is what would make markup of a text, run one, or ask another host.
+// foreign matches code that makes markup of a text, runs one, or sends a request to another host.
 var foreign = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|setHTML|DOMParser|eval\(|new Function|https?:|url\(|@import|style="|<script>|\son[a-z]+="`)
 
 func TestFilesAskNobodyElse(t *testing.T) {
@@ -149,7 +149,7 @@ func TestFilesAskNobodyElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := strings.ReplaceAll(string(data), `xmlns="http://www.w3.org/2000/svg"`, "")
-		if name == "files/marked.js" { // a comment names its home, it makes links of "www.", and a string of images, which nothing calls
+		if name == "files/marked.js" { // a comment with its home, links for "www.", and images as strings, which nothing calls
 			for _, known := range []string{"(https://github.com/", "https://github.com/markedjs/marked", "http://daringfireball.net/", `r="http://"+t[0]`, ".url(", "}url("} {
 				text = strings.ReplaceAll(text, known, "")
 			}
@@ -160,7 +160,7 @@ func TestFilesAskNobodyElse(t *testing.T) {
 	}
 }
 
-// What is not ours is what its authors published, so that a new version is taken whole.
+// The foreign file is as its authors published it, so that a new version is taken whole.
 func TestMarkedIsAsPublished(t *testing.T) {
 	t.Parallel()
 	data, err := files.ReadFile("files/marked.js")

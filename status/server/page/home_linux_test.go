@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What waits for a person is answered on the page.
+// The page answers the items that wait for a person.
 func TestHome(t *testing.T) {
 	browser := launch(t)
 	for _, c := range []struct {
@@ -106,7 +106,7 @@ func (a *asker) say(member, text string) {
 	}
 }
 
-// asks has an agent ask for a tool with an input.
+// asks makes an agent ask for a tool with an input.
 func (a *asker) asks(member, tool string, input any) {
 	a.w.t.Helper()
 	text := "ASK:" + tool
@@ -174,12 +174,12 @@ func (a *asker) question(member string) api.Question {
 	return api.Question{}
 }
 
-// card is an expression for the card that holds a text.
+// card returns an expression for the card with a text.
 func card(text string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(".ask")].find(e => e.textContent.includes(%s))`, quote(text))
 }
 
-// press is a step that presses a button of a card, from the keyboard.
+// press returns a step that presses a button of a card by the keyboard.
 func press(card, act string) step {
 	return do(fmt.Sprintf(`%s.querySelector("[data-act=%s]").click()`, card, act))
 }
@@ -196,7 +196,7 @@ func tabTo(p *tab, there string) {
 	p.t.Fatalf("%s cannot be reached with the keyboard", there)
 }
 
-// Permission is asked for on a card, at home and in the conversation, and is answered once.
+// A request for permission is a card, on Home and in the conversation, and is answered once.
 func testPermission(t *testing.T, browser context.Context) {
 	a := newAsker(t, browser, simchild.Script{}, "lead", "worker")
 	a.until(`document.querySelector(".asks").childElementCount === 0 && document.title === "teambridge"`)
@@ -234,7 +234,7 @@ func testPermission(t *testing.T, browser context.Context) {
 	if n := value[int](a.tab, `window.sent`); n != 1 {
 		t.Errorf("a double click sent %d answers", n)
 	}
-	// A click that was meant for the card that was there before is ignored.
+	// A click that was meant for an earlier card in the same place is ignored.
 	a.run(do(`window.now = performance.now; performance.now = () => 0`), do(`location.hash = "#/teams"`))
 	a.until(`document.querySelector(".ask [data-act=deny]") !== null`)
 	a.run(do(`performance.now = () => 399; document.querySelector(".ask [data-act=deny]").dispatchEvent(new MouseEvent("click", { detail: 1 }))`))
@@ -246,7 +246,7 @@ func testPermission(t *testing.T, browser context.Context) {
 	a.run(do(`performance.now = window.now`), chromedp.KeyEvent("\u001b"))
 	a.until(`document.activeElement.dataset.act === "deny"`)
 
-	// The same card is in the conversation, where what is being written stays.
+	// The same card is in the conversation, where a draft stays.
 	a.choose("worker")
 	a.until(`document.querySelector(".foot .ask") !== null`)
 	a.run(press(`document.querySelector(".foot .ask")`, "deny"))
@@ -272,7 +272,7 @@ func testPermission(t *testing.T, browser context.Context) {
 	a.told(`allowed, with [{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"echo *"}],"behavior":"allow","destination":"session"}]`)
 }
 
-// Cards show all that a tool is called with, and edits as lines.
+// Cards show all arguments of a tool, and edits as lines.
 func testAskedTools(t *testing.T, browser context.Context) {
 	a := newAsker(t, browser, simchild.Script{}, "lead")
 	long := strings.Repeat("a-very-long-word", 40)
@@ -317,7 +317,7 @@ func testAskedTools(t *testing.T, browser context.Context) {
 	}
 }
 
-// An agent's questions are answered by choosing and by writing, and its plan is Markdown.
+// An agent's questions are answered by a choice or a text, and its plan is shown as Markdown.
 func testQuestions(t *testing.T, browser context.Context) {
 	a := newAsker(t, browser, simchild.Script{}, "lead")
 	option := func(label, description string) map[string]any {
@@ -423,7 +423,7 @@ func testRefused(t *testing.T, browser context.Context) {
 	a.run(press(`document.querySelector(".ask")`, "dismiss"))
 	a.until(`document.querySelector(".ask") === null`)
 
-	// A question that nobody knows any more.
+	// A question that no longer exists.
 	a.asks("lead", "Bash", nil)
 	a.until(`document.querySelector(".ask") !== null`)
 	q = a.question("lead")
@@ -459,12 +459,12 @@ func testLongQuestion(t *testing.T, browser context.Context) {
 	a.told("allowed")
 }
 
-// row is an expression for the row of home that holds a text.
+// row returns an expression for the row of Home with a text.
 func row(text string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(".need")].find(e => (e.closest(".agent") ?? e).textContent.includes(%s))`, quote(text))
 }
 
-// Messages and trouble are rows, which link to their conversations.
+// Messages and problems are rows, which link to their conversations.
 func testRows(t *testing.T, browser context.Context) {
 	a := newAsker(t, browser, simchild.Script{Refuse: []string{"acceptEdits"}}, "lead")
 	a.w.Send(house, "worker", "user", "The lens is **cracked**.")
@@ -493,7 +493,7 @@ func testRows(t *testing.T, browser context.Context) {
 	a.run(do(failed + `.querySelector("[data-act=drop]").click()`))
 	a.until(failed + ` === undefined`)
 
-	// What cannot be resolved is dismissed.
+	// Items that cannot be resolved are dismissed.
 	rested := row("All agents are idle")
 	for _, member := range []string{"worker", "reviewer"} {
 		a.row(member, "team-lead", fmt.Sprintf(`{"type":"idle_notification","from":%q,"timestamp":%q,"idleReason":"available"}`, member, time.Now().UTC().Format(time.RFC3339Nano)))
@@ -503,14 +503,14 @@ func testRows(t *testing.T, browser context.Context) {
 	a.run(do(rested + `.querySelector("[data-act=dismiss]").click()`))
 	a.until(rested + ` === undefined`)
 
-	// What was read is no longer there.
+	// Read messages are no longer there.
 	a.run(do(row("The lens is") + `.querySelector("a").click()`))
 	a.until(shown("The lens is"))
 	a.run(do(`location.hash = "#/"`))
 	a.until(`document.querySelector(".all-quiet") !== null && ` + row("The lens is") + ` === undefined`)
 }
 
-// Where nothing waits, home says so, and what the agents do.
+// If nothing waits, Home says so, and shows the states of agents.
 func testQuiet(t *testing.T, browser context.Context) {
 	a := newAsker(t, browser, simchild.Script{}, "lead")
 	a.w.Send(house, "team-lead", "worker", "Please polish the lens.")
@@ -520,7 +520,7 @@ func testQuiet(t *testing.T, browser context.Context) {
 	a.picture("home-quiet-narrow")
 }
 
-// Home has a box to write to any agent: whom, with the names that there are, and the text. What is in it outlives a reload until it is
+// Home has a box to write to any agent, with completion of names. Its content survives a reload until it is
 // sent.
 func testWrite(t *testing.T, browser context.Context) {
 	a := newAsker(t, browser, simchild.Script{})
@@ -545,9 +545,9 @@ func testWrite(t *testing.T, browser context.Context) {
 	a.until(empty)
 }
 
-// stub takes the place of the notifications of the browser, which has no desktop.
+// stub replaces the notifications of the browser, which has no desktop.
 const stub = `
-	delete globalThis.SharedWorker; // so that the stream is one of this tab
+	delete globalThis.SharedWorker; // so that the stream belongs to this tab
 	window.shown = [];
 	window.asked = 0;
 	window.Notification = class {
@@ -560,7 +560,7 @@ const stub = `
 	window.EventSource = class extends EventSource { constructor(...of) { super(...of); sources.push(this); } };
 	window.hidden = (is) => Object.defineProperty(document, "visibilityState", { value: is ? "hidden" : "visible", configurable: true });`
 
-// The browser is asked only by a button, and tells once of what comes while the page is hidden.
+// Only a button asks the browser for permission, and items that come while the page is hidden are notified once.
 func testNotifications(t *testing.T, browser context.Context) {
 	a := newAsker(t, browser, simchild.Script{}, "lead")
 	a.expect("ERR_")
@@ -595,7 +595,7 @@ func testNotifications(t *testing.T, browser context.Context) {
 	a.row("worker", "user", `{"type":"plan_approval_request","planContent":"secret"}`)
 	a.until(`window.shown.length === 3 && shown[2].body === "plan"`)
 
-	// Once, although there are other snapshots, the stream connects again, and a message comes
+	// Once, although there are more snapshots, the stream connects again, and a message comes
 	// back into its inbox.
 	polished := row("worker")
 	a.until(polished + ` !== undefined`)
@@ -621,9 +621,9 @@ func testNotifications(t *testing.T, browser context.Context) {
 		t.Errorf("the notifications are %s", value[string](a.tab, `JSON.stringify(shown)`))
 	}
 	a.run(press(`document.querySelector(".ask")`, "allow"))
-	a.until(`shown[0].closed`) // nothing is asked any more
+	a.until(`shown[0].closed`) // the question is no longer open
 
-	// A click opens the place; nothing is told while the page is visible.
+	// A click opens the place; there are no notifications while the page is visible.
 	a.run(do(`hidden(false); shown[1].onclick()`))
 	a.until(`location.hash === "#/team/lighthouse/worker" && shown[1].closed`)
 	n := value[int](a.tab, `shown.length`)
@@ -660,7 +660,7 @@ func testControls(t *testing.T, browser context.Context) {
 	a.run(do(interrupt + `.click()`)) // it is there as long as it has the focus
 	a.until(note + ` === "No turn is running."`)
 
-	// The model and the permission mode hold from the next message on.
+	// The model and the permission mode apply from the next message on.
 	a.run(do(`document.querySelector(".menu").open = true; document.querySelector(".menu input").focus()`), chromedp.KeyEvent("opus"))
 	a.run(do(`{ const s = document.querySelector(".menu select"); s.value = "acceptEdits"; s.dispatchEvent(new Event("change")); }`))
 	a.until(`document.querySelector(".menu summary").textContent === "opus · acceptEdits (next message)"`)
@@ -676,7 +676,7 @@ func testControls(t *testing.T, browser context.Context) {
 		t.Errorf("it works with %+v, %v", list, err)
 	}
 
-	a.choose("worker") // nobody runs it
+	a.choose("worker") // it has no relay
 	a.until(`!document.querySelector(".controls").checkVisibility()`)
 	add := api.NewRelay{Team: house, Member: "worker", Runtime: "opencode", URL: "http://127.0.0.1:1", Dir: t.TempDir()}
 	if _, err := a.w.client().AddRelay(t.Context(), add); err != nil {
@@ -721,8 +721,8 @@ func testCardsAxe(t *testing.T, browser context.Context) {
 	check("controls")
 }
 
-// A real agent asks on the page: what is allowed runs, and what is denied does not, and the
-// model is told why.
+// A real agent asks on the page: an allowed call runs, and a denied one does not, and the model
+// gets the reason.
 func TestRealPermissionOnThePage(t *testing.T) {
 	standin.ForSome(t, func(t *testing.T, v teams.Version) {
 		command := standin.Require(t, v)

@@ -20,8 +20,8 @@ import (
 // 32 MiB.
 const EnvLargest = "TEAMBRIDGE_PAGE_LARGEST"
 
-// Home and the conversations show every text and every question that the service takes, however
-// long or deep, and none hides the others. The log has how long each takes to be painted.
+// Home and the conversations show every text and every question that the service accepts, however
+// long or deep, and none hides the others. The log has the time that each takes to paint.
 func TestHostile(t *testing.T) {
 	a := newAsker(t, launch(t), simchild.Script{}, "worker", "reviewer")
 	texts := page.HostileTexts()
@@ -67,7 +67,7 @@ func TestHostile(t *testing.T) {
 	a.run(do(`document.querySelector(".ask-lines .rest").click()`))
 	a.until(`document.querySelectorAll(".diff-line").length > 900 && document.activeElement.matches(".rest")`)
 
-	// Each text in its conversation, as it is shown first and in full.
+	// Each text in its conversation, as it is shown at first and in full.
 	paint := func(step string) float64 {
 		t.Helper()
 		took, err := chromedp.Run(a.ctx, chromedp.Evaluate[float64](`(async () => {
@@ -95,8 +95,8 @@ func TestHostile(t *testing.T) {
 	t.Logf("Home: opened in %.0f ms", paint(`location.hash = "#/"; while (!document.querySelector(".needs")) await new Promise((done) => setTimeout(done));`))
 }
 
-// Of Markdown that wants to be more than text, and of what marked takes longest to read, nothing runs, nothing is
-// loaded, and only the elements of a text are made. The log has what took longest.
+// Hostile Markdown, and texts that marked parses slowly, run nothing, load nothing, and become only elements of a
+// text. The log has the slowest ones.
 func TestHostileMarkdown(t *testing.T) {
 	claude, _ := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// HostileTexts returns messages that are as long as they may be, and of shapes that take much to
-// show: as lines, marks, elements, escaped characters, or levels.
+// HostileTexts returns messages of the maximum length in shapes that are expensive to show: lines,
+// marks, elements, escaped characters, or levels.
 func HostileTexts() []string {
 	const most = 100 << 10
 	full := func(s string) string { return strings.Repeat(s, most/len(s)) }

@@ -14,7 +14,7 @@ import (
 	"teambridge/relay/relaytest/standin"
 )
 
-// The page is used with the keyboard alone.
+// The page can be used with the keyboard alone.
 func TestKeys(t *testing.T) {
 	browser := launch(t)
 	for _, c := range []struct {
@@ -38,7 +38,7 @@ func (p *tab) key(key string, modifiers ...chromedp.Modifier) {
 	p.run(chromedp.KeyEvent(key, chromedp.KeyModifiers(modifiers...)))
 }
 
-// focused waits until an expression of the element e that has the focus is true.
+// focused waits until an expression about e, the element with the focus, is true.
 func (p *tab) focused(expression string) {
 	p.t.Helper()
 	p.until(`((e) => ` + expression + `)(document.activeElement)`)
@@ -53,7 +53,7 @@ func testWalk(t *testing.T, browser context.Context) {
 	p := open(t, browser, w, w.address())
 	p.live()
 
-	// The first stop skips what is before the view, and what has the focus is outlined.
+	// The first stop skips to the view, and the element with the focus is outlined.
 	p.key(kb.Tab)
 	p.focused(`e.className === "skip"`)
 	tabTo(p, `document.activeElement.matches("a.member") && getComputedStyle(document.activeElement).outlineStyle === "solid"`)
@@ -76,11 +76,11 @@ func testWalk(t *testing.T, browser context.Context) {
 	p.until(`document.querySelector("dialog") === null && document.querySelector("#talk-title")?.firstChild.textContent === "worker"`)
 	p.focused(`e.id === "talk-title"`)
 
-	// Write. What is a key elsewhere is a letter here.
+	// Write. A key elsewhere is a letter here.
 	p.until(shown("an older message"))
 	p.key("c")
 	p.focused(`e.id === "text"`)
-	p.run(do(`document.activeElement.value = ""`)) // a browser that is driven types the c as well
+	p.run(do(`document.activeElement.value = ""`)) // a driven browser types the c as well
 	p.run(chromedp.KeyEvent("jack? /"))
 	p.until(`document.querySelector("#text").value === "jack? /" && document.querySelector("dialog") === null`)
 	p.key(kb.Enter, chromedp.ModifierCtrl)
@@ -97,7 +97,7 @@ func testWalk(t *testing.T, browser context.Context) {
 	p.key("j")
 	p.focused(`e === ` + texts + `[1]`)
 
-	// Search, go to what was found, and back.
+	// Search, go to a result, and back.
 	p.key("/")
 	p.focused(`e.id === "words"`)
 	p.run(do(`document.activeElement.value = ""`), chromedp.KeyEvent("older"))
@@ -112,7 +112,7 @@ func testWalk(t *testing.T, browser context.Context) {
 	p.key("?")
 	p.until(`document.querySelector("dialog.help[open]")?.textContent.includes("Go to a team or member")`)
 	p.picture("help")
-	p.key("j") // is for nothing in a dialog
+	p.key("j") // does nothing in a dialog
 	p.focused(`e.closest("dialog") !== null`)
 	p.key(kb.Escape)
 	p.focused(`e.classList.contains("found-here")`)
@@ -122,12 +122,12 @@ func testWalk(t *testing.T, browser context.Context) {
 	p.run(do(`document.activeElement.value = ""`), chromedp.KeyEvent("nothing like it"))
 	p.key(kb.Enter)
 	p.until(`document.querySelector(".count")?.textContent.startsWith("No messages match")`)
-	p.key(kb.Escape) // back to the conversation, which is that of the answer
+	p.key(kb.Escape) // back to the conversation with the answer
 	p.until(`document.querySelector("#talk-title")?.firstChild.textContent === "team-lead"`)
 	p.key(kb.Escape)
 	p.until(`location.hash === "#/" && document.activeElement === document.querySelector("main h1")`)
 
-	// A state has a form, beside its colour.
+	// A state has a form as well as a color.
 	p.until(`document.querySelector(".legend") !== null`)
 	forms := value[[]string](p, `[...document.querySelectorAll(".legend .dot")].map(e => getComputedStyle(e)).map(s => [s.borderTopStyle, s.borderTopLeftRadius, s.backgroundImage, s.backgroundColor === s.borderTopColor].join())`)
 	if want := len(forms); want != 6 || len(slices.Compact(slices.Sorted(slices.Values(forms)))) != want {
@@ -135,8 +135,8 @@ func testWalk(t *testing.T, browser context.Context) {
 	}
 }
 
-// Alt and an arrow go through the list of teams, also those that are folded; with Shift, only
-// where there are unread messages.
+// Alt and an arrow go through the list of teams, also folded ones; with Shift, only to those
+// with unread messages.
 func testNeighbors(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true}, simagent.Member{Name: "reviewer", Absent: true})
 	w := newWorld(t, claude)
@@ -172,7 +172,7 @@ func testNeighbors(t *testing.T, browser context.Context) {
 		t.Errorf("while the reader writes, a key goes to %s", hash)
 	}
 
-	// The last conversations are the first ones to go to, after those that are open.
+	// The dialog lists the last conversations first, and the open one last.
 	p.key("k", chromedp.ModifierCtrl)
 	p.until(`[...document.querySelectorAll(".option .member-name")].map(e => e.textContent).join() === "Everyone,team-lead,Home,reviewer,worker"`)
 }

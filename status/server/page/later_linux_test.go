@@ -8,8 +8,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A browser fetches less than 100 KiB before anybody opens something, and what is opened then. A part
-// that cannot be loaded says so.
+// A browser fetches less than 100 KiB at first, and other parts when they are opened. A part that cannot
+// be loaded says so.
 func TestPartsAreLoadedWhenTheyAreOpened(t *testing.T) {
 	browser := launch(t)
 	w := thirty(t)
@@ -30,7 +30,7 @@ func TestPartsAreLoadedWhenTheyAreOpened(t *testing.T) {
 		}
 	}
 
-	// The service is gone. Once it is back, what failed is loaded.
+	// The service is gone. Once it is back, the failed part is loaded.
 	p.expect("search")
 	p.block("http://*:*/ui/search.*")
 	p.run(do(`location.hash = "#/search?q=retries"`))
@@ -42,7 +42,7 @@ func TestPartsAreLoadedWhenTheyAreOpened(t *testing.T) {
 	p.run(do(`location.hash = "#/search?q=retries"`))
 	p.until(`document.querySelectorAll(".hit").length > 0`)
 
-	// It was replaced: the file is one that fits other ones.
+	// It was replaced: the file is from another version.
 	p.run(do(`location.hash = "#/"`))
 	p.until(`document.querySelector(".usage") !== null`)
 	answer := p.intercept("*/ui/usage.js", fetch.RequestStageRequest)
@@ -60,7 +60,7 @@ func TestPartsAreLoadedWhenTheyAreOpened(t *testing.T) {
 	p.run(do(`document.querySelector(".usage summary").click()`))
 	p.until(`document.querySelector(".usage select") !== null`)
 
-	// The dialog that goes somewhere is one of them.
+	// The dialog to go to a team or member is such a part, too.
 	p.run(chromedp.KeyEvent("k", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
 	p.until(`document.querySelector("dialog.switcher input") === document.activeElement`)
 }

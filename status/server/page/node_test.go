@@ -22,7 +22,7 @@ func TestModules(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS("testdata")); err != nil {
 		t.Fatal(err)
 	}
-	// So that node takes files named .js for modules, as a browser does.
+	// So that node loads files named .js as modules, as a browser does.
 	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"type": "module"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +36,8 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// corpus returns texts that the Go side is tested with, and those that are at its limits, as
-// hostile.test.mjs takes them.
+// corpus returns the texts of tests in Go, and texts at the limits, in the form for
+// hostile.test.mjs.
 func corpus(t *testing.T) []byte {
 	t.Helper()
 	list := HostileTexts()
@@ -52,7 +52,7 @@ func corpus(t *testing.T) []byte {
 		}
 		rows, err := inbox.Parse(data)
 		if err != nil {
-			continue // one of those that are to be refused
+			continue // a file that must be refused
 		}
 		for _, r := range rows {
 			list = append(list, r.Text)

@@ -33,8 +33,8 @@ func (p *tab) accessible(t *testing.T, name string) {
 	}
 }
 
-// Reports of idle agents that say nothing are one line, which unfolds and stays so while more come. What says something
-// is never part of it.
+// Reports of idle agents without content are one line, which unfolds and stays unfolded while more come. A report
+// with content is never part of it.
 func TestNoiseIsFolded(t *testing.T) {
 	browser := launch(t)
 	a := newAsker(t, browser, simchild.Script{})
@@ -42,7 +42,7 @@ func TestNoiseIsFolded(t *testing.T) {
 		t.Helper()
 		a.row(from, "team-lead", fmt.Sprintf(`{"type":"idle_notification","from":%q,"idleReason":"available"%s}`, from, more))
 	}
-	last := func(text string) { // so that the order is that of the rows
+	last := func(text string) { // so that they are in the order of the rows
 		t.Helper()
 		a.row("worker", "team-lead", text)
 		a.w.recorded(house, text)
@@ -56,7 +56,7 @@ func TestNoiseIsFolded(t *testing.T) {
 	idle("reviewer", "")
 	a.row("reviewer", "team-lead", `{"type":"idle_notification","from":"reviewer","idleReason":"failed","failureReason":"out of credit"}`)
 	last("And another one.")
-	idle("worker", "") // after what it has said: nothing
+	idle("worker", "") // right after its message: not shown
 	idle("reviewer", "")
 	idle("reviewer", "")
 	a.choose("Everyone")
@@ -72,7 +72,7 @@ func TestNoiseIsFolded(t *testing.T) {
 	}
 	a.accessible(t, "noise-folded")
 
-	// With the keyboard. It stays open when more come.
+	// With the keyboard. The line stays open when more come.
 	a.run(do(fold+`.querySelector("summary").focus()`), chromedp.KeyEvent(kb.Enter))
 	a.until(fold + `.open && ` + steps + ` === 2`)
 	idle("worker", "")
@@ -84,7 +84,7 @@ func TestNoiseIsFolded(t *testing.T) {
 	}
 }
 
-// Two agents that only thank one another are held with one press, and released with another one.
+// Two agents that only thank one another can be held with one press, and released with another.
 func TestLoopIsHeld(t *testing.T) {
 	browser := launch(t)
 	a := newAsker(t, browser, simchild.Script{}, "worker", "reviewer")
@@ -92,14 +92,14 @@ func TestLoopIsHeld(t *testing.T) {
 	for n := range 17 {
 		text := fmt.Sprintf("Thank you %02d", n)
 		a.w.Send(house, pair[n%2], pair[1-n%2], text)
-		a.w.recorded(house, text) // one after the other: what comes at once to both has no order
+		a.w.recorded(house, text) // one after the other: messages that come to both at once have no order
 	}
 	button := func(label string) string {
 		return rowOf("worker") + `?.querySelectorAll(".need-acts button").values().find(b => b.textContent === "` + label + `")`
 	}
 	a.until(button("Hold") + ` !== undefined && ` + rowOf("worker") + `.querySelector(".badge").textContent === "16"`)
 	a.accessible(t, "loop")
-	a.told("Thank you 15") // nothing of the loop is claimed any more
+	a.told("Thank you 15") // no message of the loop is claimed any more
 	a.told("Thank you 16")
 	a.run(do(button("Hold") + `.focus()`))
 	a.key(kb.Enter)

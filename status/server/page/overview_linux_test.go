@@ -23,10 +23,10 @@ import (
 	"teambridge/status/api"
 )
 
-// EnvAgents is how many agents TestCrowd makes. Unset, they are few.
+// EnvAgents is the number of agents that TestCrowd makes. Unset, they are few.
 const EnvAgents = "TEAMBRIDGE_PAGE_AGENTS"
 
-// said is a row of an inbox, so long before now.
+// said is a row of an inbox, some time before now.
 type said struct {
 	from, to, text, summary string
 	ago                     time.Duration
@@ -158,15 +158,15 @@ func thirty(t *testing.T) *world {
 
 func jsonOf(v any) ([]byte, error) { return json.Marshal(v) }
 
-// rowOf is an expression for the row of an agent.
+// rowOf returns an expression for the row of an agent.
 func rowOf(member string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(".agent")].find(e => e.querySelector("b").textContent === %q)`, member)
 }
 
-// listed is what the sections list, as "section: member member; …", by the order of the page.
+// listed is an expression for the sections, as "section: member member; …", in the order of the page.
 const listed = `[...document.querySelectorAll(".agents-section")].filter(e => !e.hidden).map(e => e.dataset.section + ":" + [...e.querySelectorAll(".agent b")].map(b => " " + b.textContent).join("")).join("; ")`
 
-// Home lists each of thirty agents once, by what the service says of it.
+// Home lists each of thirty agents once, in the section that the service chose.
 func TestOverview(t *testing.T) {
 	script, err := os.ReadFile(standin.RequireAxe(t))
 	if err != nil {
@@ -208,7 +208,7 @@ func TestOverview(t *testing.T) {
 	if text := value[string](p, `document.querySelector("main").innerText`); strings.Contains(text, "teambridge ") || strings.Contains(text, "±") {
 		t.Errorf("the page tells a person to type a command, or has a sign for a word:\n%s", text)
 	}
-	// The API says the same, in the snapshot and for each team.
+	// The API has the same sections, in the snapshot and for each team.
 	teams, err := w.client().Teams(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -237,13 +237,13 @@ func TestOverview(t *testing.T) {
 	p.run(do(`document.querySelector(".agents-by button").click()`))
 	p.until(headings + `.includes("on forge")`)
 
-	// Those that have ended are folded away.
+	// Ended agents are folded.
 	p.run(do(`document.querySelector(".agents-section[data-section=ended] button").click()`))
 	p.until(rowOf("links") + ` !== undefined`)
 	p.run(do(`document.querySelector(".agents-section[data-section=ended] button").click()`))
 	p.until(rowOf("links") + ` === undefined`)
 
-	// To ask one is to write to it.
+	// "Ask" opens an agent to write to it.
 	p.run(do(rowOf("ranker") + `.querySelector(".need-acts a").click()`))
 	p.until(`document.querySelector("#talk-title")?.firstChild.textContent === "ranker" && document.activeElement.id === "text"`)
 	p.run(do(`location.hash = "#/"`))
@@ -273,7 +273,7 @@ func TestOverview(t *testing.T) {
 	p.until(`document.querySelector(".agents-filter")?.value === "checkout"`)
 	p.run(do(`document.querySelector(".agents-filter").value = ""; document.querySelector(".agents-filter").dispatchEvent(new Event("input"))`))
 
-	// What happens to one agent paints its row, and no other. Times go on in each.
+	// A change of one agent redraws its row, and no other. Times are updated in each.
 	p.until(`document.querySelectorAll(".agent").length === 29`)
 	p.run(do(`window.painted = new Set(); new MutationObserver((all) => { for (const m of all) { const e = m.target.closest ? m.target : m.target.parentElement, row = e?.closest(".agent"); if (row && !e.closest("time")) painted.add(row.querySelector("b").textContent); } })
 		.observe(document.querySelector(".agents"), {subtree: true, childList: true, characterData: true, attributes: true})`))
@@ -281,13 +281,13 @@ func TestOverview(t *testing.T) {
 	p.until(rowOf("tester") + `.querySelector(".said").textContent === "Run the slow suite, too"`)
 	painted := value[[]string](p, `[...painted]`)
 	for _, member := range painted {
-		if member != "tester" && member != "team-lead" { // who wrote it
+		if member != "tester" && member != "team-lead" { // the sender
 			t.Errorf("%s was painted again", painted)
 			break
 		}
 	}
 
-	// On any screen, and for everybody.
+	// On any screen, without faults of accessibility.
 	p.run(do(string(script)))
 	for _, width := range []int64{1440, 390} {
 		p.size(width, 900)
@@ -310,7 +310,7 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// teamAt is the name of the team in a directory.
+// teamAt returns the name of the team in a directory.
 func teamAt(teams []api.Team, project string) string {
 	return teams[slices.IndexFunc(teams, func(t api.Team) bool { return strings.HasSuffix(t.Cwd, "/"+project) })].Team
 }

@@ -26,7 +26,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// The page is driven in a real browser, which does all of it in one process.
+// The page works in a real browser, one for all of these tests.
 func TestPage(t *testing.T) {
 	browser := launch(t)
 	for _, c := range []struct {
@@ -68,16 +68,16 @@ func TestPage(t *testing.T) {
 	t.Run("a real agent at work", func(t *testing.T) { testRealWork(t, browser) })
 }
 
-// own is an expression for the state of the last message of ours that holds a text.
+// own returns an expression for the state of our last message with a text.
 func own(text string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(".mine .bubble")].filter(b => b.textContent.includes(%s)).at(-1)?.querySelector(".fate")`, quote(text))
 }
 
-// shown reports in the page whether a message that holds a text is there.
+// shown returns an expression for whether a message with a text is shown.
 func shown(text string) string { return bubble(text) + ` !== undefined` }
 
 // A person writes to an agent, sees the message arrive, be taken and be answered,
-// finds it again, and sees the agent end.
+// finds it by a search, and sees the agent end.
 func testConversation(t *testing.T, browser context.Context) {
 	hold := make(chan struct{})
 	claude, sim := simulate(t,
@@ -98,7 +98,7 @@ func testConversation(t *testing.T, browser context.Context) {
 	}
 	p.picture("start")
 	p.choose("worker")
-	// While it is in a turn it takes nothing.
+	// During a turn, it takes no messages.
 	p.write("Please look at the lighthouse plan.\nIt has two lines.")
 	p.until(own("lighthouse plan") + `?.textContent === "✓✓ received"`)
 	p.write("And then at the budget.")
@@ -115,7 +115,7 @@ func testConversation(t *testing.T, browser context.Context) {
 	// Search, also from the keyboard, and back to the message.
 	p.run(chromedp.KeyEvent("\t"), chromedp.KeyEvent("\t"), do(`document.activeElement.blur()`), chromedp.KeyEvent("/"))
 	p.until(`document.activeElement.id === "words"`)
-	// The key is not a letter of it; a browser that is driven types it all the same.
+	// The key is not part of the words, but a driven browser types it anyway.
 	p.run(do(`document.activeElement.value = ""`), chromedp.KeyEvent("lighthouse"))
 	p.until(`document.querySelectorAll(".hit").length === 2 && document.querySelector(".hit mark").textContent === "lighthouse"`)
 	p.picture("search")
@@ -125,7 +125,7 @@ func testConversation(t *testing.T, browser context.Context) {
 		t.Errorf("the head of the page is scrolled away by %d px", at)
 	}
 
-	// The narrow window has one thing at a time, and nothing beside it.
+	// The narrow window shows one half at a time.
 	p.size(360, 740)
 	if over := value[int](p, `document.scrollingElement.scrollWidth - innerWidth`); over > 0 {
 		t.Errorf("the page is %d pixels too wide for 360", over)
@@ -149,7 +149,7 @@ func testConversation(t *testing.T, browser context.Context) {
 	p.picture("wide")
 }
 
-// More tabs than a browser opens connections to a service have what happens, and send.
+// More tabs than a browser has connections to a service get events, and can send.
 func testTabs(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
@@ -178,7 +178,7 @@ func testTabs(t *testing.T, browser context.Context) {
 	last.until(own("from the last one") + `?.textContent.includes("✓ sent")`)
 	all("from the last one")
 
-	// One that came first leaves, and the service is away for a while.
+	// One of the first tabs leaves, and the service is away for a while.
 	tabs[1].run(chromedp.Navigate("about:blank"))
 	tabs = slices.Delete(tabs, 1, 2)
 	tabs[0].expect("ERR_")
@@ -194,8 +194,8 @@ func testTabs(t *testing.T, browser context.Context) {
 	}
 }
 
-// What happens while the service is away is there when it is back, in the same
-// page.
+// Messages that come while the service is away are shown when it is back, in the
+// same page.
 func testRestart(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
@@ -217,8 +217,8 @@ func testRestart(t *testing.T, browser context.Context) {
 	w.Send(sim.Name(), "team-lead", "worker", "after it")
 	p.until(shown("after it") + ` && window.same === true && document.querySelectorAll("main .bubble").length === 3`)
 
-	// A browser does not come again by itself when it was answered with an error;
-	// the page does, and goes on where it was.
+	// A browser does not connect again by itself after an error; the page does, and
+	// continues at its position.
 	p.expect("503")
 	answer := p.intercept("*/v1/events*", fetch.RequestStageRequest)
 	w.end()
@@ -232,8 +232,8 @@ func testRestart(t *testing.T, browser context.Context) {
 	p.live()
 }
 
-// A message whose answer was lost on the way, or that was written while the
-// service was away, arrives once when it is sent again.
+// A message whose answer was lost, or that was written while the service was
+// away, arrives once when it is sent again.
 func testSendAgain(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker"})
 	w := newWorld(t, claude)
@@ -261,7 +261,7 @@ func testSendAgain(t *testing.T, browser context.Context) {
 		p.run(do(own(text) + `.querySelector("button").click()`))
 	}
 
-	// The service sent it, and the answer does not come; but it is seen to be there.
+	// The service sent it, and the answer is lost; an event shows that it is there.
 	answer := p.intercept("*/worker/messages", fetch.RequestStageResponse)
 	p.write("its answer is lost")
 	p.until(own("its answer is lost") + `?.textContent === "✓✓ received"`)
@@ -270,7 +270,7 @@ func testSendAgain(t *testing.T, browser context.Context) {
 	})
 	arrives("its answer is lost")
 
-	// The same while the page cannot hear of it, either: it does not know, and asks.
+	// The same without events: the page does not know the state, and asks.
 	p.block("*://*:*/v1/events")
 	w.end()
 	w.start()
@@ -296,14 +296,14 @@ func testSendAgain(t *testing.T, browser context.Context) {
 	p.picture("unsure")
 	w.start()
 	p.live()
-	p.run(chromedp.Reload()) // what was written is kept
+	p.run(chromedp.Reload()) // the draft is kept
 	p.live()
 	again("nobody is there")
 	arrives("nobody is there")
 }
 
-// What an agent takes before it could be recorded is shown, too: by what the page
-// knows of it, and by its receipt.
+// A message that an agent takes before it is recorded is shown, too: with the text
+// that the page has, and with its receipt.
 func testFast(t *testing.T, browser context.Context) {
 	claude, sim := simulateAt(t, time.Now, time.Millisecond, simagent.Member{Name: "worker"})
 	w := newWorld(t, claude)
@@ -322,11 +322,11 @@ func testFast(t *testing.T, browser context.Context) {
 	t.Logf("of %d messages %d were recorded", n, len(w.messages(w.client(), sim.Name())))
 }
 
-// A message that is lost says so, and why, and can be sent anew.
+// A lost message shows that, with the reason, and can be sent again.
 func testLost(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
-	w.Send(sim.Name(), "team-lead", "worker", "an older one") // by which the loss is proved
+	w.Send(sim.Name(), "team-lead", "worker", "an older one") // which proves the loss
 	p := open(t, browser, w, w.address())
 	p.live()
 	p.choose("worker")
@@ -352,8 +352,8 @@ func testLost(t *testing.T, browser context.Context) {
 		t.Errorf("there are %d messages, %v", len(rows), err)
 	}
 
-	// Of what was sent another way it is not known whether it was taken or
-	// overwritten.
+	// Whether a message that was sent another way was taken or overwritten is not
+	// known.
 	w.Send(sim.Name(), "user", "worker", "sent from a terminal")
 	p.until(own("sent from a terminal") + `?.textContent === "✓ sent"`)
 	if _, err := teamstest.Take(t.Context(), box, func(r inbox.Row) bool { return r.Text == "sent from a terminal" }); err != nil {
@@ -361,7 +361,7 @@ func testLost(t *testing.T, browser context.Context) {
 	}
 	p.until(own("sent from a terminal") + `?.textContent === "✓ sent (not tracked)"`)
 
-	// An agent that keeps what it took did not remove this.
+	// An agent that keeps taken rows did not remove this one.
 	var config struct {
 		Session string `json:"leadSessionId"`
 	}
@@ -389,7 +389,7 @@ func testLost(t *testing.T, browser context.Context) {
 	}
 }
 
-// What others write stays text, wherever it is shown.
+// Texts of others stay text, wherever they are shown.
 func testTextIsText(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
@@ -453,8 +453,8 @@ func testTextIsText(t *testing.T, browser context.Context) {
 	}
 }
 
-// Markdown is shown as it is meant, live and when it is read again. What is wide scrolls inside
-// its message, and code can be copied.
+// Markdown is rendered, live and after a reload. Wide elements scroll inside the message, and
+// code can be copied.
 func testMarkdown(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
@@ -534,8 +534,8 @@ func testMarkdown(t *testing.T, browser context.Context) {
 	}
 }
 
-// A conversation of a thousand messages comes in parts, and what is read stays
-// where it is when older ones come.
+// A conversation of a thousand messages is loaded in parts, and the visible ones
+// stay where they are when older ones come.
 func testManyMessages(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	const n = 1000
@@ -566,7 +566,7 @@ func testManyMessages(t *testing.T, browser context.Context) {
 		top := `[...document.querySelectorAll(".bubble")].at(-` + fmt.Sprint(had) + `).getBoundingClientRect().top`
 		p.run(do(`document.querySelector(".scroll").scrollTop = 0`))
 		before := value[float64](p, top)
-		if had == 50 { // while the older ones are on their way, all rows are rendered again
+		if had == 50 { // while the older ones are loaded, all rows are rendered again
 			p.run(do(`{
 				const fetch = window.fetch;
 				window.fetch = (path, ...rest) => {
@@ -596,7 +596,7 @@ func testManyMessages(t *testing.T, browser context.Context) {
 	if !value[bool](p, `document.querySelector(".column > .quiet").hidden`) {
 		t.Error("there seem to be older ones")
 	}
-	// How long one more takes, to show it and to lay it out, with all of them there.
+	// The time to show and lay out one more, with all of them there.
 	p.run(do(`window.took = new Promise(done => new MutationObserver((_, o) => {
 		o.disconnect();
 		const start = performance.now();
@@ -618,8 +618,8 @@ func testManyMessages(t *testing.T, browser context.Context) {
 	p.run(chromedp.Click(chromedp.CSS(".jump")))
 	p.until(`document.querySelector(".jump").hidden && (() => { const s = document.querySelector(".scroll"); return s.scrollHeight - s.scrollTop - s.clientHeight < 2; })()`)
 
-	// One that was found far back comes with what was around it, and from there it
-	// goes on to the end.
+	// A result far back is shown with the messages around it, and from there more can
+	// be loaded up to the end.
 	p.run(do(`location.hash = location.hash + "?at=" + document.querySelectorAll(".bubble")[449].dataset.seq`))
 	p.until(`document.querySelector(".found-here")?.textContent.includes("message 449 ") && document.querySelectorAll(".message").length === 200`)
 	p.run(do(`document.querySelector(".messages + .quiet").click()`))
@@ -636,7 +636,7 @@ func numbers(n int) string {
 	return strings.Join(list, ",")
 }
 
-// A message to all goes to each once, and tells of each what became of it.
+// A message to all goes to each once, and shows its state for each.
 func testEveryone(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker"}, simagent.Member{Name: "reviewer", Absent: true})
 	w := newWorld(t, claude)
@@ -655,7 +655,7 @@ func testEveryone(t *testing.T, browser context.Context) {
 	}
 }
 
-// Who reads a team whose agents cannot write to them joins it by a press.
+// A reader to whom a team's agents cannot write joins the team by a press.
 func testJoin(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
@@ -669,7 +669,7 @@ func testJoin(t *testing.T, browser context.Context) {
 	p.until(shown("Now I can."))
 }
 
-// What is for the reader counts until it is seen, and is read then.
+// Messages to the reader count as unread until they are seen.
 func testUnread(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true}, simagent.Member{Name: "reviewer", Absent: true})
 	w := newWorld(t, claude)
@@ -695,8 +695,8 @@ func testUnread(t *testing.T, browser context.Context) {
 	}
 }
 
-// What was being written is there after the page was loaded again, and nowhere
-// else.
+// A draft is still there after a reload of the page, in its conversation
+// alone.
 func testDrafts(t *testing.T, browser context.Context) {
 	claude, _ := simulate(t, simagent.Member{Name: "worker", Absent: true}, simagent.Member{Name: "reviewer", Absent: true})
 	w := newWorld(t, claude)
@@ -718,7 +718,7 @@ func testDrafts(t *testing.T, browser context.Context) {
 	p.until(shown("not yet") + ` && document.querySelector("#text").value === ""`)
 }
 
-// contrasts lists texts whose contrast to what is behind them is under 4.5
+// contrasts lists texts whose contrast to their background is under 4.5
 // (https://www.w3.org/TR/WCAG22/#contrast-minimum).
 const contrasts = `(() => {
 	const parse = (c) => { const m = c.match(/[\d.]+/g).map(Number); return m.length < 4 ? [...m, 1] : m; };
@@ -734,7 +734,7 @@ const contrasts = `(() => {
 	return low;
 })()`
 
-// Who is not signed in is told how to be, and nothing else.
+// Without a sign-in, the page says how to sign in, and shows nothing else.
 func testSignedOut(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
@@ -753,7 +753,7 @@ func testSignedOut(t *testing.T, browser context.Context) {
 	p.run(chromedp.Navigate(w.address()))
 	p.live()
 
-	// A token that was removed signs out also the page that is open.
+	// The removal of the token also signs out the open page.
 	w.end()
 	if err := os.Remove(api.TokenPath(w.State)); err != nil {
 		t.Fatal(err)
@@ -767,7 +767,7 @@ func testSignedOut(t *testing.T, browser context.Context) {
 	}
 }
 
-// A service that changes nothing says so, and keeps what was written.
+// With a read-only service, the page says so, and keeps drafts.
 func testReadOnly(t *testing.T, browser context.Context) {
 	claude, _ := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude, func(o *server.Options) { o.ReadOnly = true })
@@ -781,8 +781,8 @@ func testReadOnly(t *testing.T, browser context.Context) {
 	p.picture("read-only")
 }
 
-// What a headless agent answers stands in its conversation, after what it was told, and
-// is text, whatever it looks like.
+// The answer of a headless agent is in its conversation, after the message to it, and is
+// text, whatever it contains.
 func testAnswer(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Handle: answers})
 	w := newWorld(t, claude)
@@ -818,7 +818,7 @@ func testAnswer(t *testing.T, browser context.Context) {
 	}
 }
 
-// Where events were forgotten before the page was told of them, it loads anew.
+// If events were pruned before the page got them, it loads the messages again.
 func testForgotten(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
@@ -843,7 +843,7 @@ func testForgotten(t *testing.T, browser context.Context) {
 	p.until(shown("a new beginning"))
 }
 
-// A team that ended can be read, and not written to.
+// An ended team can be read, but not written to.
 func testEnded(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
@@ -858,11 +858,11 @@ func testEnded(t *testing.T, browser context.Context) {
 	if err := os.Rename(sim.Dir(), claude+".ended"); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = os.Rename(claude+".ended", sim.Dir()) }() // its lead is still there
+	defer func() { _ = os.Rename(claude+".ended", sim.Dir()) }() // its lead still runs
 	p.until(`document.querySelector(".compose").hidden && document.querySelector(".closed").textContent.includes("has ended")`)
 
-	// The reader's messages are still the reader's, also after the page was loaded again. Whether
-	// the agent took them is not known, and they cannot be sent again.
+	// The reader's messages are still shown as theirs, also after a reload. Whether the agent took
+	// them is not known, and they cannot be sent again.
 	fate := own("from me")
 	mine := `document.querySelectorAll(".mine .bubble").length === 1 && document.querySelector(".mine b").textContent === "you" && ` +
 		fate + `.textContent.includes("its team has ended") && ` + fate + `.querySelector("button") === null`
@@ -881,7 +881,7 @@ func testRealAgent(t *testing.T, browser context.Context) {
 	version := standin.Newest(t)
 	standin.Require(t, version)
 	standin.RequireTmux(t)
-	// A model that does what it is told, and ends when it is asked to.
+	// A model that follows its messages, and ends on request.
 	request := regexp.MustCompile(`shutdown-[0-9]+@worker`)
 	home := standin.NewHome(t, standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
 		if id := request.FindString(r.Text()); r.Agent == standin.Worker && !r.Side && len(r.Results) == 0 && id != "" {

@@ -15,8 +15,8 @@ import (
 	"teambridge/status/api"
 )
 
-// An agent in a terminal pane is written to: when a message is typed is chosen, each message
-// says what became of it, and the reader learns that its task is done.
+// A reader can write to an agent in a terminal pane, choose when a message is typed, see the
+// state of each message, and learns that its task is done.
 func TestPanes(t *testing.T) {
 	browser := launch(t)
 	tmux := standin.StartTmux(t)
@@ -31,7 +31,7 @@ func TestPanes(t *testing.T) {
 	p.until(`document.querySelector(".head .doing").textContent.startsWith("Idle")`)
 	p.until(`!document.querySelector("#policy").hidden && document.querySelector("#policy").value === "queued" && document.querySelector("#lead") === null`)
 
-	// Something is typed there: the message waits, and says so.
+	// There is a draft in the pane: the message waits, and says so.
 	tmux.Keys(t, id, "-l", "half a thought")
 	p.until(`document.querySelector(".head .doing").textContent.includes("typed")`)
 	p.run(do(`document.querySelector("#notify").click()`))
@@ -41,7 +41,7 @@ func TestPanes(t *testing.T) {
 	tmux.Keys(t, id, "C-u")
 	p.until(own("Run the tests") + `?.textContent === "✓✓ received"`)
 
-	// Its task ends, as the agent's hook tells.
+	// The agent's hook reports the end of its task.
 	l, err := ledger.Open(t.Context(), filepath.Join(w.State, "ledger.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestPanes(t *testing.T) {
 		t.Errorf("the pane shows:\n%s", screen)
 	}
 
-	// What may not have been sent is decided about: it can be sent again, or given up.
+	// A message that may not have been sent can be sent again, or given up.
 	sent := func(id, reason string) string {
 		t.Helper()
 		to := list[0].InboxKey
@@ -114,7 +114,7 @@ func TestPanes(t *testing.T) {
 	tmux.Keys(t, id, "Escape")
 	p.until(own(first) + `?.textContent === "✓✓ received"`)
 
-	// Home has what waits; the end of the task can be dismissed.
+	// Home has the items; the end of the task can be dismissed.
 	tmux.Keys(t, id, "ASK:Bash", "Enter")
 	p.run(do(`location.hash = "#/"`))
 	p.until(`document.querySelector("main .agents-list")?.textContent.includes("Waits for you") && document.querySelector("main .agents-list").textContent.includes("Has finished the task of your message")`)
@@ -125,7 +125,7 @@ func TestPanes(t *testing.T) {
 	p.run(do(`[...document.querySelectorAll(".need")].find(n => n.textContent.includes("Has finished")).querySelector("[data-act=dismiss]").click()`))
 	p.until(`!document.querySelector("main .agents-list").textContent.includes("Has finished")`)
 
-	// Everyone is all panes.
+	// "Everyone" means all panes.
 	p.choose("Everyone")
 	p.until(`document.querySelector(".head .doing").textContent.includes("1 terminal pane") && !document.querySelector("#policy").hidden && document.querySelector("#lead").parentElement.hidden`)
 	p.picture("pane-everyone")

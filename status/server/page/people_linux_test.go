@@ -14,7 +14,7 @@ import (
 	"teambridge/relay/relaytest/simagent"
 )
 
-// The list of teams and members, in a real browser.
+// The list of teams and members works in a real browser.
 func TestPeople(t *testing.T) {
 	browser := launch(t)
 	for _, c := range []struct {
@@ -33,7 +33,7 @@ func TestPeople(t *testing.T) {
 	}
 }
 
-// addTeam makes another team in a Claude directory, whose agents do nothing.
+// addTeam makes another team in a Claude directory, with agents that do not run.
 func addTeam(t *testing.T, claude, cwd string, age time.Duration, process simagent.Process, members ...string) *simagent.Team {
 	t.Helper()
 	now := time.Now().Add(-age)
@@ -48,13 +48,13 @@ func addTeam(t *testing.T, claude, cwd string, age time.Duration, process simage
 	return team
 }
 
-// teamOf is an expression for the head of a team in the list.
+// teamOf returns an expression for the head of a team in the list.
 func teamOf(name string) string {
 	return fmt.Sprintf(`document.querySelector('button[data-team=%q]')`, name)
 }
 
-// Teams are named by their directories, those that need the reader come first, and those that
-// have ended are folded below. A link to a member shows its row.
+// Teams are named by their directories, those that need the reader come first, and ended ones
+// are folded below. A link to a member shows its row.
 func testTeams(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	now, err := simagent.CurrentProcess()
@@ -63,7 +63,7 @@ func testTeams(t *testing.T, browser context.Context) {
 	}
 	dead := now
 	dead.Start = "1" // the pid is another process's now
-	// All are at work, and those that were made last are above.
+	// All are at work, and the newest are above.
 	teams := map[string]*simagent.Team{}
 	for i, cwd := range []string{"/home/ada/docs", "/home/ada/web", "/home/ada/app", "/srv/app"} {
 		teams[cwd] = addTeam(t, claude, cwd, time.Duration(i+1)*20*time.Second, now, "helper")
@@ -88,7 +88,7 @@ func testTeams(t *testing.T, browser context.Context) {
 	}
 	p.picture("people")
 
-	// A link opens what its row is in, also among those that have ended.
+	// A link unfolds the team of its row, also an ended one.
 	p.size(1280, 300)
 	in := `(e => { const r = e.getBoundingClientRect(), n = document.querySelector("nav").getBoundingClientRect(); return r.top >= n.top && r.bottom <= n.bottom; })(document.querySelector("a.member[aria-current=page]"))`
 	for _, team := range []string{sim.Name(), over.Name()} {
@@ -102,7 +102,7 @@ func testTeams(t *testing.T, browser context.Context) {
 	p.run(do(`document.querySelector(".over button").click()`))
 	p.until(folded)
 
-	// What is being written is marked where one is not.
+	// A draft is marked in the list, except for the open conversation.
 	p.run(do(`location.hash = "#/team/" + ` + quote(sim.Name()) + ` + "/worker"`))
 	p.until(`document.querySelector("#talk-title")?.firstChild.textContent === "worker"`)
 	p.run(chromedp.SendKeys(chromedp.CSS("#text"), "not yet"))
@@ -112,7 +112,7 @@ func testTeams(t *testing.T, browser context.Context) {
 	p.until(`document.querySelector(".draft") === null && document.querySelector("#text").value === "not yet"`)
 }
 
-// Long names break nothing, and are whole in their titles.
+// Long names do not break the layout, and are whole in their titles.
 func testLongNames(t *testing.T, browser context.Context) {
 	claude, _ := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	long := "a-member-with-a-name-as-long-as-names-of-members-can-be-which-is-64"
@@ -136,7 +136,7 @@ func testLongNames(t *testing.T, browser context.Context) {
 	}
 }
 
-// A search is narrowed by team, sender, receiver and day. A hit shows when its message was sent.
+// A search can be narrowed by team, sender, receiver and day. A hit has the time of its message.
 func testSearch(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true}, simagent.Member{Name: "reviewer", Absent: true})
 	other := addTeam(t, claude, "/home/ada/web", time.Minute, simagent.Process{}, "worker")

@@ -13,7 +13,7 @@ import (
 	"teambridge/relay/relaytest/simagent"
 )
 
-// Where a session is that can move, what holds it, and a button that moves it.
+// The page shows where a movable session is, what holds it, and a button that moves it.
 func testPlaces(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
@@ -47,7 +47,7 @@ func testPlaces(t *testing.T, browser context.Context) {
 			t.Fatal(err)
 		}
 	}
-	// wish waits for what the launcher is asked for.
+	// wish waits for a request to the launcher.
 	wish := func(n int64) ledger.Handoff {
 		t.Helper()
 		for end := time.Now().Add(patience); ; {
@@ -102,7 +102,7 @@ func testPlaces(t *testing.T, browser context.Context) {
 	if h = wish(3); h.Wanted != ledger.AtTerminal || h.Force {
 		t.Errorf("asked for %+v", h)
 	}
-	// What another process runs and cannot move has no controls.
+	// An agent that another process runs, and that cannot move, has no controls.
 	if err := l.Sessions.RemoveHandoff(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}

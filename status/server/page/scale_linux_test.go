@@ -21,14 +21,14 @@ import (
 	"teambridge/relay/relaytest/simagent"
 )
 
-// EnvScale is "TEAMS,MESSAGES": how large TestScale makes its world, with 10 members and so
-// many messages in each team. Unset, it is small.
+// EnvScale is "TEAMS,MESSAGES": the number of teams in TestScale, with 10 members each, and the
+// number of messages in each team. Unset, both are small.
 const EnvScale = "TEAMBRIDGE_PAGE_SCALE"
 
 const scaleMembers = 10
 
-// With many teams, conversations are opened and messages pass while the page does what it does every half a minute: in the end
-// it needs no more memory than after the first hours. How long it takes to be there, and to open a conversation, is in the log.
+// With many teams, while conversations are opened and messages come for hours, the page needs no more memory in the
+// end than after the first hours. The log has the times to load the page and to open a conversation.
 func TestScale(t *testing.T) {
 	count, messages := 3, 150
 	if text := os.Getenv(EnvScale); text != "" {
@@ -94,8 +94,8 @@ func TestScale(t *testing.T) {
 		heaps = append(heaps, heap.UsedSize/(1<<20))
 		t.Logf("hour %d: a conversation opens within %.0f ms, or %.0f ms; heap %.2f MiB", hour, took[len(took)/2], took[len(took)-1], heaps[hour])
 	}
-	// What was made for the first time stays, so that the second look is what the last ones are held against. What is no
-	// garbage yet can be in one of them, and what is never given back is in all.
+	// Some memory stays from the first time, so the last measurements are compared with the second. Garbage that is not
+	// yet collected can be in one of them, and a leak is in all.
 	if first, last := heaps[1], slices.Min(heaps[hours-3:]); last > 1.5*first {
 		t.Errorf("the heap has grown from %.1f to %.1f MiB", first, last)
 	}
@@ -106,7 +106,7 @@ func quoteAll(list []string) string {
 	return string(data)
 }
 
-// manyTeams makes teams with so many members each, and returns their names.
+// manyTeams makes teams, and returns their names.
 func manyTeams(t *testing.T, claude string, count int) (names []string) {
 	t.Helper()
 	for i := range count {

@@ -17,7 +17,7 @@ const inView = `[...document.querySelectorAll(".messages .bubble")].filter(b => 
 	return Math.min(box.bottom, view.bottom) - Math.max(box.top, view.top) > box.height * .55;
 })`
 
-// frames lets the browser show what it has.
+// frames waits until the browser has drawn the page.
 var frames = chromedp.Evaluate[chromedp.Void](`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))`, chromedp.EvalAwaitPromise)
 
 // visible makes the page visible, or not.
@@ -45,11 +45,11 @@ func (w *world) unreadTexts(team, member string) (texts []string) {
 	return texts
 }
 
-// unreadHere is an expression for how many messages to the reader the list of members says are unread.
+// unreadHere is an expression for the number of unread messages in the list of members.
 const unreadHere = `[...document.querySelectorAll(".members .badge")].reduce((n, e) => n + Number(e.firstChild.data), 0)`
 
-// A conversation opens at the first message that was not read. What is read is what was seen:
-// half of it, in a page that is visible.
+// A conversation opens at the first unread message. A message is read once half of it was in view,
+// in a visible page.
 func testSeen(t *testing.T, browser context.Context) {
 	w, team := busy(t)
 	w.start()
@@ -64,7 +64,7 @@ func testSeen(t *testing.T, browser context.Context) {
 	p.size(1280, 420)
 	p.visible("hidden")
 	p.choose("Everyone")
-	// An event that comes meanwhile shows what was loaded so far.
+	// An event that comes meanwhile shows the messages loaded so far.
 	p.until(`document.querySelector(".new") !== null && document.querySelector(".scroll[aria-busy]") === null`)
 	p.run(frames)
 	if n := len(w.unreadTexts(team, "operator")); n != len(unread) || value[int](p, unreadHere) != n {
@@ -82,7 +82,7 @@ func testSeen(t *testing.T, browser context.Context) {
 	}
 	p.picture("new")
 
-	// Seen is what is in view, and no more.
+	// Only messages in view are seen.
 	p.visible("visible")
 	seen := value[int](p, inView+`.filter(b => b.textContent.includes("→ you")).length`)
 	if seen == 0 || seen >= len(unread)-2 {
@@ -97,7 +97,7 @@ func testSeen(t *testing.T, browser context.Context) {
 	}
 	left(len(unread) - seen)
 
-	// The button to the end counts what is below.
+	// The button to the end counts the messages below.
 	p.until(fmt.Sprintf(`document.querySelector(".jump").textContent === "%d new messages"`, len(unread)-seen))
 	p.run(do(`document.querySelector(".scroll").scrollTop += 400`), frames)
 	p.until(unreadHere+` !== %d`, len(unread)-seen)
@@ -109,7 +109,7 @@ func testSeen(t *testing.T, browser context.Context) {
 	p.run(do(`document.querySelector(".jump").click()`))
 	p.until(`document.querySelector(".jump").hidden`)
 
-	// What comes while the reader is away is new when they come back, and not before.
+	// Messages that come while the reader is away are new when they come back, and not before.
 	p.visible("hidden")
 	for n := range 8 {
 		w.Send(team, "backend", "operator", fmt.Sprintf("while you were away: %d", n))
@@ -125,7 +125,7 @@ func testSeen(t *testing.T, browser context.Context) {
 	p.size(1280, 900)
 	left(0)
 
-	// And what comes while the reader looks at it needs no line.
+	// Messages that come while the reader looks need no line.
 	p.run(do(`document.querySelector(".scroll").scrollTop = 1e6`), frames)
 	w.Send(team, "backend", "operator", "you are here")
 	p.until(inView + `.some(b => b.textContent.includes("you are here"))`)
@@ -135,7 +135,7 @@ func testSeen(t *testing.T, browser context.Context) {
 	}
 }
 
-// The place in a conversation is the same after the page was loaded again.
+// The place in a conversation is the same after a reload of the page.
 func testPlaceIsKept(t *testing.T, browser context.Context) {
 	w, _ := busy(t)
 	w.start()

@@ -16,8 +16,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// A session that is in no team is written to, and each message says what became of it: also one that its person has to allow,
-// and one that waits because the session has ended.
+// A reader can write to a session in no team, and each message shows its state: also one that the session's person
+// has to allow, and one that waits because the session has ended.
 func TestSessions(t *testing.T) {
 	browser := launch(t)
 	w := newWorld(t, t.TempDir(), func(o *server.Options) { o.KeepTranscripts = []string{pane.SessionTeam} })
@@ -42,7 +42,7 @@ func TestSessions(t *testing.T) {
 	s.Tell("say All of them pass.")
 	p.until(shown("All of them pass."))
 	p.run(do(`location.hash = "#/"`))
-	s.Tell("say And now?") // nobody looks at its conversation
+	s.Tell("say And now?") // its conversation is not open
 	p.until(`document.querySelector('main .agent[data-section="needs-you"] .needs')?.textContent.includes("And now?")`)
 	p.picture("session-unread")
 	p.choose(simsession.Name)
@@ -50,7 +50,7 @@ func TestSessions(t *testing.T) {
 	p.run(do(`location.hash = "#/"`))
 	p.until(`!document.querySelector("main .needs")?.textContent.includes("And now?")`)
 	p.choose(simsession.Name)
-	// Its transcript is recorded, too, which has the answers once more.
+	// Its transcript, which has the answers once more, is recorded, too.
 	p.until(shown("And then") + ` && [...document.querySelectorAll(".bubble")].filter(b => b.textContent.includes("done with")).length === 2`)
 
 	s.Tell("hold")
@@ -61,7 +61,7 @@ func TestSessions(t *testing.T) {
 	s.Tell("deny")
 	p.until(own("May I?") + `?.textContent.includes("not sent: its person did not allow it")`)
 
-	// What it asks at its terminal is answered on the page, also what is too long for a snapshot.
+	// Its questions at the terminal are answered on the page, also one that is too long for a snapshot.
 	for _, what := range []string{"mkdir x", "mkdir " + strings.Repeat("x", 40_000)} {
 		s.Tell("ask")
 		q := dialog.NewQuestion(agent.Use{Kind: agent.AsksPermission, Tool: "Bash", Input: fmt.Appendf(nil, `{"command":%q}`, what)})
@@ -94,7 +94,7 @@ func TestSessions(t *testing.T) {
 	}
 
 	s.Kill()
-	// Not typed: by then the page may know that nobody is there.
+	// Not typed into the page: by then it may know that the session has ended.
 	if _, err := w.client().Send(t.Context(), pane.SessionTeam, simsession.Name, "", api.NewMessage{Text: "Are you there?"}); err != nil {
 		t.Fatal(err)
 	}

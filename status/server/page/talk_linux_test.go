@@ -41,7 +41,7 @@ func testFilter(t *testing.T, browser context.Context) {
 	p.live()
 	p.until(results + ` && document.querySelector(".filter").value === "work"`)
 
-	// Where a filter leaves nothing it says so; what was found is shown even if it is left out.
+	// If a filter leaves no message, the page says so; a search result is shown even if it is filtered out.
 	p.choose("backend")
 	p.until(`document.querySelector(".filter") === null && document.querySelector(".notices") !== null`)
 	seq := value[string](p, `document.querySelector(".between .bubble").dataset.seq`)
@@ -109,7 +109,7 @@ func testActions(t *testing.T, browser context.Context) {
 	p.until(`window.copied.startsWith("http")`)
 	link := value[string](p, `window.copied`)
 
-	// A reply goes to who wrote the message, with the text quoted.
+	// A reply goes to the author of the message, with the text quoted.
 	p.run(do(act("Reply") + `.click()`))
 	p.until(`document.querySelector("#talk-title").firstChild.textContent === "worker" && document.activeElement.id === "text" && document.querySelector("#text").value === ` + quote("> **first** line\n>\n> `second` line\n\n"))
 	p.run(chromedp.KeyEvent("Yes."), chromedp.KeyEvent("\r", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
@@ -128,10 +128,10 @@ func testActions(t *testing.T, browser context.Context) {
 	}
 }
 
-// Who writes to a team whose lead is not running is told before and after.
+// A reader who writes to a team whose lead is not running is warned before and after.
 func testLeadGone(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
-	// The process that config.json names has started at another time.
+	// The process in config.json has started at another time.
 	path := filepath.Join(sim.Dir(), "config.json")
 	data, err := os.ReadFile(path)
 	if err == nil {

@@ -34,7 +34,7 @@ func (w *world) task(list, id string, fields map[string]any) {
 	}
 }
 
-// looks checks the view that is open on wide and narrow screens, in light and dark.
+// looks checks the open view on wide and narrow screens, in light and dark.
 func (p *tab) looks(name, axe string) {
 	p.t.Helper()
 	p.run(do(axe))
@@ -57,7 +57,7 @@ func (p *tab) looks(name, axe string) {
 	p.size(1280, 800)
 }
 
-// board is what the columns have, as "pending: #1 subject, …; …".
+// board is an expression for the columns, as "pending: #1 subject, …; …".
 const board = `[...document.querySelectorAll(".board-column")].map(c => c.dataset.status + ":" + [...c.querySelectorAll(".task")].map(t => " " + t.querySelector(".task-id").textContent + " " + [...t.querySelector(".task-owner").childNodes].filter(n => !n.classList?.contains("face")).map(n => n.textContent).join("").trim()).join(",")).join("; ")`
 
 // The tasks of a team are on a board, which changes as they do.
@@ -98,13 +98,13 @@ func TestTasks(t *testing.T) {
 	if got := value[string](p, `document.querySelector("[data-status=in_progress] .task details .text").textContent`); got != "As in <b>the issue</b>:\nat most three." {
 		t.Errorf("the description is %q", got)
 	}
-	// What has changed is told when it is unfolded, and as it goes on.
+	// The changes are shown when they are unfolded, and as they come.
 	const changed = `[...document.querySelectorAll(".task-changes li")].map(e => e.querySelector(".task-change").textContent + " " + e.querySelector(".task-of").textContent).join("; ")`
 	p.run(do(`document.querySelector(".task-history summary").click()`))
 	p.until(changed + `.startsWith("created: pending Write the notes #4; waits for: – → 1, 2 Test the retries #3; ")`)
 	p.looks("tasks", string(script))
 
-	// As they change. What was opened stays open, and what has not changed is not made again.
+	// As they change. An unfolded task stays unfolded, and unchanged cards are kept.
 	p.run(do(`document.querySelector("[data-status=in_progress] details").open = true; window.kept = document.querySelector("[data-status=pending] .task:nth-child(2)")`))
 	w.task(checkout, "2", fields{"subject": "Limit the retries", "description": "At most three.", "status": "completed", "owner": "backend", "blocks": []string{"3"}})
 	p.until(board+` === %s`, "pending: #3 tester, #4 No owner; in_progress:; completed: #2 backend, #1 backend")

@@ -10,7 +10,7 @@ import (
 	"teambridge/relay/relaytest/standin"
 )
 
-// Tokens and cost of agents, which nobody asks for until it is opened.
+// Tokens and cost of agents are requested when they are opened.
 func TestUsage(t *testing.T) {
 	script, err := os.ReadFile(standin.RequireAxe(t))
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"teambridge/status/server"
 )
 
-// work records what an agent does as a relay would.
+// work records the work of an agent as a relay would.
 type work struct {
 	w       *world
 	key     inbox.InboxKey
@@ -38,7 +38,7 @@ func (w *world) work(team, member string) *work {
 	return &work{w: w, key: inbox.Key(w.Root.Path(), c.Instance(), member), session: "a-session"}
 }
 
-// did records events of a turn. The others of their envelope's fields are in e.
+// did records events of a turn. e has the other fields of their envelopes.
 func (k *work) did(turn string, e wire.Envelope, events ...wire.Event) {
 	k.w.t.Helper()
 	ctx := k.w.t.Context()
@@ -78,7 +78,7 @@ func (k *work) did(turn string, e wire.Envelope, events ...wire.Event) {
 	if _, err := j.Envelopes.Record(ctx, list...); err != nil {
 		k.w.t.Fatal(err)
 	}
-	// The service looks into the journal when something else happens.
+	// The service reads the journal when another event comes.
 	k.w.Send(k.key.Team, "team-lead", "nobody", fmt.Sprintf("after %d", k.n))
 }
 
@@ -86,13 +86,13 @@ func callOf(id, command string) *wire.ToolCallStart {
 	return &wire.ToolCallStart{Call: id, Name: "Bash", Title: "run `" + command + "`", Description: command, Args: wire.Object{"command": []byte(quote(command))}}
 }
 
-// line is an expression for the last line of a step that holds a text, in whatever group.
+// line returns an expression for the last line of a step with a text, in any group.
 func line(text string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(".step")].filter(e => e.textContent.includes(%s)).at(-1)`, quote(text))
 }
 
-// What an agent does appears while it does it, folded, and is nothing that the reader has
-// not read.
+// The work of an agent appears while it works, folded, and does not count as
+// unread.
 func testWork(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true}, simagent.Member{Name: "reviewer", Absent: true})
 	w := newWorld(t, claude)
@@ -106,7 +106,7 @@ func testWork(t *testing.T, browser context.Context) {
 	p.until(line("go test ./lamp") + `?.dataset.running === "true" && document.querySelectorAll(".step").length === 1`)
 	p.until(`document.querySelector("#announcements").textContent.includes("worker: I begin with the tests.")`)
 	p.picture("work-running")
-	p.run(do(`location.hash = "#/"`)) // where it stands in the row of the agent
+	p.run(do(`location.hash = "#/"`)) // where it is in the row of the agent
 	p.until(rowOf("worker") + `?.querySelector(".agent-tool")?.textContent.includes("go test ./lamp")`)
 	p.choose("worker")
 	p.until(line("go test ./lamp") + ` !== undefined`)
@@ -143,7 +143,7 @@ func testWork(t *testing.T, browser context.Context) {
 		t.Error("markup came out of a text")
 	}
 
-	// A failed turn says so; what it left undone does not run.
+	// A failed turn says so; its open calls do not run any more.
 	k.did("1", wire.Envelope{}, &wire.TurnEnd{Status: wire.TurnFailed})
 	p.until(`document.querySelector(".note [data-state=failed]") !== null && document.querySelectorAll("[data-running]").length === 0`)
 
@@ -176,14 +176,14 @@ func testWork(t *testing.T, browser context.Context) {
 	k.did("2", wire.Envelope{}, &wire.TurnStart{}, &wire.Text{Text: "Nobody looks."}, callOf("c4", "make"))
 	w.Send(sim.Name(), "team-lead", "reviewer", "after the work")
 	p.until(shown("after the work"))
-	// That its turn failed needs the reader, as soon as a snapshot says so; what it said does not.
+	// The failure of its turn needs the reader, as soon as a snapshot has it; its texts do not.
 	if got := value[string](p, `document.title.replace(/^\(1\) /, "") + [...document.querySelectorAll(".badge:not(.needs)")].map(e => e.textContent)`); got != "reviewer · teambridge" {
 		t.Errorf("the work of another is unread: %s", got)
 	}
 	p.choose("worker")
 	p.until(shown("Nobody looks."))
 
-	// The reader can leave out the steps, in every page from then on.
+	// The reader can hide the steps, in every page from then on.
 	said := value[int](p, `document.querySelectorAll("main .bubble").length`)
 	p.run(do(`document.querySelector(".toggle").click()`))
 	left := fmt.Sprintf(`document.querySelectorAll(".step").length === 0 && document.querySelectorAll("main .bubble").length === %d`, said)
@@ -194,7 +194,7 @@ func testWork(t *testing.T, browser context.Context) {
 	p.run(do(`document.querySelector(".toggle").click()`))
 	p.until(line("go vet ./lamp") + ` !== undefined`)
 
-	// One that was found is shown even so, unfolded.
+	// A search result is shown anyway, unfolded.
 	p.run(do(`document.querySelector(".toggle").click()`))
 	p.until(`document.querySelectorAll(".step").length === 0`)
 	p.run(chromedp.SendKeys(chromedp.CSS("#words"), "vet lamp"))
@@ -215,7 +215,7 @@ func testWork(t *testing.T, browser context.Context) {
 	p.until(rowOf("worker") + `?.querySelector(".agent-tool") === null`)
 }
 
-// Whatever the connection does, each piece of work is shown once.
+// However often the connection breaks, each piece of work is shown once.
 func testWorkReconnects(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
@@ -240,8 +240,8 @@ func testWorkReconnects(t *testing.T, browser context.Context) {
 	}
 	once(2)
 
-	// And where an older journal takes the place of the one that the page has seen: it
-	// gets a reset. The transcript has it all, with the same ids.
+	// And if an older journal replaces the one that the page has seen, it gets a reset.
+	// The transcript has all of it, with the same ids.
 	w.end()
 	p.until(`document.querySelector("#link").dataset.link === "reconnecting"`)
 	for name := range journalFiles(t, w) {
@@ -280,8 +280,8 @@ func journalFiles(t *testing.T, w *world) map[string][]byte {
 	return files
 }
 
-// A real headless agent, which a relay of the service runs, at work: each thing that it says
-// and does is shown as it happens.
+// The texts and steps of a real headless agent, which a relay of the service runs, are shown as
+// they happen.
 func testRealWork(t *testing.T, browser context.Context) {
 	version := standin.Newest(t)
 	command := standin.Require(t, version)
@@ -359,7 +359,7 @@ func testRealWork(t *testing.T, browser context.Context) {
 	p.size(1920, 1080)
 	p.picture("real-work-wide")
 	p.size(1280, 800)
-	p.run(chromedp.Reload()) // what was recorded is what was seen
+	p.run(chromedp.Reload()) // the records are the same as the live events
 	p.live()
 	p.until(answer + ` !== undefined`)
 	if again := value[string](p, shownTexts); again != live {

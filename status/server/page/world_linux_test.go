@@ -19,7 +19,7 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// patience is how long a test waits for what has to come.
+// patience is how long a test waits for an expected event.
 const patience = 3 * time.Minute
 
 // world is a Claude directory and the service for it.
@@ -55,7 +55,7 @@ func prepare(t *testing.T, claude string, change ...func(*server.Options)) *worl
 	return w
 }
 
-// start starts the service, at the address where it was before.
+// start starts the service at its previous address.
 func (w *world) start() {
 	w.t.Helper()
 	opts := server.Options{
@@ -175,7 +175,7 @@ func simulate(t *testing.T, members ...simagent.Member) (claude string, team *si
 	return simulateAt(t, time.Now, 250*time.Millisecond, members...)
 }
 
-// simulateAt does the same with another clock, and agents that look that often.
+// simulateAt does the same with another clock, and with agents that poll at an interval.
 func simulateAt(t *testing.T, now func() time.Time, poll time.Duration, members ...simagent.Member) (claude string, team *simagent.Team) {
 	t.Helper()
 	claude = filepath.Join(t.TempDir(), "claude")
@@ -197,7 +197,7 @@ func simulateAt(t *testing.T, now func() time.Time, poll time.Duration, members 
 	return claude, team
 }
 
-// answers is a mind that tells whoever wrote what it was told.
+// answers is the mind of an agent that repeats each message to its sender.
 func answers(_ context.Context, turn simagent.Turn) simagent.Reply {
 	reply := simagent.Reply{Text: "Answered."}
 	for _, row := range turn.Rows {
