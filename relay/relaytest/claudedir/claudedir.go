@@ -1,5 +1,5 @@
-// Package claudedir writes what Claude Code keeps in its directory, for the programs that simulate it: transcripts, what a process
-// says of itself, and the key of its socket. It shares no code with what reads that.
+// Package claudedir writes the files of Claude Code's directory, for the programs that simulate it: transcripts, the
+// files of processes, and the keys of sockets. It shares no code with their readers.
 package claudedir
 
 import (
@@ -19,10 +19,10 @@ import (
 // Object is a JSON object.
 type Object = map[string]any
 
-// Now is the time as it is in a transcript.
+// Now returns the time in the form of a transcript.
 func Now() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// Transcript is the path of the transcript of a session that a process in dir began, as long as dir has at most 200 plain characters.
+// Transcript returns the path of the transcript of a session that began in dir: at most 200 plain characters.
 func Transcript(root, dir, session string) string {
 	slug := strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
@@ -33,7 +33,7 @@ func Transcript(root, dir, session string) string {
 	return filepath.Join(root, "projects", slug, session+".jsonl")
 }
 
-// Append adds a line to a file in one write, which processes that do the same do not tear. It makes the directory.
+// Append adds a line to a file in one write, so that no other appending process tears it, and makes the directory.
 func Append(path string, v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
@@ -50,12 +50,12 @@ func Append(path string, v any) error {
 	return errors.Join(err, file.Close())
 }
 
-// ProcessFile is the path of what this process says of itself.
+// ProcessFile returns the path of the file of this process.
 func ProcessFile(root string) string {
 	return filepath.Join(root, "sessions", strconv.Itoa(os.Getpid())+".json")
 }
 
-// WriteProcess writes what this process says of itself, in place.
+// WriteProcess writes the file of this process, in place.
 func WriteProcess(root string, says Object) error {
 	data, err := json.Marshal(says)
 	if err != nil {
@@ -67,8 +67,8 @@ func WriteProcess(root string, says Object) error {
 	return os.WriteFile(ProcessFile(root), data, 0o600)
 }
 
-// Listen listens on a socket, and writes the key with the token that senders have to know. take gets the lines of each connection,
-// one connection after the other.
+// Listen listens on a socket, and writes the key with the token that senders need. take gets the lines of each
+// connection, one connection after the other.
 func Listen(root, socket, token string, take func(lines []string)) error {
 	sum := sha256.Sum256([]byte(socket))
 	key := filepath.Join(root, "sessions", strconv.Itoa(os.Getpid())+"."+hex.EncodeToString(sum[:])+".key")
@@ -94,7 +94,7 @@ func Serve(socket string, take func(lines []string)) error {
 			if err != nil {
 				return
 			}
-			data, _ := io.ReadAll(c) // what was cut off is no line
+			data, _ := io.ReadAll(c) // an incomplete line does not count
 			_ = c.Close()
 			take(strings.Split(strings.TrimSpace(string(data)), "\n"))
 		}

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// OnOwnDisk runs a role, with a directory as its argument, with a mount namespace of its own, in which it may
-// mount a small disk. Nothing of that is seen outside.
+// OnOwnDisk runs a role, with a directory as its argument, in a mount namespace of its own, in which it may
+// mount a small disk that other processes do not see.
 func OnOwnDisk(t testing.TB, role string) {
 	t.Helper()
 	cmd := Command(t.Context(), role, t.TempDir())

@@ -1,6 +1,6 @@
 // Package killtest runs the test program again in other roles: as processes that are killed at a point or at any
-// instant and started again, or that do the same thing at once. What a test claims of a kill it counts afterwards,
-// with [Once].
+// instant and started again, or that do the same thing at once. Afterwards a test counts the results with
+// [Once].
 //
 // TestMain calls [Main], or [Run] if it has more to do:
 //
@@ -11,7 +11,7 @@
 //	cmd := killtest.Command(t.Context(), "sender", path)
 //	killtest.Killed(t, killtest.KillAt(cmd, "written"))
 //
-// or starts it, waits for what it says, and kills it:
+// or starts it, waits for its output, and kills it:
 //
 //	p := killtest.Start(t, killtest.Command(t.Context(), "sender", path))
 //	p.Line()
@@ -48,7 +48,7 @@ const (
 	envAttached = "KILLTEST_ATTACHED" // it ends with its stdin
 )
 
-// Roles are what the test program does in processes of its own, by name.
+// Roles has the functions that the test program runs in processes of their own, by name.
 type Roles map[string]func(args []string) error
 
 // Main runs a role, or [Tests]. It does not return.
@@ -66,13 +66,13 @@ func Tests(m *testing.M) int {
 	return m.Run()
 }
 
-// Run runs the role that this process was started with, and does not return then. In another process it does nothing.
+// Run runs the role that this process was started with, and does not return. In a process without a role, it returns.
 func Run(roles Roles) {
 	name := os.Getenv(envRole)
 	if name == "" {
 		return
 	}
-	_ = os.Unsetenv(envRole) // what it starts has no role
+	_ = os.Unsetenv(envRole) // its children have no role
 	if os.Getenv(envAttached) != "" {
 		_ = os.Unsetenv(envAttached)
 		go func() {
@@ -84,7 +84,7 @@ func Run(roles Roles) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(0) // not return: nothing is to run after, as in a command
+	os.Exit(0) // no return: nothing must run afterwards, as in a command
 }
 
 // Job makes a role of a function that takes its one argument as a value.
@@ -112,18 +112,18 @@ func Command(ctx context.Context, role string, args ...any) *exec.Cmd {
 		}
 		cmd.Args = append(cmd.Args, text)
 	}
-	// The race detector holds up the end of each process by a second.
+	// The race detector delays the end of each process by a second.
 	cmd.Env = append(os.Environ(), envRole+"="+role, "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
 
-// KillAt has the process of a command kill itself at that point. It returns the command.
+// KillAt makes the process of a command kill itself at a point. It returns the command.
 func KillAt(cmd *exec.Cmd, point string) *exec.Cmd {
 	cmd.Env = append(cmd.Env, envKillAt+"="+point)
 	return cmd
 }
 
-// At is a point of a role: the process that is to be killed here is, and does not return.
+// At is a point of a role: a process to be killed here is killed, and At does not return.
 func At(point string) {
 	if point == "" {
 		return
@@ -140,7 +140,7 @@ func At(point string) {
 // AwaitKill waits, in a role, to be killed.
 func AwaitKill() { <-time.After(time.Hour) }
 
-// Killed runs a command until it is killed, and fails the test if it ends in another way. It returns what it printed.
+// Killed runs a command until it is killed, and fails the test if it ends in another way. It returns its output.
 func Killed(t testing.TB, cmd *exec.Cmd) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -151,7 +151,7 @@ func Killed(t testing.TB, cmd *exec.Cmd) string {
 	return out.String()
 }
 
-// killed reports whether a process ended by a signal. On Windows nothing tells that from exit status 1.
+// killed reports whether a process ended by a signal. On Windows, that cannot be told from exit status 1.
 func killed(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	return ok && (!exit.Exited() || runtime.GOOS == "windows")
@@ -166,8 +166,8 @@ type Process struct {
 	wait   func() error
 }
 
-// Start starts a command. What it has of stdin, stdout and stderr stays. Else it ends when its stdin does, which is
-// with the process of the test.
+// Start starts a command, with its stdin, stdout and stderr if it has them. Without a stdin, it ends with the process
+// of the test.
 func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
 	p := &Process{t: t, cmd: cmd, wait: sync.OnceValue(cmd.Wait)}
@@ -187,7 +187,7 @@ func Start(t testing.TB, cmd *exec.Cmd) *Process {
 		must(err)
 		p.stdout = bufio.NewReader(out)
 	}
-	if cmd.Stderr == nil { // a file: what the process starts may keep it open for longer than the process lives
+	if cmd.Stderr == nil { // a file: the process's children may keep it open for longer than the process lives
 		file, err := os.CreateTemp(t.TempDir(), "stderr")
 		must(err)
 		defer file.Close()
@@ -218,7 +218,7 @@ func (p *Process) Line() string {
 	return strings.TrimSpace(line)
 }
 
-// Stderr is what the process has written there.
+// Stderr returns the process's output there.
 func (p *Process) Stderr() string {
 	if p.stderr == "" {
 		return ""
@@ -230,15 +230,15 @@ func (p *Process) Stderr() string {
 	return string(data)
 }
 
-// Kill kills the process, waits until it has ended, and returns the lines that it had printed and nobody has read.
-// A line that was cut acknowledges nothing. The test fails if the process had ended before.
+// Kill kills the process, waits until it has ended, and returns its unread lines. An incomplete line is left out,
+// since it acknowledges nothing. The test fails if the process had ended before.
 func (p *Process) Kill() []string {
 	p.t.Helper()
 	_ = p.cmd.Process.Kill()
 	return p.Killed()
 }
 
-// Killed waits until the process was killed, as [KillAt] does, and returns what [Process.Kill] does.
+// Killed waits until the process was killed, as by [KillAt], and returns its unread lines.
 func (p *Process) Killed() (rest []string) {
 	p.t.Helper()
 	rest = p.rest()
@@ -248,7 +248,7 @@ func (p *Process) Killed() (rest []string) {
 	return rest
 }
 
-// rest returns the lines that nobody has read.
+// rest returns the unread lines.
 func (p *Process) rest() (lines []string) {
 	for p.stdout != nil {
 		line, err := p.stdout.ReadString('\n')
@@ -263,8 +263,8 @@ func (p *Process) rest() (lines []string) {
 // Wait waits until the process has ended by itself.
 func (p *Process) Wait() error { return p.wait() }
 
-// KillAll starts commands, and kills the processes at random instants once each has printed so many lines. It returns
-// all that each printed.
+// KillAll starts commands, and kills the processes at random instants once each has printed a number of lines. It
+// returns all lines of each.
 func KillAll(t testing.TB, lines int, commands ...*exec.Cmd) [][]string {
 	t.Helper()
 	processes, said := make([]*Process, len(commands)), make([][]string, len(commands))
@@ -281,7 +281,7 @@ func KillAll(t testing.TB, lines int, commands ...*exec.Cmd) [][]string {
 	return said
 }
 
-// AtOnce runs commands whose roles all go on from [Started] when the last of them has come there, and fails the test
+// AtOnce runs commands whose roles all go on from [Started] when the last of them has reached it, and fails the test
 // if one fails.
 func AtOnce(t testing.TB, n int, command func(i int) *exec.Cmd) {
 	t.Helper()
@@ -320,7 +320,7 @@ func Started() error {
 	return err
 }
 
-// Rounds returns how often a test is to kill something: as the variable says, or else n times.
+// Rounds returns how often a test kills something: the number in the variable, or else n.
 func Rounds(t testing.TB, variable string, n int) int {
 	t.Helper()
 	if text := os.Getenv(variable); text != "" {
@@ -332,7 +332,7 @@ func Rounds(t testing.TB, variable string, n int) int {
 	return n
 }
 
-// Once fails the test unless each of the things that are wanted is among what is there exactly once, and nothing else.
+// Once fails the test unless there has each wanted item exactly once, and no others.
 func Once(t testing.TB, want, there []string) {
 	t.Helper()
 	count := map[string]int{}

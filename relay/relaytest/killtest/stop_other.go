@@ -2,5 +2,5 @@
 
 package killtest
 
-// Without the signals of Unix no process is stopped.
+// Without the signals of Unix, no process is stopped.
 func stopAt(string) {}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// stopAt stops the process at its point, the first time it comes there, until it is continued.
+// stopAt stops the process when it first reaches its point, until it is continued.
 func stopAt(point string) {
 	if point != os.Getenv(envStopAt) {
 		return
@@ -22,7 +22,7 @@ func stopAt(point string) {
 	<-continued
 }
 
-// Stop starts a command whose process stops at that point, and waits until it has. [Process.Continue] lets it go on.
+// Stop starts a command whose process stops at a point, and waits until it has. [Process.Continue] continues it.
 func Stop(t testing.TB, cmd *exec.Cmd, point string) *Process {
 	t.Helper()
 	cmd.Env = append(cmd.Env, envStopAt+"="+point)
@@ -34,7 +34,7 @@ func Stop(t testing.TB, cmd *exec.Cmd, point string) *Process {
 	return p
 }
 
-// Continue lets a process go on that stopped, and returns the lines that it prints until it has ended by itself.
+// Continue continues a stopped process, and returns the lines that it prints until it has ended by itself.
 func (p *Process) Continue() (lines []string, err error) {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {

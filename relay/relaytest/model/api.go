@@ -24,8 +24,8 @@ const maxBody = 256 << 20
 type API struct {
 	// URL is the value for ANTHROPIC_BASE_URL; with /v1 behind it, the baseURL of OpenCode's provider.
 	URL string
-	// Alone says that one agent makes all calls of a session, Main: a session that is a member of a team in
-	// one process and not in the next would else be two. It is set before the first call.
+	// Alone says that one agent, Main, makes all calls of a session: otherwise a session that is a member of a
+	// team in one process and not in the next would count as two. It is set before the first call.
 	Alone bool
 
 	respond  Responder
@@ -68,7 +68,7 @@ func Start(respond Responder) (*API, error) {
 		_ = writeJSON(w, http.StatusOK, object{"input_tokens": 10})
 	})
 	a.mux.HandleFunc("HEAD /", func(http.ResponseWriter, *http.Request) {})
-	a.mux.HandleFunc("/", http.NotFound) // else every path that HEAD may ask for would answer 405
+	a.mux.HandleFunc("/", http.NotFound) // otherwise every path that HEAD may request would answer 405
 	a.server = &http.Server{Handler: a.mux}
 	go func() { _ = a.server.Serve(listener) }()
 	return a, nil
@@ -120,7 +120,7 @@ func (a *API) call(
 		return
 	}
 	a.learn(r.Session, answer.Calls)
-	// What fails here is the client's connection: the call then stays unanswered in the log, which is what happened.
+	// Only the client's connection can fail here: then the call rightly stays unanswered in the log.
 	if err := write(w, r, answer, r.Seq); err == nil {
 		a.answered(entry)
 	}
@@ -255,7 +255,7 @@ func (a *API) WaitCount(ctx context.Context, agent, marker string, n int) error 
 	return nil
 }
 
-// until asks whenever the log has changed, until it is so.
+// until checks a condition after each change of the log, until it holds.
 func (a *API) until(ctx context.Context, so func() bool) error {
 	for {
 		a.mu.Lock()

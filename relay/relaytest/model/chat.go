@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// chatMessage is a message of POST /v1/chat/completions, as far as it is looked at.
+// chatMessage has the used fields of a message of POST /v1/chat/completions.
 type chatMessage struct {
 	Role    string  `json:"role"`
 	Content Content `json:"content"`

@@ -26,7 +26,7 @@ const maxFrame = 64 << 20
 type Frame struct {
 	// Time is when the line was read, UTC.
 	Time time.Time
-	// Line is the whole line without its newline; the fields are what it holds, empty if it does not.
+	// Line is the whole line without its newline; the other fields are those of the line, or empty.
 	Line        json.RawMessage `json:"-"`
 	Type        string          `json:"type"`
 	Subtype     string          `json:"subtype"`
@@ -87,7 +87,7 @@ func StartHeadless(command []string, h *Home, args ...string) (*Headless, error)
 	return p, nil
 }
 
-// Frames are the lines that it has printed so far, and Count how many they are.
+// Frames returns the lines that it has printed so far, and Count their number.
 func (p *Headless) Frames() []Frame {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +167,7 @@ func (p *Headless) Wait(ctx context.Context, match func(Frame) bool) (Frame, err
 	return p.Await(ctx, "the frame", match)
 }
 
-// Await is Wait with a name of what is waited for.
+// Await is Wait with a description for errors.
 func (p *Headless) Await(ctx context.Context, what string, match func(Frame) bool) (Frame, error) {
 	gone := false
 	for next := 0; ; {
@@ -186,7 +186,7 @@ func (p *Headless) Await(ctx context.Context, what string, match func(Frame) boo
 		select {
 		case <-changed:
 		case <-p.done:
-			gone = true // all frames stand in the slice by now: look at the rest once more
+			gone = true // all frames are in the slice by now: look at the rest once more
 		case <-ctx.Done():
 			return Frame{}, fmt.Errorf("model: waiting for %s: %w; %s; API: %s", what, ctx.Err(), p.Screen(), p.home.API)
 		}
@@ -219,15 +219,15 @@ func (p *Headless) Kill() error {
 	if err := process.KillGroup(p.Pid()); err != nil {
 		return err
 	}
-	p.home.Sweep() // what still holds its stdout would keep it from ending for us
+	p.home.Sweep() // a process that still has its stdout would keep it from ending for us
 	<-p.done
 	return nil
 }
 
-// Done is closed when the process has ended, and all that it printed was read.
+// Done is closed when the process has ended, and all its output was read.
 func (p *Headless) Done() <-chan struct{} { return p.done }
 
-// Close gets rid of the process whatever it does: asked first, so that it ends its own children, then killed when ctx ends.
+// Close ends the process in any case: by a request, so that it ends its own children, and by a kill when ctx ends.
 func (p *Headless) Close(ctx context.Context) {
 	select {
 	case <-p.done:
@@ -242,10 +242,10 @@ func (p *Headless) Close(ctx context.Context) {
 	p.home.Sweep()
 }
 
-// Stderr is the end of what it wrote there.
+// Stderr returns the end of its output there.
 func (p *Headless) Stderr() string { return p.stderr.String() }
 
-// Screen is the last frames, cut short, and all of stderr, for failure messages.
+// Screen returns the last frames, cut short, and all of stderr, for failure messages.
 func (p *Headless) Screen() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,11 +13,11 @@ import (
 const Key = "sk-ant-stand-in-0123456789abcdef"
 
 // Home is a user's surroundings for Claude Code: a home folder, a configuration root and a folder to work in, all below
-// Dir, which belong to no account and are told to reach nothing but the API.
+// Dir, which belong to no account and are configured to reach only the API.
 type Home struct {
 	// Dir is HOME.
 	Dir string
-	// Root is CLAUDE_CONFIG_DIR; teams stand in Root/teams.
+	// Root is CLAUDE_CONFIG_DIR; teams are in Root/teams.
 	Root string
 	// Work is the working directory, trusted already.
 	Work string
@@ -77,7 +77,7 @@ func (h *Home) Env() []string {
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 		// Without this an interactive session tries to clone a repository of plugins.
 		"CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL=1",
-		// Guesses at the next prompt are calls of the model that nobody asked for.
+		// Suggestions of the next prompt are unwanted calls of the model.
 		"CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION=false",
 		// Lets root skip permissions; containers run tests as root.
 		"IS_SANDBOX=1",
@@ -89,10 +89,10 @@ func (h *Home) Env() []string {
 // Temp is the folder for temporary files.
 func (h *Home) Temp() string { return filepath.Join(h.Dir, "tmp") }
 
-// Sweep kills what is still running in this home, each by its own id: commands of the Bash tool get a session of their
-// own and outlive a killed agent. The environment tells them, because every process a home starts inherits its root.
-// Without /proc there is none.
+// Sweep kills the processes that still run in this home, each by its own id: commands of the Bash tool get a session
+// of their own and outlive a killed agent. They are found by their environment, because every process of a home
+// inherits its root. Without /proc, none is found.
 func (h *Home) Sweep() { process.KillByEnv(h.Mark()) }
 
-// Mark is what the environment of everything has that a home starts.
+// Mark returns an entry in the environment of all processes of a home.
 func (h *Home) Mark() string { return "CLAUDE_CONFIG_DIR=" + h.Root }

@@ -15,7 +15,7 @@ import (
 // Main is the Agent of a request that the started session itself made: the lead, or a session without a team.
 const Main = "main"
 
-// Teammate is the Agent of a teammate whose name could not be told. Claude Code sends the names of those that run in
+// Teammate is the Agent of a teammate whose name is not known. Claude Code sends the names of those that run in
 // the lead's process, but not in the outdated versions of lane taken: there a name is known only if this API answered the call that spawned
 // the teammate, and only until the conversation is compacted. A process of its own, started with --agent-id, sends no name; its
 // calls are known by its session if [Team.StartMember] started it.
@@ -60,8 +60,8 @@ type Request struct {
 	// reminders themselves.
 	Uncut []string
 
-	// unnamed says that the headers tell neither session nor agent: then several conversations look alike and only their first text tells
-	// them apart.
+	// unnamed says that the headers name neither session nor agent: then only their first text distinguishes
+	// conversations.
 	unnamed bool
 	// added and removed are the texts by which the whole history differs from that of the conversation's previous
 	// call. See API.Count.
@@ -95,7 +95,7 @@ func (r Request) Deliveries() []Delivery {
 	return all
 }
 
-// Compiled when they are needed: no command but one needs them.
+// Compiled at the first use: only one command needs them.
 var (
 	wrapper   = lazily(`(?s)<teammate-message ([^>]*)>\n?(.*?)\n?</teammate-message>`)
 	attribute = lazily(`([a-z_]+)="([^"]*)"`)
@@ -127,18 +127,18 @@ func deliveries(text string) []Delivery {
 	return all
 }
 
-// The marks by which Claude Code's own words differ from what a person or a teammate said.
+// The marks that distinguish Claude Code's own texts from those of a person or a teammate.
 const (
 	midTurn       = "The user sent a new message while you were working:"
 	compaction    = "Respond with TEXT ONLY. Do NOT call any tools."
 	suggestion    = "[SUGGESTION MODE:"
 	teammateRules = "You are running as an agent in a team."
-	// What it puts into the history in place of an answer when a session is resumed whose last prompt has none.
+	// Its text in place of an answer in the history of a resumed session whose last prompt has none.
 	noAnswer = "No response requested."
 )
 
-// said returns what is left of a text in the user's role once Claude Code's reminders are cut. A reminder that carries
-// a message, as one does for what arrives in mid-turn, is kept without its tags.
+// said returns a text in the user's role without Claude Code's reminders. A reminder with a message, such as one that
+// arrived during a turn, is kept without its tags.
 func said(text string) string {
 	kept := reminder().ReplaceAllStringFunc(text, func(whole string) string {
 		inner := reminder().FindStringSubmatch(whole)[1]
@@ -150,7 +150,7 @@ func said(text string) string {
 	return strings.TrimSpace(kept)
 }
 
-// carried returns only the messages that reminders inside a tool's result carry; the result itself is no message.
+// carried returns only the messages in reminders inside a tool's result; the result itself is no message.
 func carried(result string) []string {
 	var texts []string
 	for _, m := range reminder().FindAllStringSubmatch(result, -1) {
@@ -165,7 +165,7 @@ func carries(reminder string) bool {
 	return strings.Contains(reminder, midTurn) || strings.Contains(reminder, "<teammate-message ") || strings.Contains(reminder, "<teambridge-message ") || strings.Contains(reminder, "<cross-session-message ")
 }
 
-// The body of POST /v1/messages, as far as it is looked at.
+// The used fields of the body of POST /v1/messages.
 type (
 	body struct {
 		Model    string    `json:"model"`
@@ -211,7 +211,7 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Text is the text of the blocks that are text.
+// Text returns the text of the text blocks.
 func (c Content) Text() string {
 	var texts []string
 	for _, b := range c {
@@ -262,8 +262,8 @@ func parse(data []byte, header http.Header) (r Request, history []string, old in
 	return r, history, old, nil
 }
 
-// read takes what is newest from the messages, and returns the texts of the whole history, of which the first `old`
-// stand before the last answer.
+// read takes the newest parts of the messages, and returns the texts of the whole history, of which the first `old`
+// precede the last answer.
 func (r *Request) read(messages []message) (history []string, old int, err error) {
 	if len(messages) == 0 {
 		return nil, 0, errors.New("no messages")

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// responseItem is an item of POST /v1/responses, as far as it is looked at.
+// responseItem has the used fields of an item of POST /v1/responses.
 type responseItem struct {
 	Type      string  `json:"type"`
 	Role      string  `json:"role"`
@@ -17,8 +17,8 @@ type responseItem struct {
 	Output    Content `json:"output"`
 }
 
-// parseResponses is [parse] for the Responses API, as Codex calls it. What was written to a thread from outside, which is the output of a tool that
-// was not called, is a text.
+// parseResponses is [parse] for the Responses API, as Codex calls it. A message to a thread from outside, which is
+// the output of a tool that was not called, is a text.
 func parseResponses(data []byte, _ http.Header) (r Request, history []string, old int, err error) {
 	type tool struct {
 		Type, Name string
@@ -63,7 +63,7 @@ func parseResponses(data []byte, _ http.Header) (r Request, history []string, ol
 	return r, history, old, err
 }
 
-// anyText is the text of all blocks, whatever their types are called.
+// anyText returns the text of all blocks of any type.
 func (c Content) anyText() string {
 	var texts []string
 	for _, b := range c {

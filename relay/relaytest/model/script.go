@@ -14,7 +14,7 @@ import (
 // when the client goes away or the API is closed), and may fall back to Script.
 type Responder func(ctx context.Context, r Request) Answer
 
-// Answer is what a model says: a text, tool calls, or an error.
+// Answer is a model's answer: a text, tool calls, or an error.
 type Answer struct {
 	// Text comes before the calls; an answer with neither is an empty text.
 	Text string
@@ -48,8 +48,8 @@ var (
 //	SLEEP:2.5                                 answer after 2.5 seconds; of several lines, the last counts
 //
 // Without a CALL it answers "done" to the result of a tool, and echoes everything else as "ACK: …" in one line of at
-// most 300 bytes. The echo holds no wrapper tags: Claude Code takes them, in a teammate's answer, for an attack. A line that
-// cannot be read is answered with "BAD CALL: …" or "BAD SLEEP: …". A compaction gets a fixed summary.
+// most 300 bytes. The echo has no wrapper tags: in a teammate's answer, Claude Code takes them for an attack. A line
+// that cannot be read is answered with "BAD CALL: …" or "BAD SLEEP: …". A compaction gets a fixed summary.
 func Script(_ context.Context, r Request) Answer {
 	text := r.Text()
 	if r.Side {
@@ -91,7 +91,7 @@ func Script(_ context.Context, r Request) Answer {
 	return a
 }
 
-// echo is what was said in one line, from the messages alone if there are any: Claude Code adds a paragraph of its own to each.
+// echo returns the texts in one line, only the messages if there are any: Claude Code adds a paragraph to each.
 func echo(r Request) string {
 	text := r.Text()
 	if all := r.Deliveries(); len(all) > 0 {
@@ -108,8 +108,8 @@ func echo(r Request) string {
 	return text
 }
 
-// CallLine is a line that makes [Script] use a tool. The input must be something that JSON can spell; if it is not, the
-// line says so and Script answers BAD CALL.
+// CallLine returns a line that makes [Script] use a tool. If JSON cannot represent the input, the line says so and
+// Script answers BAD CALL.
 func CallLine(tool string, input any) string {
 	data, err := json.Marshal(object{"name": tool, "input": input})
 	if err != nil {

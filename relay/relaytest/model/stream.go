@@ -61,7 +61,7 @@ func problem(a Answer) object {
 	return object{"type": kind, "message": a.Text}
 }
 
-// blocks are the content of the answer and its stop_reason.
+// blocks returns the content of the answer and its stop_reason.
 func blocks(a Answer, n int) ([]object, string) {
 	var all []object
 	if a.Text != "" || len(a.Calls) == 0 {
@@ -76,7 +76,7 @@ func blocks(a Answer, n int) ([]object, string) {
 	return all, "end_turn"
 }
 
-// events are the stream of an answer: every block comes empty first and is then filled by one delta.
+// events returns the stream of an answer: every block comes empty first and is then filled by one delta.
 func events(whole object, blocks []object, stop string) []object {
 	opening := maps.Clone(whole)
 	opening["content"], opening["stop_reason"] = []object{}, nil

@@ -1,5 +1,5 @@
-// Package probetest is a Claude Code that was written from CONTRACT.md for the tests of probes. It does what is known of a
-// version, but for one point.
+// Package probetest simulates a Claude Code by CONTRACT.md, for the tests of probes. It behaves like a known version,
+// except for one point.
 package probetest
 
 import (
@@ -37,14 +37,14 @@ func Main() {
 
 const argument = "probetest"
 
-// Command is a command of a program that calls [Main]: a Claude Code of a version. What is changed is the name of a point, or
-// Hangs.
+// Command returns the command of a program that calls [Main]: a Claude Code of a version. changed is the name of a
+// point, or Hangs.
 func Command(v, changed string) []string { return []string{os.Args[0], argument, v, changed} }
 
-// Hangs is changed in one that never does anything, ignores SIGTERM, and leaves a process behind.
+// Hangs is the change of a program that never does anything, ignores SIGTERM, and leaves a process behind.
 const Hangs = "hangs"
 
-// Run is a Claude Code, whose arguments come after its version and what is changed.
+// Run runs a Claude Code; args has its version, the change, and its arguments.
 func Run(args []string) {
 	if len(args) < 2 {
 		fmt.Fprintln(os.Stderr, "probetest: which version, and what is changed?")
@@ -69,7 +69,7 @@ type fake struct {
 	session string
 	fresh   bool // the session is not resumed
 
-	mu    sync.Mutex // of files, and of what is below
+	mu    sync.Mutex // of files, and of the fields below
 	out   sync.Mutex
 	team  string
 	known map[string]bool // uuids of frames
@@ -77,7 +77,7 @@ type fake struct {
 	mode  string
 	queue []frame
 	more  chan struct{}
-	stop  context.CancelFunc // of the turn that runs
+	stop  context.CancelFunc // of the running turn
 }
 
 type frame struct {
@@ -101,7 +101,7 @@ func newFake(v teams.Version, changed string, args []string) *fake {
 	}
 }
 
-// does reports whether a point is true of this one.
+// does reports whether a point is true for this one.
 func (f *fake) does(point string) bool {
 	is, ok := f.points[point]
 	if !ok {
@@ -122,7 +122,7 @@ func (f *fake) run() {
 	case slices.Contains(f.args, "--version"):
 		fmt.Printf("%s (Claude Code)\n", f.v)
 	case f.changed == Hangs:
-		// And something of its own, in a group of its own.
+		// And a child in a group of its own.
 		child := exec.Command("sleep", "600")
 		process.OwnGroup(child)
 		_ = child.Start()
@@ -337,7 +337,7 @@ func (f *fake) spawn(ctx context.Context, name, prompt string) {
 	go f.lives(context.WithoutCancel(ctx), f.conversation(name, ""), name, prompt)
 }
 
-// lives is the life of an agent that polls its inbox, after a first prompt.
+// lives runs an agent that polls its inbox, after a first prompt.
 func (f *fake) lives(ctx context.Context, c *convo, name, prompt string) {
 	seen := map[string]bool{}
 	texts, mark := []string{prompt}, func() {}
@@ -364,7 +364,7 @@ func (f *fake) poll(c *convo, name string, seen map[string]bool) (texts []string
 	path := f.inbox(name)
 	unread := func(r object) bool { return r["read"] != true }
 	every := 20 * time.Millisecond
-	if c.agent == "" { // what agents write to the lead can be seen, as in the real program, which takes it within a second
+	if c.agent == "" { // messages to the lead can be seen for up to a second, as with the real program
 		every = 300 * time.Millisecond
 	}
 	for {
@@ -414,7 +414,7 @@ func (f *fake) poll(c *convo, name string, seen map[string]bool) (texts []string
 	}
 }
 
-// shown is how the model is shown a row, which the transcript records.
+// shown returns the form in which the model sees a row, which the transcript records.
 func (f *fake) shown(c *convo, from, text string, summary any) string {
 	shown := text
 	if from != "user" || f.does("WrapsUser") {
@@ -437,7 +437,7 @@ func (f *fake) shown(c *convo, from, text string, summary any) string {
 	return shown
 }
 
-// record writes what a process says of itself.
+// record writes the file of the process.
 func (f *fake) record(socket string) {
 	r := object{"pid": os.Getpid(), "sessionId": f.session, "startedAt": time.Now().UnixMilli(), "kind": "interactive"}
 	headless := slices.Contains(f.args, "-p")
@@ -489,7 +489,7 @@ func (f *fake) takes(ctx context.Context, c *convo, lines []string) {
 			continue
 		}
 		c.note(object{"type": "user", "uuid": uuid.NewString(), "origin": object{"kind": "peer", "msg_id": m.ID}})
-		other := f.conversation("", "") // which would wait for the turn of c
+		other := f.conversation("", "") // c would wait for its turn
 		_, _ = other.turn(ctx, m.Message.Content)
 	}
 }

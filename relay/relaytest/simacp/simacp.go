@@ -1,13 +1,13 @@
-// Package simacp is a simulated agent of the Agent Client Protocol, for tests. It records what real ones were measured to
-// record: the text of a prompt before its model has it, no id of the prompt, and the answer before the prompt is answered. A
-// prompt that comes twice is worked on twice. There is no model in it: a turn does what its text says.
+// Package simacp is a simulated agent of the Agent Client Protocol, for tests. It keeps the records that real ones
+// were measured to keep: the text of a prompt before its model has it, no id of the prompt, and the answer before the
+// prompt is answered. A prompt that comes twice is worked on twice. It has no model: a turn does what its text says.
 //
 // It is the program that it is linked into, run again with an environment variable: call [Main] at the beginning of
 // TestMain, and give a command [Script.Env].
 //
-//	SLEEP:0.5      so long passes before the prompt is recorded; a cancellation ends that
-//	TOOL:0.5       calls a tool that takes so long, after that
-//	ASK:execute    asks for permission to use a tool of that kind, and says what it got
+//	SLEEP:0.5      this time passes before the prompt is recorded; a cancellation ends that
+//	TOOL:0.5       calls a tool that takes this time, after that
+//	ASK:execute    asks for permission to use a tool of that kind, and prints the answer
 //	WIDEN:mode     changes its mode by itself
 //	[held]         waits until a file "go" is in the State
 //	FAIL           the model fails
@@ -34,12 +34,12 @@ import (
 	"time"
 )
 
-// Script says where an agent keeps its files, and what goes wrong.
+// Script has the directory of an agent's files, and its faults.
 type Script struct {
 	State string // its sessions, and its log
 	// Late records a prompt only when its model has it, as Qwen Code does.
 	Late bool
-	// Finishes brings a turn to its end when the standard input is closed, as Gemini CLI does. Others end at once.
+	// Finishes makes it finish a turn after its standard input is closed, as Gemini CLI does. Others end at once.
 	Finishes bool
 	// Die are moments at which it kills itself, each once: "taken", before it has recorded a prompt; "recorded", after that;
 	// "answered", when the answer is in its record, and "said", when the record says that the turn is over, and the prompt is
@@ -51,7 +51,7 @@ type Script struct {
 	// Version is the version of the protocol; 0 is 1. NoLoad: it cannot load sessions.
 	Version int
 	NoLoad  bool
-	// Qwen is a directory in which it also keeps the record that Qwen Code keeps, by whose name it then goes.
+	// Qwen is a directory in which it also keeps Qwen Code's record; its name is then that of Qwen Code.
 	Qwen string
 }
 
@@ -66,7 +66,7 @@ func (s Script) Env() string {
 	return variable + "=" + string(data)
 }
 
-// Main is the agent if the environment says so, and then ends the process. Else it returns at once.
+// Main runs the agent, and then ends the process, if the environment has a script. Otherwise it returns at once.
 func Main() {
 	text := os.Getenv(variable)
 	if text == "" {
@@ -95,7 +95,7 @@ type Message struct{ Role, Text string }
 // Log returns what agents did, in order.
 func Log(state string) []Entry { return lines[Entry](filepath.Join(state, "log")) }
 
-// Messages returns what all sessions hold.
+// Messages returns the records of all sessions.
 func Messages(state string) (list []Message) {
 	files, _ := filepath.Glob(filepath.Join(state, "*.jsonl"))
 	for _, file := range files {
@@ -153,7 +153,7 @@ type agent struct {
 	mu        sync.Mutex
 	mode      string
 	model     string
-	cancelled chan struct{} // closed by a cancellation of the turn that runs
+	cancelled chan struct{} // closed by a cancellation of the running turn
 	works     bool
 	asked     int
 	answers   map[string]chan json.RawMessage
@@ -307,7 +307,7 @@ func (a *agent) die(moment, text string) {
 	}
 	f, err := os.OpenFile(filepath.Join(a.State, "died-"+moment), os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return // it did
+		return // it has died there before
 	}
 	_ = f.Close()
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
@@ -323,7 +323,7 @@ var (
 	widenLine = regexp.MustCompile(`(?m)^[ \t]*WIDEN:(\w+)`)
 )
 
-// pause waits as long as the text says, and reports whether the turn was cancelled.
+// pause waits for the time in the text, and reports whether the turn was cancelled.
 func (a *agent) pause(line *regexp.Regexp, text string) bool {
 	for _, m := range line.FindAllStringSubmatch(text, -1) {
 		seconds, _ := strconv.ParseFloat(m[1], 64)
@@ -343,7 +343,7 @@ func (a *agent) chat(session string, line object) {
 	}
 	cwd, _ := os.Getwd()
 	folder := filepath.Join(a.Qwen, "projects", regexp.MustCompile(`[^a-zA-Z0-9]`).ReplaceAllString(cwd, "-"), "chats")
-	_ = os.MkdirAll(folder, 0o700) // else the line cannot be written
+	_ = os.MkdirAll(folder, 0o700) // on failure, the line cannot be written
 	line["timestamp"] = time.Now().UTC()
 	appendLine(filepath.Join(folder, session+".jsonl"), line)
 }

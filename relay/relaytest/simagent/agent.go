@@ -11,32 +11,32 @@ import (
 	"time"
 )
 
-// Options says who an agent is and how it behaves.
+// Options has the identity and the behaviour of an agent.
 type Options struct {
 	Dir   string // the team's directory, which holds config.json and inboxes
 	Name  string // [Lead] makes it the lead
 	Color string // is in the rows it sends; "" for none, as the lead's
 
 	// Marks makes it mark the rows that it took as read, and keep them, as old versions do. They
-	// write in place, and deliver rows before they mark them under the lock: while somebody else
-	// holds that, they deliver them again at every look.
+	// write in place, and deliver rows before they mark them under the lock: while another process
+	// holds that, they deliver them again at every poll.
 	Marks bool
 
-	Handle Handler // what it answers; nil: it takes rows and is silent
+	Handle Handler // answers rows; nil: it takes rows and sends nothing
 	Prompt string  // handled as the first turn if there is a Handle
 
 	Poll time.Duration // 0: the interval of the real one
-	// Rest is how long an inbox has to be left alone before the agent takes what is in it: others
-	// see rows on a busy machine, too, that an agent could take the moment they are there.
+	// Rest is how long an inbox must be unchanged before the agent takes its rows, so that others
+	// see them on a busy machine, too; otherwise an agent could take them at once.
 	Rest time.Duration
 	// GiveUp is how long an agent with Marks waits for the lock. 0: 0.6 s, as the real one, in 11
 	// tries.
 	GiveUp time.Duration
 	Now    func() time.Time // nil: time.Now
 
-	// Report is called with what goes wrong while the agent runs, and the agent goes
-	// on, as the real one does. nil: the first failure ends Run and is returned.
-	// It may be called from two goroutines at a time.
+	// Report is called with each failure while the agent runs, and the agent goes on,
+	// as the real one does. nil: the first failure ends Run and is returned. It may be
+	// called from two goroutines at a time.
 	Report func(error)
 }
 
@@ -121,8 +121,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	return failure
 }
 
-// poll is apart from work, which waits for what it takes. An agent that is in a
-// turn takes nothing.
+// poll is separate from work, which waits for the rows that poll takes. An agent
+// takes nothing during a turn.
 func (a *Agent) poll(ctx context.Context, report func(error)) {
 	ticker := time.NewTicker(a.opts.Poll)
 	defer ticker.Stop()
@@ -144,14 +144,14 @@ func (a *Agent) poll(ctx context.Context, report func(error)) {
 	}
 }
 
-// about reports whether a turn is about to begin, with what was taken already.
+// about reports whether a turn is about to begin, with rows that were taken already.
 func (a *Agent) about() bool {
 	rows, _ := a.log.after(a.handled)
 	return a.opts.Handle != nil && len(rows) > 0
 }
 
-// take looks into the inbox once, and says how many rows it took. It looks
-// without the lock first, for an agent locks only what it means to change.
+// take reads the inbox once, and returns how many rows it took. It reads without
+// the lock first, because an agent locks an inbox only to change it.
 func (a *Agent) take(ctx context.Context) (n int, err error) {
 	path := a.Inbox()
 	if a.opts.Rest > 0 {
@@ -161,7 +161,7 @@ func (a *Agent) take(ctx context.Context) (n int, err error) {
 	}
 	rows, err := readRows(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil // nobody has written to it yet
+		return 0, nil // it has no messages yet
 	}
 	if err != nil {
 		return 0, err
@@ -171,7 +171,7 @@ func (a *Agent) take(ctx context.Context) (n int, err error) {
 		return 0, err
 	}
 	if a.opts.Marks {
-		// What was delivered is delivered again at the next look, unless it can be
+		// Delivered rows are delivered again at the next poll, unless they can be
 		// taken from the file until then.
 		a.deliver(taken)
 		waiting, cancel := context.WithTimeout(ctx, cmp.Or(a.opts.GiveUp, giveUp))
@@ -188,7 +188,7 @@ func (a *Agent) take(ctx context.Context) (n int, err error) {
 			return a.ways.write(path, kept)
 		})
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			err = nil // without a word
+			err = nil // without a report
 		}
 		return len(taken), err
 	}
@@ -236,8 +236,8 @@ func (a *Agent) work(ctx context.Context, report func(error)) {
 	}
 }
 
-// step does what comes next of the rows that were taken, and says whether that
-// was to end.
+// step runs the next turn with the taken rows, and reports whether the agent
+// has ended.
 func (a *Agent) step(ctx context.Context, rows []Taken, report func(error)) (ended bool) {
 	a.turning <- struct{}{}
 	defer func() { <-a.turning }()
@@ -258,8 +258,8 @@ func (a *Agent) step(ctx context.Context, rows []Taken, report func(error)) (end
 	return false
 }
 
-// next cuts from the waiting rows those of the next turn. A shutdown_request
-// stands alone, and its object is returned.
+// next takes the rows of the next turn from the waiting ones. A shutdown_request
+// is alone in its turn, and its object is returned.
 func (a *Agent) next(rows []Taken) (turn []Taken, shutdown object) {
 	for i, r := range rows {
 		if r.Kind() == "shutdown_request" && a.opts.Name != Lead {
@@ -288,7 +288,7 @@ func (a *Agent) turn(ctx context.Context, turn Turn, report func(error)) {
 	}
 	reply := a.opts.Handle(ctx, turn)
 	if sleep(ctx, reply.Lasts) != nil {
-		return // ended in mid-turn: nothing is said
+		return // ended during the turn: nothing is sent
 	}
 	var sent []Message
 	for _, m := range reply.Messages {
@@ -298,8 +298,8 @@ func (a *Agent) turn(ctx context.Context, turn Turn, report func(error)) {
 		}
 		sent = append(sent, m)
 	}
-	// What waits is taken at once, and not at the next poll: before the report, and again
-	// right after.
+	// Waiting rows are taken at once, and not at the next poll: before the report, and again
+	// right after it.
 	taken, err := a.take(ctx)
 	report(err)
 	if a.opts.Name != Lead {

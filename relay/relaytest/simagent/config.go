@@ -22,9 +22,9 @@ type config struct {
 	dir string
 	now func() time.Time
 
-	// one holds a token while the file is used. A mutex could not be given up
-	// when a context ends, and would stop the clock of testing/synctest while
-	// its holder waits for the file's lock.
+	// one has a token while the file is used. Waiting for a mutex would not end
+	// with a context, and would stop the clock of testing/synctest while its
+	// holder waits for the file's lock.
 	one chan struct{}
 }
 
@@ -68,8 +68,8 @@ func (c *config) add(ctx context.Context, name string, entry json.RawMessage) er
 	})
 }
 
-// remove takes out the entry of name. It is no error if there is none: the
-// member may have been removed by two ways at once.
+// remove removes the entry of name. It is no error if there is none: the member
+// may have been removed in two ways at once.
 func (c *config) remove(ctx context.Context, name string) error {
 	return c.edit(ctx, func(members []json.RawMessage) ([]json.RawMessage, error) {
 		i := indexMember(members, name)
@@ -130,7 +130,7 @@ func (c *config) read() (object, []json.RawMessage, error) {
 	return top, members, nil
 }
 
-// write is in place.
+// write writes the file in place.
 func (c *config) write(data []byte) error {
 	data, err := indent(data)
 	if err != nil {

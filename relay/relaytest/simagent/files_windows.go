@@ -12,8 +12,8 @@ import (
 // errSharingViolation is an error number that package syscall does not name.
 const errSharingViolation syscall.Errno = 32
 
-// rename tries again for some seconds: a file that anybody has open, if only another agent that looks into
-// its inbox, may not be replaced. What Claude Code does then was not measured.
+// rename retries for some seconds: a file that any process has open, even another agent that reads its inbox,
+// cannot be replaced. What Claude Code does then was not measured.
 func rename(from, to string) error {
 	start := time.Now()
 	for wait := time.Millisecond; ; wait = min(2*wait, 32*time.Millisecond) {

@@ -5,7 +5,7 @@ import "time"
 // Lead is the name of the member that leads a team.
 const Lead = "team-lead"
 
-// interval is how often an agent looks into its inbox.
+// interval returns how often an agent polls its inbox.
 func interval(name string) time.Duration {
 	if name == Lead {
 		return time.Second

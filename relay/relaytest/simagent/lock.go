@@ -15,9 +15,9 @@ import (
 // which the next writer takes it over.
 const StaleAfter = 10 * time.Second
 
-// ErrBlocked says that something is in a lock's place that is not a lock:
-// a regular file, or a directory with content. Claude Code's writers fail on it
-// until somebody removes it.
+// ErrBlocked says that something in a lock's place is not a lock: a regular
+// file, or a directory with content. Claude Code's writers fail until it is
+// removed.
 var ErrBlocked = errors.New("what stands in the lock's place is not a lock")
 
 // giveUp is the default of [Options.GiveUp].
@@ -66,7 +66,7 @@ func acquire(ctx context.Context, lock string, now func() time.Time) error {
 			}
 			continue
 		}
-		// Jitter, or two agents started together collide in step.
+		// Jitter, so that two agents started together do not collide in step.
 		if err := sleep(ctx, wait/2+rand.N(wait/2)); err != nil {
 			return err
 		}

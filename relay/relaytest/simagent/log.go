@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// ErrEnded says that an agent has shut down, so that no more can come from it.
+// ErrEnded says that an agent has shut down, so that it takes no more rows.
 var ErrEnded = errors.New("the agent has shut down")
 
-// log holds the rows an agent took, in order. grown is closed and replaced when
-// one is added, which wakes every waiter, where a condition variable could not
-// be waited for together with a context.
+// log has the rows that an agent took, in order. grown is closed and replaced when
+// one is added, which wakes every waiter. A wait for a condition variable would not
+// end with a context.
 type log struct {
 	mu    sync.Mutex
 	rows  []Taken

@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// object is a JSON object as JavaScript holds it: keys in the order in which
-// they came, one value for each, the last one given. Values keep their bytes.
-// A map would lose the order, and a struct the unknown keys.
+// object is a JSON object as in JavaScript: keys in their original order, one
+// value for each, the last one given. Values keep their bytes. A map would lose
+// the order, and a struct the unknown keys.
 type object []field
 
 type field struct {

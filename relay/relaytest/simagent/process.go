@@ -15,8 +15,8 @@ type Process struct {
 	Start   string    // start time in clock ticks since boot: field 22 of /proc/<pid>/stat
 }
 
-// CurrentProcess returns the process it is called in, to stand as a lead that is alive. What Claude Code writes as
-// Space and Start was measured on Linux only: elsewhere Start is empty and Space the host's name.
+// CurrentProcess returns the present process, to serve as a living lead. Claude Code's Space and Start were measured
+// on Linux only: elsewhere Start is empty and Space the host's name.
 func CurrentProcess() (Process, error) {
 	p := Process{PID: os.Getpid()}
 	var err error

@@ -8,7 +8,7 @@ import (
 
 // Taken is a row that an agent took out of its inbox, or marked as read there.
 type Taken struct {
-	Raw       json.RawMessage // the row's bytes as they stood in the file
+	Raw       json.RawMessage // the row's bytes as in the file
 	From      string
 	Text      string
 	Timestamp string // as written by the sender, unchecked
@@ -40,7 +40,7 @@ func structured(text string) object {
 	return o
 }
 
-// parseRows reads what does not hold an array as no rows.
+// parseRows returns no rows for data that is no array.
 func parseRows(data []byte) []json.RawMessage {
 	var rows []json.RawMessage
 	if err := json.Unmarshal(data, &rows); err != nil {
@@ -86,8 +86,8 @@ func delivered(raw json.RawMessage) (Taken, object, bool) {
 	return taken, o, true
 }
 
-// take splits rows into those that the agent takes, and what stays in the file. changed is
-// false if the file need not be written.
+// take splits rows into those that the agent takes, and those that stay in the file. changed
+// is false if the file need not be written.
 func (w ways) take(rows []json.RawMessage) (taken []Taken, kept []json.RawMessage, changed bool, err error) {
 	for _, raw := range rows {
 		row, o, ok := delivered(raw)
@@ -108,8 +108,8 @@ func (w ways) take(rows []json.RawMessage) (taken []Taken, kept []json.RawMessag
 	return taken, kept, len(taken) > 0 || len(kept) < len(rows), nil
 }
 
-// without returns what stays in the file once the rows that were delivered at an earlier look
-// at it are marked. What came in between stays as it is.
+// without returns the rows that stay in the file once those that were delivered at an earlier
+// poll are marked. Rows that came in between stay as they are.
 func without(rows []json.RawMessage, taken []Taken) (kept []json.RawMessage, err error) {
 	left := make(map[string]int)
 	for _, row := range taken {

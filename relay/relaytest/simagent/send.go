@@ -15,15 +15,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// ErrUnreachable is the answer to a message for a name that does not stand in config.json,
-// "user" included.
+// ErrUnreachable is the answer to a message for a name that is not in config.json, "user"
+// included.
 var ErrUnreachable = errors.New("no agent of that name is reachable")
 
 // ErrName says that a name cannot be the name of an inbox: it is empty, a dot
 // name, or holds a separator or a control character.
 var ErrName = errors.New("not the name of a member")
 
-// Message is what an agent says to another member, as with its SendMessage tool.
+// Message is a message of an agent to another member, as with its SendMessage tool.
 type Message struct {
 	To      string // a member's name
 	Text    string
@@ -73,7 +73,7 @@ func (a *Agent) approveShutdown(ctx context.Context, request object) error {
 	return err
 }
 
-// notifyIdle tells the lead that a turn has ended. An agent that goes on at once
+// notifyIdle reports the end of a turn to the lead. An agent that goes on at once
 // gives no reason for being idle.
 func (a *Agent) notifyIdle(ctx context.Context, sent []Message, result string, goesOn bool) error {
 	now := a.opts.Now()
@@ -82,7 +82,7 @@ func (a *Agent) notifyIdle(ctx context.Context, sent []Message, result string, g
 		idle = append(idle, "idleReason", "available")
 	}
 	for _, m := range slices.Backward(sent) {
-		// What went to the lead is not summed up: it has the message itself.
+		// Messages to the lead are not in the summary: it has them itself.
 		if m.To != Lead {
 			idle = append(idle, "summary", strings.TrimSuffix(fmt.Sprintf("[to %s] %s", m.To, m.Summary), " "))
 			break

@@ -17,7 +17,7 @@ import (
 // ErrRunning says that a team runs already.
 var ErrRunning = errors.New("the team runs already")
 
-// TeamOptions says what team [Create] makes.
+// TeamOptions configures [Create].
 type TeamOptions struct {
 	Root      string  // a Claude root directory; made if missing
 	Name      string  // "": "session-" and 8 characters of the session id
@@ -45,8 +45,8 @@ type Member struct {
 	Cwd    string
 	Handle Handler
 
-	// Absent makes an entry in config.json and an inbox, and nobody who reads
-	// it: an agent that crashed, or one that somebody else plays.
+	// Absent makes an entry in config.json and an inbox without a reader: an
+	// agent that crashed, or one that another process simulates.
 	Absent bool
 }
 
@@ -63,7 +63,7 @@ type Team struct {
 	start   func(played) // nil unless Run runs
 }
 
-// played is a member, and whether nobody plays it.
+// played is a member, and whether it is absent.
 type played struct {
 	agent  *Agent
 	absent bool

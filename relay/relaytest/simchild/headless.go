@@ -17,13 +17,13 @@ import (
 	"teambridge/relay/relaytest/claudedir"
 )
 
-// child is a headless one. Its main goroutine does everything but reading.
+// child is a headless program. Its main goroutine does everything except reading.
 type child struct {
 	program
 	model     string
 	member    bool // it has the identity of a member of a team
 	plans     bool // it has the tool that ends plan mode
-	planAsked bool // its settings say that it asks about that tool
+	planAsked bool // its settings make it ask about that tool
 
 	in      chan []byte // lines; closed at the end of stdin
 	deaf    context.Context
@@ -39,7 +39,7 @@ type frame struct {
 	uuid, text string
 }
 
-// received is a line that was read, as far as it is looked at.
+// received has the used fields of a line.
 type received struct {
 	Type    string `json:"type"`
 	UUID    string `json:"uuid"`
@@ -100,7 +100,7 @@ func (c *child) loop() int {
 			c.next(nil, nil)
 			continue
 		}
-		// What was written together has arrived together, as far as the pipe had it.
+		// Frames that were written together arrive together, as far as they fit into the pipe.
 		c.drain()
 		c.turn()
 	}
@@ -111,7 +111,7 @@ func (c *child) loop() int {
 	return 0
 }
 
-// lost says what did not go into the transcript, if anything.
+// lost reports records that did not go into the transcript, if any.
 func (c *child) lost() {
 	if c.memory.full {
 		c.print(object{"type": "system", "subtype": "session_writes_lost", "error_code": "ENOSPC", "lost": []string{"transcript"},
@@ -135,10 +135,10 @@ func (c *child) read(stdin io.Reader) {
 			return
 		}
 	}
-	forever() // not at its end, only unread
+	forever() // stdin has not ended, but is unread
 }
 
-// next takes one line, or returns true when the timer or the line that is to be stopped at comes first.
+// next takes one line, or returns true when the timer or a line at which it must stop comes first.
 func (c *child) next(timer <-chan time.Time, stop func(received) bool) (timeout, stopped bool) {
 	in := c.in
 	if c.inOver {
@@ -152,7 +152,7 @@ func (c *child) next(timer <-chan time.Time, stop func(received) bool) (timeout,
 	}
 }
 
-// drain takes what is there without waiting for more.
+// drain takes the lines that are there without waiting for more.
 func (c *child) drain() {
 	for !c.inOver {
 		select {
@@ -164,7 +164,7 @@ func (c *child) drain() {
 	}
 }
 
-// got takes a line, or the end of them, and reports whether it was one to be stopped at.
+// got takes a line, or the end of them, and reports whether it is one at which next must stop.
 func (c *child) got(line []byte, ok bool, stop func(received) bool) bool {
 	c.inOver = !ok
 	if !ok || len(strings.TrimSpace(string(line))) == 0 {
@@ -206,7 +206,7 @@ func (c *child) frame(f frame) {
 	c.queue = append(c.queue, f)
 }
 
-// control does what a control request asks for.
+// control carries out a control request.
 func (c *child) control(l received) {
 	body := object{}
 	switch l.Request.Subtype {
@@ -249,7 +249,7 @@ func (c *child) interrupt(l received) bool {
 	return true
 }
 
-// status tells the permission mode, when that has changed.
+// status reports the permission mode, when that has changed.
 func (c *child) status() {
 	c.print(object{"type": "system", "subtype": "status", "status": nil, "permissionMode": c.mode, "session_id": c.memory.session})
 }
@@ -272,11 +272,11 @@ func (c *child) print(line object) {
 		fmt.Fprintln(os.Stderr, "simchild:", err)
 		return
 	}
-	// Nobody reading is no reason to stop.
+	// A missing reader is no reason to stop.
 	_, _ = os.Stdout.Write(append(data, '\n'))
 }
 
-// fault does what goes wrong at a point.
+// fault carries out the faults of a point.
 func (c *child) fault(at Point) {
 	for i, f := range c.script.Faults {
 		if f.At != at || !strings.Contains(c.current, f.Match) || !c.script.strike(i) {
@@ -323,8 +323,8 @@ func (c *child) fault(at Point) {
 			task("task_started")
 			go func() {
 				c.until(f.Name)
-				// A real one tells of the task right before its turn. An agent that may
-				// be idle for no time at all would be ended in between.
+				// A real one reports the task right before its turn. An agent without any
+				// idle time would be ended in between.
 				c.begin([]string{})
 				task("task_notification")
 				c.until(f.Name + ".end")
@@ -347,13 +347,13 @@ func (c *child) until(name string) {
 	}
 }
 
-// unasked prints the answer of a turn that nobody asked for.
+// unasked prints the answer of a turn without a prompt.
 func (c *child) unasked(text string) {
 	c.say(uuid.NewString(), textBlock("ACK: "+text))
 	c.result([]string{}, object{"subtype": "success", "is_error": false, "result": "ACK: " + text, "stop_reason": "end_turn"}, "completed")
 }
 
-// die is kill -9 of oneself, which returns before it has worked.
+// die kills this process as kill -9 does; the call returns before the end.
 func die() {
 	if p, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = p.Kill()
@@ -361,7 +361,7 @@ func die() {
 	forever()
 }
 
-// forever waits in a way that the runtime does not take for a deadlock, which it would end.
+// forever waits without a deadlock that the runtime would detect.
 func forever() {
 	for {
 		time.Sleep(time.Hour)

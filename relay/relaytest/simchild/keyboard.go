@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// keyboard takes bytes of a terminal apart. What is pasted is text, whatever it holds.
+// keyboard splits the bytes of a terminal into keys and texts. A paste is text, whatever it contains.
 type keyboard struct {
 	data   []byte
 	pastes bool

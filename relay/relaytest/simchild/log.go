@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Entry is something a child did.
+// Entry is an action of a child.
 type Entry struct {
 	// Kind is "start" and "exit" of a process (a killed one has no exit), "read" of a frame, "begin" of a turn, "tool": a tool was
 	// called, "hold": a fault of that name strikes, and "work": what a turn was for has been done. A message that was worked on twice has two of these.
@@ -25,7 +25,7 @@ type Entry struct {
 	Mode    string    `json:"mode,omitempty"`  // of permissions, at "begin" and "work"
 }
 
-// Log is what the children of a State did, in order. None yet is no error.
+// Log returns the actions of the children of a State, in order. A missing log is no error.
 func Log(state string) ([]Entry, error) {
 	data, err := os.ReadFile(filepath.Join(state, logName))
 	if errors.Is(err, fs.ErrNotExist) {

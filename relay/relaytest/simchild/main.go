@@ -20,13 +20,13 @@ import (
 	"teambridge/relay/relaytest/claudedir"
 )
 
-// Program returns the path of the simulated program, which is also that of simacp: what $TEAMBRIDGE_SIMULATED names, or else
-// this one. A program with nothing else in it starts in half of the time, and in a tenth of what one with the race detector
-// takes.
+// Program returns the path of the simulated program, which is also that of simacp: $TEAMBRIDGE_SIMULATED, or else
+// this program. A program with nothing else in it starts in half the time, and in a tenth of the time of one with the
+// race detector.
 func Program() string { return cmp.Or(os.Getenv("TEAMBRIDGE_SIMULATED"), os.Args[0]) }
 
-// Main is the simulated headless program if the environment says so, and then ends the process. Else it returns at once.
-// It belongs at the beginning of TestMain.
+// Main runs the simulated headless program, and then ends the process, if the environment has a script. Otherwise it
+// returns at once. It belongs at the beginning of TestMain.
 func Main() {
 	script, ok := given()
 	if !ok {
@@ -36,7 +36,7 @@ func Main() {
 		fmt.Println(script.Version, "(simulated)")
 		os.Exit(0)
 	}
-	// The real ones go on, and finish their turn, when nobody reads their output any more.
+	// The real ones go on, and finish their turn, after the reader of their output has gone.
 	signal.Ignore(syscall.SIGPIPE)
 	if script.IgnoreTerm {
 		signal.Ignore(syscall.SIGTERM)
@@ -44,33 +44,33 @@ func Main() {
 	os.Exit(runHeadless(script, os.Args[1:]))
 }
 
-// MainTerminal is the simulated program at a terminal if the environment says so, the arguments do not ask for a
-// headless one, and stdin is a terminal, and then ends the process. Else it returns at once. It belongs before Main.
+// MainTerminal runs the simulated program at a terminal, and then ends the process, if the environment has a script,
+// the arguments are not for a headless one, and stdin is a terminal. Otherwise it returns. It belongs before Main.
 func MainTerminal() {
 	script, ok := given()
 	if !ok || slices.ContainsFunc(os.Args[1:], func(arg string) bool { return arg == "-p" || arg == "--print" || arg == "--version" }) {
 		return
 	}
 	if in, err := os.Stdin.Stat(); err != nil || in.Mode()&os.ModeCharDevice == 0 {
-		return // a program that speaks stream-json without being told to
+		return // a program that speaks stream-json without a flag
 	}
 	os.Exit(runTerminal(script, os.Args[1:]))
 }
 
-// program is what both faces have. Its main goroutine owns it.
+// program is the common part of both faces. Its main goroutine owns it.
 type program struct {
 	script Script
 	memory *memory
 	mode   string // of permissions
-	// wait takes one thing that comes in. It returns true when the timer comes first, or if the turn was interrupted.
+	// wait takes one input. It returns true when the timer comes first, or if the turn was interrupted.
 	wait func(timer <-chan time.Time) (timeout, interrupted bool)
 }
 
 // stopped is the exit code of a program that must end now; it is thrown as a panic and caught in run.
 type stopped int
 
-// open reads the flags, of which other gets those that only one face obeys, and opens the conversation that they name,
-// or another one.
+// open reads the flags, passes those that only one face obeys to other, and opens the conversation that they name, or
+// another one.
 func (p *program) open(args []string, other func(name, value string)) (err error) {
 	session, resume := "", false
 	p.mode = "default"
@@ -157,13 +157,13 @@ var (
 	spawnLine = instruction(`SPAWN:(\w+)`)
 )
 
-// instruction finds a line. It is compiled when it is used first: test programs that play other programs, too, would wait
-// for it each time that they start.
+// instruction finds a line. It is compiled at the first use, so that it does not delay each start of a test program
+// that simulates other programs.
 func instruction(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^[ \t]*` + pattern) })
 }
 
-// pause waits as long as the text says, taking input meanwhile. It reports whether the turn was interrupted.
+// pause waits for the time in the text, and takes input meanwhile. It reports whether the turn was interrupted.
 func (p *program) pause(line *regexp.Regexp, text string) bool {
 	m := line.FindStringSubmatch(text)
 	if m == nil {
@@ -213,5 +213,5 @@ func saidByModel(stop any, content ...object) object {
 
 func textBlock(text string) object { return object{"type": "text", "text": text} }
 
-// interruption is what the conversation says of a turn that was interrupted.
+// interruption is the record of an interrupted turn in the conversation.
 const interruption = "[Request interrupted by user]"

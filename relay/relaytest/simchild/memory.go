@@ -25,7 +25,7 @@ type memory struct {
 	full    bool            // nothing more can be written
 }
 
-// transcriptPath is where the real ones have it.
+// transcriptPath returns the path of the transcript, as with the real ones.
 func transcriptPath(state, session string) string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -37,11 +37,11 @@ func transcriptPath(state, session string) string {
 	return claudedir.Transcript(state, dir, session)
 }
 
-// echoedPath is where it is kept which frames were echoed. The real one knows it in another way, but only what it
-// echoed does it not run again.
+// echoedPath returns the path of the list of echoed frames. The real one knows them in another way, but also runs
+// only these not again.
 func (m *memory) echoedPath() string { return strings.TrimSuffix(m.path, ".jsonl") + ".echoed" }
 
-// echoed notes that a frame is known from now on, also to later processes.
+// echoed records that a frame is known from now on, also to later processes.
 func (m *memory) echoed(uuid string) error {
 	if m.full {
 		return nil

@@ -16,12 +16,12 @@ import (
 // Variable is the environment variable that makes [Main] the simulated child. It holds a [Script] as JSON.
 const Variable = "TEAMBRIDGE_SIMCHILD"
 
-// Version is the version that the child says it has, unless its [Script] has another.
+// Version is the version that the child reports, unless its [Script] has another.
 var Version = teams.Version{Major: 2, Minor: 1, Patch: 332}
 
-// Script is what the child is.
+// Script configures the child.
 type Script struct {
-	// Version is the version that it says it has. Zero is a current one. What it does is always that of a current one.
+	// Version is the version that it reports. Zero is a current one. It always behaves like a current one.
 	Version teams.Version `json:"version,omitzero"`
 	// State is the folder for transcripts and the log. Empty is $CLAUDE_CONFIG_DIR.
 	State string `json:"state,omitempty"`
@@ -30,24 +30,24 @@ type Script struct {
 	// Refuse lists the permission modes that set_permission_mode answers with an error, as Claude Code does with those it
 	// does not know.
 	Refuse []string `json:"refuse,omitempty"`
-	// Mode is the permission mode that it works in, whatever its flags say. Empty: what they say, else default.
+	// Mode is the permission mode that it works in, whatever its flags say. Empty: that of the flags, else default.
 	Mode string `json:"mode,omitempty"`
 	// IgnoreTerm makes it survive SIGTERM.
 	IgnoreTerm bool `json:"ignoreTerm,omitempty"`
 	// OwnTeamID gives the team of an interactive one an id of its own, and not that of its session, as 2.1.310 and older
 	// versions do if the session was given or resumed.
 	OwnTeamID bool `json:"ownTeamId,omitempty"`
-	// Lag is how long after Enter the transcript of an interactive one has what was entered. Zero is 100 ms.
+	// Lag is how long after Enter the transcript of an interactive one has the prompt. Zero is 100 ms.
 	Lag time.Duration `json:"lag,omitempty"`
-	// Scenes are what it does besides what a text says.
+	// Scenes are actions in addition to those of a text.
 	Scenes []Scene `json:"scenes,omitempty"`
-	// Faults are what goes wrong, each at its point.
+	// Faults are its faults, each at its point.
 	Faults []Fault `json:"faults,omitempty"`
 }
 
-// Scene is what it says in a turn.
+// Scene is its output in a turn.
 type Scene struct {
-	Match string `json:"match,omitempty"` // the texts that hold it; empty: all
+	Match string `json:"match,omitempty"` // the texts that contain it; empty: all
 	Say   string `json:"say"`
 }
 
@@ -79,21 +79,21 @@ const (
 	Changed  Point = "changed"  // between two turns: the permission mode was changed to the Match, and nothing was answered
 )
 
-// Fault is something that goes wrong.
+// Fault is a fault at a point.
 type Fault struct {
 	At Point  `json:"at"`
 	Do Action `json:"do"`
-	// Match limits it to turns whose text holds it.
+	// Match limits it to turns whose text contains it.
 	Match string `json:"match,omitempty"`
-	// Times limits it to so many in this State, over all processes; 0 is always.
+	// Times is how often it strikes in this State, over all processes; 0 is always.
 	Times int `json:"times,omitempty"`
-	// Size is for Flood and Noise: how many bytes.
+	// Size is the number of bytes, for Flood and Noise.
 	Size int `json:"size,omitempty"`
-	// Name is for Hold and Task: of a file in the State.
+	// Name is the name of a file in the State, for Hold and Task.
 	Name string `json:"name,omitempty"`
 }
 
-// Action is what happens.
+// Action is the effect of a fault.
 type Action string
 
 // The actions.
@@ -102,15 +102,15 @@ const (
 	Exit  Action = "exit"  // exit code 1, with a line on stderr
 	Hang  Action = "hang"  // does nothing more, and reads nothing more
 	Deaf  Action = "deaf"  // reads nothing more, and goes on
-	Flood Action = "flood" // prints Size bytes in lines of a type nobody knows
+	Flood Action = "flood" // prints Size bytes in lines of an unknown type
 	Noise Action = "noise" // prints something that is not JSON, and a line of Size bytes
 	Torn  Action = "torn"  // prints half a line and is killed
 	Hold  Action = "hold"  // logs "hold", and waits until the file of that Name is in the State; it reads nothing meanwhile
-	Widen Action = "widen" // goes over to the permission mode bypassPermissions
+	Widen Action = "widen" // changes to the permission mode bypassPermissions
 	Task  Action = "task"  // starts a background task, which ends when the file of that Name is in the State; then a turn of its own follows, up to the file of that Name with ".end"
-	Full  Action = "full"  // the disk is full: nothing more goes into the transcript, which it says when it exits by itself
+	Full  Action = "full"  // the disk is full: nothing more goes into the transcript, which it reports when it exits by itself
 	Quit  Action = "quit"  // exit code 0
-	Other Action = "other" // prints a turn that nobody asked for: init, assistant and result, as of a background task
+	Other Action = "other" // prints a turn without a prompt: init, assistant and result, as of a background task
 )
 
 // strike reports whether a fault strikes, and counts it. A file per fault and time, made O_EXCL, counts over processes.
@@ -130,7 +130,7 @@ func (s Script) strike(i int) bool {
 	return false
 }
 
-// given returns the script of the environment, if there is one. If it is none, the program ends.
+// given returns the script of the environment, if there is one. If it is invalid, the program ends.
 func given() (Script, bool) {
 	data, ok := os.LookupEnv(Variable)
 	if !ok {

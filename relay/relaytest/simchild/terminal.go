@@ -20,7 +20,7 @@ import (
 	"teambridge/relay/relaytest/simagent"
 )
 
-// terminal is one at a terminal. Its main goroutine does everything but reading and running an editor.
+// terminal is a program at a terminal. Its main goroutine does everything except reading and running an editor.
 type terminal struct {
 	program
 	hooks   map[string][]string // shell commands
@@ -44,7 +44,7 @@ type terminal struct {
 	edited chan edited // nil while no editor runs
 }
 
-// turn is one that runs.
+// turn is the running turn.
 type turn struct {
 	asks        string // the tool that a dialog asks about; empty: none is open
 	decision    string // the answer to it
@@ -190,7 +190,7 @@ func (t *terminal) loop() int {
 	}
 }
 
-// next takes one key, or what else comes in first.
+// next takes one key, or another input that comes first.
 func (t *terminal) next(timer <-chan time.Time) (timeout, interrupted bool) {
 	// An editor has the keyboard.
 	if key, ok := t.keys.next(t.edited == nil); ok {
@@ -225,7 +225,7 @@ func (t *terminal) next(timer <-chan time.Time) (timeout, interrupted bool) {
 	return false, false
 }
 
-// press does what a key does.
+// press carries out a key.
 func (t *terminal) press(key string) {
 	if t.turn != nil && t.turn.asks != "" {
 		switch key {
@@ -270,7 +270,7 @@ func (t *terminal) press(key string) {
 	}
 }
 
-// enter has the draft run, or puts it into the queue.
+// enter runs the draft, or puts it into the queue.
 func (t *terminal) enter() {
 	text := strings.TrimSpace(t.draft)
 	if text == "" {
@@ -337,7 +337,7 @@ func (t *terminal) take(text string) {
 	}
 }
 
-// interrupt ends the turn as Esc does. What is in the queue becomes the draft.
+// interrupt ends the turn as Esc does. The queue becomes the draft.
 func (t *terminal) interrupt() {
 	t.flush(true)
 	t.store("user", object{"message": saidByUser([]object{textBlock(interruption)})})
@@ -355,12 +355,12 @@ func (t *terminal) store(kind string, fields object) {
 	t.check(errors.Join(t.memory.store(kind, id, fields), t.memory.echoed(id)))
 }
 
-// later has a record written after the lag, in order.
+// later writes a record after the lag, in order.
 func (t *terminal) later(write func()) {
 	t.lines = append(t.lines, deferred{time.Now().Add(cmp.Or(t.script.Lag, 100*time.Millisecond)), write})
 }
 
-// flush writes what is to be written, all of it or what is due.
+// flush writes the deferred records: all of them, or those that are due.
 func (t *terminal) flush(all bool) {
 	for len(t.lines) > 0 && (all || time.Now().After(t.lines[0].at)) {
 		t.lines[0].write()
@@ -427,7 +427,7 @@ func (t *terminal) draw() {
 	fmt.Print(b.String())
 }
 
-// makeTeam makes the team that this process leads, with the lead alone, in place of what a killed process left of it.
+// makeTeam makes the team that this process leads, with the lead alone, and replaces the files of a killed process.
 func (t *terminal) makeTeam(name, session string) {
 	t.check(os.RemoveAll(filepath.Join(t.script.State, "teams", name)))
 	var err error
@@ -449,7 +449,7 @@ func (t *terminal) spawn(name string) {
 
 // close leaves the terminal and the files as the real one does at a clean end.
 func (t *terminal) close() {
-	t.flush(false) // what is not due is lost
+	t.flush(false) // records that are not due are lost
 	if t.memory.last != "" {
 		t.check(t.memory.note(object{"type": "permission-mode", "permissionMode": t.mode}))
 	}

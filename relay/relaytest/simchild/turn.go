@@ -18,7 +18,7 @@ import (
 	"teambridge/relay/relaytest/claudedir"
 )
 
-// turn runs what is next: one frame, or all that wait up to a command.
+// turn runs the next frame, or all waiting ones up to a command.
 func (c *child) turn() {
 	frames := c.queue[:1]
 	if !c.script.Mute && !slash(frames[0]) {
@@ -110,7 +110,7 @@ func (c *child) turn() {
 
 func slash(f frame) bool { return strings.HasPrefix(strings.TrimSpace(f.text), "/") }
 
-// command is a turn of a text that begins with "/".
+// command runs a turn of a text that begins with "/".
 func (c *child) command(f frame) {
 	c.lifecycle(f, "started")
 	name, _, _ := strings.Cut(strings.TrimSpace(f.text), " ")
@@ -135,7 +135,7 @@ func (c *child) command(f frame) {
 	c.fault(Ended)
 }
 
-// compact puts a boundary and a summary into the transcript. What was known stays known.
+// compact puts a boundary and a summary into the transcript. Known frames stay known.
 func (c *child) compact() {
 	before := c.memory.last
 	c.store("system", uuid.NewString(), object{"subtype": "compact_boundary", "parentUuid": nil, "logicalParentUuid": before})
@@ -153,7 +153,7 @@ func (c *child) begin(uuids []string) {
 
 var agentName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^name: (.+)$`) })
 
-// agents are the names of the profiles in the working directory and in that of the user, and of one that is always there.
+// agents returns the names of the profiles in the working directory and in that of the user, and of a built-in one.
 func agents() []string {
 	found := []string{"general-purpose"}
 	for _, dir := range []string{".claude", os.Getenv("CLAUDE_CONFIG_DIR")} {
@@ -169,7 +169,7 @@ func agents() []string {
 	return found
 }
 
-// tool calls a tool that takes the time the text says. It reports whether the turn was interrupted meanwhile.
+// tool calls a tool that takes the time in the text. It reports whether the turn was interrupted meanwhile.
 func (c *child) tool(f frame, uuids []string) bool {
 	call := c.use("Bash", object{"command": "sleep"})
 	c.log(Entry{Kind: "tool", UUIDs: uuids, Text: f.text})
@@ -213,7 +213,7 @@ func (c *child) use(tool string, input object) (call string) {
 	return call
 }
 
-// used prints the result of a call. failure is empty, "error", or how it is said that it was denied.
+// used prints the result of a call. failure is empty, "error", or the mark of a denial.
 func (c *child) used(call, result, failure string) {
 	block := object{"type": "tool_result", "tool_use_id": call, "content": result}
 	kept, printed := object{}, object{}
@@ -233,7 +233,7 @@ func (c *child) used(call, result, failure string) {
 	}
 }
 
-// interrupted ends a turn that was stopped: before the model said anything, or when the frame was echoed already.
+// interrupted ends a stopped turn: before the model's first output, or after the frame was echoed.
 func (c *child) interrupted(whole frame, frames []frame, uuids []string, echoed bool) {
 	if !echoed {
 		c.echo(whole, true)
@@ -252,8 +252,8 @@ func (c *child) interrupted(whole frame, frames []frame, uuids []string, echoed 
 	c.fault(Ended)
 }
 
-// ask asks whether a tool may be used with an input, a JSON object, and waits for the answer. If the input is empty, there
-// is one that suits the tool.
+// ask asks whether a tool may be used with an input, a JSON object, and waits for the answer. An empty input is
+// replaced by one for the tool.
 func (c *child) ask(tool, with string) string {
 	request, input := object{}, object{"command": "echo hi"}
 	switch tool {
@@ -278,7 +278,7 @@ func (c *child) ask(tool, with string) string {
 }
 
 // question asks whether a tool may be used with an input, and waits for the answer. request
-// has what else the question says.
+// has the other fields of the question.
 func (c *child) question(tool string, input, request object) string {
 	c.asks++
 	id := "ask-" + strconv.Itoa(c.asks)
@@ -316,7 +316,7 @@ func (c *child) question(tool string, input, request object) string {
 	return answer
 }
 
-// plain is o as it is once it was written and read again.
+// plain returns o as it is after it was written and read again.
 func plain(o object) (read object) {
 	data, err := json.Marshal(o)
 	if err == nil {
@@ -328,7 +328,7 @@ func plain(o object) (read object) {
 	return read
 }
 
-// askAll asks n questions at once, each with 2 KiB of input, and reads nothing before all were asked.
+// askAll asks n questions at once, each with 2 KiB of input, and reads nothing before that.
 func (c *child) askAll(n string) string {
 	count, _ := strconv.Atoi(n) // digits
 	for range count {
@@ -387,12 +387,12 @@ func (c *child) result(uuids []string, fields object, reason string) {
 	c.print(line)
 }
 
-// say prints what the model said.
+// say prints a block of the model's output.
 func (c *child) say(id string, block object) {
 	c.print(object{"type": "assistant", "uuid": id, "session_id": c.memory.session, "parent_tool_use_id": nil, "message": saidByModel(nil, block)})
 }
 
-// textOf is a content's text: a string, or the texts of a list of blocks.
+// textOf returns the text of a content: a string, or the texts of a list of blocks.
 func textOf(content json.RawMessage) string {
 	var s string
 	if json.Unmarshal(content, &s) == nil {

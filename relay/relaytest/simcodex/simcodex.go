@@ -1,5 +1,5 @@
-// Package simcodex simulates the shared server of the Codex CLI for tests: the locks of its threads, their transcripts and its socket, as
-// they were measured on 0.169.0.
+// Package simcodex simulates the shared server of the Codex CLI for tests: the locks of its threads, their
+// transcripts and its socket, as measured with 0.169.0.
 package simcodex
 
 import (
@@ -25,7 +25,7 @@ import (
 type Codex struct {
 	Home string
 
-	// Turn, if not nil, is what the server does with a message, before it answers. The error is its answer; [ErrKilled] ends
+	// Turn, if not nil, is called with a message before the server answers. The error is its answer; [ErrKilled] ends
 	// the server first. By default the message is recorded and answered.
 	Turn func(thread, text string) error
 
@@ -86,12 +86,12 @@ func (c *Codex) Kill() {
 	}
 	if c.server != nil {
 		_ = c.server.Close()
-		_ = c.listener.Close() // which Serve has not told the server of yet, if it was killed at once
+		_ = c.listener.Close() // the server does not have it yet if it is killed at once
 		c.server = nil
 	}
 }
 
-// Said are the methods that were called, and "answer" for each answer to what the server asked.
+// Said returns the methods that were called, and "answer" for each answer to a request of the server.
 func (c *Codex) Said() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,7 +172,7 @@ func (c *Codex) Record(thread, text string) (turn string) {
 	return turn
 }
 
-// queueFile has the durable queue: of all threads, a row in each line.
+// queueFile has the durable queue of all threads, a row in each line.
 const queueFile = "queue.ndjson"
 
 // row is a message in the queue.
@@ -184,7 +184,7 @@ type row struct {
 	} `json:"input"`
 }
 
-// rows returns what is in the queue of a home.
+// rows returns the queue of a home.
 func rows(home string) (list []row) {
 	data, _ := os.ReadFile(filepath.Join(home, queueFile))
 	for line := range bytes.Lines(data) {
@@ -196,7 +196,7 @@ func rows(home string) (list []row) {
 	return list
 }
 
-// Queued are the ids of what is in the queue of a thread.
+// Queued returns the ids of the messages in the queue of a thread.
 func (c *Codex) Queued(thread string) (ids []string) {
 	for _, r := range rows(c.Home) {
 		if r.ThreadID == thread {
@@ -206,7 +206,7 @@ func (c *Codex) Queued(thread string) (ids []string) {
 	return ids
 }
 
-// Take takes what is in the queue, which must be of one thread, out of it, and returns the texts by their ids. It records nothing.
+// Take empties the queue, which must be of one thread, and returns the texts by their ids. It records nothing.
 func (c *Codex) Take() map[string]string {
 	texts := map[string]string{}
 	for _, r := range rows(c.Home) {
@@ -216,7 +216,7 @@ func (c *Codex) Take() map[string]string {
 	return texts
 }
 
-// Say begins a turn with what was in the queue, and returns its id.
+// Say begins a turn with a message from the queue, and returns its id.
 func (c *Codex) Say(thread, id, text string) (turn string) {
 	c.mu.Lock()
 	c.turns++
@@ -229,7 +229,7 @@ func (c *Codex) Say(thread, id, text string) (turn string) {
 	return turn
 }
 
-// Main is "codex app-server", and does not return, if a program of a test was started as that.
+// Main runs "codex app-server", and does not return, if a program of a test was started as that.
 func Main() {
 	if len(os.Args) != 2 || os.Args[0] != "codex" || os.Args[1] != "app-server" {
 		return
@@ -281,7 +281,7 @@ func (c *Codex) Put(thread, text string) {
 	c.write(thread, "response_item", map[string]any{"type": "function_call_output", "name": "message", "namespace": "teambridge", "output": text})
 }
 
-// Answer ends a turn with what the agent says.
+// Answer ends a turn with the agent's answer.
 func (c *Codex) Answer(thread, turn, text string) {
 	c.Event(thread, map[string]any{"type": "item_completed", "turn_id": turn, "item": map[string]any{"type": "AgentMessage"}})
 	c.Event(thread, map[string]any{"type": "task_complete", "turn_id": turn, "last_agent_message": text})
@@ -326,7 +326,7 @@ func (c *Codex) connect(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if m.Method == "turn/start" {
-			// It asks all who listen, and the person at the terminal answers.
+			// It asks all clients, and the person at the terminal answers.
 			put(map[string]any{"id": m.ID, "method": "item/commandExecution/requestApproval", "params": map[string]any{}})
 			if turn == nil {
 				turn = func(thread, text string) error {

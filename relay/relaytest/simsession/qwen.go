@@ -24,10 +24,11 @@ const (
 	QwenController = "controller"
 )
 
-// StartQwen starts a session of Qwen Code, given its directory. It can be told "busy" and "idle"; "hold" has it ask its person about what comes
-// with the token of its file, and "allow" and "deny" are the answers; it drops the next message with "drop", takes it for one to the conversation before with "move", and drops all of them, without a word,
-// from "deaf" to "usual"; "fail" has the API fail until "usual", while it asks again and again; with "clear" it gets another id; with
-// "exit" it begins to end, as by its person; with "write NAME TEXT" its agent writes to who is listed under a name.
+// StartQwen starts a session of Qwen Code in a directory. Its orders: "busy" and "idle"; "hold" asks its person about
+// messages with the token of its file; "allow" and "deny" answer; "drop" drops the next message; "move" counts it to
+// the conversation before; "deaf" drops all until "usual"; "fail" makes the API fail until "usual", with retries;
+// "clear" changes its id; "exit" begins its end, as by its person; "write NAME TEXT" writes to the one listed by a
+// name.
 func StartQwen(t testing.TB, home, id string) *Session {
 	t.Helper()
 	return start(t, &Process{Root: home, ID: id, Name: Name, Qwen: true})
@@ -60,7 +61,7 @@ type qwenProgram struct {
 	path    string
 	queue   []qwenIn
 	held    []qwenIn
-	settled map[string]string // what was said of an id
+	settled map[string]string // the last notice of an id
 	busy    bool
 	hold    bool
 	deaf    bool
@@ -80,7 +81,7 @@ type qwenIn struct {
 	Message struct{ Content string }
 }
 
-// runQwen begins the session, and returns what takes its orders.
+// runQwen begins the session, and returns the function that obeys orders.
 func runQwen(process Process) (obey func(string) error, err error) {
 	self, err := simagent.CurrentProcess()
 	if err != nil {
@@ -223,7 +224,7 @@ func (p *qwenProgram) take(lines []string) {
 	}
 }
 
-// turn gives the model what is queued, unless it is busy: one message in a turn.
+// turn gives the model the queued messages, unless it is busy: one in a turn.
 func (p *qwenProgram) turn() {
 	for len(p.queue) > 0 && !p.busy {
 		f := p.queue[0]

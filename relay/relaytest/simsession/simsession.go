@@ -1,6 +1,5 @@
-// Package simsession is a simulated session of Claude Code that is in no team and listens on a socket, for the tests of what writes
-// to it. It has no model and no screen: it queues what it is sent, and gives it away in a turn when
-// it is idle.
+// Package simsession simulates a session of Claude Code in no team that listens on a socket, for tests of its
+// senders. It has no model and no screen: it queues messages, and gives them to the model in a turn when it is idle.
 package simsession
 
 import (
@@ -26,7 +25,7 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// env is the [Process] that a process plays, as JSON.
+// env is the [Process] that a process simulates, as JSON.
 const env = "TEAMBRIDGE_SIMSESSION"
 
 // Environment variables of a hook.
@@ -35,13 +34,12 @@ const (
 	envRoot = env + "_ROOT" // the Claude directory
 )
 
-// Name is what they are called in tests.
+// Name is the name of sessions in tests.
 const Name = "work"
 
 type object = claudedir.Object
 
-// Main is the session, in a process that [Begin] or [Start] has started; in others it does nothing. It belongs at the beginning of
-// TestMain.
+// Main runs the session of [Begin] or [Start] in its process, and returns in others. It belongs first in TestMain.
 func Main() {
 	data := os.Getenv(env)
 	if data == "" {
@@ -74,19 +72,19 @@ func Main() {
 // Process is a session in a process of its own, which can be killed. It ends with the one that has started it.
 type Process struct {
 	Root, ID, Name string
-	Version        string // that its file says; "": [teams.Oldest]; "unknown": it says none
+	Version        string // in its file; "": [teams.Oldest]; "unknown": none
 	Hooked         bool   // its socket is switched off, and it has hooks: see [HookOf]
 	Qwen           bool   // it is one of Qwen Code: see [StartQwen]
 	Job            string // it is in the background, and this is its key
-	Spare          bool   // the same, and it is nobody's yet
+	Spare          bool   // the same, and it has no person yet
 
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
 }
 
-// Begin starts a session with an id, a name and a [Process.Version] below a Claude directory. Its sockets and its working directory
-// are beside that.
+// Begin starts a session with an id, a name and a [Process.Version] below a Claude directory. Its sockets and its
+// working directory are next to that.
 func Begin(root, id, name, version string) (*Process, error) {
 	p := &Process{Root: root, ID: id, Name: name, Version: version}
 	return p, p.begin()
@@ -130,7 +128,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Dir is its working directory.
 func (p *Process) Dir() string { return filepath.Dir(p.Root) }
 
-// Texts returns the texts that the models of the sessions below its Claude directory were given, by their transcripts, in order.
+// Texts returns the texts that the models of the sessions below its Claude directory got, in order, by transcripts.
 func (p *Process) Texts() (texts []string, err error) {
 	if p.Qwen {
 		return qwenTexts(p.Root)
@@ -175,7 +173,7 @@ func StartHooked(t testing.TB, root, id string) *Session {
 	return start(t, &Process{Root: root, ID: id, Name: Name, Hooked: true})
 }
 
-// StartJob starts a session in the background, whose key is the beginning of its id. A spare one is nobody's.
+// StartJob starts a session in the background, whose key is the beginning of its id. A spare one has no person yet.
 func StartJob(t testing.TB, root, id string, spare bool) *Session {
 	t.Helper()
 	return start(t, &Process{Root: root, ID: id, Name: Name, Job: id[:8], Spare: spare})
@@ -188,8 +186,8 @@ func start(t testing.TB, p *Process) *Session {
 	return s
 }
 
-// HookOf returns of which process this one is the hook, which runs beside it with asyncRewake, and the Claude directory; ok is false in
-// other processes. TestMain asks.
+// HookOf returns the process whose hook this one is, which runs next to it with asyncRewake, and the Claude
+// directory; ok is false in other processes. TestMain calls it.
 func HookOf() (root string, pid int, ok bool) {
 	pid, err := strconv.Atoi(os.Getenv(envHook))
 	return os.Getenv(envRoot), pid, err == nil
@@ -205,11 +203,13 @@ func (s *Session) Start() {
 	s.t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 }
 
-// Tell has it do something, and returns when it has: "busy" begins a turn of its person, in which it keeps what comes, "tool" gives it that in the turn, and "idle" ends it; with "hold" it asks its
-// person about the next message, "allow", "allow slowly" or "deny" is the answer; it drops the next one with "drop", and all of them, without a word, from "deaf" to
-// "usual"; it takes no notice of the next hook that ends with a message with "lose"; "clear" gives it another id; with "move ID" its conversation goes on in the background under that id, which [StartJob] starts, and it only shows that; with "mute" its file does not say what it does, as those of headless ones of 2.1.257; "leave" is
-// the first step of its end, after which nobody finds it, although it still writes into its transcript; with "version VERSION" its file says that it is of another version; with "say TEXT" its agent writes to whoever
-// wrote last, and with "write NAME TEXT" to who is listed under a name.
+// Tell gives it an order, and returns when it has obeyed. "busy" begins a turn of its person, in which messages wait,
+// "tool" gives them in the turn, and "idle" ends it. "hold" asks its person about the next message; "allow", "allow
+// slowly" and "deny" answer. "drop" drops the next message, and "deaf" all until "usual". "lose" ignores the next
+// hook that ends with a message; "clear" changes its id; "move ID" continues its conversation in the background, by
+// [StartJob]; "mute" leaves the state out of its file, as headless 2.1.257 does; "leave" begins its end: it is not
+// found, but still writes its transcript; "version VERSION" sets the version in its file. "say TEXT" and "write NAME
+// TEXT" make its agent write to the last sender, and to the one listed under a name.
 func (s *Session) Tell(line string) {
 	s.t.Helper()
 	if err := s.Do(line); err != nil {
@@ -237,7 +237,7 @@ func (s *Session) Kill() {
 	_ = s.cmd.Wait() // says that it was killed
 }
 
-// Given returns the texts that the model was given, in all transcripts, in order.
+// Given returns the texts that the model got, in all transcripts, in order.
 func (s *Session) Given() []string {
 	s.t.Helper()
 	texts, err := s.Texts()
@@ -260,11 +260,11 @@ type program struct {
 	deaf   bool
 	drops  int
 	recent map[string]bool // texts
-	from   string          // who wrote last
+	from   string          // the last sender
 	lose   bool
 	left   bool
-	mute   bool      // it does not say what it does
-	asked  []frameIn // who is told when it is idle
+	mute   bool      // it does not report its state
+	asked  []frameIn // requests to report when it is idle
 }
 
 type frameIn struct {
@@ -276,7 +276,7 @@ type frameIn struct {
 	Message struct{ Content string }
 }
 
-// run begins the session, and returns what takes its orders.
+// run begins the session, and returns the function that obeys orders.
 func run(process Process) (obey func(string) error, err error) {
 	self, err := simagent.CurrentProcess()
 	if err != nil {
@@ -359,7 +359,7 @@ func (p *program) obey(line string) {
 		p.busy, p.record["status"] = false, "idle"
 		p.turn()
 		p.tellIdle()
-	case "tool": // ends: what waits is given in the middle of the turn
+	case "tool": // ends: waiting messages are given in the middle of the turn
 		for _, f := range p.queue {
 			p.write(object{"type": "queue-operation", "operation": "remove", "content": f.Message.Content})
 			p.write(object{"type": "attachment", "attachment": object{"type": "queued_command", "prompt": f.Message.Content, "origin": object{"kind": "peer", "msg_id": f.ID}}})
@@ -461,7 +461,7 @@ func (p *program) enqueue(f frameIn) {
 	p.write(object{"type": "queue-operation", "operation": "enqueue", "content": f.Message.Content})
 }
 
-// turn gives the model what is queued.
+// turn gives the model the queued messages.
 func (p *program) turn() {
 	for _, f := range p.queue {
 		origin := object{"kind": "peer", "msg_id": f.ID}
@@ -519,7 +519,7 @@ func (p *program) tell(f frameIn, status, reason string) {
 	connect(f.From, object{"type": "control", "action": "peer_message_status", "orig_msg_id": f.ID, "status": status, "drop_reason": reason, "reason": "as its person says"})
 }
 
-// tellIdle tells those who asked that it is idle.
+// tellIdle reports to the requesters that it is idle.
 func (p *program) tellIdle() {
 	for _, f := range p.asked {
 		connect(f.From, object{"type": "control", "action": "peer_idle_notice", "orig_msg_id": f.ID, "state": "idle"})
@@ -527,7 +527,7 @@ func (p *program) tellIdle() {
 	p.asked = nil
 }
 
-// listed returns the socket of the process that is listed under a name. key is where its file has that.
+// listed returns the socket of the process that is listed under a name. key is the field of its file with the socket.
 func listed(root, name, key string) (socket string) {
 	files, _ := filepath.Glob(filepath.Join(root, "sessions", "*.json"))
 	for _, path := range files {

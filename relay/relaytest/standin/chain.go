@@ -10,9 +10,9 @@ import (
 	"teambridge/relay/relaytest/model"
 )
 
-// Chain returns what was said to the agent in a transcript, in order, if it is one conversation: each of these texts,
-// and each whole answer, is an ancestor of the last record, or is that. What precedes the last answer of a conversation that two
-// processes had at once is not. Records that a kill has torn are passed over.
+// Chain returns the texts to the agent in a transcript, in order, if it is one conversation: each of these texts, and
+// each whole answer, is the last record or an ancestor of it. In a conversation that two processes had at once, the
+// records before the last answer are not. Records that a kill has torn are skipped.
 func Chain(transcript string) (texts []string, err error) {
 	data, err := os.ReadFile(transcript)
 	if err != nil {

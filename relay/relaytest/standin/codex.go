@@ -17,8 +17,8 @@ func RequireCodex(t testing.TB) string {
 	return installedFor(t, "Codex", "codex", "node_modules", "@openai", "codex-*", "vendor", "*", "bin", "codex*")
 }
 
-// Codex makes the home one for Codex, too, and returns the program. Its model is gpt-5, which the home's API answers for. It asks for no
-// permission. Its shared server outlives its terminals, and is killed when the test ends.
+// Codex makes the home one for Codex, too, and returns the program. Its model is gpt-5, for which the home's API
+// answers. It asks for no permission. Its shared server outlives its terminals, and is killed when the test ends.
 func (h *Home) Codex(t testing.TB) string {
 	t.Helper()
 	program := RequireCodex(t)
@@ -60,7 +60,7 @@ trust_level = "trusted"
 	t.Cleanup(func() {
 		g.disarm()
 		process.KillByEnv("HOME=" + h.Dir)
-		// The socket is a link to one outside of the home.
+		// The socket is a link to one outside the home.
 		link := filepath.Join(dir, "app-server-control", "app-server-control.sock")
 		if to, err := os.Readlink(link); err == nil {
 			_ = os.Remove(to)
@@ -75,7 +75,7 @@ func StartCodex(t testing.TB, h *Home, program string, args ...string) *PromptTe
 	return startPromptTerminal(t, h, "› ", "gpt-5 ", append([]string{program}, args...))
 }
 
-// Thread is the id of the thread of the terminal that was given the marker as a prompt.
+// Thread returns the id of the thread of the terminal that got the marker as a prompt.
 func (h *Home) Thread(ctx context.Context, marker string) (string, error) {
 	r, err := h.API.Wait(ctx, func(r Request) bool { return !r.Side && r.Has(marker) })
 	return r.Session, err

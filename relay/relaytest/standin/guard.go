@@ -7,8 +7,8 @@ import (
 	"teambridge/relay/process"
 )
 
-// guard runs a shell command when this process dies without any clean-up: a test's timeout is such a death, and
-// what it leaves would run on for days. It is a shell that waits for the end of its stdin, which the kernel closes.
+// guard runs a shell command when this process dies without any clean-up, as by a test's timeout: its children would
+// run on for days. It is a shell that waits for the end of its stdin, which the kernel closes.
 type guard struct {
 	cmd   *exec.Cmd
 	stdin io.Closer

@@ -16,8 +16,8 @@ type Home struct {
 	model.Home // by value, so that a copy is another home
 }
 
-// NewHome makes a home in a temporary folder that is removed when the test ends, after what still runs in it was killed
-// (on Linux), also what the code under test started. A nil API starts one with Script.
+// NewHome makes a home in a temporary folder that is removed when the test ends, after the processes in it were
+// killed (on Linux), also those that the code under test started. A nil API starts one with Script.
 func NewHome(t testing.TB, api *API) *Home {
 	t.Helper()
 	if api == nil {
@@ -28,15 +28,15 @@ func NewHome(t testing.TB, api *API) *Home {
 		t.Fatal(err)
 	}
 	h := &Home{*made}
-	t.Cleanup(h.Sweep) // before the folder is removed, behind everybody else's
+	t.Cleanup(h.Sweep) // before the folder is removed, after all other clean-ups
 	if limited, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
 		h.limit(t, limited.Deadline)
 	}
 	return h
 }
 
-// limit ends what runs in the home a minute before all tests are ended, so that one that waits for what does not come ends as
-// well, and tells what did come.
+// limit ends the processes in the home a minute before the deadline of all tests, so that a test that waits in vain
+// ends as well, and reports what came.
 func (h *Home) limit(t testing.TB, deadline func() (time.Time, bool)) {
 	end, ok := deadline()
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"teambridge/teams"
 )
 
-// The environment variables that say where the programs are, which are used, and whether a test may do without them.
+// The environment variables for the folder of the programs, the selected versions, and whether tests may skip.
 const (
 	// EnvInterop names the folder that .ci/install filled, from the top of the repository if it is relative.
 	// Unset, no test runs a program from outside: neither Claude Code nor OpenCode, node, tmux or Chromium.
@@ -108,7 +108,7 @@ func RequireProperLockfile(t testing.TB) string {
 	return requirePackage(t, "proper-lockfile")
 }
 
-// RequireAxe returns the path of axe-core, a script that finds what keeps people from using a page, or skips or fails
+// RequireAxe returns the path of axe-core, a script that finds faults of accessibility in a page, or skips or fails
 // the test as Require does.
 func RequireAxe(t testing.TB) string {
 	t.Helper()
@@ -148,7 +148,7 @@ func requirePackage(t testing.TB, name string) string {
 	return dir
 }
 
-// missing ends the test: a skip on a developer's machine, a failure where the programs have to be there.
+// missing ends the test: a skip on a developer's machine, a failure if the programs are required.
 func missing(t testing.TB, err error) {
 	t.Helper()
 	if os.Getenv(EnvRequired) == "1" {

@@ -6,7 +6,7 @@ import (
 	"teambridge/relay/relaytest/model"
 )
 
-// What tests need of the model, see package model.
+// The parts of package model that tests use.
 type (
 	API       = model.API
 	Request   = model.Request
@@ -16,7 +16,7 @@ type (
 	Call      = model.Call
 )
 
-// Who asks the model.
+// The agents that call the model.
 const (
 	Main     = model.Main
 	Teammate = model.Teammate

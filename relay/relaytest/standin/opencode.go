@@ -25,9 +25,9 @@ var openCodeModels = []string{"sonnet", "opus"}
 const OpenCodeProvider = "standin"
 
 // OpenCode makes the home one for OpenCode, too, and returns the program. Its models are sonnet, the default, and opus,
-// of [OpenCodeProvider]; both ask the home's API. What the home's Env sets keeps it from reaching anything else.
-// A server of OpenCode outlives who started it. If the test binary dies, whatever has this home as its HOME is killed
-// (on Linux). If OpenCode is not installed, the test is skipped or fails, see Require.
+// of [OpenCodeProvider]; both call the home's API. The home's Env keeps it from reaching anything else. A server of
+// OpenCode outlives its starter. If the test binary dies, all processes with this home as their HOME are killed (on
+// Linux). If OpenCode is not installed, the test is skipped or fails, see Require.
 func (h *Home) OpenCode(t testing.TB) string {
 	t.Helper()
 	program := RequireOpenCode(t)
@@ -57,11 +57,11 @@ func (h *Home) OpenCode(t testing.TB) string {
 	if err != nil {
 		t.Fatalf("standin: guard the servers of OpenCode: %v", err)
 	}
-	t.Cleanup(g.disarm) // NewHome kills what is left of a test that ends
+	t.Cleanup(g.disarm) // NewHome kills the processes that a test leaves
 	return program
 }
 
-// killHome kills what has $0 as its HOME.
+// killHome kills the processes with $0 as their HOME.
 const killHome = `for e in /proc/[0-9]*/environ; do
 	if tr '\0' '\n' <"$e" 2>/dev/null | grep -qxF -e "HOME=$0"; then p=${e%/environ}; kill -s KILL "${p#/proc/}"; fi
 done`
@@ -109,7 +109,7 @@ func StartOpenCode(t testing.TB, h *Home, args ...string) (address string, pid i
 	case <-ctx.Done():
 		t.Fatal("standin: OpenCode does not listen")
 	}
-	// Its agents and models are loaded with the first question for a folder. A prompt before that fails.
+	// Its agents and models are loaded with the first request for a folder. A prompt before that fails.
 	query := "?" + url.Values{"location[directory]": {h.Work}}.Encode()
 	if err := poll(ctx, func() (bool, error) {
 		for _, path := range []string{"/api/agent", "/api/model"} {

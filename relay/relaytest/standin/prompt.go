@@ -11,7 +11,7 @@ import (
 // PromptTerminal is an interactive Codex or Qwen Code in a tmux server of its own.
 type PromptTerminal struct {
 	*Terminal
-	mark string // what is before a prompt on the screen
+	mark string // the mark before a prompt on the screen
 }
 
 // startPromptTerminal starts a program, and returns when its screen has a text, and a prompt can be typed.
@@ -33,7 +33,7 @@ func (p *PromptTerminal) Prompt(ctx context.Context, text string) error {
 	if err := p.Keys(ctx, "-l", text); err != nil {
 		return err
 	}
-	last := func(screen string) string { // what is in the composer
+	last := func(screen string) string { // the text in the composer
 		lines := strings.Split(screen, "\n")
 		for _, line := range slices.Backward(lines) {
 			if in, ok := strings.CutPrefix(line, p.mark); ok {

@@ -10,8 +10,8 @@ import (
 	"teambridge/relay/relaytest/model"
 )
 
-// RequireQwen returns the command that is Qwen Code, which needs a newer Node.js than the one of the system, or skips or fails the test as
-// Require does.
+// RequireQwen returns the command of Qwen Code, which needs a newer Node.js than that of the system, or skips or
+// fails the test as Require does.
 func RequireQwen(t testing.TB) []string {
 	t.Helper()
 	return []string{
@@ -20,7 +20,7 @@ func RequireQwen(t testing.TB) []string {
 	}
 }
 
-// Qwen makes the home one for Qwen Code, too, and returns its command. What settings says is added to its settings.
+// Qwen makes the home one for Qwen Code, too, and returns its command. settings are added to its settings.
 func (h *Home) Qwen(t testing.TB, settings map[string]any) []string {
 	t.Helper()
 	command := RequireQwen(t)

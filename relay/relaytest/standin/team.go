@@ -23,11 +23,11 @@ const Worker = "worker"
 
 // Process is a running Claude Code, headless or in a terminal.
 type Process interface {
-	// Prompt gives the session a user's prompt. Headless waits for the end of the turn, Terminal until it is taken.
+	// Prompt sends the session a user's prompt. Headless waits for the end of the turn, Terminal until it is taken.
 	Prompt(ctx context.Context, text string) error
 	// Pid is the process id.
 	Pid() int
-	// Screen is what can be seen of it, for failure messages.
+	// Screen returns its visible output, for failure messages.
 	Screen() string
 	// End asks it to finish and waits for that, Exited only waits, Kill ends it at once.
 	End(ctx context.Context) error
@@ -47,13 +47,13 @@ type Team struct {
 	Root, Name string
 	// Member is the teammate, Worker.
 	Member string
-	// Home, API and Lead are what it was started with. The lead is in a terminal.
+	// It was started with Home, API and Lead. The lead is in a terminal.
 	Home *Home
 	API  *API
 	Lead Process
 }
 
-// Config is what config.json tells of a team, as far as tests ask.
+// Config has the fields of config.json that tests use.
 type Config struct {
 	Name          string `json:"name"`
 	CreatedAt     int64  `json:"createdAt"`
@@ -88,7 +88,7 @@ func makesTeam(v teams.Version) bool {
 	return v.Compare(teams.Version{Major: 2, Minor: 1, Patch: 178}) >= 0
 }
 
-// LeadTeam is StartTeam with a lead that runs, the only one in the home.
+// LeadTeam is StartTeam with a running lead, the only one in the home.
 func LeadTeam(t testing.TB, v teams.Version, h *Home, lead Process) *Team {
 	t.Helper()
 	team := &Team{Version: v, Root: h.Root, Member: Worker, Home: h, API: h.API, Lead: lead}
@@ -96,7 +96,7 @@ func LeadTeam(t testing.TB, v teams.Version, h *Home, lead Process) *Team {
 	defer cancel()
 	var err error
 	if makesTeam(v) {
-		// The one team that an interactive session makes, by itself and soon after it can be typed into.
+		// The one team that an interactive session makes, by itself and soon after its composer is ready.
 		err = poll(ctx, func() (bool, error) {
 			found, err := filepath.Glob(filepath.Join(h.Root, "teams", "*", "config.json"))
 			if len(found) > 0 {
@@ -212,8 +212,8 @@ func (t *Team) WaitMember(ctx context.Context, name string) error {
 	return nil
 }
 
-// WaitText waits until a member's inbox holds a row with the given text in its text, and returns the file. It must be
-// an inbox nobody polls: agents remove what they take.
+// WaitText waits until a member's inbox has a row with the given text in its text, and returns the file. No agent may
+// poll the inbox: agents remove the rows that they take.
 func (t *Team) WaitText(ctx context.Context, member, text string) ([]byte, error) {
 	return WaitFile(ctx, t.Inbox(member), func(data []byte) bool {
 		type row struct{ Text string }

@@ -13,7 +13,7 @@ import (
 	"teambridge/teams"
 )
 
-// settle is how long a dialogue or a composer gets to show what was typed before it is typed again.
+// settle is how long a dialogue or a composer gets to show a typed text before it is typed again.
 const settle = 2 * time.Second
 
 // Terminal is an interactive Claude Code in a tmux server of its own, 200 columns by 50 lines.
@@ -34,7 +34,7 @@ func StartTerminal(t testing.TB, v teams.Version, h *Home, args ...string) *Term
 	return startTerminal(t, v, h, []string{"env", "-i"}, args)
 }
 
-// StartSession is StartTerminal for a session that asks its person about tools, as those do that nobody gave
+// StartSession is StartTerminal for a session that asks its person about tools, without
 // --dangerously-skip-permissions.
 func StartSession(t testing.TB, v teams.Version, h *Home, args ...string) *Terminal {
 	t.Helper()
@@ -124,7 +124,7 @@ func (p *Terminal) Ready(ctx context.Context) error {
 	return nil
 }
 
-// PromptTerminal is what the box where a prompt is typed shows, and whether there is one.
+// Composer returns the text in the box where a prompt is typed, and whether there is one.
 func (p *Terminal) Composer(ctx context.Context) (text string, ok bool, err error) {
 	screen, err := p.capture(ctx)
 	if err != nil {
@@ -134,7 +134,7 @@ func (p *Terminal) Composer(ctx context.Context) (text string, ok bool, err erro
 	return text, ok, nil
 }
 
-// composer is what is in the box where a prompt is typed: between two rules, behind ❯.
+// composer returns the text in the box where a prompt is typed: between two rules, after ❯.
 func composer(screen string) (string, bool) {
 	lines := strings.Split(strings.TrimRight(screen, "\n"), "\n")
 	for end := len(lines) - 1; end > 0; end-- {
@@ -154,7 +154,7 @@ func composer(screen string) (string, bool) {
 func (p *Terminal) Pid() int { return p.pid }
 
 // Prompt types a text, of any number of lines, and sends it off. It returns when the composer is free again: the agent
-// has the prompt or has put it into its queue. Wait for what comes of it with API.Wait.
+// has the prompt or has put it into its queue. Wait for its effect with API.Wait.
 func (p *Terminal) Prompt(ctx context.Context, text string) error {
 	if err := p.Ready(ctx); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (p *Terminal) Prompt(ctx context.Context, text string) error {
 	if err := p.composed(ctx, text, true); err != nil {
 		return err
 	}
-	// And again, as even then it may be, or be lost while the screen is redrawn.
+	// And again, as it may be so even then, or be lost while the screen is redrawn.
 	return p.pressUntilGone(ctx, "Enter", text)
 }
 
@@ -175,7 +175,7 @@ func (p *Terminal) Erase(ctx context.Context, text string) error {
 	return p.pressUntilGone(ctx, "C-u", text)
 }
 
-// pressUntilGone presses a key until the composer does not hold the text any more, or is not there.
+// pressUntilGone presses a key until the composer no longer has the text, or is not there.
 func (p *Terminal) pressUntilGone(ctx context.Context, key, text string) error {
 	for {
 		if err := p.Keys(ctx, key); err != nil {
@@ -201,8 +201,8 @@ func (p *Terminal) Keys(ctx context.Context, keys ...string) error {
 	return err
 }
 
-// composed waits until the composer holds the text, or does not, in two looks in a row: one look may fall into a
-// redraw. What else changes there, hints and guesses at the next prompt, says nothing.
+// composed waits until the composer has the text, or does not, in two looks in a row: one look may fall into a
+// redraw. Other changes there, such as hints and suggestions of the next prompt, are ignored.
 func (p *Terminal) composed(ctx context.Context, text string, want bool) error {
 	looks := 0
 	err := poll(ctx, func() (bool, error) {
@@ -245,8 +245,8 @@ func (p *Terminal) capture(ctx context.Context) (string, error) {
 	return screen, nil
 }
 
-// End types /exit and waits for the process, which removes its team directory. If a teammate is at work it asks first
-// whether to stop it: it is to. Its exit code is not told apart.
+// End types /exit and waits for the process, which removes its team directory. If a teammate is at work, it asks
+// first whether to stop it, and gets a yes. Its exit code does not matter.
 func (p *Terminal) End(ctx context.Context) error {
 	asking, asked := context.WithCancel(ctx)
 	defer asked()
@@ -268,7 +268,7 @@ func (p *Terminal) End(ctx context.Context) error {
 		err = p.Exited(ctx)
 	}
 	asked()
-	<-confirmed // what kept it from confirming shows in that the process stays
+	<-confirmed // if the confirmation failed, the process stays
 	return err
 }
 
@@ -291,7 +291,7 @@ func (p *Terminal) Kill() error {
 	return p.Exited(ctx)
 }
 
-// end gets rid of the process whatever it does; the server is ended by the guard.
+// end ends the process in any case; the guard ends the server.
 func (p *Terminal) end(ctx context.Context) {
 	if p.pid != 0 && exists(p.pid) {
 		_ = process.TermGroup(p.pid)
@@ -302,9 +302,9 @@ func (p *Terminal) end(ctx context.Context) {
 	p.home.Sweep()
 }
 
-// Screen is the screen without its empty lines, for failure messages.
+// Screen returns the screen without its empty lines, for failure messages.
 func (p *Terminal) Screen() string {
-	// Of its own, because it is asked for when the test's context is over.
+	// A context of its own, because the test's may be over.
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	screen, err := p.Run(ctx, nil, "capture-pane", "-p")

@@ -16,7 +16,7 @@ import (
 )
 
 // Thinker is a model that takes its time, as real ones do: the shortest thought
-// lasts longer than the 0.1 s that an agent takes to write down what it was asked.
+// lasts longer than the 0.1 s that an agent takes to record a prompt.
 type Thinker struct {
 	// held for reading while an answer is given, for writing while none may be.
 	gate sync.RWMutex
@@ -37,14 +37,14 @@ func (m *Thinker) Respond(ctx context.Context, r Request) Answer {
 	return a
 }
 
-// Quiet runs f at an instant at which the agents of the home have written down what they were told: no call has come and none has
-// been answered for 300 ms, and the last answer is in a transcript. Claude Code writes both down about 0.1 s late, and later on a
-// busy machine: killed before, it has it no longer, asks again for the same turn, and nobody else can know.
+// Quiet runs f when the agents of the home have recorded their prompts: there was no call and no answer for 300 ms,
+// and the last answer is in a transcript. Claude Code records both about 0.1 s late, and later on a busy machine:
+// killed before, it has lost them, and calls the model again for the same turn, without another record.
 func (m *Thinker) Quiet(t testing.TB, home *Home, f func()) {
 	t.Helper()
 	m.gate.Lock()
 	defer m.gate.Unlock()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); { // an agent that was killed already writes nothing
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); { // a killed agent records nothing
 		var last time.Time
 		answer := 0
 		for _, r := range home.API.Log() {

@@ -55,7 +55,7 @@ func (s *Tmux) env() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "TERM=xterm-256color", "SHELL=/bin/sh"}
 }
 
-// Run is one call of tmux on the server, and returns what it printed.
+// Run runs one command of tmux on the server, and returns its output.
 func (s *Tmux) Run(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, s.program, append([]string{"-S", s.Socket, "-f", os.DevNull}, args...)...)
 	cmd.Env, cmd.Stdin = s.env(), stdin
@@ -72,7 +72,7 @@ func (s *Tmux) Run(ctx context.Context, stdin io.Reader, args ...string) (string
 func (s *Tmux) StartAgent(t testing.TB) (pane string) {
 	t.Helper()
 	id, err := s.Run(t.Context(), nil, "new-session", "-d", "-x", "100", "-y", "40", "-P", "-F", "#{pane_id} #{pane_pid}",
-		"-e", simchild.Script{State: t.TempDir()}.Env(), "exec '"+os.Args[0]+"'") // not below the shell, whose end would be taken for its own
+		"-e", simchild.Script{State: t.TempDir()}.Env(), "exec '"+os.Args[0]+"'") // in place of the shell, whose end would count as its own
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func Versions(t testing.TB) []teams.Version {
 }
 
 // selectVersions returns the names, from the text of .ci/versions, that are selected by themselves or by their lane. A
-// version that is selected by itself need not stand there.
+// version that is selected by itself need not be there.
 func selectVersions(text string, selected []string) ([]string, error) {
 	lanes := map[string][]string{}
 	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
@@ -124,7 +124,7 @@ func Oldest(t testing.TB) teams.Version {
 	return Versions(t)[0]
 }
 
-// moduleRoot is the folder with go.mod, above the working directory of the test.
+// moduleRoot returns the folder with go.mod, above the working directory of the test.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

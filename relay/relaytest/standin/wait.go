@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// patience bounds every start and every step of one: twenty times what it takes on an idle machine.
+	// patience bounds every start and every step of one: twenty times the duration on an idle machine.
 	patience = 60 * time.Second
-	// pollEvery is how often files and screens are looked at. Nothing tells of a change to them without a library that
-	// this package would then trust in its own tests.
+	// pollEvery is how often files and screens are read. Only a library could report their changes, and this package
+	// would then trust that library in its own tests.
 	pollEvery = 20 * time.Millisecond
 )
 
