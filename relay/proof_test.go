@@ -186,7 +186,6 @@ func TestModeOfAPlainProgram(t *testing.T) {
 	}
 }
 
-// begun lists the turns that began.
 func (s *station) begun() []simchild.Entry {
 	s.t.Helper()
 	entries := s.log()

@@ -61,7 +61,6 @@ type otherAgent struct {
 	ACP      *acp.Options      `json:",omitempty"`
 }
 
-// must ends the test with the errors, if there is one.
 func must(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {

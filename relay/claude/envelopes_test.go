@@ -39,7 +39,6 @@ func (s *told) add(list ...wire.Envelope) {
 	}
 }
 
-// turn sends a frame and waits for its end.
 func (s *told) turn(p *claude.Process, f agent.Frame) {
 	s.Helper()
 	send(s, p, f)

@@ -10,7 +10,6 @@ import (
 	"teambridge/relay/claude"
 )
 
-// idA is the id of a frame.
 const idA = "aaaaaaaa-0000-4000-8000-000000000000"
 
 func TestNewFrame(t *testing.T) {

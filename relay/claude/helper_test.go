@@ -20,7 +20,6 @@ func TestMain(m *testing.M) {
 	os.Exit(killtest.Tests(m))
 }
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -16,7 +16,6 @@ const (
 	sample   = "../../testdata/codex-0.169.0/rollout-2026-11-26T05-51-26-" + sampleID + ".jsonl"
 )
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

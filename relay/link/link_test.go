@@ -49,7 +49,6 @@ type stored struct {
 	frame    []byte
 }
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

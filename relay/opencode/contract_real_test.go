@@ -50,7 +50,6 @@ func (p *probe) run(text string) (id string, events []string) {
 	return id, p.events(id)
 }
 
-// prompted waits until a message is taken up.
 func (p *probe) prompted(id string) {
 	p.t.Helper()
 	for r, err := range p.follow(p.ctx, p.id, 0) {

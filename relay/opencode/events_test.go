@@ -33,7 +33,6 @@ var unused = []string{
 
 const fixtures = "../../testdata/opencode-1.18.33"
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

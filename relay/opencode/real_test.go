@@ -20,7 +20,6 @@ import (
 	"teambridge/relay/wire"
 )
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -53,7 +53,6 @@ type simagent struct {
 
 var errKilled = errors.New("killed")
 
-// must ends the test with the errors, if there is one.
 func must(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {

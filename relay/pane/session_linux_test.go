@@ -88,7 +88,6 @@ func openSessions(dir string) (*Panes, *ledger.Ledger, error) {
 	return p, l, nil
 }
 
-// session returns the session of the test.
 func (s *sessions) session() Pane {
 	s.t.Helper()
 	of, err := s.only(s.t.Context())

@@ -31,7 +31,6 @@ type realBench struct {
 	kind    string
 }
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

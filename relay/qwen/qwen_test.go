@@ -14,7 +14,6 @@ import (
 
 const sample = "../../testdata/qwen-0.24.4/chat.jsonl"
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

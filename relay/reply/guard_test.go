@@ -12,7 +12,6 @@ import (
 	"teambridge/relay/relaytest/simchild"
 )
 
-// held returns the holds of messages to worker.
 func (s *station) held() []ledger.Hold {
 	s.t.Helper()
 	holds, err := s.ledger.Holds.Held(s.t.Context(), s.key("worker"))

@@ -73,7 +73,6 @@ var differ = map[string]map[string]Composer{
 	"2.1.257": {"queued-2": {Found: true, Busy: true, Queued: 2, Ghost: queuedHint}},
 }
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

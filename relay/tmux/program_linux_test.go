@@ -310,7 +310,6 @@ func wrap(text string) []string {
 	return lines
 }
 
-// setRaw sets the modes of the terminal.
 func setRaw(raw bool, how uint) {
 	modes, err := unix.IoctlGetTermios(0, unix.TCGETS)
 	if err != nil {

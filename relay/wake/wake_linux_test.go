@@ -29,7 +29,6 @@ type waiting struct {
 	text  chan string
 }
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

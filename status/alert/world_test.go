@@ -128,7 +128,6 @@ type world struct {
 	noted  []string
 }
 
-// secret is in every address.
 const secret = "s3cr3tTok3n"
 
 var addresses = map[string]string{
@@ -139,7 +138,6 @@ var addresses = map[string]string{
 	own:      "http://127.0.0.1/hook\n{\"text\": $plain, \"part\": \"" + secret[:4] + "\", \"key\": \"" + secret + "\"}",
 }
 
-// own is a webhook with a body of its own.
 const own = "own"
 
 // newWorld makes a world with alerts to a kind of destination. Call it in a bubble.

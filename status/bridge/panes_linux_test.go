@@ -34,7 +34,6 @@ func (p *panes) newPane(name string) api.NewPane {
 	return api.NewPane{Member: name, Target: p.id, Socket: p.Socket}
 }
 
-// add registers the pane.
 func (p *panes) add(name string) api.Pane {
 	p.Helper()
 	added, err := p.s.AddPane(p.ctx, p.newPane(name))
@@ -42,7 +41,6 @@ func (p *panes) add(name string) api.Pane {
 	return added
 }
 
-// screen returns the content of the pane.
 func (p *panes) screen() string {
 	p.Helper()
 	out, err := p.Run(p.ctx, nil, "capture-pane", "-p", "-t", p.id)

@@ -196,7 +196,6 @@ func (w *world) recorded(team, what string, holds func(api.Record) bool) (m api.
 	return m
 }
 
-// status returns the status of a member.
 func (w *world) status(team, member string) api.Status {
 	w.Helper()
 	list, err := w.s.Status(w.ctx, team, member)

@@ -36,7 +36,6 @@ func newWorld(t testing.TB) *world {
 	return &world{teamstest.Captured(t, teamstest.OlderVersion, teamstest.NewerVersion)}
 }
 
-// running is a service that runs.
 type running struct {
 	*Server
 	world  *world
@@ -91,7 +90,6 @@ func (w *world) start(t testing.TB, change ...func(*Server)) *running {
 	return r
 }
 
-// end ends the service, once.
 func (r *running) end(t testing.TB) {
 	t.Helper()
 	r.client.CloseIdleConnections()
@@ -107,7 +105,6 @@ func (r *running) end(t testing.TB) {
 	}
 }
 
-// answer is an answer of the service.
 type answer struct {
 	status int
 	header http.Header
@@ -188,7 +185,6 @@ func problem(t testing.TB, a answer, code api.Code) api.Problem {
 	return p
 }
 
-// event is one event of a stream.
 type event struct {
 	name, id string
 	data     []byte
@@ -279,7 +275,6 @@ func (e *events) until(name string, wanted func(event) bool) event {
 	}
 }
 
-// as reads the data of an event.
 func as[T any](t testing.TB, e event) T {
 	t.Helper()
 	var v T

@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

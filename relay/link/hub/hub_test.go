@@ -21,7 +21,6 @@ import (
 
 const patience = 3 * time.Minute
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

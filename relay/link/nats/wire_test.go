@@ -40,7 +40,6 @@ type bench struct {
 	url    string
 }
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

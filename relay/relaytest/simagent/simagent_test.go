@@ -13,7 +13,6 @@ import (
 	"teambridge/relay/relaytest/simagent"
 )
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -31,7 +31,6 @@ type child struct {
 	stderr strings.Builder
 }
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

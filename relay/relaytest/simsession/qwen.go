@@ -27,8 +27,7 @@ const (
 // StartQwen starts a session of Qwen Code in a directory. Its orders: "busy", "idle"; "hold" asks its person about
 // messages with the token of its file; "allow" and "deny" answer; "drop" drops the next message; "move" counts it to
 // the last conversation; "deaf" drops all until "usual"; "fail" makes the API fail until "usual", with retries;
-// "clear" changes its id; "exit" begins its end, as by its person; "write NAME TEXT" writes to the one listed by a
-// name.
+// "clear" changes its id; "exit" begins its end, as by its person; "write NAME TEXT" writes to that name.
 func StartQwen(t testing.TB, home, id string) *Session {
 	t.Helper()
 	return start(t, &Process{Root: home, ID: id, Name: Name, Qwen: true})

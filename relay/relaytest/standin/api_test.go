@@ -20,7 +20,6 @@ import (
 // A conversation is a list of these, spelled as Claude Code does.
 type object map[string]any
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

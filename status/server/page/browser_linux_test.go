@@ -192,7 +192,6 @@ func (p *tab) until(expression string, args ...any) {
 // do evaluates an expression for its effect.
 func do(expression string) step { return chromedp.Evaluate[chromedp.Void](expression) }
 
-// value evaluates an expression.
 func value[T any](p *tab, expression string) T {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -311,7 +310,6 @@ func (p *tab) theme(theme string) {
 	}}))
 }
 
-// size changes the size of the window.
 func (p *tab) size(width, height int64) {
 	p.t.Helper()
 	p.run(chromedp.EmulateViewport(width, height))

@@ -82,7 +82,6 @@ func (w *world) start() {
 	w.addr = s.Addrs()[1]
 }
 
-// end ends the service.
 func (w *world) end() {
 	w.t.Helper()
 	if w.stop == nil {
@@ -102,7 +101,6 @@ func (w *world) end() {
 
 func (w *world) socket() string { return filepath.Join(w.State, "s") }
 
-// client returns a client of the service.
 func (w *world) client() *client.Client {
 	w.t.Helper()
 	c, err := client.New(client.Options{Socket: w.socket()})
