@@ -111,7 +111,7 @@ func TestMessageIsHandedOver(t *testing.T) {
 	}
 }
 
-// A second hook ends at once, and returns the present wish of the session's person.
+// A second hook ends at once, and records the present wish of the session's person.
 func TestOneWaits(t *testing.T) {
 	t.Parallel()
 	state, pid := stateDir(t), os.Getpid()

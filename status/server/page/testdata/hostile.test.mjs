@@ -1,5 +1,5 @@
-// What the page makes of texts and shapes that nobody checked: of all of them it makes something,
-// in a number of steps that grows no faster than they do, and with a bounded number of elements.
+// The page shows unchecked texts and shapes of any kind, in a number of steps that grows no faster
+// than they do, and with a bounded number of elements.
 // Steps are counted, not timed: V8 counts how often each block of the page's files runs.
 
 import assert from "node:assert/strict";
@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { Session } from "node:inspector";
 import { after, test } from "node:test";
 
-// Enough of a document to draw into.
+// The part of a document that drawing needs.
 let nodes = 0, characters = 0;
 class Stub {
   children = [];
@@ -48,8 +48,8 @@ const { layout, summary } = await import("./work.js");
 
 await ready();
 
-// An expression that may go back reads no long text: its steps are not counted. Those of marked do: markdown.test.mjs
-// and TestHostile have texts that take them long.
+// A regular expression that may backtrack reads no long text, because its steps are not counted. Those of marked do:
+// markdown.test.mjs and TestHostile have texts that are slow for them.
 const forward = /^(\\s|\[[^\]]*\])\+?$/, mostRead = 5000;
 for (const name of ["exec", "test", Symbol.replace, Symbol.split, Symbol.match, Symbol.matchAll]) {
   const f = RegExp.prototype[name];
@@ -98,7 +98,7 @@ function steps() {
   return n;
 }
 
-// bounded calls f, which may read so many characters several times.
+// bounded calls f, which may read each of that many characters several times.
 function bounded(what, read, f) {
   [nodes, characters] = [0, 0];
   steps();

@@ -144,7 +144,7 @@ test("in each paragraph only the first marks count", () => {
   }
 });
 
-// lost returns the words of three letters that are neither in what is drawn, nor in an address that says that it goes on.
+// lost returns the words of three letters that are neither drawn nor in an address that ends with "/…".
 function lost(text) {
   const made = drawn(text);
   if (!made) return []; // it is shown as it is

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 
-// What a browser has, as far as the outbox uses it.
+// The parts of a browser that the outbox uses.
 const listeners = {};
 globalThis.addEventListener = (name, f) => { listeners[name] = f; };
 globalThis.localStorage = Object.create({

@@ -1,5 +1,5 @@
 export default (most) => {
-  // Markdown that is known to be slow to read, or large when drawn, in most characters.
+  // Markdown of most characters that is known to be slow to parse, or large when drawn.
   const full = (s) => s.repeat(most / s.length), half = (s) => s.repeat(most / 2 / s.length);
   const count = (make) => {
     let text = "";

@@ -91,7 +91,7 @@ test("the end of a tool call changes its record, whenever it comes", () => {
   assert.equal(later.add(tool(3, {}, "running")).changed, false); // an old page comes late
   assert.deepEqual([later.items.length, started.records[0].work.state, started.records[0].text], [1, "done", "ran it"]);
 
-  // One whose agent seemed to have died.
+  // A call whose agent seemed to be dead.
   const cut = new History("t", 1, "worker");
   const { item: lost } = cut.add(tool(3, {}, "cut"));
   assert.equal(cut.progressed({ ...end, work: { ...end.work, ended: "2026-11-23T00:00:00Z" } }), lost);
