@@ -216,7 +216,7 @@ type machine struct {
 	retry    time.Duration                                                   // see [Options]
 	page     int                                                             // see [Options]
 	state    func(context.Context, ledger.Incoming) (ledger.Incoming, error) // see [Options]; nil: all is seen
-	wire     func(Wire) Wire                                                 // what it uses in place of its wire to the hub; nil: that
+	wire     func(Wire) Wire                                                 // returns the wire to use in place of that to the hub; nil: the same
 }
 
 func (m *machine) warn(err error) {
