@@ -43,6 +43,7 @@ func TestNewFrame(t *testing.T) {
 	}
 }
 
+// A frame that is blank, torn, not UTF-8, more than one line, or without a valid uuid is refused.
 func TestFrameIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, m := range map[string][2]string{

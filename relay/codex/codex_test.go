@@ -115,6 +115,7 @@ func TestRollout(t *testing.T) {
 	}
 }
 
+// Home is $CODEX_HOME if that is absolute, else .codex in the home directory.
 func TestHome(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ codex, home, want string }{

@@ -539,7 +539,7 @@ func TestInitialMode(t *testing.T) {
 	}
 }
 
-// When a fleet ends, open and later questions are denied.
+// When a prompter is closed, open and later questions are denied.
 func TestDeskCloses(t *testing.T) {
 	t.Parallel()
 	asked := make(chan Question, 1)

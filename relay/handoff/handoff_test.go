@@ -408,7 +408,7 @@ func TestStubborn(t *testing.T) {
 	})
 }
 
-// A request to move the session to where it is already is answered at once.
+// A request to move the session to where it is already is granted at once.
 func TestWishesForHere(t *testing.T) {
 	play(t, func(w *world) {
 		w.run()

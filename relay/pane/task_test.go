@@ -201,7 +201,7 @@ func TestBusyLooksAgain(t *testing.T) {
 	}
 }
 
-// Whether a program with an unknown screen took a message is not known. Its hook notifies
+// It is unknown whether a program with an unknown screen took a message, but its hook notifies
 // anyway, late rather than early.
 func TestNotifyOfGenericProgram(t *testing.T) {
 	t.Parallel()

@@ -137,6 +137,7 @@ func TestParseNamesWhatItRefuses(t *testing.T) {
 	}
 }
 
+// The part of a model before the first slash is its provider.
 func TestProviderModel(t *testing.T) {
 	t.Parallel()
 	for model, want := range map[string][]string{

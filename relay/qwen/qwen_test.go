@@ -89,6 +89,7 @@ func TestHome(t *testing.T) {
 	}
 }
 
+// The chats of a directory that changed recently are found in the folder that Qwen Code makes for it.
 func TestRecent(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

@@ -135,6 +135,7 @@ func TestHookInRewrittenSettings(t *testing.T) {
 	}
 }
 
+// Only a command that runs our hook, and nothing else with it, counts as ours.
 func TestHookProgram(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{

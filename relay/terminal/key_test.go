@@ -111,6 +111,7 @@ func TestReleasedSequence(t *testing.T) {
 	}
 }
 
+// Reports of the terminal pass, but do not count as typing.
 func TestReportsAreNotTyping(t *testing.T) {
 	t.Parallel()
 	for _, in := range []string{

@@ -149,6 +149,7 @@ func TestSigns(t *testing.T) {
 	}
 }
 
+// Only a title with a spinner and a text shows that a Claude Code is busy.
 func TestBusyTitle(t *testing.T) {
 	for title, want := range map[string]bool{
 		"⠂ Claude Code": true, "⠐ my task": true, "◐ Claude Code": true, "◑ Claude Code": true,

@@ -79,6 +79,7 @@ func stateDir(t *testing.T) string {
 	return dir
 }
 
+// A waiting hook gets a message whole, and only its own session is known to have the hook.
 func TestMessageIsHandedOver(t *testing.T) {
 	t.Parallel()
 	state, pid := stateDir(t), os.Getpid()

@@ -36,6 +36,7 @@ func recorded(t *testing.T, test func(t *testing.T, root, session string)) {
 
 const dir = "/home/user/work"
 
+// The prompts that a real session had entered and not run are found in its files.
 func TestUnrunOfRecordedSessions(t *testing.T) {
 	t.Parallel()
 	recorded(t, func(t *testing.T, root, session string) {

@@ -392,6 +392,7 @@ func TestOneHub(t *testing.T) {
 	}
 }
 
+// A hub refuses to listen beyond loopback without a certificate, or at an invalid address.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

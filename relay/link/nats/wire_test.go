@@ -484,6 +484,7 @@ func TestPublishEndsWithItsConnection(t *testing.T) {
 	send(t, w, "b", "1", "again")
 }
 
+// After a restart of the hub, both machines go on with the same queue, and stored frames are still there.
 func TestHubIsRestarted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "a", "b")

@@ -109,6 +109,7 @@ func create(t *testing.T, opts simagent.TeamOptions) *simagent.Team {
 
 const plain = `{"from":"user","text":"do it","timestamp":"2026-11-20T17:38:59.100Z","read":false}`
 
+// An agent takes exactly the rows that Claude Code takes, and leaves the same file.
 func TestTakes(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

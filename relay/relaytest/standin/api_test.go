@@ -97,6 +97,7 @@ func reply(t *testing.T, api *standin.API, c call) (status int, body string) {
 	return resp.StatusCode, string(data)
 }
 
+// Script answers the newest texts with the calls, the delay and the echo that they ask for.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	bash := standin.CallLine("Bash", object{"command": "ls"})
