@@ -258,9 +258,16 @@ func (b *bench) version() (teams.Version, error) {
 	cmd.Dir, cmd.Env = b.home.Work, b.home.Env()
 	process.OwnGroup(cmd)
 	cmd.Cancel = func() error { return process.KillGroup(cmd.Process.Pid) }
-	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
-	said := strings.TrimSpace(string(out))
+	// To a file: a pipe would have to be read until all processes that have it end.
+	out, err := os.Create(filepath.Join(b.home.Dir, "version"))
+	if err != nil {
+		return teams.Version{}, err
+	}
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
+	err = cmd.Run()
+	printed, readErr := os.ReadFile(out.Name())
+	said, err := strings.TrimSpace(string(printed)), cmp.Or(err, readErr)
 	if ctx.Err() != nil {
 		return teams.Version{}, fmt.Errorf("%s --version: %w", args[0], context.Cause(ctx))
 	} else if err != nil {

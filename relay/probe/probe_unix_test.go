@@ -146,13 +146,18 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// An unsupported version is refused before anything else of it runs.
+// A version that teambridge does not drive is refused before anything else of it is run. The version is known even if
+// a process that the program started goes on and keeps the output open.
 func TestOutdated(t *testing.T) {
 	t.Parallel()
-	var refused *teams.OutdatedError
-	r, err := probe.Run(t.Context(), probe.Options{Command: probetest.Command("2.1.200", probetest.Hangs)})
-	if !errors.As(err, &refused) || refused.Version != (teams.Version{Major: 2, Minor: 1, Patch: 200}) {
-		t.Errorf("%v, %v", r, err)
+	for name, command := range map[string][]string{
+		"outdated": probetest.Command("2.1.200", probetest.Hangs), "output kept open": {"/bin/sh", "-c", "sleep 600 & echo '2.1.200 (Claude Code)'"},
+	} {
+		var refused *teams.OutdatedError
+		r, err := probe.Run(t.Context(), probe.Options{Command: command})
+		if !errors.As(err, &refused) || refused.Version != (teams.Version{Major: 2, Minor: 1, Patch: 200}) {
+			t.Errorf("%s: %v, %v", name, r, err)
+		}
 	}
 }
 
