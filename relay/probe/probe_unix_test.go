@@ -146,7 +146,7 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// A version that teambridge does not drive is refused before anything else of it is run. The version is known even if
+// An unsupported version is refused before anything else of it runs. The version is known even if
 // a process that the program started goes on and keeps the output open.
 func TestOutdated(t *testing.T) {
 	t.Parallel()
