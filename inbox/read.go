@@ -67,7 +67,8 @@ func (b *Inbox) ReadAll(ctx context.Context) ([]Row, []PassedOver, error) {
 		now := time.Now()
 		// A program may have taken the lock since.
 		held = held || lockedfile.Busy(dir, b.file())
-		if held || last != nil && !lockedfile.SameFile(last, info) {
+		// The first look counts from its end: however long it took, the file is looked at again.
+		if held || last == nil || !lockedfile.SameFile(last, info) {
 			quiet = now
 		}
 		last = info
