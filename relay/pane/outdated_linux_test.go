@@ -112,12 +112,13 @@ func TestResumedByAnOutdatedProgram(t *testing.T) {
 func TestNotWrittenAgainToAnOutdatedProgram(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t)
-	s.timing.repeat = 100 * time.Millisecond
+	s.timing.repeat = time.Minute // so that step gives it once, however long it takes
 	s.Tell("deaf")
 	m := s.put("lost")
 	must(t, s.step(m))
 	s.Tell("version " + outdatedVersion)
 	s.Tell("usual")
+	s.timing.repeat = 100 * time.Millisecond
 	s.run()
 	s.until(m, "once it is known", func(m ledger.PaneMessage) bool {
 		return m.Held == string(tmux.Outdated) && time.Since(m.HeldSince) > 3*s.timing.repeat
