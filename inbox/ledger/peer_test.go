@@ -173,9 +173,17 @@ func TestAddSaid(t *testing.T) {
 	if n, err := number(l, "SELECT count(*) FROM said"); err != nil || n != 0 {
 		t.Errorf("%d rows are left of what was forgotten, %v", n, err)
 	}
-	for i := range MaxUnread {
-		say(to, "work", fmt.Sprint("m-", i), "hello", "")
+	// more adds n unread messages of a sender, in the inbox of its last one.
+	more := func(sender string, n int) {
+		t.Helper()
+		must(t, run(l, fmt.Sprintf(`
+			WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i+1 FROM n WHERE i<%d), last AS (SELECT max(message) AS message FROM said WHERE sender='%s')
+				INSERT INTO messages (inbox_id, frame, at, raw) SELECT inbox_id, frame || '-' || i, at, raw FROM messages JOIN last USING (message), n;
+			INSERT INTO said SELECT message, '%[2]s', 0 FROM messages WHERE message NOT IN (SELECT message FROM said) AND raw<>x''`, n, sender)))
 	}
+	say(to, "work", "m-1", "hello", "")
+	more("work", MaxUnread-2)
+	say(to, "work", "m-2", "hello", "")
 	if _, err := l.Person.AddSaid(t.Context(), to, "work", "more", "hello", ""); !errors.Is(err, ErrUnread) {
 		t.Errorf("one more: %v", err)
 	}
@@ -184,9 +192,10 @@ func TestAddSaid(t *testing.T) {
 	there := func(team string) inbox.InboxKey {
 		return inbox.InboxKey{Root: to.Root, Team: team, CreatedAt: MachineTeamCreated, Inbox: "user"}
 	}
-	for i := range MaxUnread {
-		say(there(fmt.Sprint("t", i%3, "@build")), fmt.Sprint("name-", i), fmt.Sprint("b-", i), "hello", "")
-	}
+	say(there("t1@build"), "name-1", "b-1", "hello", "")
+	more("name-1", MaxUnread-3)
+	say(there("t2@build"), "name-2", "b-2", "hello", "")
+	say(there("t3@build"), "name-3", "b-3", "hello", "")
 	if _, err := l.Person.AddSaid(t.Context(), there("new@build"), "new", "b-more", "hello", ""); !errors.Is(err, ErrUnread) {
 		t.Errorf("one more of build: %v", err)
 	}
