@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"teambridge/relay/agent"
@@ -45,11 +43,6 @@ type Agent struct {
 	held    func() error // unlocks the session
 
 	*conn
-	file    string // identifies the process to later relays
-	mark    string // in the environment of the process and all its descendants
-	out     process.Tail
-	resting atomic.Bool // it was ended between two turns, so processes that its tools started may stay
-
 	events *pipe.Stream[agent.Event]
 
 	mu      sync.Mutex
@@ -295,7 +288,7 @@ func (a *Agent) settle(f *flight) {
 
 // rest closes idle if the agent is closing and nothing is in flight. The caller holds a.mu.
 func (a *Agent) rest() {
-	if a.closing && a.flight == nil && !a.resting.Swap(true) {
+	if a.closing && a.flight == nil && !a.child.Resting.Swap(true) {
 		close(a.idle)
 	}
 }
@@ -397,12 +390,9 @@ func (a *Agent) ended(err error) error {
 	if err == nil {
 		err = errors.New("it exited with status 0")
 	}
-	said := a.said()
-	if text := strings.TrimSpace(a.out.String()); said == "" && text != "" {
-		said = fmt.Sprintf("it said: %.1000q", text)
+	err = fmt.Errorf("acp: the agent ended: %w", err)
+	if said := a.said(); said != "" {
+		return fmt.Errorf("%w; %s", err, said)
 	}
-	if said != "" {
-		return fmt.Errorf("acp: the agent ended: %w; %s", err, said)
-	}
-	return fmt.Errorf("acp: the agent ended: %w", err)
+	return a.child.Quote(err)
 }

@@ -26,7 +26,7 @@ var errEnded = errors.New("the agent has ended")
 
 // conn is JSON-RPC with an agent, one message a line.
 type conn struct {
-	child    *process.Child
+	child    *process.Tree
 	told     func(method string, params json.RawMessage)                     // handles a notification
 	asked    func(id json.RawMessage, method string, params json.RawMessage) // handles a request, which must be answered
 	tooLarge func(size int64)                                                // handles a line over lineLimit

@@ -43,7 +43,7 @@ func (d Predecessor) Alive() (bool, error) {
 		return alive, err
 	}
 	_, mark := d.session()
-	return mark != "" && len(process.FindByEnv(envMark+"="+mark)) > 0, nil
+	return mark != "" && len(process.FindByEnv(mark)) > 0, nil
 }
 
 // Wait waits until the agent has ended. If the agent has no message to work on, Wait ends it.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -30,10 +29,6 @@ import (
 const (
 	// startTimeout limits the start of an agent and the loading of its session.
 	startTimeout = 3 * time.Minute
-	// drain is how long the output of an agent is read after its exit.
-	drain = time.Second
-	// keptStderr is how much of the end of stderr an error quotes, in bytes.
-	keptStderr = 4 << 10
 )
 
 // envMark is an environment variable that an agent and all its descendants have.
@@ -42,7 +37,7 @@ const envMark = "TEAMBRIDGE_AGENT_MARK"
 // running is the content of a file next to the record. It identifies an agent to later processes.
 type running struct {
 	process.Predecessor
-	Mark string `json:"mark"`
+	Mark string `json:"mark"` // see [process.Tree]
 }
 
 func (o Options) runningFile(session string) string { return filepath.Join(o.dir(session), "process") }
@@ -80,7 +75,7 @@ func endMarked(mark string) error {
 	if mark == "" {
 		return nil
 	}
-	if left := process.KillByEnv(envMark + "=" + mark); len(left) > 0 {
+	if left := process.KillByEnv(mark); len(left) > 0 {
 		return fmt.Errorf("acp: processes %d of an earlier agent of this session cannot be ended; end them, then try again", left)
 	}
 	return nil
@@ -102,8 +97,8 @@ func (r *Runtime) spawn(ctx context.Context, session string, m mode.Mode) (_ *Ag
 		return nil, fmt.Errorf("acp: another process works on session %s", session)
 	}
 	a := &Agent{
-		runtime: r, options: o, program: programOf(o.Command, ""), session: session, mode: m, held: unlock, file: o.runningFile(session), mark: rand.Text(),
-		out: process.Tail{Limit: keptStderr}, events: pipe.NewStream[agent.Event](maxPending), idle: make(chan struct{}),
+		runtime: r, options: o, program: programOf(o.Command, ""), session: session, mode: m, held: unlock,
+		events: pipe.NewStream[agent.Event](maxPending), idle: make(chan struct{}),
 	}
 	defer func() {
 		if err != nil {
@@ -119,8 +114,9 @@ func (r *Runtime) spawn(ctx context.Context, session string, m mode.Mode) (_ *Ag
 	if a.record, err = openRecord(o.recordFile(session)); err != nil {
 		return nil, err
 	}
+	mark := envMark + "=" + rand.Text()
 	cmd := exec.Command(o.Command[0], o.Command[1:]...)
-	cmd.Dir, cmd.Env = o.Dir, append(slices.Clone(o.env()), envMark+"="+a.mark)
+	cmd.Dir, cmd.Env = o.Dir, append(slices.Clone(o.env()), mark)
 	if a.program.env != nil {
 		more, err := a.program.env(o, permissionOf(m))
 		if err != nil {
@@ -131,18 +127,19 @@ func (r *Runtime) spawn(ctx context.Context, session string, m mode.Mode) (_ *Ag
 	process.OwnGroup(cmd)
 	// The file comes before the process, so that later processes know the mark even if this one is killed
 	// now.
-	if err := a.writeFile(running{Mark: a.mark}); err != nil {
+	if err := o.writeFile(session, running{Mark: mark}); err != nil {
 		return nil, err
 	}
-	child, err := process.Start(cmd, true)
+	started, err := process.Start(cmd, true)
 	if err != nil {
 		return nil, fmt.Errorf("acp: %w", err)
 	}
+	child := process.NewTree(started, mark, o.runningFile(session))
 	a.life, a.over = context.WithCancel(context.Background())
 	a.alive, a.died = context.WithCancel(a.life)
 	a.conn = &conn{child: child, told: a.notified, asked: a.request, tooLarge: a.tooLarge, calls: map[int]func(json.RawMessage, error){}}
 	go a.run()
-	if err := a.writeFile(running{child.Predecessor, a.mark}); err != nil {
+	if err := o.writeFile(session, running{child.Predecessor, mark}); err != nil {
 		_ = a.Kill()
 		return nil, err
 	}
@@ -150,10 +147,10 @@ func (r *Runtime) spawn(ctx context.Context, session string, m mode.Mode) (_ *Ag
 }
 
 // writeFile writes the file of [running].
-func (a *Agent) writeFile(r running) error {
+func (o Options) writeFile(session string, r running) error {
 	data, err := json.Marshal(r)
 	if err == nil {
-		err = atomicfile.Write(a.file, data)
+		err = atomicfile.Write(o.runningFile(session), data)
 	}
 	if err != nil {
 		return fmt.Errorf("acp: %w", err)
@@ -163,19 +160,10 @@ func (a *Agent) writeFile(r running) error {
 
 // run reads the agent's output until the agent has ended.
 func (a *Agent) run() {
-	var reading sync.WaitGroup
-	reading.Go(a.read)
-	reading.Go(func() { _, _ = io.Copy(a.out.Tee(a.options.Stderr), a.child.Stderr) })
-	err := a.child.Wait()
-	a.died()
-	a.closeStdin()
-	if !a.resting.Load() {
-		_ = endMarked(a.mark) // otherwise the next agent tries again
-	}
-	a.child.Drain(drain, &reading)
-	if a.resting.Load() || len(process.FindByEnv(envMark+"="+a.mark)) == 0 {
-		_ = os.Remove(a.file)
-	}
+	err := a.child.Run(a.options.Stderr, a.read, func() {
+		a.died()
+		a.closeStdin()
+	})
 	a.record.close()
 	_ = a.held()
 	a.err = a.ended(err)

@@ -209,7 +209,7 @@ func (a *Agent) CloseInput() {
 		select {
 		case <-a.idle:
 			if a.server != nil {
-				a.server.resting.Store(true)
+				a.server.child.Resting.Store(true)
 			}
 			a.stop(process.TermGroup)
 		case <-a.life.Done():
@@ -266,8 +266,5 @@ func (a *Agent) Wait(ctx context.Context) error {
 	if a.server == nil || a.server.err == nil {
 		return nil
 	}
-	if text := a.server.said(); text != "" {
-		return fmt.Errorf("opencode: the server ended: %w; it said: %.1000q", a.server.err, text)
-	}
-	return fmt.Errorf("opencode: the server ended: %w", a.server.err)
+	return a.server.child.Quote(fmt.Errorf("opencode: the server ended: %w", a.server.err))
 }

@@ -16,8 +16,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"teambridge/relay/process"
@@ -31,22 +29,15 @@ const (
 	// tryTimeout limits one readiness check: a server may never answer a request that came before it was
 	// listening.
 	tryTimeout = time.Second
-	// drain is how long the output of a server is read after its exit.
-	drain = time.Second
 	// endGrace is how long a server that is no longer needed may take to exit.
 	endGrace = 5 * time.Second
-	// keptStderr is how much of the end of a server's output an error quotes, in bytes.
-	keptStderr = 4 << 10
 )
 
 // server is a running `opencode serve`.
 type server struct {
 	*client
 	version string
-	child   *process.Child
-	file    string // tells later processes how to reach the server
-	out     process.Tail
-	resting atomic.Bool   // it was ended between two turns, so processes that its tools started may stay
+	child   *process.Tree
 	done    chan struct{} // closed once all output is read and err is set
 	err     error
 }
@@ -111,13 +102,14 @@ func (o Options) startOn(ctx context.Context, session, configDir string) (*serve
 	if session == "" || o.Bound {
 		dieWithUs(cmd)
 	}
-	s := &server{
-		client: newClient("http://127.0.0.1:"+strconv.Itoa(port), "", password), out: process.Tail{Limit: keptStderr}, done: make(chan struct{}),
-	}
-	if s.child, err = process.Start(cmd, false); err != nil {
+	child, err := process.Start(cmd, false)
+	if err != nil {
 		return nil, fmt.Errorf("opencode: %w", err)
 	}
-	s.file = serverFile(o.State, s.child.PID)
+	s := &server{
+		client: newClient("http://127.0.0.1:"+strconv.Itoa(port), "", password), done: make(chan struct{}),
+		child: process.NewTree(child, envPassword+"="+password, serverFile(o.State, child.PID)),
+	}
 	go s.run(o.Stderr)
 	if err = s.write(session); err != nil {
 		err = fmt.Errorf("opencode: %w", err)
@@ -131,11 +123,11 @@ func (o Options) startOn(ctx context.Context, session, configDir string) (*serve
 		select {
 		case <-s.child.Gone():
 			<-s.done
-			if text := s.said(); strings.Contains(text, "ServeError") || strings.Contains(text, "EADDRINUSE") {
+			if text := s.child.Said(); strings.Contains(text, "ServeError") || strings.Contains(text, "EADDRINUSE") {
 				// The server prints nothing more specific than that.
 				return nil, fmt.Errorf("opencode: %s cannot listen on port %d: %w; it said: %.1000q", argv[0], port, errPortTaken, text)
 			}
-			return nil, fmt.Errorf("opencode: %s exited before it was ready: %w; it said: %.1000q", argv[0], s.err, s.said())
+			return nil, s.child.Quote(fmt.Errorf("opencode: %s exited before it was ready: %w", argv[0], s.err))
 		default:
 		}
 		s.kill()
@@ -150,26 +142,15 @@ func (s *server) write(session string) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(s.file, data)
+	return atomicfile.Write(s.child.File, data)
 }
 
 // run waits for the server's exit. stderr may be nil.
 func (s *server) run(stderr io.Writer) {
-	var reading sync.WaitGroup
-	reading.Go(func() { _, _ = io.Copy(&s.out, s.child.Stdout) })
-	reading.Go(func() { _, _ = io.Copy(s.out.Tee(stderr), s.child.Stderr) })
-	s.err = s.child.Wait()
-	if !s.resting.Load() {
-		killTools(s.password)
-	}
-	s.child.Drain(drain, &reading)
-	_ = os.Remove(s.file)
+	s.err = s.child.Run(stderr, nil, func() {})
 	s.close()
 	close(s.done)
 }
-
-// said returns the end of the server's output.
-func (s *server) said() string { return strings.TrimSpace(s.out.String()) }
 
 // poll calls ask until it succeeds, for at most startTimeout. try limits the first call. The limit grows,
 // because the server may have to start over after an abandoned request.
