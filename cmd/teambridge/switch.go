@@ -74,7 +74,7 @@ func (a *app) switchTo(ctx context.Context, address string, o switchOptions) (er
 	word := w.Place.At
 	switch {
 	case w.Asked() && o.noWait:
-		word = "asked for"
+		word = "requested"
 	case w.Asked():
 		waiting, cancel := bridge.Within(ctx, o.timeout, who+" is not "+o.to)
 		defer cancel()
