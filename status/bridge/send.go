@@ -79,7 +79,10 @@ func (l *Local) Broadcast(ctx context.Context, team, id string, m api.NewBroadca
 // sent, and a service knows all. If a command has put the message into the queue of a pane, Await types it.
 func (l *Local) Await(ctx context.Context, s api.Sent, until string, timeout time.Duration) (api.Sent, error) {
 	s, err := l.waitFor(ctx, s, until, timeout)
-	if err == nil || ctx.Err() != nil || toMachine(s) {
+	l.mu.Lock()
+	warned := l.warned // what the agent does is not known without the journal, and would be a second warning
+	l.mu.Unlock()
+	if err == nil || ctx.Err() != nil || toMachine(s) || warned {
 		return s, err
 	}
 	to, w, lost := l.at(ctx, s.Team, s.Member)

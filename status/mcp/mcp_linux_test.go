@@ -216,7 +216,8 @@ func TestAgentsWriteToOneAnother(t *testing.T) {
 	if sent.State != api.Seen || sent.To != "work@sessions" || !slices.Contains(m.ann.Given(), "\x1b[31mhi\x1b[0m") {
 		t.Errorf("replied: %+v; the models were given %q", sent, m.ann.Given())
 	}
-	ann.must("read_messages", args{"limit": 3}, &read)
+	ann.must("read_messages", args{"limit": 10}, &read)
+	read.Messages = slices.DeleteFunc(read.Messages, func(m Message) bool { return m.Answer && m.To == m.From })
 	if len(read.Messages) < 3 || read.Messages[0].Text != "\x1b[31mhi\x1b[0m" || !slices.ContainsFunc(read.Messages, func(m Message) bool { return m.Text == "and now?" && m.State == api.Seen }) {
 		t.Errorf("read: %+v", read)
 	}
