@@ -131,7 +131,7 @@ func (e *cachedTeam) silentWaits(now time.Time, written func(i int) time.Time) (
 		e.silent[s.Member] = true
 		what := "works, and nothing new has come from it"
 		if s.Word == api.WordUnknown {
-			what = "was at work, has not said that it is done, and nothing new has come from it"
+			what = "was working, and has not been heard since"
 		}
 		list = append(list, api.Attention{
 			ID: attentionID(api.WaitsSilent, last, e.team.Team, s.Member), Kind: api.WaitsSilent, Team: e.team.Team, Member: s.Member, Since: new(last.UTC()),
