@@ -315,6 +315,9 @@ func TestOverview(t *testing.T) {
 		for _, over := range value[[]string](p, `[document.documentElement, ...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth && e.checkVisibility() && !e.closest(".unseen")).map(e => e.outerHTML.slice(0, 90))`) {
 			t.Errorf("%d wide: %s is cut off", width, over)
 		}
+		for _, over := range value[[]string](p, `[...document.querySelectorAll(".need")].filter(n => n.checkVisibility() && n.querySelector("time")?.getBoundingClientRect().right > n.querySelector(".need-acts button")?.getBoundingClientRect().left).map(n => n.innerText)`) {
+			t.Errorf("%d wide: a button covers the time of %s", width, over)
+		}
 	}
 	if low := value[float64](p, `Math.min(...[...document.querySelectorAll(".agent-line")].map(e => e.offsetHeight))`); low < 44 {
 		t.Errorf("on a telephone, a row is %v px high", low)
