@@ -463,11 +463,13 @@ func (ss *Sessions) ending(session string, now transcript.Process) bool {
 }
 
 // over says why no process has a session, and how it can be continued.
-func (ss *Sessions) over(of Pane) string { return cmp.Or(ss.whyOver(of), "the session has ended") }
+func (ss *Sessions) over(of Pane) string {
+	return cmp.Or(whyOver(of, ss.opts.Homes), "the session has ended")
+}
 
-// whyOver is over, or "" for a session that has just ended.
-func (ss *Sessions) whyOver(of Pane) string {
-	if why := ss.opts.Homes.foreign(of); why != "" {
+// whyOver is over, or "" for a session of which nothing more is known.
+func whyOver(of Pane, homes Homes) string {
+	if why := homes.foreign(of); why != "" {
 		return why
 	}
 	if _, job, _ := teams.Moved(of.Root, of.Ref.ID); job != "" && of.Profile == Session {
@@ -595,7 +597,7 @@ func (vs *Views) seeSession(ctx context.Context, of Pane) (View, error) {
 	v := View{Pane: of, At: time.Now().UTC(), Basis: OnProcess, Process: s, PID: s.PID, Since: s.Changed}
 	switch {
 	case s.PID == 0:
-		v.State, v.Why, v.Since = tmux.StateGone, vs.sessions.whyOver(of), lastWritten(of)
+		v.State, v.Why, v.Since = tmux.StateGone, whyOver(of, vs.opts.Homes), lastWritten(of)
 	case vs.reach(s) == Outdated:
 		v.State, v.Why, v.Since = tmux.StateUnknown, Refuses(s), time.Time{}
 	case s.Status == transcript.ProcessIdle:

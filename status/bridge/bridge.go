@@ -15,6 +15,7 @@ package bridge
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"teambridge/status/history"
@@ -57,7 +58,13 @@ func open(opts Options, rec *history.Recording, carrying *Carrying, fates rows) 
 	l := &Local{Files: local.Open(opts), carrying: carrying, fates: fates, typing: map[string]bool{}}
 	l.Archive = history.Open(l.Files, history.Options{
 		Recording: rec, WithoutLedger: l.withoutLedger,
-		Complete:   func(ctx context.Context, name string) (string, error) { return l.whole(ctx, name) },
+		Complete: func(ctx context.Context, name string) (string, error) {
+			if l.addresses(ctx)[name] != nil {
+				return name, nil
+			}
+			whole, err := l.completed(ctx, []string{name})
+			return strings.Join(whole, ""), err
+		},
 		HasInboxes: func(ctx context.Context, team, member string) (bool, error) { return l.hasInboxes(ctx, team, member) },
 	})
 	l.Transcripts, l.TaskLists = &history.Transcripts{Archive: l.Archive}, &history.TaskLists{Archive: l.Archive}

@@ -118,16 +118,6 @@ func (l *Targets) completed(ctx context.Context, names []string) (whole []string
 	return whole, nil
 }
 
-// whole returns the address that one name stands for, the name itself if a recipient has it, or "" if it stands for
-// none. The error is that of completed.
-func (l *Targets) whole(ctx context.Context, name string) (string, error) {
-	if l.addresses(ctx)[name] != nil {
-		return name, nil
-	}
-	whole, err := l.completed(ctx, []string{name})
-	return strings.Join(whole, ""), err
-}
-
 // shortened returns the sessions that names stand for, as [Targets.completed] does among sessions. It returns
 // the error none if a name stands for no session.
 func (l *Targets) shortened(ctx context.Context, names []string, none error) (some []pane.Pane, err error) {

@@ -49,7 +49,13 @@ func (l *Archive) refresh(ctx context.Context, j *journal.Journal, inboxes func(
 	lg, err := l.Ledger(ctx)
 	var unsettled error
 	if err == nil && lg != nil {
-		unsettled = l.settle(ctx)
+		panes, failed := l.OpenPanes(ctx)
+		if failed == nil {
+			failed = panes.Tasks.Settle(ctx)
+		}
+		if !errors.As(failed, new(*teams.NoRootError)) {
+			unsettled = failed
+		}
 	}
 	if err == nil { // by the connection that records, so that the two never collide
 		j, err = l.OpenJournal(ctx)
@@ -66,17 +72,6 @@ func (l *Archive) refresh(ctx context.Context, j *journal.Journal, inboxes func(
 	if err = errors.Join(err, unsettled); err != nil && ctx.Err() == nil {
 		l.Opts.Warn(fmt.Errorf("%w; the latest messages may be missing", err))
 	}
-}
-
-// settle records what has become of the messages to sessions.
-func (l *Archive) settle(ctx context.Context) error {
-	panes, err := l.OpenPanes(ctx)
-	if errors.As(err, new(*teams.NoRootError)) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	return panes.Tasks.Settle(ctx)
 }
 
 // Ended returns the teams in the journal that no longer exist, or those with one name. The most recently active
