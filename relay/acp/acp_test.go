@@ -206,6 +206,29 @@ func TestSession(t *testing.T) {
 	}
 }
 
+// An interrupted turn is cancelled, whatever the agent answers, and its message is not sent again.
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+	r, state := simulated(t, simacp.Script{})
+	session := uuid.NewString()
+	a := start(t, r, session, mode.Mode{})
+	for _, text := range []string{"SLEEP:60", "SLEEP:60\nFAIL"} {
+		id := send(t, r, a, text)
+		must(t, a.Interrupt(t.Context(), id))
+		if p := endOf(t, a, id); p.State != agent.Cancelled || p.Result.Failure != "interrupted" {
+			t.Errorf("%q is %s, %+v", text, p.State, p.Result)
+		}
+		if turn, err := r.Turn(t.Context(), session, id); err != nil || !turn.Interrupted {
+			t.Errorf("of %q the conversation has %+v, %v", text, turn, err)
+		}
+	}
+	for _, e := range simacp.Log(state) {
+		if e.Kind == "work" {
+			t.Errorf("the agent worked on %q", e.Text)
+		}
+	}
+}
+
 // If the record says too little about a message, an agent is started to look it up.
 func TestTurnIsLookedUp(t *testing.T) {
 	t.Parallel()

@@ -257,10 +257,10 @@ func (a *Agent) answered(f *flight, turn *fold, data json.RawMessage, err error)
 	end := ending{Message: f.uuid, State: agent.Done, Text: turn.last}
 	status := wire.TurnCompleted
 	switch {
+	case stopped && (err != nil || r.StopReason == stopCancelled): // OpenCode can answer with an error then
+		end.State, end.Failure, status = agent.Cancelled, "interrupted", wire.TurnCancelled
 	case err != nil:
 		end.State, end.Failure, status = agent.Failed, err.Error(), wire.TurnFailed
-	case stopped && r.StopReason == stopCancelled:
-		end.State, end.Failure, status = agent.Cancelled, "interrupted", wire.TurnCancelled
 	case r.StopReason == stopCancelled && !denied:
 		end.State, end.Failure, status = agent.Failed, "the agent stopped the turn by itself", wire.TurnCancelled
 	case r.StopReason == stopCancelled: // Codex stops after a denial

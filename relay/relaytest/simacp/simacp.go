@@ -10,7 +10,7 @@
 //	ASK:execute    asks for permission to use a tool of that kind, and prints the answer
 //	WIDEN:mode     changes its mode by itself
 //	[held]         waits until a file "go" is in the State
-//	FAIL           the model fails
+//	FAIL           the model fails, or the turn does when it is cancelled
 //
 // Everything else is answered with "ACK: " and the text.
 //
@@ -360,7 +360,10 @@ func (a *agent) turn(session, text string) string {
 	appendLine(a.file(session), Message{"user", text})
 	a.chat(session, object{"type": "user", "message": object{"parts": []object{{"text": text}}}})
 	a.die("recorded", text)
-	if cancelled {
+	switch {
+	case cancelled && strings.Contains(text, "FAIL"):
+		return ""
+	case cancelled:
 		return "cancelled"
 	}
 	a.log("work", text)
