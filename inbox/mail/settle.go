@@ -48,7 +48,7 @@ func (s *Sender) written(ctx context.Context, key inbox.SendKey, m *inbox.Messag
 	if err != nil {
 		return none // its opener reports the error
 	}
-	receipt, receipted, err := j.Receipts.Receipt(ctx, key)
+	receipt, _, err := j.Receipts.Receipt(ctx, key)
 	if err != nil {
 		return none
 	}
@@ -62,9 +62,11 @@ func (s *Sender) written(ctx context.Context, key inbox.SendKey, m *inbox.Messag
 	if !last.ReadAt.IsZero() {
 		return last.ReadAt
 	}
-	// The copy of an intent has a receipt that says so. The row may be that of an earlier write, which was lost.
+	// The row may be that of an earlier write, which was lost, or that of an intent, which the history has from the
+	// ledger: it has the time of its receipt.
 	sent, ok := last.Time()
-	if ledger.Vanished(known) || !ok || sent.Before(known.At.Truncate(time.Millisecond)) || receipted && receipt.State != journal.Verified {
+	intent := receipt.State == journal.Unknown && last.FirstSeen.Equal(receipt.LostAt)
+	if ledger.Vanished(known) || !ok || sent.Before(known.At.Truncate(time.Millisecond)) || intent {
 		return none
 	}
 	return last.FirstSeen

@@ -48,6 +48,13 @@ func TestSentAgainAfterEvidence(t *testing.T) {
 	unknown := func(j journal.Receipts, ctx context.Context, key inbox.SendKey, at time.Time) (journal.Receipt, error) {
 		return j.Unknown(ctx, key, at, "its sender ended")
 	}
+	announce := func(l *looking, row json.RawMessage) { // as the history gets it from the ledger, a minute after the intent
+		if _, err := l.journal.RelayEvents.CopyEvents(l.Context(), nil, ledger.Event{
+			N: 1, InboxKey: l.sender.Key(l.d).InboxKey, At: time.Now(), Row: row, Sent: ledger.SentUnknown,
+		}); err != nil {
+			l.Fatal(err)
+		}
+	}
 	for name, tc := range map[string]struct {
 		then func(l *looking)
 		once bool
@@ -62,10 +69,18 @@ func TestSentAgainAfterEvidence(t *testing.T) {
 			receipt(l, unknown)
 			receipt(l, journal.Receipts.Seen)
 		}, true},
-		"killed, and nobody saw":         {func(l *looking) { kill(l) }, false},
-		"killed, and observed":           {func(l *looking) { kill(l); l.observe() }, true},
-		"killed, and seen to go":         {func(l *looking) { kill(l); l.observe(); l.write(); l.observe() }, true},
-		"killed, and copied only":        {func(l *looking) { kill(l); l.observe(); receipt(l, unknown) }, false},
+		"killed, and nobody saw": {func(l *looking) { kill(l) }, false},
+		"killed, and observed":   {func(l *looking) { kill(l); l.observe() }, true},
+		"killed, and seen to go": {func(l *looking) { kill(l); l.observe(); l.write(); l.observe() }, true},
+		"killed, and announced":  {func(l *looking) { kill(l); announce(l, l.rows()[0]) }, false},
+		"killed, observed, and announced": {func(l *looking) {
+			kill(l)
+			row := l.rows()[0]
+			l.observe()
+			l.write()
+			l.observe()
+			announce(l, row)
+		}, true},
 		"killed, and then taken":         {func(l *looking) { kill(l); receipt(l, journal.Receipts.Consumed) }, true},
 		"killed, and claimed by a relay": {func(l *looking) { kill(l); l.claim(true, nil) }, true},
 		"killed, and an earlier copy was seen": {func(l *looking) {
