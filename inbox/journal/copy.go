@@ -181,9 +181,9 @@ func copyEvent(c *sqlite.Conn, n *numbers, e *ledger.Event) error {
 		if err != nil {
 			return err
 		}
-		state, reason := Verified, ""
+		state, reason := inbox.Unconsumed, ""
 		if e.Sent == ledger.SentUnknown {
-			state, reason = Unknown, "its sender ended before it was known whether it is in the inbox"
+			state, reason = inbox.Unknown, "its sender ended before it was known whether it is in the inbox"
 		}
 		_, err = updateReceipt(c, n, inbox.SendKey{InboxKey: e.InboxKey, ID: m.ID()}, state, e.At, reason, nil)
 		return err
@@ -226,20 +226,20 @@ func copyEvent(c *sqlite.Conn, n *numbers, e *ledger.Event) error {
 
 // progress returns an event's states for the receipt of its message. A row's receipt changes only when a model was
 // given it.
-func progress(e *ledger.Event) (states []State) {
+func progress(e *ledger.Event) (states []inbox.Fate) {
 	elsewhere := e.Machine != ""
 	if e.Person {
 		cause, _ := ledger.SplitReason(e.Reason)
 		switch {
 		case e.State == ledger.Claimed && !elsewhere, e.State == ledger.Done && elsewhere:
-			states = append(states, Verified)
+			states = append(states, inbox.Unconsumed)
 		case elsewhere && e.State == "consumed", e.State == ledger.Done,
 			e.State == ledger.Accepted && !e.Pane && !elsewhere: // in a pane, Enter was pressed, which proves nothing
-			states = append(states, Consumed)
+			states = append(states, inbox.Consumed)
 		case e.State == ledger.Failed && (e.Pane || elsewhere) && cause == ledger.CauseUnknown:
-			states = append(states, Unknown)
+			states = append(states, inbox.Unknown)
 		case e.State == ledger.Failed, e.State == ledger.Cancelled, e.State == ledger.Dropped:
-			states = append(states, Lost)
+			states = append(states, inbox.Lost)
 		}
 	}
 	seen := []ledger.DeliveryState{ledger.Accepted, ledger.Cut, ledger.Done}

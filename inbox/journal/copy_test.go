@@ -78,10 +78,10 @@ func wantSaid(t testing.TB, j *journal.Journal, n int) {
 	receipts := 0
 	for r, err := range j.Receipts.All(t.Context(), journal.Query{}) {
 		must(t, err)
-		if there[r.ID] == 0 && r.State == journal.Verified {
+		if there[r.ID] == 0 && r.State == inbox.Unconsumed {
 			continue // of a message that was sent
 		}
-		if receipts++; r.State != journal.Consumed || there[r.ID] != 1 {
+		if receipts++; r.State != inbox.Consumed || there[r.ID] != 1 {
 			t.Errorf("%+v, of which there are %d messages", r, there[r.ID])
 		}
 	}

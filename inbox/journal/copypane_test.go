@@ -31,7 +31,7 @@ func TestPaneMessagesAreCopied(t *testing.T) {
 		must(t, l.PaneMessages.PasteFrame(ctx, ledger.Frame{UUID: "frame of " + id, InboxKey: pane.InboxKey, Kind: ledger.FrameMessage, Bytes: []byte(id)}, id))
 	}
 	// check copies, and compares the last event and the receipt of a message.
-	check := func(id, state, reason string, want journal.State, seen bool) {
+	check := func(id, state, reason string, want inbox.Fate, seen bool) {
 		t.Helper()
 		copyAgain(t, l, j)
 		var last journal.RelayEvent
@@ -50,10 +50,10 @@ func TestPaneMessagesAreCopied(t *testing.T) {
 	}
 
 	put("a")
-	check("a", "claimed", "", journal.Verified, false)
+	check("a", "claimed", "", inbox.Unconsumed, false)
 	for range 2 { // the second copy changes nothing
 		must(t, l.PaneMessages.Hold(ctx, "a", "draft", "somebody types", time.Now()))
-		check("a", "held", "somebody types", journal.Verified, false)
+		check("a", "held", "somebody types", inbox.Unconsumed, false)
 	}
 	var held int
 	for e, err := range j.RelayEvents.All(ctx, journal.Query{ID: "a"}) {
@@ -66,27 +66,27 @@ func TestPaneMessagesAreCopied(t *testing.T) {
 		t.Errorf("%d events say that it is held for the same reason", held)
 	}
 	paste("a")
-	check("a", "written", "", journal.Verified, false)
+	check("a", "written", "", inbox.Unconsumed, false)
 	must(t, l.Frames.Advance(ctx, "frame of a", ledger.Accepted, ""))
-	check("a", "accepted", "", journal.Verified, false)
+	check("a", "accepted", "", inbox.Unconsumed, false)
 	must(t, l.PaneMessages.ConfirmFrame(ctx, "frame of a", "", ledger.TaskSent, ""))
-	check("a", "done", "", journal.Consumed, false)
+	check("a", "done", "", inbox.Consumed, false)
 	must(t, l.PaneMessages.TaskGiven(ctx, "a", time.Time{}, "/t.jsonl"))
-	check("a", "given", "", journal.Consumed, true)
+	check("a", "given", "", inbox.Consumed, true)
 	_, err = l.PaneMessages.EndTasks(ctx, pane.InboxKey, ledger.TaskEnd{Answer: "all good"}, "a")
 	must(t, err)
-	check("a", "finished", "", journal.Consumed, true)
+	check("a", "finished", "", inbox.Consumed, true)
 	wantTexts(t, j, "text of a", "all good")
 
-	for id, want := range map[string]journal.State{"b": journal.Unknown, "c": journal.Lost} {
+	for id, want := range map[string]inbox.Fate{"b": inbox.Unknown, "c": inbox.Lost} {
 		put(id)
 		paste(id)
 		reason := map[string]string{"b": "unknown: nothing shows it", "c": "not sent: the pane is gone"}[id]
 		must(t, l.Frames.Advance(ctx, "frame of "+id, ledger.Failed, reason))
 		check(id, "failed", reason, want, false)
 		must(t, l.Deliveries.Retry(ctx, id))
-		check(id, "claimed", "", journal.Verified, false)
+		check(id, "claimed", "", inbox.Unconsumed, false)
 		must(t, l.Deliveries.Drop(ctx, id))
-		check(id, "dropped", "", journal.Lost, false)
+		check(id, "dropped", "", inbox.Lost, false)
 	}
 }

@@ -114,7 +114,7 @@ func TestManyProcessesOnOneJournal(t *testing.T) {
 	}
 	for r, err := range j.Receipts.All(t.Context(), Query{}) {
 		must(t, err)
-		if r.State != Lost || r.Reason != "clobbered" {
+		if r.State != inbox.Lost || r.Reason != "clobbered" {
 			t.Errorf("receipt %+v, want lost", r)
 		}
 	}

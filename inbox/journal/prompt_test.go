@@ -80,20 +80,20 @@ func TestSaidAndLost(t *testing.T) {
 		must(t, err)
 		return r
 	}
-	if r := record(wordsOf(2, "d", "hello"), failed); r.State != Lost || !strings.HasPrefix(r.Reason, "agent died") {
+	if r := record(wordsOf(2, "d", "hello"), failed); r.State != inbox.Lost || !strings.HasPrefix(r.Reason, "agent died") {
 		t.Errorf("failed: %+v", r)
 	}
-	if r := record(again, ofPerson(5, "d", "accepted")); r.State != Consumed {
+	if r := record(again, ofPerson(5, "d", "accepted")); r.State != inbox.Consumed {
 		t.Errorf("tried again: %+v", r)
 	}
-	if r := record(ofPerson(6, "d", "cancelled")); r.State != Consumed {
+	if r := record(ofPerson(6, "d", "cancelled")); r.State != inbox.Consumed {
 		t.Errorf("interrupted: %+v", r)
 	}
 	if n := len(messages(t, j, Query{})); n != 1 {
 		t.Errorf("%d messages, want 1", n)
 	}
 	copyEvents(t, j, wordsOf(7, "e", "x"), ofPerson(8, "e", "dropped"))
-	if r, _, err := j.Receipts.Receipt(t.Context(), aKey("id-e")); err != nil || r.State != Lost || r.Reason != "dropped" {
+	if r, _, err := j.Receipts.Receipt(t.Context(), aKey("id-e")); err != nil || r.State != inbox.Lost || r.Reason != "dropped" {
 		t.Errorf("dropped: %+v, %v", r, err)
 	}
 }

@@ -14,29 +14,15 @@ import (
 // Receipts are the known states of sent messages. The table is receipts.
 type Receipts struct{ *database }
 
-// A State is the known progress of a sent message.
-type State string
+// shown is no state of a receipt: a message may be marked as taken after the model was given it.
+const shown inbox.Fate = "seen"
 
-const (
-	// Verified: it was read back from the inbox file.
-	Verified State = "verified"
-	// Consumed: the agent took it. This state is final.
-	Consumed State = "consumed"
-	// Lost: it vanished without having been taken. The state becomes Verified if the message is sent again, and
-	// Consumed if it turns out that the agent took it.
-	Lost State = "lost"
-	// Unknown: it vanished, and nothing shows whether it was taken. The state may change as Lost does.
-	Unknown State = "unknown"
-
-	// shown is not a State of a receipt: a message may be marked as taken after the model was given it.
-	shown State = "seen"
-)
-
-// A Receipt is the known fate of a sent message.
+// A Receipt is the known fate of a sent message. Consumed is final. Lost and Unknown become Unconsumed if the message is
+// sent again, and Consumed if it turns out that the agent took it.
 type Receipt struct {
 	inbox.SendKey
 	Seq    int64 // of its last change
-	State  State
+	State  inbox.Fate
 	Reason string // why it is lost or unknown
 
 	// When the message first reached each state, in UTC, to the microsecond; zero if that is not recorded. LostAt is
@@ -44,7 +30,7 @@ type Receipt struct {
 	VerifiedAt, ConsumedAt, LostAt time.Time
 
 	// SeenAt is when the agent's model was given the message; zero if unknown. An agent can show a message to its
-	// model before it marks it as taken, so the State may be Verified.
+	// model before it marks it as taken, so the State may be Unconsumed.
 	SeenAt time.Time
 }
 
@@ -54,23 +40,23 @@ type Receipt struct {
 // Verified, Consumed, Lost and Unknown create the receipt if there is none, and return it.
 // A second call has no effect. They fail with *[Error] or *[ValueError].
 func (j Receipts) Verified(ctx context.Context, key inbox.SendKey, at time.Time, ahead ...string) (Receipt, error) {
-	return j.update(ctx, key, Verified, at, "", ahead)
+	return j.update(ctx, key, inbox.Unconsumed, at, "", ahead)
 }
 
 // Consumed records that the agent took a message.
 func (j Receipts) Consumed(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
-	return j.update(ctx, key, Consumed, at, "", nil)
+	return j.update(ctx, key, inbox.Consumed, at, "", nil)
 }
 
 // Lost records that a message is lost, and why. It does not change a receipt that is consumed, unknown or seen.
 func (j Receipts) Lost(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
-	return j.update(ctx, key, Lost, at, reason, nil)
+	return j.update(ctx, key, inbox.Lost, at, reason, nil)
 }
 
 // Unknown records that a message is gone, that nothing shows whether it was taken, and why. It does not change a
 // receipt that is consumed, seen or lost.
 func (j Receipts) Unknown(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
-	return j.update(ctx, key, Unknown, at, reason, nil)
+	return j.update(ctx, key, inbox.Unknown, at, reason, nil)
 }
 
 // Seen records that the agent's model was given a message, so the message is not lost. Without a receipt, it returns
@@ -80,21 +66,21 @@ func (j Receipts) Seen(ctx context.Context, key inbox.SendKey, at time.Time) (Re
 }
 
 // become brings a receipt to a state, and reports whether the receipt changed.
-func (r *Receipt) become(state State, at time.Time, reason string) bool {
-	gone := r.State == Lost || r.State == Unknown
+func (r *Receipt) become(state inbox.Fate, at time.Time, reason string) bool {
+	gone := r.State == inbox.Lost || r.State == inbox.Unknown
 	switch {
 	case state == shown && r.SeenAt.IsZero():
 		r.SeenAt = at
 		if gone {
-			r.State, r.ConsumedAt = Consumed, at
+			r.State, r.ConsumedAt = inbox.Consumed, at
 		}
-	case state == Consumed && r.State != Consumed:
-		r.State, r.ConsumedAt = Consumed, at
-	case state == Verified && gone && at.After(r.LostAt):
-		r.State, r.VerifiedAt, r.Reason, r.LostAt = Verified, at, "", time.Time{}
-	case state == Verified && !gone && r.VerifiedAt.IsZero():
+	case state == inbox.Consumed && r.State != inbox.Consumed:
+		r.State, r.ConsumedAt = inbox.Consumed, at
+	case state == inbox.Unconsumed && gone && at.After(r.LostAt):
+		r.State, r.VerifiedAt, r.Reason, r.LostAt = inbox.Unconsumed, at, "", time.Time{}
+	case state == inbox.Unconsumed && !gone && r.VerifiedAt.IsZero():
 		r.VerifiedAt = at
-	case (state == Lost || state == Unknown) && r.State == Verified && r.SeenAt.IsZero() && !at.Before(r.VerifiedAt): // earlier: copied again
+	case (state == inbox.Lost || state == inbox.Unknown) && r.State == inbox.Unconsumed && r.SeenAt.IsZero() && !at.Before(r.VerifiedAt): // earlier: copied again
 		r.State, r.LostAt, r.Reason = state, at, reason
 	default:
 		return false
@@ -102,7 +88,7 @@ func (r *Receipt) become(state State, at time.Time, reason string) bool {
 	return true
 }
 
-func (j Receipts) update(ctx context.Context, key inbox.SendKey, state State, at time.Time, reason string, ahead []string) (r Receipt, err error) {
+func (j Receipts) update(ctx context.Context, key inbox.SendKey, state inbox.Fate, at time.Time, reason string, ahead []string) (r Receipt, err error) {
 	if len(reason) > sqlite.MaxName {
 		return Receipt{}, invalid("reason", "is longer than 4 KiB")
 	}
@@ -122,7 +108,7 @@ func (j Receipts) update(ctx context.Context, key inbox.SendKey, state State, at
 }
 
 // updateReceipt is update within a transaction.
-func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, state State, at time.Time, reason string, ahead []string) (Receipt, error) {
+func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, state inbox.Fate, at time.Time, reason string, ahead []string) (Receipt, error) {
 	was, found, err := lookup(c, key)
 	if err != nil {
 		return Receipt{}, err
@@ -132,10 +118,10 @@ func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, state State, a
 		return Receipt{}, nil
 	}
 	if !found {
-		r = Receipt{SendKey: key, State: Verified}
+		r = Receipt{SendKey: key, State: inbox.Unconsumed}
 	}
 	if !r.become(state, at, reason) {
-		if r.State == Verified && len(ahead) > 0 {
+		if r.State == inbox.Unconsumed && len(ahead) > 0 {
 			// The receipt was copied from the ledger, which does not have these keys.
 			_, err := c.Exec("UPDATE receipts SET ahead=? WHERE seq=? AND ahead IS NULL", strings.Join(ahead, " "), r.Seq)
 			return r, err
@@ -155,7 +141,7 @@ func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, state State, a
 		return Receipt{}, err
 	}
 	var front sqlite.Value // NULL for other states, which no longer need these keys
-	if r.State == Verified && len(ahead) > 0 {
+	if r.State == inbox.Unconsumed && len(ahead) > 0 {
 		front = strings.Join(ahead, " ")
 	}
 	if _, err := c.Exec(`INSERT INTO receipts (seq, root, team, created_at, inbox, id, state, at,
@@ -206,7 +192,7 @@ const receiptColumns = `seq, root, team, created_at, inbox, id, state, reason,
 
 func scanReceipt(v sqlite.Row) Receipt {
 	return Receipt{
-		Seq: v.Int(0), SendKey: inbox.SendKey{InboxKey: scanKey(v, 1), ID: v.Text(5)}, State: State(v.Text(6)), Reason: v.Text(7),
+		Seq: v.Int(0), SendKey: inbox.SendKey{InboxKey: scanKey(v, 1), ID: v.Text(5)}, State: inbox.Fate(v.Text(6)), Reason: v.Text(7),
 		VerifiedAt: v.Time(8), ConsumedAt: v.Time(9), LostAt: v.Time(10), SeenAt: v.Time(11),
 	}
 }

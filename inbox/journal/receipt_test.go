@@ -38,23 +38,23 @@ func TestReceipt(t *testing.T) {
 		steps []does // at 1, 2, 3 … seconds
 		want  Receipt
 	}{
-		{"verified", []does{verified, verified}, Receipt{Seq: 1, State: Verified, VerifiedAt: at(1)}},
-		{"consumed", []does{verified, consumed, consumed, verified}, Receipt{Seq: 2, State: Consumed, VerifiedAt: at(1), ConsumedAt: at(2)}},
-		{"lost", []does{verified, lost, lost}, Receipt{Seq: 2, State: Lost, VerifiedAt: at(1), LostAt: at(2), Reason: "clobbered"}},
-		{"lost and sent again", []does{verified, lost, verified}, Receipt{Seq: 3, State: Verified, VerifiedAt: at(3)}},
-		{"unknown", []does{verified, unknown, unknown, lost}, Receipt{Seq: 2, State: Unknown, VerifiedAt: at(1), LostAt: at(2), Reason: "no trace"}},
+		{"verified", []does{verified, verified}, Receipt{Seq: 1, State: inbox.Unconsumed, VerifiedAt: at(1)}},
+		{"consumed", []does{verified, consumed, consumed, verified}, Receipt{Seq: 2, State: inbox.Consumed, VerifiedAt: at(1), ConsumedAt: at(2)}},
+		{"lost", []does{verified, lost, lost}, Receipt{Seq: 2, State: inbox.Lost, VerifiedAt: at(1), LostAt: at(2), Reason: "clobbered"}},
+		{"lost and sent again", []does{verified, lost, verified}, Receipt{Seq: 3, State: inbox.Unconsumed, VerifiedAt: at(3)}},
+		{"unknown", []does{verified, unknown, unknown, lost}, Receipt{Seq: 2, State: inbox.Unknown, VerifiedAt: at(1), LostAt: at(2), Reason: "no trace"}},
 		{"unknown, sent again and consumed", []does{verified, unknown, verified, consumed},
-			Receipt{Seq: 4, State: Consumed, VerifiedAt: at(3), ConsumedAt: at(4)}},
+			Receipt{Seq: 4, State: inbox.Consumed, VerifiedAt: at(3), ConsumedAt: at(4)}},
 		{"lost and then consumed", []does{verified, lost, consumed},
-			Receipt{Seq: 3, State: Consumed, VerifiedAt: at(1), LostAt: at(2), Reason: "clobbered", ConsumedAt: at(3)}},
-		{"consumed and not lost", []does{verified, consumed, lost}, Receipt{Seq: 2, State: Consumed, VerifiedAt: at(1), ConsumedAt: at(2)}},
-		{"seen", []does{verified, consumed, seen, seen, lost}, Receipt{Seq: 3, State: Consumed, VerifiedAt: at(1), ConsumedAt: at(2), SeenAt: at(3)}},
+			Receipt{Seq: 3, State: inbox.Consumed, VerifiedAt: at(1), LostAt: at(2), Reason: "clobbered", ConsumedAt: at(3)}},
+		{"consumed and not lost", []does{verified, consumed, lost}, Receipt{Seq: 2, State: inbox.Consumed, VerifiedAt: at(1), ConsumedAt: at(2)}},
+		{"seen", []does{verified, consumed, seen, seen, lost}, Receipt{Seq: 3, State: inbox.Consumed, VerifiedAt: at(1), ConsumedAt: at(2), SeenAt: at(3)}},
 		{"seen first", []does{verified, seen, lost, unknown, consumed},
-			Receipt{Seq: 3, State: Consumed, VerifiedAt: at(1), ConsumedAt: at(5), SeenAt: at(2)}},
+			Receipt{Seq: 3, State: inbox.Consumed, VerifiedAt: at(1), ConsumedAt: at(5), SeenAt: at(2)}},
 		{"lost and then seen", []does{verified, lost, seen, verified},
-			Receipt{Seq: 3, State: Consumed, VerifiedAt: at(1), LostAt: at(2), Reason: "clobbered", ConsumedAt: at(3), SeenAt: at(3)}},
-		{"never sent by us", []does{seen, consumed}, Receipt{Seq: 1, State: Consumed, ConsumedAt: at(2)}},
-		{"never verified", []does{consumed}, Receipt{Seq: 1, State: Consumed, ConsumedAt: at(1)}},
+			Receipt{Seq: 3, State: inbox.Consumed, VerifiedAt: at(1), LostAt: at(2), Reason: "clobbered", ConsumedAt: at(3), SeenAt: at(3)}},
+		{"never sent by us", []does{seen, consumed}, Receipt{Seq: 1, State: inbox.Consumed, ConsumedAt: at(2)}},
+		{"never verified", []does{consumed}, Receipt{Seq: 1, State: inbox.Consumed, ConsumedAt: at(1)}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

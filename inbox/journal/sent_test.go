@@ -31,32 +31,32 @@ func TestSent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do      func(copied func(...ledger.Event), looked func(Snapshot))
 		want    string
-		receipt State
+		receipt inbox.Fate
 	}{
 		"only copied": {
 			do:   func(copied func(...ledger.Event), looked func(Snapshot)) { copied(sentAt(1, 5, ours)) },
-			want: "1 appeared ours#1, 2 verified ours", receipt: Verified,
+			want: "1 appeared ours#1, 2 verified ours", receipt: inbox.Unconsumed,
 		},
 		"its sender was killed, it was found in the file, and both are told again": {
 			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				copied(unknownAt(1, 4, ours), sentAt(2, 5, ours))
 				copied(unknownAt(1, 4, ours))
 			},
-			want: "1 appeared ours#1, 3 verified ours", receipt: Verified,
+			want: "1 appeared ours#1, 3 verified ours", receipt: inbox.Unconsumed,
 		},
 		"copied again, by another process": {
 			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				copied(sentAt(1, 5, ours))
 				copied(sentAt(1, 5, ours))
 			},
-			want: "1 appeared ours#1, 2 verified ours", receipt: Verified,
+			want: "1 appeared ours#1, 2 verified ours", receipt: inbox.Unconsumed,
 		},
 		"copied again, from a ledger that went back": {
 			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				copied(sentAt(1, 5, ours))
 				copied(sentAt(2, 5, ours))
 			},
-			want: "1 appeared ours#1, 2 verified ours", receipt: Verified,
+			want: "1 appeared ours#1, 2 verified ours", receipt: inbox.Unconsumed,
 		},
 		"seen and then copied": {
 			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
@@ -64,7 +64,7 @@ func TestSent(t *testing.T) {
 				copied(sentAt(1, 5, ours))
 				looked(look(t, 7, ours))
 			},
-			want: "1 appeared ours#1, 2 verified ours", receipt: Verified,
+			want: "1 appeared ours#1, 2 verified ours", receipt: inbox.Unconsumed,
 		},
 		"copied and then seen": {
 			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
@@ -72,7 +72,7 @@ func TestSent(t *testing.T) {
 				copied(sentAt(1, 5, ours))
 				looked(look(t, 6, ours))
 			},
-			want: "1 appeared ours#1, 2 verified ours", receipt: Verified,
+			want: "1 appeared ours#1, 2 verified ours", receipt: inbox.Unconsumed,
 		},
 		"copied, seen and taken": {
 			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
@@ -80,7 +80,7 @@ func TestSent(t *testing.T) {
 				looked(look(t, 6, row("theirs"), ours))
 				looked(look(t, 7, row("theirs")))
 			},
-			want: "1 appeared ours#1, 2 verified ours, 3 appeared theirs#1, 4 gone ours#1", receipt: Verified,
+			want: "1 appeared ours#1, 2 verified ours, 3 appeared theirs#1, 4 gone ours#1", receipt: inbox.Unconsumed,
 		},
 		"taken before anybody looked": {
 			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
@@ -88,7 +88,7 @@ func TestSent(t *testing.T) {
 				copied(sentAt(1, 5, ours))
 				looked(look(t, 6, row("theirs")))
 			},
-			want: "1 appeared theirs#1, 2 appeared ours#1, 3 verified ours, 4 gone ours#1", receipt: Verified,
+			want: "1 appeared theirs#1, 2 appeared ours#1, 3 verified ours, 4 gone ours#1", receipt: inbox.Unconsumed,
 		},
 		"taken, and somebody looked before it was copied": {
 			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
@@ -96,7 +96,7 @@ func TestSent(t *testing.T) {
 				copied(sentAt(1, 5, ours))
 				looked(look(t, 7, row("theirs")))
 			},
-			want: "1 appeared theirs#1, 2 appeared ours#1, 3 gone ours#1, 4 verified ours", receipt: Verified,
+			want: "1 appeared theirs#1, 2 appeared ours#1, 3 gone ours#1, 4 verified ours", receipt: inbox.Unconsumed,
 		},
 		"what was read before it was sent does not end it": {
 			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
@@ -105,18 +105,18 @@ func TestSent(t *testing.T) {
 				looked(look(t, 4, row("theirs")))
 				looked(look(t, 6, ours))
 			},
-			want: "1 appeared ours#1, 2 verified ours, 3 appeared theirs#1, 4 gone theirs#1", receipt: Verified,
+			want: "1 appeared ours#1, 2 verified ours, 3 appeared theirs#1, 4 gone theirs#1", receipt: inbox.Unconsumed,
 		},
 		"marked as read": {
 			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				copied(sentAt(1, 5, ours))
 				looked(look(t, 6, row("ours", `"messageId":"ours"`, `"read":true`)))
 			},
-			want: "1 appeared ours#1, 2 verified ours, 3 read ours#1", receipt: Verified,
+			want: "1 appeared ours#1, 2 verified ours, 3 read ours#1", receipt: inbox.Unconsumed,
 		},
 		"it is not known whether it was written": {
 			do:   func(copied func(...ledger.Event), looked func(Snapshot)) { copied(unknownAt(1, 5, ours)) },
-			want: "1 appeared ours#1, 2 unknown ours", receipt: Unknown,
+			want: "1 appeared ours#1, 2 unknown ours", receipt: inbox.Unknown,
 		},
 		"it was written after somebody looked, if it was": {
 			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
@@ -124,7 +124,7 @@ func TestSent(t *testing.T) {
 				copied(unknownAt(1, 5, ours))
 				looked(look(t, 7, row("theirs"), ours))
 			},
-			want: "1 appeared theirs#1, 2 appeared ours#1, 3 unknown ours", receipt: Unknown,
+			want: "1 appeared theirs#1, 2 appeared ours#1, 3 unknown ours", receipt: inbox.Unknown,
 		},
 		"it is not there": {
 			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
@@ -132,7 +132,7 @@ func TestSent(t *testing.T) {
 				copied(unknownAt(1, 5, ours))
 				looked(look(t, 7, row("theirs")))
 			},
-			want: "1 appeared theirs#1, 2 appeared ours#1, 3 unknown ours, 4 gone ours#1", receipt: Unknown,
+			want: "1 appeared theirs#1, 2 appeared ours#1, 3 unknown ours, 4 gone ours#1", receipt: inbox.Unknown,
 		},
 		"it became known that it was written": {
 			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
@@ -140,13 +140,13 @@ func TestSent(t *testing.T) {
 				looked(look(t, 6, ours))
 				copied(sentAt(2, 7, ours))
 			},
-			want: "1 appeared ours#1, 3 verified ours", receipt: Verified,
+			want: "1 appeared ours#1, 3 verified ours", receipt: inbox.Unconsumed,
 		},
 		"sent again": {
 			do: func(copied func(...ledger.Event), looked func(Snapshot)) {
 				copied(sentAt(1, 5, ours), sentAt(2, 6, row("ours", `"messageId":"ours"`, `"timestamp":"2026-02-02T00:00:00.000Z"`)))
 			},
-			want: "1 appeared ours#1, 2 verified ours, 3 appeared ours#1", receipt: Verified,
+			want: "1 appeared ours#1, 2 verified ours, 3 appeared ours#1", receipt: inbox.Unconsumed,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -219,7 +219,7 @@ func (s *Sender) recorded(ctx context.Context, d Delivered, seen *inbox.Seen) (i
 	}
 	key := s.Key(d)
 	receipt, found, err := j.Receipts.Receipt(ctx, key)
-	if err != nil || found && receipt.State == journal.Consumed {
+	if err != nil || found && receipt.State == inbox.Consumed {
 		return inbox.Consumed, err
 	}
 	last, err := latest(ctx, j, key)

@@ -27,11 +27,9 @@ import (
 // User is the name of a person who has not joined a team, and of that person's inbox.
 const User = "user"
 
-// How far a message has come.
+// The results of sending a message.
 const (
 	Verified = "verified" // it was read back from the inbox
-	Consumed = "consumed" // its agent took it
-	Seen     = "seen"     // its agent's model has received it
 	Failed   = "failed"   // it was not sent
 )
 
@@ -194,7 +192,7 @@ type Delivered struct {
 	Team         string
 	Member       string
 	ID           string
-	State        string               // verified, consumed or failed
+	State        string               // Verified or Failed
 	Deduplicated bool                 // it was sent before, and was not written again
 	Recorded     bool                 // the ledger has recorded the write
 	Reach        teams.Deliverability // whether anybody will read it

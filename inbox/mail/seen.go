@@ -179,7 +179,7 @@ func (s *Sender) lost(ctx context.Context, d Delivered, id string) (bool, error)
 	}
 	d.ID = id
 	r, _, err := j.Receipts.Receipt(ctx, s.Key(d))
-	return r.State == journal.Lost, err
+	return r.State == inbox.Lost, err
 }
 
 // assign returns when the k-th of several equal messages was received, or zero if it may not have been received. sent

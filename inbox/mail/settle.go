@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"teambridge/inbox"
-	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 )
 
@@ -52,7 +51,7 @@ func (s *Sender) written(ctx context.Context, key inbox.SendKey, m *inbox.Messag
 	if err != nil {
 		return none
 	}
-	if receipt.State == journal.Consumed {
+	if receipt.State == inbox.Consumed {
 		return receipt.ConsumedAt
 	}
 	last, err := latest(ctx, j, key)
@@ -65,7 +64,7 @@ func (s *Sender) written(ctx context.Context, key inbox.SendKey, m *inbox.Messag
 	// The row may be that of an earlier write, which was lost, or that of an intent, which the history has from the
 	// ledger: it has the time of its receipt.
 	sent, ok := last.Time()
-	intent := receipt.State == journal.Unknown && last.FirstSeen.Equal(receipt.LostAt)
+	intent := receipt.State == inbox.Unknown && last.FirstSeen.Equal(receipt.LostAt)
 	if ledger.Vanished(known) || !ok || sent.Before(known.At.Truncate(time.Millisecond)) || intent {
 		return none
 	}

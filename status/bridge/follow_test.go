@@ -59,7 +59,7 @@ func (w *world) receipts(ids ...string) map[string]api.Receipt {
 	for {
 		got := map[string]api.Receipt{}
 		for rc, err := range w.journal.Receipts.All(w.ctx, journal.Query{Root: w.Root.Path()}) {
-			if w.must(err); rc.State != journal.Verified && slices.Contains(ids, rc.ID) {
+			if w.must(err); rc.State != inbox.Unconsumed && slices.Contains(ids, rc.ID) {
 				got[rc.ID] = view.Receipt(rc)
 			}
 		}

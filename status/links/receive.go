@@ -226,11 +226,11 @@ func (r *Carrier) stateOf(ctx context.Context, in ledger.Incoming) (ledger.Incom
 		switch {
 		case !receipt.SeenAt.IsZero():
 			in.Stage = ledger.StageSeen
-		case receipt.State == journal.Consumed:
+		case receipt.State == inbox.Consumed:
 			in.Stage = ledger.StageConsumed
-		case receipt.State == journal.Lost:
+		case receipt.State == inbox.Lost:
 			in.Stage, in.Reason = ledger.StageLost, receipt.Reason
-		case receipt.State == journal.Unknown:
+		case receipt.State == inbox.Unknown:
 			in.Stage, in.Reason = ledger.StageUnknown, receipt.Reason
 		}
 	}

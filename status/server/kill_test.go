@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/relaytest/killtest"
@@ -209,7 +210,7 @@ func TestKilledAtRandomInstants(t *testing.T) {
 			var name string
 			switch c.Kind {
 			case journal.Receipted:
-				if name = api.EventReceipt; c.Receipt.State == journal.Consumed {
+				if name = api.EventReceipt; c.Receipt.State == inbox.Consumed {
 					consumed++
 				}
 			case journal.Relaying:

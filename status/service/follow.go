@@ -137,7 +137,7 @@ func (f *follower) adopt(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if r.State == journal.Verified || r.State == journal.Consumed && r.SeenAt.IsZero() && time.Since(r.ConsumedAt) < seenWithin {
+		if r.State == inbox.Unconsumed || r.State == inbox.Consumed && r.SeenAt.IsZero() && time.Since(r.ConsumedAt) < seenWithin {
 			open = append(open, r)
 		}
 	}

@@ -89,7 +89,7 @@ func TestTakenMessagesShareADirectory(t *testing.T) {
 			t.Fatalf("%d of %d messages were taken: %v", taken, n, err)
 		}
 		for _, c := range list {
-			if c.Kind == journal.Receipted && c.Receipt.State == journal.Consumed {
+			if c.Kind == journal.Receipted && c.Receipt.State == inbox.Consumed {
 				taken++
 			}
 		}
@@ -122,12 +122,12 @@ func TestFateWithoutAChangeOfTheFile(t *testing.T) {
 	must(t, s.ledger.Deliveries.Claim(t.Context(), d))
 	must(t, os.WriteFile(fixture.Inbox(teamstest.Newer, "worker").Path(), []byte("[]"), 0o600))
 	s.follower.look(t.Context(), []*sentRow{i})
-	if r, _, err := s.journal.Receipts.Receipt(t.Context(), i.key); err != nil || r.State != journal.Verified {
+	if r, _, err := s.journal.Receipts.Receipt(t.Context(), i.key); err != nil || r.State != inbox.Unconsumed {
 		t.Errorf("while it is being claimed, it is %s, %v", r.State, err)
 	}
 	must(t, s.ledger.Deliveries.End(t.Context(), ledger.Failed, "its row is gone", d.UUID))
 	s.follower.look(t.Context(), []*sentRow{i})
-	if r, _, err := s.journal.Receipts.Receipt(t.Context(), i.key); err != nil || r.State != journal.Lost {
+	if r, _, err := s.journal.Receipts.Receipt(t.Context(), i.key); err != nil || r.State != inbox.Lost {
 		t.Errorf("once that has failed, it is %s, %v", r.State, err)
 	}
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"testing"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
 	"teambridge/status/api"
@@ -13,12 +14,11 @@ func TestNamesOfTheAPI(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ api, ours string }{
 		{api.Verified, mail.Verified},
-		{api.Consumed, mail.Consumed},
 		{api.Failed, mail.Failed},
-		{api.Verified, string(journal.Verified)},
-		{api.Consumed, string(journal.Consumed)},
-		{api.Lost, string(journal.Lost)},
-		{api.Unknown, string(journal.Unknown)},
+		{api.Verified, string(inbox.Unconsumed)},
+		{api.Consumed, string(inbox.Consumed)},
+		{api.Lost, string(inbox.Lost)},
+		{api.Unknown, string(inbox.Unknown)},
 		{api.Appeared, string(journal.Appeared)},
 		{api.Read, string(journal.Read)},
 		{api.Gone, string(journal.Gone)},

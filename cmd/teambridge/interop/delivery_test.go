@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/inbox/journal"
+	"teambridge/inbox"
 	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -142,7 +142,7 @@ func TestRealSendThroughAService(t *testing.T) {
 			for _, m := range page.Messages {
 				switch {
 				case m.Receipt == nil:
-				case m.Receipt.State == string(journal.Verified):
+				case m.Receipt.State == string(inbox.Unconsumed):
 					open++
 				default:
 					states = append(states, m.Receipt.State)
