@@ -41,23 +41,23 @@ func (vs *Views) see(ctx context.Context, of Pane) (View, error) {
 	v := View{Pane: of, At: time.Now().UTC(), Basis: OnPane, PID: of.Ref.PID}
 	var err error
 	if v.Terminal, err = vs.tmux.look(ctx, of.Ref); errors.Is(err, tmux.ErrGone) {
-		v.State, v.Why = tmux.StateGone, "the pane is gone"
+		v.State, v.Why = tmux.Gone, "the pane is gone"
 		return v, nil
 	} else if err != nil {
 		return v, err
 	}
 	if v.Terminal.Dead {
-		v.State, v.Why = tmux.StateGone, "the program in the pane has ended"
+		v.State, v.Why = tmux.Gone, "the program in the pane has ended"
 		return v, nil
 	}
 	v.Process = vs.process(of.Ref.PID)
 	v.PID = cmp.Or(v.Process.PID, v.PID)
 	if old := CheckVersion(v.Process, "it"); old != nil && of.Profile == tmux.Claude {
-		v.State, v.Why, v.Basis = tmux.StateUnknown, old.Error(), OnProcess
+		v.State, v.Why, v.Basis = tmux.Unknown, old.Error(), OnProcess
 		return v, nil
 	}
 	if v.Composer, err = vs.tmux.composer(ctx, of.Ref, of.Profile); errors.Is(err, tmux.ErrGone) {
-		v.State, v.Why = tmux.StateGone, "the pane is gone"
+		v.State, v.Why = tmux.Gone, "the pane is gone"
 		return v, nil
 	} else if err != nil {
 		return v, err
@@ -65,31 +65,31 @@ func (vs *Views) see(ctx context.Context, of Pane) (View, error) {
 	v.Basis = OnScreen
 	v.State = v.Composer.State()
 	switch v.State {
-	case tmux.StateDialog:
+	case tmux.Dialog:
 		v.Why = v.Composer.Dialog
-	case tmux.StateDraft:
+	case tmux.Draft:
 		v.Why = "somebody has typed at the prompt"
-	case tmux.StateUnknown:
+	case tmux.Unknown:
 		reason, detail, err := vs.tmux.held(ctx, of.Ref, of.Profile, tmux.Queued)
 		if err != nil {
 			return v, err
 		}
 		v.Why = cmp.Or(detail, "the screen does not show what the program does")
 		if reason.NoAgent() {
-			v.State, v.Basis = tmux.StateClosed, OnPane
+			v.State, v.Basis = tmux.Closed, OnPane
 		}
 	}
 	// The process reports its current state, but a screen can be scrolled back.
 	switch status := v.Process.Status; {
-	case v.State == tmux.StateClosed:
+	case v.State == tmux.Closed:
 	case status == transcript.ProcessBusy, status == transcript.ProcessShell:
-		v.State, v.Basis, v.Since = tmux.StateBusy, OnProcess, v.Process.Changed
+		v.State, v.Basis, v.Since = tmux.Busy, OnProcess, v.Process.Changed
 		v.Why = ""
 	case status == transcript.ProcessWaiting:
-		v.State, v.Basis, v.Since = tmux.StateDialog, OnProcess, v.Process.Changed
+		v.State, v.Basis, v.Since = tmux.Dialog, OnProcess, v.Process.Changed
 		v.Why = cmp.Or(v.Composer.Dialog, v.Process.WaitingFor)
-	case status == transcript.ProcessIdle && (v.State == tmux.StateEmpty || v.State == tmux.StateUnknown && v.Terminal.Mode != ""):
-		v.State, v.Basis, v.Since = tmux.StateEmpty, OnProcess, v.Process.Changed
+	case status == transcript.ProcessIdle && (v.State == tmux.Empty || v.State == tmux.Unknown && v.Terminal.Mode != ""):
+		v.State, v.Basis, v.Since = tmux.Empty, OnProcess, v.Process.Changed
 	}
 	return v, nil
 }
@@ -109,7 +109,7 @@ func (vs *Views) atWork(ctx context.Context, of Pane, typing bool) (why string, 
 		if err != nil {
 			return "", err
 		}
-		if v.State != tmux.StateEmpty && !(typing && v.State == tmux.StateDraft && !v.Composer.Busy) {
+		if v.State != tmux.Empty && !(typing && v.State == tmux.Draft && !v.Composer.Busy) {
 			return cmp.Or(v.Why, string(v.State)), nil
 		}
 	}

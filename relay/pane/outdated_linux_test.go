@@ -47,7 +47,7 @@ func TestOutdatedSession(t *testing.T) {
 					t.Errorf("%s: held as %q: %q, %v", policy, held, why, err)
 				}
 			}
-			if v, err := s.Views.Look(t.Context(), of); err != nil || v.State != tmux.StateUnknown || !strings.Contains(v.Why, refused) || len(v.Messages) > 0 {
+			if v, err := s.Views.Look(t.Context(), of); err != nil || v.State != tmux.Unknown || !strings.Contains(v.Why, refused) || len(v.Messages) > 0 {
 				t.Errorf("it is %s: %q with %d messages, %v", v.State, v.Why, len(v.Messages), err)
 			}
 			s.again(teams.Version{}.String())
@@ -147,7 +147,7 @@ func TestOutdatedPane(t *testing.T) {
 		if m := b.want(waits, ledger.Claimed, ledger.TaskNone); m.Held != string(tmux.Outdated) || !strings.Contains(m.Detail, refused) {
 			t.Errorf("it is held as %q: %q", m.Held, m.Detail)
 		}
-		if v, err := b.Views.Look(t.Context(), b.pane); err != nil || v.State != tmux.StateUnknown || !strings.Contains(v.Why, refused) {
+		if v, err := b.Views.Look(t.Context(), b.pane); err != nil || v.State != tmux.Unknown || !strings.Contains(v.Why, refused) {
 			t.Errorf("it is %s: %q, %v", v.State, v.Why, err)
 		}
 		b.wantGiven()

@@ -324,7 +324,7 @@ const (
 // View is the state of a pane or session as it was seen at one time.
 type View struct {
 	Pane     Pane
-	State    tmux.State
+	State    tmux.Reason
 	Why      string    // for people: the question of a dialog, or the reason for another State
 	Since    time.Time // when State began, as far as it is known; else zero
 	Basis    Basis

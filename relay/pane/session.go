@@ -597,17 +597,17 @@ func (vs *Views) seeSession(ctx context.Context, of Pane) (View, error) {
 	v := View{Pane: of, At: time.Now().UTC(), Basis: OnProcess, Process: s, PID: s.PID, Since: s.Changed}
 	switch {
 	case s.PID == 0:
-		v.State, v.Why, v.Since = tmux.StateGone, whyOver(of, vs.opts.Homes), lastWritten(of)
+		v.State, v.Why, v.Since = tmux.Gone, whyOver(of, vs.opts.Homes), lastWritten(of)
 	case vs.reach(s) == Outdated:
-		v.State, v.Why, v.Since = tmux.StateUnknown, Refuses(s), time.Time{}
+		v.State, v.Why, v.Since = tmux.Unknown, Refuses(s), time.Time{}
 	case s.Status == transcript.ProcessIdle:
-		v.State = tmux.StateEmpty
+		v.State = tmux.Empty
 	case s.Status == transcript.ProcessWaiting:
-		v.State, v.Why = tmux.StateDialog, whyBusy(s)
+		v.State, v.Why = tmux.Dialog, whyBusy(s)
 	case s.Status == transcript.ProcessBusy, s.Status == transcript.ProcessShell:
-		v.State = tmux.StateBusy
+		v.State = tmux.Busy
 	default:
-		v.State, v.Why = tmux.StateUnknown, "the session does not say what it does"
+		v.State, v.Why = tmux.Unknown, "the session does not say what it does"
 	}
 	return v, err
 }

@@ -95,7 +95,7 @@ func TestPaneIsGone(t *testing.T) {
 			t.Errorf("held as %q", got.Held)
 		}
 		v, err := b.Views.Look(t.Context(), b.pane)
-		if err != nil || v.State != tmux.StateGone || len(v.Waiting()) != 1 {
+		if err != nil || v.State != tmux.Gone || len(v.Waiting()) != 1 {
 			t.Errorf("looks %s, %d wait, %v", v.State, len(v.Waiting()), err)
 		}
 	})
@@ -152,19 +152,19 @@ func TestLook(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  func(*simagent)
 		process string
-		want    tmux.State
+		want    tmux.Reason
 		basis   Basis
 	}{
-		"idle":          {func(*simagent) {}, "", tmux.StateEmpty, OnScreen},
-		"working":       {func(a *simagent) { a.working = true }, "", tmux.StateBusy, OnScreen},
-		"draft":         {func(a *simagent) { a.draft = "x" }, "", tmux.StateDraft, OnScreen},
-		"dialog":        {func(a *simagent) { a.dialog = "May I?" }, "", tmux.StateDialog, OnScreen},
-		"gone":          {func(a *simagent) { a.gone = true }, "", tmux.StateGone, OnPane},
-		"shell":         {func(a *simagent) { a.shell = true }, "", tmux.StateClosed, OnPane},
-		"busy process":  {func(a *simagent) {}, transcript.ProcessBusy, tmux.StateBusy, OnProcess},
-		"asks":          {func(a *simagent) {}, transcript.ProcessWaiting, tmux.StateDialog, OnProcess},
-		"idle process":  {func(a *simagent) {}, transcript.ProcessIdle, tmux.StateEmpty, OnProcess},
-		"typed at idle": {func(a *simagent) { a.draft = "x" }, transcript.ProcessIdle, tmux.StateDraft, OnScreen},
+		"idle":          {func(*simagent) {}, "", tmux.Empty, OnScreen},
+		"working":       {func(a *simagent) { a.working = true }, "", tmux.Busy, OnScreen},
+		"draft":         {func(a *simagent) { a.draft = "x" }, "", tmux.Draft, OnScreen},
+		"dialog":        {func(a *simagent) { a.dialog = "May I?" }, "", tmux.Dialog, OnScreen},
+		"gone":          {func(a *simagent) { a.gone = true }, "", tmux.Gone, OnPane},
+		"shell":         {func(a *simagent) { a.shell = true }, "", tmux.Closed, OnPane},
+		"busy process":  {func(a *simagent) {}, transcript.ProcessBusy, tmux.Busy, OnProcess},
+		"asks":          {func(a *simagent) {}, transcript.ProcessWaiting, tmux.Dialog, OnProcess},
+		"idle process":  {func(a *simagent) {}, transcript.ProcessIdle, tmux.Empty, OnProcess},
+		"typed at idle": {func(a *simagent) { a.draft = "x" }, transcript.ProcessIdle, tmux.Draft, OnScreen},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -178,7 +178,7 @@ func TestLook(t *testing.T) {
 				t.Errorf("looks %s by %s, %v, want %s by %s", v.State, v.Basis, err, test.want, test.basis)
 			}
 			why, err := b.Tasks.Busy(t.Context(), b.pane)
-			if err != nil || (why == "") != (test.want == tmux.StateEmpty) {
+			if err != nil || (why == "") != (test.want == tmux.Empty) {
 				t.Errorf("busy: %q, %v", why, err)
 			}
 		})

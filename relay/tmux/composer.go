@@ -27,33 +27,20 @@ type Composer struct {
 	Stashed bool
 }
 
-// State is the state of a pane in one word.
-type State string
-
-const (
-	StateEmpty   State = "empty"   // an agent waits at an empty prompt
-	StateDraft   State = "draft"   // a person has typed a draft
-	StateBusy    State = "busy"    // an agent is working, and its prompt is empty
-	StateDialog  State = "dialog"  // an agent asks its person a question
-	StateUnknown State = "unknown" // the screen shows none of the above
-	StateClosed  State = "closed"  // a shell is in front, or a program that reads lines
-	StateGone    State = "gone"    // the pane or its server no longer exists
-)
-
 // State returns the state that decides whether a message may be typed. A dialog takes precedence over a
 // draft, and a draft over work.
-func (c Composer) State() State {
+func (c Composer) State() Reason {
 	switch {
 	case c.Dialog != "":
-		return StateDialog
+		return Dialog
 	case !c.Found:
-		return StateUnknown
+		return Unknown
 	case c.Draft != "":
-		return StateDraft
+		return Draft
 	case c.Busy:
-		return StateBusy
+		return Busy
 	}
-	return StateEmpty
+	return Empty
 }
 
 // Read reads a screen from `capture-pane -p -e`. With [Generic], it never finds a composer.

@@ -50,7 +50,7 @@ func TestRealComposer(t *testing.T) {
 			if c, ok := until(time.Minute, match); !ok {
 				t.Fatalf("want %s, got %+v", what, c)
 			}
-			if got := Generic.Read(screen()).State(); got != StateUnknown {
+			if got := Generic.Read(screen()).State(); got != Unknown {
 				t.Errorf("%s: generic: %s", what, got)
 			}
 		}
@@ -71,28 +71,28 @@ func TestRealComposer(t *testing.T) {
 			must(t, agent.Keys(ctx, "-l", text))
 			shows(text, match)
 		}
-		state := func(want State) func(Composer) bool { return func(c Composer) bool { return c.State() == want } }
+		state := func(want Reason) func(Composer) bool { return func(c Composer) bool { return c.State() == want } }
 		draft := func(want string) func(Composer) bool {
-			return func(c Composer) bool { return c.State() == StateDraft && c.Draft == want }
+			return func(c Composer) bool { return c.State() == Draft && c.Draft == want }
 		}
 
-		shows("an empty prompt", state(StateEmpty))
+		shows("an empty prompt", state(Empty))
 		typed("my draft", draft("my draft"))
-		press("C-s", "an empty prompt and a stashed draft", func(c Composer) bool { return c.State() == StateEmpty && c.Stashed })
+		press("C-s", "an empty prompt and a stashed draft", func(c Composer) bool { return c.State() == Empty && c.Stashed })
 		typed("HOLD one", draft("HOLD one"))
 		press("Enter", "the draft again, and work", func(c Composer) bool { return draft("my draft")(c) && c.Busy && !c.Stashed })
-		press("C-u", "work", state(StateBusy))
+		press("C-u", "work", state(Busy))
 		typed("next", draft("next"))
-		press("Enter", "a queued message", func(c Composer) bool { return c.State() == StateBusy && c.Queued > 0 })
+		press("Enter", "a queued message", func(c Composer) bool { return c.State() == Busy && c.Queued > 0 })
 		close(release)
-		shows("an empty prompt after work", func(c Composer) bool { return c.State() == StateEmpty && c.Queued == 0 })
+		shows("an empty prompt after work", func(c Composer) bool { return c.State() == Empty && c.Queued == 0 })
 
 		question := standin.CallLine("AskUserQuestion", map[string]any{"questions": []any{map[string]any{
 			"question": "Which?", "header": "Pick", "multiSelect": false,
 			"options": []any{map[string]string{"label": "One", "description": "1"}, map[string]string{"label": "Two", "description": "2"}},
 		}}})
-		typed(question, state(StateDraft))
-		press("Enter", "a question", func(c Composer) bool { return c.State() == StateDialog && c.Dialog == "Which?" })
-		press("Escape", "an empty prompt after the question", state(StateEmpty))
+		typed(question, state(Draft))
+		press("Enter", "a question", func(c Composer) bool { return c.State() == Dialog && c.Dialog == "Which?" })
+		press("Escape", "an empty prompt after the question", state(Empty))
 	})
 }

@@ -109,7 +109,7 @@ func TestScreens(t *testing.T) {
 			if got := Claude.Read(string(data)); !ok || got != want {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
-			if got := Generic.Read(string(data)); got != (Composer{}) || got.State() != StateUnknown {
+			if got := Generic.Read(string(data)); got != (Composer{}) || got.State() != Unknown {
 				t.Errorf("generic: got %+v, %s", got, got.State())
 			}
 		})

@@ -75,18 +75,18 @@ func (d *delivery) glance(ctx context.Context) (snapshot, hold, error) {
 func (d *delivery) occupied(c Composer) hold {
 	policy := d.message.Policy
 	switch c.State() {
-	case StateDialog:
+	case Dialog:
 		return hold{Dialog, "the agent asks: " + c.Dialog}
-	case StateDraft:
+	case Draft:
 		return hold{Draft, "somebody has typed at the prompt"}
-	case StateBusy:
+	case Busy:
 		if policy == WhenIdle {
 			return hold{Busy, "the agent works"}
 		}
 		if policy == Urgent && c.Queued > 0 {
 			return hold{HasQueue, "the agent has messages in its own queue, and would work on them after ESC instead of stopping"}
 		}
-	case StateUnknown:
+	case Unknown:
 		if d.profile != Generic {
 			return hold{Unknown, "the screen shows no known prompt"}
 		}

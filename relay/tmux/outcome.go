@@ -23,10 +23,12 @@ const (
 	NotSent     Result = "not_sent"    // nothing was pasted, so it can be sent later
 )
 
-// Reason is why a message is held, or why its submission is unknown.
+// Reason is the state of a pane in one word, why a message is held, or why its submission is unknown.
 type Reason string
 
 const (
+	Empty        Reason = "empty"        // only a state: an agent waits at an empty prompt
+	Closed       Reason = "closed"       // only a state: NotAgent or NotRaw
 	NotAgent     Reason = "not_agent"    // a shell is in front
 	NotRaw       Reason = "not_raw"      // the terminal is in canonical mode: the program reads lines, not keys
 	Draft        Reason = "draft"        // a person has typed a draft

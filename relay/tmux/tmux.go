@@ -131,7 +131,7 @@ const (
 )
 
 // Composer reads the screen until two readings, 200 ms apart, are equal. If they never are, the state is
-// [StateUnknown].
+// [Unknown].
 func (r Ref) Composer(ctx context.Context, p Profile) (Composer, error) {
 	var last Composer
 	for i := range readings {

@@ -185,7 +185,7 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 			}
 			list = append(list, a)
 		}
-		if v.State == tmux.StateDialog {
+		if v.State == tmux.Dialog {
 			do := whereToAnswer(v.Process)
 			if !v.Pane.IsSession() && v.Terminal.Session != "" {
 				do = "answer it in the pane " + v.Terminal.Target()
@@ -208,11 +208,11 @@ func (c *Cache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View,
 		}
 		switch reason := tmux.Reason(first.Held); {
 		case len(waiting) == 0:
-		case v.Pane.IsSession() && (v.State == tmux.StateGone || reason == tmux.Gone):
+		case v.Pane.IsSession() && (v.State == tmux.Gone || reason == tmux.Gone):
 			add(api.WaitsStopped, v.Pane.At, api.Attention{
 				What: wait + ", but the session has ended", Do: "resume it: claude --resume " + v.Pane.Ref.ID, Count: len(waiting),
 			})
-		case v.State == tmux.StateGone, reason == tmux.Gone, reason == tmux.Dead:
+		case v.State == tmux.Gone, reason == tmux.Gone, reason == tmux.Dead:
 			add(api.WaitsStopped, v.Pane.At, api.Attention{
 				What: wait + ", but its pane is gone", Do: "register its new pane: teambridge pane add " + v.Pane.Inbox + " --replace --pane TARGET", Count: len(waiting),
 			})

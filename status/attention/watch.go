@@ -212,7 +212,7 @@ func (w *Watch) lookAt(ctx context.Context, p pane.Pane) (pane.View, error) {
 	defer stop()
 	v, err := w.panes.Views.Look(ctx, p)
 	if err != nil {
-		v = pane.View{Pane: p, State: tmux.StateUnknown, Why: view.Describe(err), At: time.Now()}
+		v = pane.View{Pane: p, State: tmux.Unknown, Why: view.Describe(err), At: time.Now()}
 	}
 	return v, err
 }

@@ -38,7 +38,7 @@ func TestPaneIsLookedAtOnce(t *testing.T) {
 	_, closely := look()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		v, then := look()
-		if then.Equal(closely) && v.State == tmux.StateEmpty {
+		if then.Equal(closely) && v.State == tmux.Empty {
 			break
 		} else if time.Now().After(end) {
 			t.Fatalf("it is looked at closely each time, last at %v: %s", then, v.State)
@@ -47,7 +47,7 @@ func TestPaneIsLookedAtOnce(t *testing.T) {
 	}
 	server.Keys(t, id, "-l", "x")
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if v, then := look(); v.State == tmux.StateDraft && then.After(closely) {
+		if v, then := look(); v.State == tmux.Draft && then.After(closely) {
 			break
 		} else if time.Now().After(end) {
 			t.Fatalf("what is typed is not seen: %s, looked at closely at %v", v.State, then)

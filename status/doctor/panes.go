@@ -58,11 +58,11 @@ func (x *examination) panes(ctx context.Context) error {
 	for _, v := range views {
 		name := v.Pane.Inbox
 		switch {
-		case v.State == tmux.StateGone:
+		case v.State == tmux.Gone:
 			x.add(api.LevelNote, "pane_gone", pane.Team, v.Pane.Ref.Socket, fmt.Sprintf("the pane %s of %s is gone", v.Pane.Ref.ID, name),
 				fmt.Sprintf("teambridge pane add %[1]s --pane TARGET --replace; or: teambridge pane remove %[1]s", shell.Quote(name)))
 			continue
-		case v.State == tmux.StateClosed:
+		case v.State == tmux.Closed:
 			x.add(api.LevelNote, "pane_without_agent", pane.Team, "", fmt.Sprintf("no agent is in the pane of %s: %s", name, v.Why), "start it there; messages to it are refused until then")
 		case v.Pane.Profile == tmux.Claude && !stophook.Installed(x.Root.Path(), v.Terminal.Path):
 			x.add(api.LevelNote, "no_hook", pane.Team, v.Terminal.Path, fmt.Sprintf("the Stop hook is not installed for %s: without it and without a service, the end of its tasks is not reported", name),

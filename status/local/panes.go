@@ -88,7 +88,7 @@ func tested(ctx context.Context, panes *pane.Panes, p pane.Pane, policy string) 
 	}
 	t = api.PaneTest{Pane: view.Pane(v), Policy: policy, Prompt: v.Composer.Found}
 	t.Look.Draft = v.Composer.Draft
-	if v.State == tmux.StateGone && !v.Terminal.Dead {
+	if v.State == tmux.Gone && !v.Terminal.Dead {
 		t.Held, t.Hold = string(tmux.Gone), "there is no such pane any more"
 	} else {
 		held, why, err := panes.Queue.Held(ctx, p, tmux.Policy(policy))

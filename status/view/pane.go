@@ -37,9 +37,9 @@ func Pane(v pane.View) api.Pane {
 	}
 	look := &api.PaneLook{
 		State: string(v.State), Detail: v.Why, Where: v.Terminal.Target(), Title: v.Terminal.Title, Program: v.Terminal.Command, Cwd: v.Terminal.Path, PID: v.PID,
-		Raw: v.State != tmux.StateClosed && v.State != tmux.StateGone, Queued: v.Composer.Queued, Dialog: v.Composer.Dialog,
+		Raw: v.State != tmux.Closed && v.State != tmux.Gone, Queued: v.Composer.Queued, Dialog: v.Composer.Dialog,
 	}
-	if v.State == tmux.StateGone {
+	if v.State == tmux.Gone {
 		look.Where = ""
 	}
 	look.Reason = string(holds(v))
@@ -54,11 +54,11 @@ func Pane(v pane.View) api.Pane {
 // holds returns the reason why nothing can be typed into a pane now, or "".
 func holds(v pane.View) tmux.Reason {
 	switch t := v.Terminal; {
-	case v.State == tmux.StateGone && !t.Dead:
+	case v.State == tmux.Gone && !t.Dead:
 		return tmux.Gone
 	case t.Dead:
 		return tmux.Dead
-	case v.State == tmux.StateClosed:
+	case v.State == tmux.Closed:
 		return tmux.NotAgent
 	case t.Mode != "":
 		return tmux.InMode
@@ -66,7 +66,7 @@ func holds(v pane.View) tmux.Reason {
 		return tmux.InputOff
 	case t.Synchronized:
 		return tmux.Synchronized
-	case v.State == tmux.StateDialog, v.State == tmux.StateDraft, v.State == tmux.StateUnknown && v.Pane.Profile != tmux.Generic:
+	case v.State == tmux.Dialog, v.State == tmux.Draft, v.State == tmux.Unknown && v.Pane.Profile != tmux.Generic:
 		return tmux.Reason(v.State) // both types use the same words
 	}
 	return ""
@@ -133,17 +133,17 @@ func PaneStatus(v pane.View) api.Status {
 		}
 	}
 	switch v.State {
-	case tmux.StateEmpty:
+	case tmux.Empty:
 		s.Word = api.WordIdle
-	case tmux.StateDraft:
+	case tmux.Draft:
 		s.Word, s.Why = api.WordIdle, cmp.Or(v.Why, "something is typed at its prompt")
-	case tmux.StateBusy:
+	case tmux.Busy:
 		s.Word, s.State, s.Detail, s.Heard = api.WordWorking, api.StateActive, api.DetailWorking, v.At
-	case tmux.StateDialog:
+	case tmux.Dialog:
 		s.Word, s.State, s.Detail = api.WordWaiting, api.StateActive, api.DetailWorking
-	case tmux.StateClosed, tmux.StateGone:
+	case tmux.Closed, tmux.Gone:
 		s.Word, s.State, s.Detail = api.WordEnded, api.StateTerminated, api.DetailShutDown
-	case tmux.StateUnknown:
+	case tmux.Unknown:
 		s.Word = api.WordUnknown
 	default:
 		s.Word, s.Why = api.WordUnknown, "it was not looked at yet"

@@ -62,14 +62,14 @@ func TestPaneStatus(t *testing.T) {
 		look, reason             string
 		heard                    time.Time
 	}{
-		{pane.View{State: tmux.StateEmpty}, api.WordIdle, "", api.StateIdle, api.DetailWaiting, api.PaneEmpty, "", since},
-		{pane.View{State: tmux.StateDraft}, api.WordIdle, "something is typed at its prompt", api.StateIdle, api.DetailWaiting, api.PaneDraft, "draft", since},
-		{pane.View{State: tmux.StateBusy}, api.WordWorking, "", api.StateActive, api.DetailWorking, api.PaneBusy, "", seen},
-		{pane.View{State: tmux.StateDialog, Why: "Proceed?"}, api.WordWaiting, "Proceed?", api.StateActive, api.DetailWorking, api.PaneDialog, "dialog", since},
-		{pane.View{State: tmux.StateClosed, Why: "bash is in front"}, api.WordEnded, "bash is in front", api.StateTerminated, api.DetailShutDown, api.PaneClosed, "not_agent", since},
-		{pane.View{State: tmux.StateGone, Why: "gone"}, api.WordEnded, "gone", api.StateTerminated, api.DetailShutDown, api.PaneGone, "gone", since},
-		{pane.View{State: tmux.StateUnknown, Why: "?"}, api.WordUnknown, "?", api.StateIdle, api.DetailWaiting, api.PaneUnknown, "unknown", since},
-		{pane.View{State: tmux.StateEmpty, Terminal: tmux.Pane{Mode: "copy-mode"}}, api.WordIdle, "", api.StateIdle, api.DetailWaiting, api.PaneClosed, "in_mode", since},
+		{pane.View{State: tmux.Empty}, api.WordIdle, "", api.StateIdle, api.DetailWaiting, api.PaneEmpty, "", since},
+		{pane.View{State: tmux.Draft}, api.WordIdle, "something is typed at its prompt", api.StateIdle, api.DetailWaiting, api.PaneDraft, "draft", since},
+		{pane.View{State: tmux.Busy}, api.WordWorking, "", api.StateActive, api.DetailWorking, api.PaneBusy, "", seen},
+		{pane.View{State: tmux.Dialog, Why: "Proceed?"}, api.WordWaiting, "Proceed?", api.StateActive, api.DetailWorking, api.PaneDialog, "dialog", since},
+		{pane.View{State: tmux.Closed, Why: "bash is in front"}, api.WordEnded, "bash is in front", api.StateTerminated, api.DetailShutDown, api.PaneClosed, "not_agent", since},
+		{pane.View{State: tmux.Gone, Why: "gone"}, api.WordEnded, "gone", api.StateTerminated, api.DetailShutDown, api.PaneGone, "gone", since},
+		{pane.View{State: tmux.Unknown, Why: "?"}, api.WordUnknown, "?", api.StateIdle, api.DetailWaiting, api.PaneUnknown, "unknown", since},
+		{pane.View{State: tmux.Empty, Terminal: tmux.Pane{Mode: "copy-mode"}}, api.WordIdle, "", api.StateIdle, api.DetailWaiting, api.PaneClosed, "in_mode", since},
 	} {
 		v := c.view
 		v.Pane, v.Since, v.At = pane.Pane{InboxKey: inbox.InboxKey{Team: "tmux", Inbox: "build"}, Profile: tmux.Claude, At: added}, since, seen
