@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"slices"
 	"sync"
@@ -26,12 +27,14 @@ type follower struct {
 
 	mu    sync.Mutex
 	items []*sentRow
+	most  int   // maxFollowed, but in tests
+	left  int64 // receipts below this number are not followed for lack of room; 0: none
 
 	read time.Time // when transcripts were last read
 }
 
-// maxFollowed limits the messages that are followed at once. Beyond it, the oldest are given up and keep the state
-// that is recorded; messages that were taken are given up first.
+// maxFollowed limits the messages that are followed at once. Beyond it, the oldest are given up; messages that were
+// taken are given up first. Those that were not taken are followed again once there is room.
 const maxFollowed = 1000
 
 // seenWithin is how long the follower looks in the agent's transcript for a message that was taken. An agent takes
@@ -81,8 +84,12 @@ func (f *follower) add(list ...*sentRow) bool {
 	if !added {
 		return false
 	}
-	for len(f.items) > maxFollowed {
-		f.remove(f.items[max(0, slices.IndexFunc(f.items, func(i *sentRow) bool { return !i.taken.IsZero() }))])
+	for len(f.items) > f.most {
+		taken := slices.IndexFunc(f.items, func(i *sentRow) bool { return !i.taken.IsZero() })
+		if taken < 0 {
+			f.left = math.MaxInt64
+		}
+		f.remove(f.items[max(0, taken)])
 	}
 	signals.Send(f.added)
 	return true
@@ -129,19 +136,40 @@ func (f *follower) release(s *mail.Sender) {
 // adoptAge is the age up to which a message is followed again after a restart.
 const adoptAge = 24 * time.Hour
 
-// adopt follows messages that were sent before the service started. Whether one was lost since then is decided by
-// the rows before it in the inbox, if the journal has observed them all the time.
-func (f *follower) adopt(ctx context.Context) error {
+// adopt follows messages that were sent before the service started or, if it is called again, those for which there was
+// no room. Whether one was lost since then is decided by the rows before it in the inbox, if the journal has observed
+// them all the time.
+func (f *follower) adopt(ctx context.Context, again bool) error {
+	f.mu.Lock()
+	room, q := f.most, journal.Query{Root: f.opts.Root.Path(), Since: time.Now().Add(-adoptAge), Before: f.left}
+	followed := map[inbox.SendKey]bool{}
+	for _, i := range f.items {
+		if followed[i.key] = true; i.taken.IsZero() {
+			room--
+		}
+	}
+	if again && (f.left == 0 || room < f.most/2) {
+		f.mu.Unlock()
+		return nil
+	}
+	f.left = 0
+	f.mu.Unlock()
 	var open []journal.Receipt
-	for r, err := range f.journal.Receipts.All(ctx, journal.Query{Root: f.opts.Root.Path(), Since: time.Now().Add(-adoptAge)}) {
+	for r, err := range f.journal.Receipts.All(ctx, q) {
 		if err != nil {
 			return err
 		}
-		if r.State == inbox.Unconsumed || r.State == inbox.Consumed && r.SeenAt.IsZero() && time.Since(r.ConsumedAt) < seenWithin {
+		waits := r.State == inbox.Unconsumed || !again && r.State == inbox.Consumed && r.SeenAt.IsZero() && time.Since(r.ConsumedAt) < seenWithin
+		if waits && !followed[r.SendKey] {
 			open = append(open, r)
 		}
 	}
-	open = open[max(0, len(open)-maxFollowed):]
+	if over := len(open) - room; over > 0 {
+		open = open[over:]
+		f.mu.Lock()
+		f.left = max(f.left, open[0].Seq)
+		f.mu.Unlock()
+	}
 	var errs []error
 	for _, r := range open {
 		if err := f.adoptOne(ctx, r); err != nil && !errors.Is(err, teams.ErrTeamGone) {
@@ -246,6 +274,9 @@ func (f *follower) run(ctx context.Context) error {
 					f.show(ctx, items)
 				}
 			}
+		}
+		if err := f.adopt(ctx, true); err != nil && ctx.Err() == nil {
+			f.warn("earlier messages are not followed")(err)
 		}
 	})
 }

@@ -162,6 +162,37 @@ func TestFollowedIsBounded(t *testing.T) {
 	}
 }
 
+// Messages that were given up for newer ones are followed again, and their senders learn what became of them.
+func TestGivenUpIsFollowedAgain(t *testing.T) {
+	t.Parallel()
+	f, s := service(t)
+	s.follower.most = 2
+	s.start(t)
+	rec, err := s.Record(t.Context(), "")
+	must(t, err)
+	defer rec.Close()
+	const n = 7
+	var ids []string
+	for i := range n {
+		ids = append(ids, fmt.Sprint(i))
+		_, err := s.Send(t.Context(), teamstest.Newer, "worker", ids[i], api.NewMessage{Text: "hello"})
+		must(t, err)
+	}
+	_, err = f.Inbox(teamstest.Newer, "worker").MarkRead(t.Context(), ids...)
+	must(t, err)
+	for taken := map[string]bool{}; len(taken) < n; {
+		list, err := rec.Changes(t.Context(), time.Minute)
+		if err != nil || len(list) == 0 {
+			t.Fatalf("%d of %d messages were taken: %v", len(taken), n, err)
+		}
+		for _, c := range list {
+			if c.Kind == journal.Receipted && c.Receipt.State == inbox.Consumed {
+				taken[c.Receipt.ID] = true
+			}
+		}
+	}
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -123,7 +123,7 @@ func Open(ctx context.Context, opts Options) (_ *Service, err error) {
 	if s.reader, err = journal.Open(ctx, path); err != nil {
 		return nil, err
 	}
-	s.follower = &follower{shared: s.shared, added: make(chan struct{}, 1)}
+	s.follower = &follower{shared: s.shared, added: make(chan struct{}, 1), most: maxFollowed}
 	s.rejoiner = &rejoiner{shared: s.shared, dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{}}
 	s.tasks = &taskRecorder{shared: s.shared, changed: func(list string) { s.states.TasksChanged(list) }, partial: map[string]bool{}}
 	s.replicator = journal.NewReplicator(journal.ReplicatorOptions{Ledger: s.ledger, Journal: s.reader, Notified: true, Copied: s.news.Tell, Warn: s.warn("recording")})
@@ -261,7 +261,7 @@ func (s *Service) Run(ctx context.Context, serve func(running context.Context, p
 	signals.Send(look)
 	part("news", func(ctx context.Context) error { return s.pump(ctx, look) })
 	if !s.opts.ReadOnly {
-		if err := s.follower.adopt(running); err != nil {
+		if err := s.follower.adopt(running, false); err != nil {
 			s.log.Warn("earlier messages are not followed", "err", view.Describe(err))
 		}
 	}
