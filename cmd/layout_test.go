@@ -42,6 +42,7 @@ var mayImport = map[string][]string{
 	"inbox":                    {"teams", "teams/lockedfile", "teams/rawjson"},
 	"inbox/sqlite":             {},
 	"inbox/ledger":             {"inbox", "inbox/sqlite", "teams", "teams/rawjson"},
+	"inbox/ledger/ledgertest":  {"inbox/ledger", "inbox/sqlite/sqlitetest"}, // only for tests
 	"inbox/journal":            {"inbox", "inbox/ledger", "inbox/sqlite", "teams", "teams/excerpt", "teams/rawjson", "teams/watch"},
 	"inbox/mail":               {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},
 	"teams/watch":              {"teams/sharedfile"},

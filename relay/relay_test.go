@@ -17,6 +17,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/ledger/ledgertest"
 	"teambridge/relay/acp"
 	"teambridge/relay/agent"
 	"teambridge/relay/claim"
@@ -88,6 +89,7 @@ func newStation(t testing.TB, script simchild.Script) *station {
 		must(t, os.MkdirAll(filepath.Join(dir, sub), 0o700))
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "root/teams/demo/config.json"), []byte(teamConfig), 0o600))
+	ledgertest.Seed(t, filepath.Join(dir, "state"))
 	script.State = filepath.Join(dir, "root")
 	return openStation(t, dir, script)
 }

@@ -16,6 +16,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/ledger/ledgertest"
 	"teambridge/relay"
 	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simchild"
@@ -95,6 +96,7 @@ func (w *world) start(change ...func(*service.Options)) {
 	for _, f := range change {
 		f(&opts)
 	}
+	ledgertest.Seed(w, w.State)
 	s, err := service.Open(w.ctx, opts)
 	w.must(err)
 	ctx, stop := context.WithCancel(context.Background())

@@ -2,6 +2,9 @@
 package sqlitetest
 
 import (
+	"cmp"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -18,21 +21,28 @@ type Template struct {
 	err  error
 }
 
-// New returns the path of a copy with the given name, in a directory of its own.
+// New returns the path of a copy with the given name, in its own directory.
 func (m *Template) New(t testing.TB, name string) string {
 	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	m.Seed(t, path)
+	return path
+}
+
+// Seed makes a copy at path, and its directory, unless there is a file already.
+func (m *Template) Seed(t testing.TB, path string) {
+	t.Helper()
 	m.once.Do(func() {
-		path := filepath.Join(t.TempDir(), name)
-		if m.err = m.Make(path); m.err == nil {
-			m.data, m.err = os.ReadFile(path)
+		made := filepath.Join(t.TempDir(), "template.db")
+		if m.err = m.Make(made); m.err == nil {
+			m.data, m.err = os.ReadFile(made)
 		}
 	})
-	if m.err != nil {
-		t.Fatal(m.err)
+	_, err := os.Lstat(path)
+	if err = cmp.Or(m.err, err); errors.Is(err, fs.ErrNotExist) {
+		err = errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, m.data, 0o600))
 	}
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, m.data, 0o600); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
-	return path
 }
