@@ -79,7 +79,7 @@ func (l *Local) toPerson(ctx context.Context, r api.NewReply) (to api.Message, e
 		if len(all) == 0 {
 			return to, api.Decide(api.CodeNotFound, list, "there is no message to you")
 		}
-		return l.newest(ctx, r.Team)
+		return newest(ctx, l, r.Team)
 	}
 	ids := make([]string, len(all))
 	for i, m := range all {
@@ -146,10 +146,18 @@ func (l *Local) toAgent(ctx context.Context, r api.NewReply) (to api.Message, er
 // newest returns the message to the person that came last: the last one of an inbox and, of several inboxes, the one
 // that was recorded last. The time in a message is its sender's claim. It counts only if there is no record, and not if
 // it is in the future.
-func (l *Local) newest(ctx context.Context, team string) (to api.Message, err error) {
+func newest(ctx context.Context, l *Local, team string) (to api.Message, err error) {
 	names, err := l.withPerson(ctx, team)
 	if err != nil {
 		return to, err
+	}
+	root, err := l.Opts.Root()
+	if err != nil {
+		return to, err
+	}
+	j, err := l.Journal(ctx)
+	if err != nil {
+		j = nil // the history reports the error
 	}
 	var last time.Time
 	for _, name := range names {
@@ -165,39 +173,22 @@ func (l *Local) newest(ctx context.Context, team string) (to api.Message, err er
 			if i < 0 {
 				continue
 			}
-			m := view.Message(name, inbox.Entry{Row: rows[i], Inbox: box, Index: i})
-			at, err := l.cameAt(ctx, m)
-			if err != nil {
-				return to, err
+			at, valid := rows[i].Time()
+			if !valid || at.After(time.Now()) {
+				at = time.Time{}
+			}
+			if j != nil {
+				for r, err := range j.Messages.All(ctx, journal.Query{Root: root.Path(), Team: name, Inbox: box, ID: rows[i].ID(), Newest: true, Limit: 1}) {
+					if err != nil {
+						return to, err
+					}
+					at = r.FirstSeen
+				}
 			}
 			if to.ID == "" || at.After(last) {
-				to, last = m, at
+				to, last = view.Message(name, inbox.Entry{Row: rows[i], Inbox: box, Index: i}), at
 			}
 		}
 	}
 	return to, nil
-}
-
-// cameAt returns when a message was first seen in its inbox or, if that is not recorded, the time in the message; zero
-// if that is not valid.
-func (l *Local) cameAt(ctx context.Context, m api.Message) (at time.Time, err error) {
-	at, ok := (&inbox.Row{Timestamp: m.Timestamp}).Time()
-	if !ok || at.After(time.Now()) {
-		at = time.Time{}
-	}
-	root, err := l.Opts.Root()
-	if err != nil {
-		return at, err
-	}
-	j, err := l.Journal(ctx)
-	if err != nil || j == nil {
-		return at, nil // the history reports the error
-	}
-	for r, err := range j.Messages.All(ctx, journal.Query{Root: root.Path(), Team: m.Team, Inbox: m.Inbox, ID: m.ID, Newest: true, Limit: 1}) {
-		if err != nil {
-			return at, err
-		}
-		at = r.FirstSeen
-	}
-	return at, nil
 }
