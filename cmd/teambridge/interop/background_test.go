@@ -69,14 +69,31 @@ func TestRealStoppedSessionIsStartedAgain(t *testing.T) {
 		if list[0].Session[:len(job)] != job {
 			t.Errorf("the session is %s, and its key %s", list[0].Session, job)
 		}
+		// Its person looks at it, and clears it: its id changes, and its key does not.
+		viewer, first := standin.StartProgram(t, p.home, env, filepath.Join(bin, "claude"), "attach", job), list[0].Session
+		if err := viewer.Prompt(p.ctx, "/clear"); err != nil {
+			t.Fatal(err)
+		}
+		for len(list) == 0 || list[0].Session == first {
+			if list = decoded[[]api.Session](t, run("", "sessions", "--json")); p.ctx.Err() != nil {
+				t.Fatalf("after /clear the sessions are %+v", list)
+			}
+		}
+		run("", "send", first, "[two]", "--wait", "seen", "--timeout", "1m")
+		list = decoded[[]api.Session](t, run("", "sessions", "--json"))
+		if len(list) != 1 {
+			t.Fatalf("after /clear the sessions are %+v", list)
+		}
 		claude("stop", job)
-		if said := run(api.CodeGone, "send", "night", "[two]"); !strings.Contains(said, "claude respawn "+job) {
-			t.Errorf("of a session that was stopped it says: %s", said)
+		for _, name := range []string{"night", job, first, list[0].Session} {
+			if said := run(api.CodeGone, "send", name, "[none]"); !strings.Contains(said, "claude respawn "+job) {
+				t.Errorf("of %s, which was stopped, it says: %s", name, said)
+			}
 		}
 		run("", "setup", "respawn", "--yes")
 		run("", "send", "night", "[three]", "--wait", "seen", "--timeout", "2m")
-		p.once("[one]", "[three]")
-		if n := p.home.API.Count(standin.Any, "[two]"); n != 0 {
+		p.once("[one]", "[two]", "[three]")
+		if n := p.home.API.Count(standin.Any, "[none]"); n != 0 {
 			t.Errorf("what was not sent was given %d times", n)
 		}
 		claude("stop", job)
