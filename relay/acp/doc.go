@@ -23,5 +23,10 @@
 // records of Codex, Claude Code and Qwen Code (finished.go). Qwen Code records a prompt some milliseconds
 // after its model has it. If it is killed in between, the model may be asked twice; no tool has run by then.
 //
+// Version 2 of the protocol, a draft, promises no more. Of the measured agents, only the one of Claude Code
+// speaks it, next to version 1. It answers a prompt with the id of the message once the conversation has it,
+// and reports the end of the turn later. But that id is the agent's, so without the answer the text has to be
+// searched for, too, and a replay does not show the end of a turn either.
+//
 // Without /proc, if an agent alone is killed, descendants that have left its process group can outlive it.
 package acp
