@@ -329,16 +329,19 @@ func (ss *Sessions) inBackground(name string, all []Pane) (Pane, error) {
 	}
 	var list []Pane
 	for _, j := range transcript.Jobs(root) {
-		one := sessionPane(root, transcript.Process{Session: j.Session, Name: j.Name, Cwd: j.Cwd, Job: j.Key})
-		for _, s := range all {
-			if _, job, _ := teams.Moved(root, s.Ref.ID); job == j.Key && s.Profile == Session {
-				one = s
-			}
-		}
-		one.Job = j.Key
-		list = append(list, one)
+		list = append(list, sessionPane(root, transcript.Process{Session: j.Session, Name: j.Name, Cwd: j.Cwd, Job: j.Key}))
 	}
-	return find(name, list, nil)
+	found, err := find(name, list, nil)
+	if err != nil {
+		return Pane{}, err
+	}
+	for _, s := range all {
+		if _, job, _ := teams.Moved(root, s.Ref.ID); job == found.Job && s.Profile == Session {
+			s.Job = job
+			return s, nil
+		}
+	}
+	return found, nil
 }
 
 // find returns the session with a name among all; living ones take precedence. A session keeps its recorded name. If

@@ -89,6 +89,8 @@ func (t *Target) Close() error {
 //   - all names are panes;
 //   - only one living team has all members;
 //   - all names are sessions;
+//   - only one team of a linked machine has all members;
+//   - all names are sessions that were stopped in the background;
 //   - all names are abbreviations;
 //   - the team is the one that [teams.Root.Choose] chooses. In this case, members are not looked up.
 //
@@ -148,11 +150,10 @@ func (l *Targets) Resolve(ctx context.Context, s api.Scope, names ...string) (to
 	}
 	if len(living) == 0 && len(members) > 0 {
 		some, err := l.FindSessions(ctx, members)
-		if e, ok := errors.AsType[*pane.SessionError](err); err == nil || ok && (e.Several || e.Refuses != "") || err != nil && !ok {
+		stopped := err == nil && slices.ContainsFunc(some, func(p pane.Pane) bool { return p.Ref.PID == 0 })
+		if e, ok := errors.AsType[*pane.SessionError](err); !stopped && (err == nil || ok && (e.Several || e.Refuses != "") || err != nil && !ok) {
 			return Target{Members: members, Panes: some}, err
 		}
-	}
-	if len(living) == 0 && len(members) > 0 {
 		teams, err := l.Offered(ctx, "", members)
 		switch {
 		case err != nil:
@@ -162,6 +163,9 @@ func (l *Targets) Resolve(ctx context.Context, s api.Scope, names ...string) (to
 		case len(teams) > 1:
 			who := strings.Join(members, " and ")
 			return Target{}, api.Decide(api.CodeAmbiguousTeam, "say which: "+who+"@"+strings.Join(teams, ", "+who+"@"), "%s is a member of %s", who, strings.Join(teams, " and of "))
+		}
+		if stopped {
+			return Target{Members: members, Panes: some}, nil
 		}
 		if whole, err := l.completed(ctx, members); err != nil || whole != nil {
 			if err != nil {

@@ -362,6 +362,26 @@ func TestStandInClaimsAsARelayDoes(t *testing.T) {
 	}
 }
 
+// A session that was stopped in the background gets nothing that a member on another machine can get.
+func TestMemberElsewhereBeforeStoppedSession(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	job := filepath.Join(laptop.Root.Path(), "jobs", "0a2fe69c")
+	must(t, os.MkdirAll(job, 0o700))
+	must(t, os.WriteFile(filepath.Join(job, "state.json"), []byte(`{"sessionId":"0a2fe69c-0000-4000-8000-000000000001","name":"worker","state":"stopped"}`), 0o600))
+	laptop.until("ci is offered", func() bool {
+		to, err := laptop.Target(t.Context(), api.Scope{}, "worker")
+		return err == nil && to.Team == "ci@build"
+	})
+	if _, err := build.ShareTeam(t.Context(), "laptop", api.NewShare{Team: "ci", Stop: true}); err != nil {
+		t.Fatal(err)
+	}
+	laptop.until("the session is found", func() bool {
+		to, err := laptop.Target(t.Context(), api.Scope{}, "worker")
+		return err == nil && to.Way == api.WaySession
+	})
+}
+
 // Nothing can be reached until it is shared, and messages from there have nobody's rights.
 func TestNotShared(t *testing.T) {
 	t.Parallel()
