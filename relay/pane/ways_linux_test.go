@@ -522,12 +522,14 @@ func suspendedWithIt(t *testing.T, w *trial) {
 		time.Sleep(time.Millisecond)
 	}
 	a := w.begun(m, true)
+	before, _, err := w.ledger.Frames.Frame(t.Context(), a.frame)
+	must(t, err)
 	next := w.put("next")
 	m = w.often(m, "held after the time when it could be written again", func(m ledger.PaneMessage) bool {
 		return heldAs(tmux.Busy)(m) && m.Detail == suspended && m.NextTry.After(a.message.SentAt.Add(500*time.Millisecond))
 	})
-	if f, _, err := w.ledger.Frames.Frame(t.Context(), m.Frame); err != nil || f.Tries != 1 {
-		t.Errorf("it was written %d times, %v", f.Tries, err)
+	if f, _, err := w.ledger.Frames.Frame(t.Context(), m.Frame); err != nil || f.Tries != before.Tries || f.UUID != before.UUID {
+		t.Errorf("it was written %d times, then %d times, %v", before.Tries, f.Tries, err)
 	}
 	w.run()
 	must(t, syscall.Kill(pid, syscall.SIGCONT))
