@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// patience bounds every start and every step of one: twenty times the duration on an idle machine.
-	patience = 60 * time.Second
+	// patience bounds every start and every step of one: forty times the duration on an idle machine.
+	patience = 2 * time.Minute
 	// pollEvery is how often files and screens are read. Only a library could report their changes, and this package
 	// would then trust that library in its own tests.
 	pollEvery = 20 * time.Millisecond
