@@ -237,7 +237,7 @@ func TestDeliverToAShellIsHeld(t *testing.T) {
 	for _, shell := range []string{"sh", "bash"} {
 		a := startServer(t).start(shell)
 		a.do("exit")
-		a.until("the shell in front", func() bool { p, err := a.ref.Look(t.Context()); return err == nil && p.Command == shell })
+		a.alone(shell)
 		o, err := a.deliver(message("touch "+a.socket("canary")), Steps{}, patient)
 		ends(t, o, err, NotSent, NotAgent)
 		a.ranNothing()
@@ -262,18 +262,24 @@ func TestDeliverToAnAgentOfAScript(t *testing.T) {
 		o, err := d.deliver(t.Context())
 		ends(t, o, err, NotSent, NotAgent)
 		a.do("exit")
-		a.until("the shell alone", func() bool {
-			p, err := a.ref.Look(t.Context())
-			if err != nil {
-				return false
-			}
-			k, err := p.tty()
-			return err == nil && !k.script()
-		})
+		a.alone(shell)
 		o, err = a.deliver(message("touch "+a.socket("canary")), Steps{}, patient)
 		ends(t, o, err, NotSent, NotAgent)
 		a.ranNothing()
 	}
+}
+
+// alone waits until the shell is in front, and what it has run is gone.
+func (a *agent) alone(shell string) {
+	a.t.Helper()
+	a.until("the shell alone", func() bool {
+		p, err := a.ref.Look(a.t.Context())
+		if err != nil || p.Command != shell {
+			return false
+		}
+		k, err := p.tty()
+		return err == nil && !k.script()
+	})
 }
 
 // ranNothing checks that the shell in the pane has run no command of a message, which makes a file canary.
