@@ -234,6 +234,8 @@ func TestRealKilledCodex(t *testing.T) {
 	p := newCodexUser(t, nil)
 	s := p.starts("[one]")
 	kills := rounds(t, "TEAMBRIDGE_CODEX_KILLS", 3)
+	p.ctx = deadline(t, patience+time.Duration(kills)*time.Minute)
+	s.ctx = p.ctx
 	var texts []string
 	for i := range kills {
 		text := fmt.Sprintf("(message %d)", i)
