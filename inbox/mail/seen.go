@@ -146,7 +146,9 @@ func (s *Sender) seenAt(ctx context.Context, d Delivered, rows []journal.Record)
 		case m.From != row.From || m.Text != row.Text || m.Summary != row.Summary:
 			continue
 		}
-		if lost, err := s.lost(ctx, d, m.ID()); err != nil {
+		key := s.Key(d)
+		key.ID = m.ID()
+		if lost, err := lost(ctx, s.opts.Journal, key); err != nil {
 			return time.Time{}, err
 		} else if lost {
 			continue
@@ -172,13 +174,12 @@ func (s *Sender) seenAt(ctx context.Context, d Delivered, rows []journal.Record)
 }
 
 // lost reports whether a sent message was lost.
-func (s *Sender) lost(ctx context.Context, d Delivered, id string) (bool, error) {
-	j, err := s.opts.Journal(ctx)
+func lost(ctx context.Context, open func(context.Context) (*journal.Journal, error), key inbox.SendKey) (bool, error) {
+	j, err := open(ctx)
 	if err != nil {
 		return false, err
 	}
-	d.ID = id
-	r, _, err := j.Receipts.Receipt(ctx, s.Key(d))
+	r, _, err := j.Receipts.Receipt(ctx, key)
 	return r.State == inbox.Lost, err
 }
 

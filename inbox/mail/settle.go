@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"teambridge/inbox"
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 )
 
@@ -24,7 +25,7 @@ func (s *Sender) settle(ctx context.Context, d Delivered, m Message) error {
 	if err != nil {
 		return err
 	}
-	at := s.written(ctx, key, draft, known)
+	at := written(ctx, s.opts.Journal, key, draft, known)
 	for _, c := range all {
 		failed := c.State == ledger.Dropped || c.State == ledger.Cancelled || c.State == ledger.Failed
 		if row := parse(c.Raw); row != nil && draft.IsRow(row) && !(failed && ledger.Vanished(known)) {
@@ -39,11 +40,11 @@ func (s *Sender) settle(ctx context.Context, d Delivered, m Message) error {
 
 // written returns when the journal shows that a message was in its inbox; zero if it does not show that. If the
 // message was found lost or unknown, only a proof that it was taken counts.
-func (s *Sender) written(ctx context.Context, key inbox.SendKey, m *inbox.Message, known ledger.Send) (none time.Time) {
-	if s.opts.Journal == nil {
+func written(ctx context.Context, open func(context.Context) (*journal.Journal, error), key inbox.SendKey, m *inbox.Message, known ledger.Send) (none time.Time) {
+	if open == nil {
 		return none
 	}
-	j, err := s.opts.Journal(ctx)
+	j, err := open(ctx)
 	if err != nil {
 		return none // its opener reports the error
 	}
