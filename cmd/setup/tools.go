@@ -84,7 +84,7 @@ func (s *Setup) run(ctx context.Context, st *Step, args ...string) ([]byte, erro
 	if _, err := os.Stat(st.Target); err == nil {
 		cmd.Dir = st.Target // a project can have its own settings
 	}
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = 10 * time.Second // a starved process reads the output late
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()

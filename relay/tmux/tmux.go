@@ -263,7 +263,7 @@ func run(ctx context.Context, socket string, stdin io.Reader, args ...string) (s
 	cmd := exec.CommandContext(ctx, "tmux", append(argv, args...)...)
 	var stdout, stderr strings.Builder
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = callLimit // a starved process reads the output late
 	err := cmd.Run()
 	if err == nil {
 		return stdout.String(), nil
