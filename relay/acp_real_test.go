@@ -44,7 +44,9 @@ func TestRealConformanceOpenCodeByACP(t *testing.T) {
 	t.Parallel()
 	standin.RequireOpenCode(t)
 	conformsByACP(t, false, func(t *testing.T) *subject {
-		return realACP(t, func(home *standin.Home) []string { return []string{home.OpenCode(t), "acp"} })
+		s := realACP(t, func(home *standin.Home) []string { return []string{home.OpenCode(t), "acp"} })
+		s.calm = func(kill func()) { kill() } // it records a prompt before its model has it
+		return s
 	})
 }
 
@@ -54,6 +56,7 @@ func TestRealConformanceCodexByACP(t *testing.T) {
 	conformsByACP(t, true, func(t *testing.T) *subject {
 		s := realACP(t, func(home *standin.Home) []string { return home.CodexACP(t) })
 		s.modes[0] = mode.Mode{PermissionMode: mode.Set("acceptEdits")} // it has no plan mode
+		s.calm = func(kill func()) { kill() }                           // it records a prompt before its model has it
 		return s
 	})
 }

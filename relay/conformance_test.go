@@ -194,6 +194,14 @@ func realSubject(t *testing.T, program func(*standin.Home) otherAgent) *subject 
 		}
 		if told := home.API.Count(standin.Any, Nudge); told != nudges {
 			t.Errorf("the agent was told %d times to go on, want %d", told, nudges)
+			for _, r := range home.API.Log() {
+				if r.Has(Nudge) {
+					t.Logf("call %d at %s, answered %s: %.300q", r.Seq, r.Time.Format(time.StampMilli), r.Answered.Format(time.StampMilli), r.Text())
+				}
+			}
+			for _, f := range frames {
+				t.Logf("frame %s of %s is %s with %d nudges, written %d times", f.UUID, f.Parent, f.State, f.Nudges, f.Tries)
+			}
 		}
 		lost, twice := 0, 0
 		for _, m := range markers {
