@@ -282,9 +282,9 @@ type IdleReports string
 
 // The choices.
 const (
-	AllIdleReports      IdleReports = "all"
-	IdleReportsThatTell IdleReports = "summary" // those with content: a result, a failure, or the agents that were written to
-	IdleReportsOfResult IdleReports = "result"  // those with a result, a finished task, an interruption or a failure
+	AllIdleReports         IdleReports = "all"
+	IdleReportsWithContent IdleReports = "summary" // those with content: a result, a failure, or the agents that were written to
+	IdleReportsOfResult    IdleReports = "result"  // those with a result, a finished task, an interruption or a failure
 )
 
 // skips returns why a row is claimed but not relayed: the agent wrote it itself, or gains nothing by it. It

@@ -133,7 +133,7 @@ type Options struct {
 	// it would end these too.
 	IdleExit time.Duration
 
-	// IdleReports selects which reports of idle agents are relayed; empty for [IdleReportsThatTell]. The
+	// IdleReports selects which reports of idle agents are relayed; empty for [IdleReportsWithContent]. The
 	// others are marked as read in the inbox, and [ledger.Skipped] in the ledger.
 	IdleReports IdleReports
 

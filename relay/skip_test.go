@@ -43,7 +43,7 @@ func TestIdleReports(t *testing.T) {
 		`{"type":"idle_notification","from":"worker"}`, `{"type":"brand_new"}`, `{"type":"shutdown_approved"}`, "[m-3]",
 	}
 	for which, want := range map[IdleReports][2]string{
-		"": {bare, "done"}, IdleReportsThatTell: {bare, "done"}, IdleReportsOfResult: {bare, summary}, AllIdleReports: {"done", "done"},
+		"": {bare, "done"}, IdleReportsWithContent: {bare, "done"}, IdleReportsOfResult: {bare, summary}, AllIdleReports: {"done", "done"},
 	} {
 		t.Run("which "+string(which), func(t *testing.T) {
 			t.Parallel()

@@ -208,10 +208,10 @@ func agentFlags(cmd *cobra.Command, r *ledger.Relay) {
 	profileFlag(cmd, &r.Profile)
 	f.BoolVar(&r.OwnTeam, "create-team", false, "create the team, with the agent as its lead, whenever it does not exist")
 	durationFlag(cmd, &r.IdleExit, "idle-exit", 0, "end an agent that was idle for this long, until the next message (default never)")
-	f.StringVar(&r.IdleReports, "idle-reports", string(relay.IdleReportsThatTell), "which reports that others are idle the agent gets: all, summary (that say more), or result (a result or a failure)")
+	f.StringVar(&r.IdleReports, "idle-reports", string(relay.IdleReportsWithContent), "which reports that others are idle the agent gets: all, summary (that say more), or result (a result or a failure)")
 	f.StringVar(&r.Permissions, "permissions", "deny", "for tools that the agent's own rules do not allow: deny, allow=TOOL,TOOL or ask (a person)")
 	f.BoolVar(&r.Plain, "plain", false, "add no flags to the command; for other programs that speak stream-json")
-	complete(cmd, "idle-reports", string(relay.AllIdleReports), string(relay.IdleReportsThatTell), string(relay.IdleReportsOfResult))
+	complete(cmd, "idle-reports", string(relay.AllIdleReports), string(relay.IdleReportsWithContent), string(relay.IdleReportsOfResult))
 	must(cmd.RegisterFlagCompletionFunc("permissions", cobra.FixedCompletions([]string{"deny", "allow=", "ask"}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)))
 }
 

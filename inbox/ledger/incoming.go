@@ -183,8 +183,8 @@ func (l Arrivals) GotAnswer(ctx context.Context, m Incoming) error {
 	return l.exec(ctx, "answered", durable, "UPDATE incoming SET asks=0, raw=x'' WHERE n=?", m.N)
 }
 
-// Told records that a machine was told the stages of messages. It does not wait for the disk.
-func (l Arrivals) Told(ctx context.Context, messages ...Incoming) error {
+// Reported records that a machine was told the stages of messages. It does not wait for the disk.
+func (l Arrivals) Reported(ctx context.Context, messages ...Incoming) error {
 	return l.write(ctx, "told", quick, func(c *sqlite.Conn) error {
 		for _, m := range messages {
 			if _, err := c.Exec("UPDATE incoming SET told=? WHERE n=?", string(m.Stage), m.N); err != nil {

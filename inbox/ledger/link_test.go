@@ -287,7 +287,7 @@ func receipts(t *testing.T, l *Ledger, machine string) (list []Receipt) {
 	for _, m := range untold {
 		list = append(list, m.Receipt())
 	}
-	must(t, l.Arrivals.Told(t.Context(), untold...))
+	must(t, l.Arrivals.Reported(t.Context(), untold...))
 	return list
 }
 

@@ -115,7 +115,7 @@ func Check(r *ledger.Relay) error {
 	}
 	switch relay.IdleReports(r.IdleReports) {
 	case relay.AllIdleReports, relay.IdleReportsOfResult, "":
-	case relay.IdleReportsThatTell:
+	case relay.IdleReportsWithContent:
 		r.IdleReports = "" // the value of relays that are older than this setting
 	default:
 		return &runtimes.SettingError{Setting: "idle-reports", Reason: fmt.Sprintf("%q is not all, summary or result", r.IdleReports)}

@@ -643,7 +643,7 @@ type listener struct {
 
 func (w listener) Next(ctx context.Context) (Arrival, error) {
 	a, err := w.Wire.Next(ctx)
-	if a.Told != nil {
+	if a.Text != nil {
 		w.heard.Add(1)
 	}
 	return a, err

@@ -136,7 +136,7 @@ func (w *memory) Tell(_ context.Context, peer string, text []byte) error {
 	defer h.mu.Unlock()
 	if !h.chance(h.faults.drop) {
 		q := h.of(peer)
-		q.told = append(slices.DeleteFunc(q.told, func(a Arrival) bool { return a.From == w.name }), Arrival{From: w.name, Told: slices.Clone(text)})
+		q.told = append(slices.DeleteFunc(q.told, func(a Arrival) bool { return a.From == w.name }), Arrival{From: w.name, Text: slices.Clone(text)})
 		q.tell()
 	}
 	return nil

@@ -26,8 +26,8 @@ func (l *Link) read(ctx context.Context) error {
 			switch {
 			case a.Frame != nil:
 				err = l.take(ctx, a)
-			case a.Told != nil:
-				err = l.heard(ctx, a.From, a.Told)
+			case a.Text != nil:
+				err = l.heard(ctx, a.From, a.Text)
 			default:
 				err = l.changed(ctx)
 			}

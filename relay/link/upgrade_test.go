@@ -62,8 +62,8 @@ func (w newer) Next(ctx context.Context) (Arrival, error) {
 	switch {
 	case a.Frame != nil:
 		a.Frame = shift(a.Frame, -1, 1)
-	case a.Told != nil:
-		a.Told = shift(a.Told, -1, 0)
+	case a.Text != nil:
+		a.Text = shift(a.Text, -1, 0)
 		if a.From == "b" {
 			w.heard.Add(1)
 		}

@@ -50,7 +50,7 @@ type Wire interface {
 type Arrival struct {
 	From  string // the sending machine, as proved by its key
 	Frame []byte
-	Told  []byte
+	Text  []byte
 
 	// Ack confirms the frame. The next frame does not arrive before that. Ack is nil if there is no frame.
 	Ack func(context.Context) error

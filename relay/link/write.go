@@ -158,7 +158,7 @@ func (l *Link) writeFrame(ctx context.Context, machine string, p *peer) (sent bo
 		}
 	}
 	if len(untold) > 0 {
-		err = lg.Arrivals.Told(keep, untold...)
+		err = lg.Arrivals.Reported(keep, untold...)
 	}
 	return true, err
 }

@@ -60,7 +60,7 @@ type qwenSession struct{ *session }
 // A second copy under the same frame id has no effect if the process has the message.
 func (w qwenSession) look(ctx context.Context, a *attempt) (facts, error) {
 	var busy hold
-	n, _, _ := w.incoming.mailbox.Told(a.frame)
+	n, _, _ := w.incoming.mailbox.Notice(a.frame)
 	switch {
 	case a.frame == "" || w.now.Status == transcript.ProcessIdle:
 	case n.Status == peer.Delivered:

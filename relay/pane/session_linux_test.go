@@ -766,7 +766,7 @@ func TestForgedNotice(t *testing.T) {
 	must(t, err)
 	must(t, s.Incoming.mailbox.Send(t.Context(), s.Root, now, peer.Message{ID: "11111111-1111-4111-8111-111111111111", Text: "x"}))
 	for {
-		n, told, next := s.Incoming.mailbox.Told("11111111-1111-4111-8111-111111111111")
+		n, told, next := s.Incoming.mailbox.Notice("11111111-1111-4111-8111-111111111111")
 		if told {
 			if n.Status != peer.Held {
 				t.Errorf("the session says %s", n.Status)
@@ -785,7 +785,7 @@ func TestForgedNotice(t *testing.T) {
 	if _, err := io.ReadAll(c); err != nil { // it was read to its end
 		t.Fatal(err)
 	}
-	if n, _, _ := s.Incoming.mailbox.Told("11111111-1111-4111-8111-111111111111"); n.Status != peer.Held {
+	if n, _, _ := s.Incoming.mailbox.Notice("11111111-1111-4111-8111-111111111111"); n.Status != peer.Held {
 		t.Errorf("a stranger's notice was taken: %s", n.Status)
 	}
 }

@@ -209,7 +209,7 @@ func (s *session) write(ctx context.Context, a *attempt, send func() error) (fac
 
 // said returns the facts that the session reported of a message, if any, and a channel closed at the next report.
 func (s *session) said(a *attempt) (f facts, told bool, next <-chan struct{}) {
-	n, _, next := s.incoming.mailbox.Told(s.name(a))
+	n, _, next := s.incoming.mailbox.Notice(s.name(a))
 	switch n.Status {
 	case peer.Returned:
 		f.absent = cmp.Or(n.Reason, "the session does not have it any more")

@@ -202,9 +202,9 @@ func (b *Mailbox) Close() error {
 
 func (b *Mailbox) note(pid int) string { return filepath.Join(b.state, strconv.Itoa(pid)) }
 
-// Told returns the last notice of a message, if any, and a channel that is closed at the next notice of any
+// Notice returns the last notice of a message, if any, and a channel that is closed at the next notice of any
 // message.
-func (b *Mailbox) Told(id string) (n Notice, found bool, next <-chan struct{}) {
+func (b *Mailbox) Notice(id string) (n Notice, found bool, next <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n, found = b.notices[id]
@@ -238,7 +238,7 @@ func (b *Mailbox) Idle(ctx context.Context, root string, to transcript.Process) 
 		return err
 	}
 	for {
-		n, told, next := b.Told(id)
+		n, told, next := b.Notice(id)
 		if told && (n.Status == idle || n.Status == exited) {
 			return nil
 		}

@@ -57,9 +57,9 @@ type Options struct {
 
 // Times of an [Alerter].
 const (
-	mostWait  = 5 * time.Minute  // the longest time between two attempts, unless the server asks for more
-	patience  = 30 * time.Second // the timeout of an attempt
-	lastWords = 3 * time.Second  // the time left for an attempt when Run ends
+	mostWait = 5 * time.Minute  // the longest time between two attempts, unless the server asks for more
+	patience = 30 * time.Second // the timeout of an attempt
+	afterEnd = 3 * time.Second  // the time left for an attempt when Run ends
 )
 
 // Alerter sends alerts to one destination.
@@ -166,7 +166,7 @@ func (a *Alerter) Run(ctx context.Context) error {
 	}
 }
 
-// attempt sends an alert. After the end of ctx, it has lastWords left.
+// attempt sends an alert. After the end of ctx, it has afterEnd left.
 func (a *Alerter) attempt(ctx context.Context, list []api.Attention, before int) error {
 	to, err := a.opts.To.load(a.opts.LookupEnv) // load it each time: the person may have changed the token
 	if err != nil {
@@ -174,7 +174,7 @@ func (a *Alerter) attempt(ctx context.Context, list []api.Attention, before int)
 	}
 	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, cancel) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(afterEnd, cancel) })()
 	err = to.post(sending, a.client, a.compose(sending, list, before))
 	switch {
 	case err == nil || sending.Err() == nil:

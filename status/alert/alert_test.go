@@ -508,7 +508,7 @@ func TestEnd(t *testing.T) {
 			w.pass(time.Second + time.Millisecond)
 			start := time.Now()
 			err := w.closed()
-			if took := time.Since(start); took > lastWords {
+			if took := time.Since(start); took > afterEnd {
 				t.Errorf("the end took %s", took)
 			}
 			if told := err == nil; told != c.told {

@@ -139,7 +139,7 @@ type recordingWire struct {
 
 func (w recordingWire) Next(ctx context.Context) (link.Arrival, error) {
 	a, err := w.Wire.Next(ctx)
-	if err == nil && a.Frame == nil && a.Told == nil {
+	if err == nil && a.Frame == nil && a.Text == nil {
 		w.log.Info("wire", "state", w.State())
 	}
 	if a.Frame != nil {

@@ -236,11 +236,11 @@ func TestToldIsSealed(t *testing.T) {
 	for {
 		a, err := wb.Next(ctx)
 		must(t, err)
-		if a.Told == nil {
+		if a.Text == nil {
 			continue
 		}
-		if string(a.Told) != "honest" {
-			t.Errorf("got %q", a.Told)
+		if string(a.Text) != "honest" {
+			t.Errorf("got %q", a.Text)
 		}
 		break
 	}

@@ -11,7 +11,7 @@ import (
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	w := &Wire{}
-	tell := func(from string, n int) { w.keep(link.Arrival{From: from, Told: fmt.Append(nil, n)}) }
+	tell := func(from string, n int) { w.keep(link.Arrival{From: from, Text: fmt.Append(nil, n)}) }
 	for n := range 2 * maxTold {
 		tell("loud", n)
 	}
@@ -21,7 +21,7 @@ func TestTurns(t *testing.T) {
 		w.frame = &link.Arrival{From: "sender", Frame: []byte("x")}
 		for range 2 {
 			a, _ := w.pop()
-			got += fmt.Sprintf("%s %s\n", a.From, a.Told)
+			got += fmt.Sprintf("%s %s\n", a.From, a.Text)
 			tell("loud", 1000+n)
 		}
 	}

@@ -95,7 +95,7 @@ func (w *Wire) onTold(m *nats.Msg) {
 		return
 	}
 	if text, err := w.Key.open(toldKind, card, w.Name, m.Data); err == nil {
-		w.update(func() { w.keep(link.Arrival{From: from, Told: text}) })
+		w.update(func() { w.keep(link.Arrival{From: from, Text: text}) })
 		return
 	}
 	if from != w.Name {

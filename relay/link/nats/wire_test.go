@@ -311,11 +311,11 @@ func TestTell(t *testing.T) {
 		for {
 			a, err := w.Next(ctx)
 			must(t, err)
-			if a.Told == nil {
+			if a.Text == nil {
 				continue
 			}
-			if a.From != from || string(a.Told) != text || a.Ack != nil {
-				t.Fatalf("got %q from %s; want %q from %s", a.Told, a.From, text, from)
+			if a.From != from || string(a.Text) != text || a.Ack != nil {
+				t.Fatalf("got %q from %s; want %q from %s", a.Text, a.From, text, from)
 			}
 			return
 		}

@@ -47,7 +47,7 @@ export function layout(items, { withSteps, over = false }) {
     step.depth = parent ? parent.depth + 1 : 0;
     // After the parent was looked up: no step is below itself.
     if (w.starts && step.depth < mostDepth) parents.set(w.starts, step);
-    if (group && isTold(r, group.steps)) continue;
+    if (group && isNamed(r, group.steps)) continue;
     if (group) {
       group.steps.push(step);
       continue;
@@ -67,8 +67,8 @@ function rests(r, last) {
   return did === "went idle" && (!about || about.startsWith("[to ")) && r.from === (before.work || before.answer ? before.inbox : before.from);
 }
 
-// isTold reports whether one of the last tool calls already names a written file.
-function isTold(r, steps) {
+// isNamed reports whether one of the last tool calls already names a written file.
+function isNamed(r, steps) {
   const path = r.kind === "file" && codeParts(r.text).find(([, isCode]) => isCode)?.[0];
   return path && steps.slice(-10).some(({ item: { records: [s] } }) => s.work.tool && s.text.includes(path));
 }
