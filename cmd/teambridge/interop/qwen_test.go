@@ -272,7 +272,7 @@ func TestRealKilledQwen(t *testing.T) {
 	t.Parallel()
 	p := newQwenUser(t, true, nil)
 	n := rounds(t, "TEAMBRIDGE_QWEN_KILLS", 3)
-	p.ctx = deadline(t, patience+time.Duration(n)*30*time.Second)
+	p.ctx = deadline(t, patience+time.Duration(n)*time.Minute)
 	p.must("send", p.id, "(hello)", "--wait", "seen")
 	var texts []string
 	for i := range n {
