@@ -165,6 +165,7 @@ func TestForeignServer(t *testing.T) {
 	a, b := dialAt(t, f.url, "a", keys), dialAt(t, f.url, "b", keys)
 	until(t, a, "reading", reads)
 	until(t, b, "reading", reads)
+	var before []string
 	exchange := func(from *nats.Wire, to *nats.Wire, name, text string) {
 		t.Helper()
 		publish(t, from, name, text)
@@ -174,10 +175,14 @@ func TestForeignServer(t *testing.T) {
 			if got.Frame == nil {
 				continue
 			}
+			must(t, got.Ack(ctx))
+			if slices.Contains(before, string(got.Frame)) { // a wire may repeat frames
+				continue
+			}
 			if string(got.Frame) != text {
 				t.Errorf("got %q, want %q", got.Frame, text)
 			}
-			must(t, got.Ack(ctx))
+			before = append(before, text)
 			return
 		}
 	}

@@ -208,8 +208,10 @@ func TestMachinesComeAndGo(t *testing.T) {
 	// A list that cannot be read changes nothing.
 	must(t, os.WriteFile(filepath.Join(dir, "machines.json"), []byte("x"), 0o600))
 	publish(t, a, "b", "2")
-	if got := frame(t, b); got != "2" {
-		t.Errorf("got %q", got)
+	for got := frame(t, b); got != "2"; got = frame(t, b) {
+		if got != "for the new one" { // a wire may repeat frames
+			t.Fatalf("got %q", got)
+		}
 	}
 	stop()
 	if _, err := Open(t.Context(), Options{Dir: dir, Listen: "127.0.0.1:0"}); err == nil {
