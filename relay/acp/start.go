@@ -167,8 +167,8 @@ func (a *Agent) run() {
 	a.record.close()
 	_ = a.held()
 	a.err = a.ended(err)
+	a.over() // first: Turn may be asked as soon as there are no more events
 	a.events.End()
-	a.over()
 }
 
 // tooLarge handles a line that was not read. While a session is loaded, such a line makes the load fail.
