@@ -52,7 +52,7 @@ type subject struct {
 // envRounds is how many rounds of kills Conformance plays; the default is few. 200 of the
 // simulated agents take two to three minutes:
 //
-//	RELAY_TEST_ROUNDS=200 go test -run TestConformance/.*/killed_at -v -timeout 30m ./relay
+//	RELAY_TEST_ROUNDS=200 go test -run TestConformance/killed_at -v -timeout 30m ./relay
 const envRounds = "RELAY_TEST_ROUNDS"
 
 // Conformance proves that a relay with a runtime delivers each message exactly once. Every
