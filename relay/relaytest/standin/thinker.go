@@ -74,10 +74,10 @@ func (m *Thinker) Quiet(t testing.TB, home *Home, f func()) {
 	f()
 }
 
-// wrote reports whether a transcript has the answer to a call. It does if Claude Code has not run in the home: the
-// transcripts of other programs do not name calls.
+// wrote reports whether a transcript has the answer to a call. In a home for Qwen Code it says yes: that program's
+// transcripts do not name calls.
 func (h *Home) wrote(answer int) (bool, error) {
-	if _, err := os.Stat(filepath.Join(h.Root, "projects")); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(h.Dir, ".qwen")); err == nil {
 		return true, nil
 	}
 	id := fmt.Appendf(nil, `"id":"msg_%d"`, answer)
