@@ -19,12 +19,13 @@ import (
 // intake claims rows of the inbox. Its fields are what it knows of the inbox between two claims.
 type intake struct {
 	*Relay
-	dirty     bool            // the inbox may have changed since it was read
-	more      bool            // rows are left in it because the queue was full
-	seen      *emptyInbox     // the file when nothing was left to claim; nil if unknown
-	unwritten map[string]bool // deliveries claimed by this relay whose rows are known to be unmarked
-	named     map[string]bool // deliveries that rows name, already checked against the ledger
-	claimErr  string          // why claiming fails; empty if it works
+	dirty       bool            // the inbox may have changed since it was read
+	more        bool            // rows are left in it because the queue was full
+	seen        *emptyInbox     // the file when nothing was left to claim; nil if unknown
+	unwritten   map[string]bool // deliveries claimed by this relay whose rows are known to be unmarked
+	named       map[string]bool // deliveries that rows name, already checked against the ledger
+	claimErr    string          // why claiming fails; empty if it works
+	claimLocked bool            // claiming fails since another program holds a lock of the inbox
 
 	holds []ledger.Hold // held senders, whose rows stay in the inbox; see guard
 }

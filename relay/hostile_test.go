@@ -155,8 +155,8 @@ func TestTeamMadeAnew(t *testing.T) {
 	}
 }
 
-// The relay waits for a held lock, again and again, and reports it once; then the row is
-// taken.
+// The relay waits for a held lock, again and again, and reports it once, whether Claude Code's lock or that
+// of another teambridge is held; then the row is taken.
 func TestHeldLock(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -181,14 +181,27 @@ func TestHeldLock(t *testing.T) {
 		must(t, os.Chtimes(lock, now, now))
 		return tries.Load() >= 3
 	})
+
+	// Another sender waits for the directory, and holds the lock in the state directory until then.
+	box, err := inbox.Open(s.team, "team-lead", s.locking(lockedfile.Options{}))
+	must(t, err)
+	sent := make(chan error, 1)
+	go func() {
+		_, err := box.Append(ctx, inbox.Message{From: "worker", Text: "[m-2]"}, inbox.AppendOptions{})
+		sent <- err
+	}()
+	s.until("the other lock is held", func(st Status) bool { return strings.Contains(st.Reason, "another teambridge process") })
 	s.mu.Lock()
 	if len(s.warned) != 1 || !errors.Is(s.warned[0], lockedfile.ErrLocked) || errors.Is(s.warned[0], fs.ErrPermission) {
 		t.Errorf("the relay warned of %v; want a lock that is held, once", s.warned)
 	}
 	s.mu.Unlock()
 	must(t, os.Remove(lock))
-	if d := s.settled(1)[0]; d.State != ledger.Done {
-		t.Errorf("the row is %s (%s)", d.State, d.Reason)
+	must(t, <-sent)
+	for _, d := range s.settled(2) {
+		if d.State != ledger.Done {
+			t.Errorf("the row is %s (%s)", d.State, d.Reason)
+		}
 	}
 	cancel()
 	if err := <-done; err != nil {

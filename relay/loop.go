@@ -128,7 +128,7 @@ func (l *loop) step(ctx context.Context) error {
 	}
 	claimErr := l.claim(ctx)
 	if claimErr == nil {
-		l.claimErr = ""
+		l.claimErr, l.claimLocked = "", false
 	} else if err := l.claimFailed(ctx, claimErr); err != nil {
 		return err
 	}
@@ -166,11 +166,10 @@ func (l *loop) claimFailed(ctx context.Context, err error) error {
 		l.ledgerFails(err)
 	default:
 		// The file is locked for long or corrupt, or the disk is full.
-		again := err.Error() == l.claimErr
-		if locked, ok := errors.AsType[*lockedfile.LockedError](err); ok {
-			again = strings.Contains(l.claimErr, locked.Path) // the text contains the time, which varies
-		}
-		if l.claimErr = err.Error(); !again {
+		// The text about a lock varies: it says how long the relay waited, and for which of the two locks.
+		locked := errors.Is(err, lockedfile.ErrLocked)
+		again := err.Error() == l.claimErr || locked && l.claimLocked
+		if l.claimErr, l.claimLocked = err.Error(), locked; !again {
 			l.opts.Warn(err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,21 +89,21 @@ func idle(b *testing.B, inboxes int, ready string, end syscall.Signal, status in
 	for range 2 * settles / time.Second { // effects of the start
 		<-second.C
 	}
-	before, slept := processorTime(b, cmd.Process.Pid), wakeups(b, cmd.Process.Pid)
+	before, slept := processorTime(b, cmd.Process.Pid), []int{wakeups(b, cmd.Process.Pid)}
 	start := time.Now()
-	quiet, ticks, since, last := math.Inf(1), 0, start, slept // the fewest wake-ups a minute in five seconds
 	for b.Loop() {
 		<-second.C
-		if ticks++; ticks%5 == 0 || ticks == b.N {
-			now, n := time.Now(), wakeups(b, cmd.Process.Pid)
-			quiet = min(quiet, float64(n-last)/now.Sub(since).Minutes())
-			since, last = now, n
-		}
+		slept = append(slept, wakeups(b, cmd.Process.Pid))
 	}
 	took := time.Since(start)
 	cpu := (processorTime(b, cmd.Process.Pid) - before).Seconds() / took.Seconds()
-	b.ReportMetric(float64(last-slept)/took.Minutes(), "wakeups/min")
-	b.ReportMetric(quiet, "quiet-wakeups/min") // without collections of garbage and sweeps, which come every 30 s or later
+	last := len(slept) - 1
+	b.ReportMetric(float64(slept[last]-slept[0])/took.Minutes(), "wakeups/min")
+	quiet := slept[last] - slept[0]
+	for i := 5; i <= last; i++ {
+		quiet = min(quiet, slept[i]-slept[i-5])
+	}
+	b.ReportMetric(float64(quiet)*12, "quiet-wakeups/min") // without collections of garbage and sweeps, which come every 30 s or later
 	b.ReportMetric(memory(b, cmd.Process.Pid, "VmRSS"), "MiB")
 	b.ReportMetric(memory(b, cmd.Process.Pid, "VmHWM"), "peak-MiB")
 	b.ReportMetric(100*cpu, "%core")
