@@ -25,13 +25,7 @@ type linked struct {
 func newLinked(b *testing.B) linked {
 	b.Helper()
 	dir := b.TempDir()
-	for _, program := range []string{"teambridge", "teambridge-hub"} {
-		build := exec.Command("go", "build", "-o", filepath.Join(dir, program), "../"+program)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			b.Fatalf("go build: %v\n%s", err, out)
-		}
-	}
+	programs := map[string]string{"teambridge": built(b, "."), "teambridge-hub": built(b, "../teambridge-hub")}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
@@ -43,7 +37,7 @@ func newLinked(b *testing.B) linked {
 		if err := os.MkdirAll(filepath.Join(home, "claude", "teams"), 0o700); err != nil {
 			b.Fatal(err)
 		}
-		cmd := exec.Command(filepath.Join(dir, program), args...)
+		cmd := exec.Command(programs[program], args...)
 		cmd.Env = append(os.Environ(), "HOME="+home, "CLAUDE_CONFIG_DIR="+filepath.Join(home, "claude"), "TEAMBRIDGE_STATE="+filepath.Join(home, "state"), "TEAMBRIDGE_HUB_DIR="+filepath.Join(dir, "hub"))
 		return cmd
 	}

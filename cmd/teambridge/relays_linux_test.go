@@ -25,14 +25,11 @@ import (
 // An iteration is a second.
 func BenchmarkRelays(b *testing.B) {
 	const relays, rate = 30, 50
-	binary, dir, root, state := builtBinary(b), b.TempDir(), filepath.Join(b.TempDir(), "claude"), teamstest.StateDir(b)
+	binary, dir, root, state := built(b, "."), b.TempDir(), filepath.Join(b.TempDir(), "claude"), teamstest.StateDir(b)
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		b.Fatal(err)
 	}
-	agent := filepath.Join(dir, "claude")
-	if out, err := exec.Command("go", "build", "-o", agent, "../../relay/relaytest/simchild/program").CombinedOutput(); err != nil {
-		b.Fatalf("go build: %v\n%s", err, out)
-	}
+	agent := built(b, "../../relay/relaytest/simchild/program")
 	env := append(os.Environ(), "HOME="+dir, "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+state)
 	socket := filepath.Join(state, "s")
 	service := exec.Command(binary, "serve", "--listen", "unix:"+socket)

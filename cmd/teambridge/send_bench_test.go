@@ -22,7 +22,7 @@ import (
 //
 //	go test -run '^$' -bench Start -benchtime 200x ./cmd/teambridge
 func BenchmarkStart(b *testing.B) {
-	binary := builtBinary(b)
+	binary := built(b, ".")
 	gotool, err := exec.LookPath("go")
 	if err != nil {
 		b.Skip(err)
@@ -67,7 +67,7 @@ func reportRatio(b *testing.B, name string, theirs, ours []time.Duration) {
 //
 // The half with Node needs node and $TEAMBRIDGE_INTEROP/proper-lockfile, where npm has installed proper-lockfile.
 func BenchmarkSendProcess(b *testing.B) {
-	binary := builtBinary(b)
+	binary := built(b, ".")
 	root := filepath.Join(b.TempDir(), "claude")
 	if err := os.CopyFS(filepath.Join(root, "teams"), os.DirFS(filepath.Join("..", "..", "testdata", "claude-2.1.80", "teams"))); err != nil {
 		b.Fatal(err)
@@ -242,17 +242,21 @@ func median(d []time.Duration) time.Duration {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// builtBinary builds teambridge as a release does.
-func builtBinary(b *testing.B) string {
-	b.Helper()
-	binary := filepath.Join(b.TempDir(), "teambridge")
+// built builds a program of this module without cgo and debug information, as .ci/run does.
+func built(t testing.TB, dir string) string {
+	t.Helper()
+	path, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(t.TempDir(), filepath.Base(path))
 	if runtime.GOOS == "windows" {
 		binary += ".exe"
 	}
-	build := exec.Command("go", "build", "-o", binary, ".")
+	build := exec.Command("go", "build", "-ldflags=-w", "-o", binary, dir)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		b.Fatalf("go build: %v\n%s", err, out)
+		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return binary
 }

@@ -97,10 +97,7 @@ func TestServiceUnderSystemd(t *testing.T) {
 		t.Skip("TEAMBRIDGE_SYSTEMD is not set")
 	}
 	if !filepath.IsAbs(binary) {
-		binary = filepath.Join(t.TempDir(), "teambridge")
-		if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		binary = built(t, ".")
 	}
 	f := teamstest.Captured(t, teamstest.OlderVersion)
 	root, state := f.Root.Path(), f.State

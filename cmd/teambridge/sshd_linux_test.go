@@ -33,7 +33,7 @@ func TestRealSSHD(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hub := buildHub(t)
+	hub := built(t, "../teambridge-hub")
 	p := scripts("sshd")
 	setup := p.Setup
 	p.Setup = func(env *testscript.Env) error {
@@ -109,17 +109,6 @@ Host stranger
 		return startSSHD(env, sshd, filepath.Join(dir, "sshd_config"), port)
 	}
 	testscript.Run(t, p)
-}
-
-// buildHub builds teambridge-hub. The test program does not contain it, since it would start more slowly for each
-// command of a script.
-func buildHub(t *testing.T) (program string) {
-	t.Helper()
-	program = filepath.Join(t.TempDir(), "teambridge-hub")
-	if out, err := exec.Command("go", "build", "-o", program, "../teambridge-hub").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return program
 }
 
 // realSSH returns the path of the real ssh, not of the simulated one.

@@ -47,12 +47,7 @@ func BenchmarkServeIdle(b *testing.B) {
 // after a signal. Each of the 100 teams has a number of inboxes.
 func idle(b *testing.B, inboxes int, ready string, end syscall.Signal, status int, args ...string) {
 	b.Helper()
-	binary := filepath.Join(b.TempDir(), "teambridge")
-	build := exec.Command("go", "build", "-o", binary, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as for a release
-	if out, err := build.CombinedOutput(); err != nil {
-		b.Fatalf("go build: %v\n%s", err, out)
-	}
+	binary := built(b, ".")
 	root := filepath.Join(b.TempDir(), "claude")
 	for i := range 100 {
 		opts := simagent.TeamOptions{Root: root, Name: fmt.Sprintf("team-%d", i)}
@@ -155,7 +150,7 @@ func wakeups(b *testing.B, pid int) (n int) {
 //
 //	go test -run '^$' -bench Faults -benchtime 20x ./cmd/teambridge
 func BenchmarkFaults(b *testing.B) {
-	binary := builtBinary(b)
+	binary := built(b, ".")
 	info, err := os.Stat(binary)
 	if err != nil {
 		b.Fatal(err)
