@@ -57,20 +57,39 @@ func Ahead(rows []Row) []string {
 
 // Track returns the last message with an id; nil if there is none. rows must be a whole inbox.
 func Track(rows []Row, id string) *Tracked {
-	if i := lastWith(rows, id); i >= 0 {
-		return trackRow(rows, i)
+	for i := range slices.Backward(rows) {
+		if rows[i].ID() == id {
+			return trackRow(rows, i)
+		}
 	}
 	return nil
 }
 
-// lastWith returns the index of the last row with an id, or -1.
-func lastWith(rows []Row, id string) int {
+// Again returns the message as it was seen later; nil if it was not in the inbox.
+func (t *Tracked) Again(seen *Seen) *Tracked {
+	if i := t.last(seen.Rows); i >= 0 {
+		return trackRow(seen.Rows, i)
+	}
+	return nil
+}
+
+// last returns the index of the message's last row, or -1. Others can write rows with its id.
+func (t *Tracked) last(rows []Row) int {
 	for i := range slices.Backward(rows) {
-		if rows[i].ID() == id {
+		if rows[i].ID() == t.ID && t.is(&rows[i]) {
 			return i
 		}
 	}
 	return -1
+}
+
+// is reports whether a row with the id of the message has its sender and text.
+func (t *Tracked) is(r *Row) bool {
+	if bytes.Equal(r.Raw, t.Row) {
+		return true
+	}
+	ours, err := ParseRow(t.Row)
+	return err == nil && r.From == ours.From && r.Text == ours.Text
 }
 
 // trackSent is Track for a message that may be found by either of its ids. Unless the message was just
@@ -109,7 +128,7 @@ func Kept(rows []Row) bool {
 }
 
 // In reports whether the message was in the inbox when it was seen.
-func (t *Tracked) In(seen *Seen) bool { return seen.row(t.ID) != nil }
+func (t *Tracked) In(seen *Seen) bool { return t.last(seen.Rows) >= 0 }
 
 // Look decides the fate of a message by a later read of its inbox. keeps means that the agent may have left
 // rows in the file that it took, because it marks them or is not running.
@@ -125,11 +144,11 @@ func (t *Tracked) In(seen *Seen) bool { return seen.row(t.ID) != nil }
 // A lost message is never written again automatically. The file cannot prove that the agent has not taken it,
 // and an agent works twice on a message that comes twice.
 func (t *Tracked) Look(seen *Seen, keeps bool) Fate {
-	row := seen.row(t.ID)
+	i := t.last(seen.Rows)
 	switch {
-	case row != nil && row.Read:
+	case i >= 0 && seen.Rows[i].Read:
 		return Consumed
-	case row != nil:
+	case i >= 0:
 		return Unconsumed
 	case t.Passed(seen):
 		return Lost

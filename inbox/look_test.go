@@ -93,6 +93,21 @@ func TestLookAtWhatIsRead(t *testing.T) {
 	tt.look(b, false, tr, Consumed)
 }
 
+// Another sender's row with the id of a message says nothing about the message.
+func TestLookIgnoresRowsWithItsID(t *testing.T) {
+	t.Parallel()
+	tt := newTeam(t)
+	b, tr := tt.tracked()
+	other := `{"from":"b","text":"theirs","messageId":"ours","read":%t}`
+	tt.write("alice", fmt.Sprintf("[%s,"+other+"]", tr.Row, true))
+	tt.look(b, false, tr, Unconsumed)
+	tt.write("alice", fmt.Sprintf("["+other+"]", false))
+	tt.look(b, false, tr, Consumed)
+	// A tool that adds a field writes the same message.
+	tt.write("alice", `[{"messageId":"ours","from":"a","text":"ours","summary":"s"}]`)
+	tt.look(b, false, tr, Unconsumed)
+}
+
 // Only a row that the agent itself has marked shows that it keeps rows.
 func TestKept(t *testing.T) {
 	t.Parallel()

@@ -22,14 +22,6 @@ type Seen struct {
 	keys map[string]bool // keys of unread rows; nil until needed
 }
 
-// row returns the last row with an id, as [Track] does, or nil.
-func (s *Seen) row(id string) *Row {
-	if i := lastWith(s.Rows, id); i >= 0 {
-		return &s.Rows[i]
-	}
-	return nil
-}
-
 // Unread reports whether the inbox has an unread row with a key.
 func (s *Seen) Unread(key string) bool { return s.unread()[key] }
 

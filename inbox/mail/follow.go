@@ -85,11 +85,7 @@ func (s *Sender) track(ctx context.Context, d Delivered) (*inbox.Tracked, error)
 	if s.opts.Journal == nil {
 		return nil, nil
 	}
-	j, err := s.opts.Journal(ctx)
-	if err != nil {
-		return nil, err
-	}
-	last, err := latest(ctx, j, s.Key(d))
+	last, err := s.Latest(ctx, s.Key(d))
 	if err != nil || last.Seq == 0 {
 		return nil, err
 	}

@@ -222,7 +222,7 @@ func (s *Sender) recorded(ctx context.Context, d Delivered, seen *inbox.Seen) (i
 	if err != nil || found && receipt.State == inbox.Consumed {
 		return inbox.Consumed, err
 	}
-	last, err := latest(ctx, j, key)
+	last, err := s.Latest(ctx, key)
 	switch {
 	case err != nil:
 		return "", err
@@ -253,7 +253,7 @@ func (s *Sender) broughtBack(ctx context.Context, d Delivered, seen *inbox.Seen)
 		return false
 	}
 	key := s.Key(d)
-	last, err := latest(ctx, j, key)
+	last, err := latest(ctx, j, key, func(r *inbox.Row) bool { return same(d.Tracked.Row, r.Raw) })
 	if err != nil || last.Seq == 0 {
 		return false
 	}
@@ -261,15 +261,37 @@ func (s *Sender) broughtBack(ctx context.Context, d Delivered, seen *inbox.Seen)
 	return err == nil && !passed
 }
 
-// latest returns the last message with the id of key in the journal, or the zero Record.
-func latest(ctx context.Context, j *journal.Journal, key inbox.SendKey) (last journal.Record, err error) {
-	q := inboxOf(key)
-	q.ID, q.Newest, q.Limit = key.ID, true, 1
-	for m, err := range j.Messages.All(ctx, q) {
+// Latest returns the last record of a sent message in the journal, or the zero Record. It skips messages of others
+// with its id.
+func (s *Sender) Latest(ctx context.Context, key inbox.SendKey) (last journal.Record, err error) {
+	j, err := s.opts.Journal(ctx)
+	if err != nil {
+		return last, err
+	}
+	is := func(*inbox.Row) bool { return true }
+	if s.opts.Ledger != nil {
+		send, found, err := s.opts.Ledger.Sends.Recall(ctx, key)
 		if err != nil {
 			return last, err
 		}
-		last = m
+		if found {
+			is = func(r *inbox.Row) bool {
+				unsigned := inbox.Row{Text: r.Text, Summary: r.Summary, Color: r.Color} // as [inbox.Message.Digest]
+				return r.Digest() == send.Digest || unsigned.Digest() == send.Digest
+			}
+		}
+	}
+	return latest(ctx, j, key, is)
+}
+
+// latest returns the last message with the id of key in the journal that is the given one, or the zero Record.
+func latest(ctx context.Context, j *journal.Journal, key inbox.SendKey, is func(*inbox.Row) bool) (last journal.Record, err error) {
+	q := inboxOf(key)
+	q.ID, q.Newest = key.ID, true
+	for m, err := range j.Messages.All(ctx, q) {
+		if err != nil || is(&m.Row) {
+			return m, err
+		}
 	}
 	return last, nil
 }

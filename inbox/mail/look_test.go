@@ -489,6 +489,11 @@ func TestVerdictOnWhatWasSentBefore(t *testing.T) {
 			l.write(l.rows()[:2]...)
 		}, inbox.Consumed},
 		"a relay took it": {func(l *looking) { l.claim(true, nil); l.write() }, inbox.Consumed},
+		"another's row with its id was read": {func(l *looking) {
+			l.write(json.RawMessage(`{"from":"x","text":"other","messageId":"job-1","read":true}`))
+			l.observe()
+			l.write()
+		}, inbox.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -55,8 +55,8 @@ func written(ctx context.Context, open func(context.Context) (*journal.Journal, 
 	if receipt.State == inbox.Consumed {
 		return receipt.ConsumedAt
 	}
-	last, err := latest(ctx, j, key)
-	if err != nil || last.Seq == 0 || !m.IsRow(&last.Row) {
+	last, err := latest(ctx, j, key, m.IsRow)
+	if err != nil || last.Seq == 0 {
 		return none
 	}
 	if !last.ReadAt.IsZero() {

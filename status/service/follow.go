@@ -180,12 +180,6 @@ func (f *follower) adopt(ctx context.Context, again bool) error {
 }
 
 func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
-	q := journal.Query{Root: r.Root, Team: r.Team, CreatedAt: r.CreatedAt, Inbox: r.Inbox, ID: r.ID, Newest: true, Limit: 1}
-	found, _, err := journal.Take(f.journal.Messages.All(ctx, q), 1, 0, func(*journal.Record) int { return 0 })
-	if err != nil || len(found) == 0 || found[0].Prompt != "" {
-		return err // the relay reports the fate of a prompt
-	}
-	m := found[0]
 	t, err := f.opts.Root.Team(r.Team)
 	if err != nil {
 		return err
@@ -206,6 +200,10 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	c := sender.Config()
 	if c.Instance().CreatedAt != r.CreatedAt {
 		return nil // another team with the same name
+	}
+	m, err := sender.Latest(ctx, r.SendKey)
+	if err != nil || m.Seq == 0 || m.Prompt != "" {
+		return err // the relay reports the fate of a prompt
 	}
 	taken := r.ConsumedAt
 	if taken.IsZero() && !m.ReadAt.IsZero() {
@@ -233,7 +231,7 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	}
 	gone := !m.GoneAt.IsZero() // if the inbox cannot be read for now
 	if seen != nil {
-		there := inbox.Track(seen.Rows, r.ID)
+		there := item.Tracked.Again(seen)
 		if gone = there == nil; !gone {
 			item.Tracked = there
 		}
