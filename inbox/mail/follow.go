@@ -67,6 +67,11 @@ func (s *Sender) AwaitSeen(ctx context.Context, d Delivered) (consumed bool, err
 
 // seenNow is [Sender.Seen] for one message, which may be a duplicate of one sent before.
 func (s *Sender) seenNow(ctx context.Context, d *Delivered) (at time.Time, err error) {
+	if d.Tracked == nil && s.opts.Ledger != nil {
+		if list, at, err := prompted(ctx, s.opts.Ledger, s.Key(*d)); err != nil || len(list) > 0 {
+			return at, err
+		}
+	}
 	if d.Tracked == nil {
 		d.Tracked, err = s.track(ctx, *d)
 	}

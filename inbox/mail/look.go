@@ -162,9 +162,15 @@ func (s *Sender) relayed(ctx context.Context, d Delivered) (inbox.Fate, error) {
 
 // Relayed returns the result of a relay for a message: consumed, also while the relay works on it, or lost or unknown
 // with the relay's reason. The fate is empty if no relay claimed the message. row, if not nil, tells it from other
-// messages with its id.
+// messages with its id. Without a row, the message can be a user prompt, which is unconsumed until a turn begins with it.
 func Relayed(ctx context.Context, l *ledger.Ledger, key inbox.SendKey, row []byte) (inbox.Fate, error) {
 	all, err := l.Deliveries.WithID(ctx, key.InboxKey, key.ID)
+	var given time.Time // the prompt
+	if err == nil && row == nil {
+		var prompts []ledger.Delivery
+		prompts, given, err = prompted(ctx, l, key)
+		all = append(all, prompts...)
+	}
 	if errors.Is(err, ledger.ErrBusy) {
 		return inbox.Unconsumed, nil
 	} else if err != nil {
@@ -178,6 +184,8 @@ func Relayed(ctx context.Context, l *ledger.Ledger, key inbox.SendKey, row []byt
 		switch cause, why := ledger.SplitReason(c.Reason); {
 		case !c.State.Ended() && !c.Marked:
 			fate = inbox.Unconsumed // it is being claimed
+		case c.Person && !c.State.Ended() && given.IsZero():
+			fate = inbox.Unconsumed
 		case c.State == ledger.Failed && cause == ledger.CauseUnknown:
 			fate, err = inbox.Unknown, fmt.Errorf("message %q to %s: %s, and %w", key.ID, key.Inbox, why, inbox.ErrUnclear)
 		case c.State == ledger.Dropped, c.State == ledger.Cancelled, c.State == ledger.Failed:
@@ -188,6 +196,27 @@ func Relayed(ctx context.Context, l *ledger.Ledger, key inbox.SendKey, row []byt
 		}
 	}
 	return fate, err
+}
+
+// prompted returns the user prompt with an id, if there is one, and when the model was given it; zero if it was not.
+func prompted(ctx context.Context, l *ledger.Ledger, key inbox.SendKey) (list []ledger.Delivery, given time.Time, err error) {
+	d, found, err := l.Deliveries.Prompt(ctx, key)
+	if err != nil || !found {
+		return nil, given, err
+	}
+	switch d.State {
+	case ledger.Accepted, ledger.Cut, ledger.Done:
+		m, pane, err := l.PaneMessages.Message(ctx, d.UUID)
+		switch {
+		case err != nil:
+			return nil, given, err
+		case !pane:
+			given = d.At
+		case m.Task == ledger.TaskGiven, m.Task == ledger.TaskEnded && m.Lost == "":
+			given = m.TaskAt
+		}
+	}
+	return []ledger.Delivery{d}, given, nil
 }
 
 // ErrNotDelivered means that a relay claimed a message and failed to deliver it.

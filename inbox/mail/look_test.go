@@ -510,6 +510,67 @@ func TestVerdictOnWhatWasSentBefore(t *testing.T) {
 	}
 }
 
+// A message that was sent before as a user prompt, and is sent again as a row, has the fate of the prompt. Nothing makes
+// it a second message.
+func TestVerdictOnWhatWasPrompted(t *testing.T) {
+	t.Parallel()
+	for state, tc := range map[ledger.DeliveryState]struct {
+		want inbox.Fate
+		err  error
+		seen bool
+	}{
+		ledger.Claimed:      {inbox.Unconsumed, nil, false},
+		ledger.FrameWritten: {inbox.Unconsumed, nil, false},
+		ledger.Accepted:     {inbox.Consumed, nil, true},
+		ledger.Done:         {inbox.Consumed, nil, true},
+		ledger.Dropped:      {inbox.Lost, mail.ErrNotDelivered, false},
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			t.Parallel()
+			l := look(t)
+			l.observe()
+			key := l.sender.Key(l.d)
+			key.ID = "job-2"
+			m := inbox.Message{From: "user", DefaultFrom: true, Text: told}
+			const uuid = "5b0c3b5e-2f0e-5d55-9d7c-0d0a53b5c002"
+			_, err := l.opts.Ledger.Deliveries.AddPrompts(t.Context(), ledger.Prompt{Digest: m.Digest(), Delivery: ledger.Delivery{
+				UUID: uuid, InboxKey: key.InboxKey, ID: key.ID, From: "user", Raw: []byte(told), Person: true,
+			}})
+			if state == ledger.Dropped && err == nil {
+				err = l.opts.Ledger.Deliveries.Drop(t.Context(), uuid)
+			} else if state != ledger.Claimed && err == nil {
+				err = l.opts.Ledger.Frames.Commit(t.Context(), ledger.Frame{UUID: "f", InboxKey: key.InboxKey, Kind: ledger.FrameMessage, Bytes: []byte("{}")}, uuid)
+				for _, next := range []ledger.DeliveryState{ledger.Accepted, ledger.Done} {
+					if err == nil && state != ledger.FrameWritten && (next == ledger.Accepted || state == next) {
+						err = l.opts.Ledger.Frames.Advance(t.Context(), "f", next, "")
+					}
+				}
+			}
+			if err == nil {
+				_, err = l.journal.Copy(t.Context(), l.opts.Ledger)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				d, err := l.sender.Put(t.Context(), "worker", mail.Message{ID: key.ID, Text: told}, inbox.AppendOptions{Track: true, Force: true})
+				if err != nil || !d.Deduplicated || len(l.rows()) != 3 {
+					t.Fatalf("sent again: %+v, %v, %d rows", d, err, len(l.rows()))
+				}
+				if fate, err := fateOf(t, l.sender, d); fate != tc.want || !errors.Is(err, tc.err) {
+					t.Errorf("it is %s, %v; want %s, %v", fate, err, tc.want, tc.err)
+				}
+				if !tc.seen {
+					continue
+				}
+				if consumed, err := l.sender.AwaitSeen(t.Context(), d); !consumed || err != nil {
+					t.Errorf("seen: %v, %v", consumed, err)
+				}
+			}
+		})
+	}
+}
+
 // A message that is lost, or may be lost, is sent again under its id only by force, and then once.
 func TestSentAgainByForce(t *testing.T) {
 	t.Parallel()
