@@ -115,6 +115,11 @@ func (s *Sender) rows(ctx context.Context, d Delivered, since time.Time) (list [
 	if err != nil {
 		return nil, err
 	}
+	if s.opts.Ledger != nil { // the agent may have taken an equal message before anybody recorded it
+		if _, err := j.Copy(ctx, s.opts.Ledger); err != nil {
+			return nil, err
+		}
+	}
 	q := inboxOf(s.Key(d))
 	q.Since = since
 	for m, err := range j.Messages.All(ctx, q) {

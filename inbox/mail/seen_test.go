@@ -179,6 +179,26 @@ func TestSeen(t *testing.T) {
 	}
 }
 
+// A message that another command sent, and that the agent took before anybody recorded it, counts as an equal message.
+func TestSeenAfterAnUnrecordedOne(t *testing.T) {
+	t.Parallel()
+	l := look(t)
+	l.write()
+	l.conversation("2.1.329")
+	var second mail.Delivered
+	for _, id := range []string{"first", "second"} {
+		l.write()
+		var err error
+		if second, err = l.sender.Put(t.Context(), "worker", mail.Message{ID: id, Text: "go on"}, inbox.AppendOptions{Track: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.teammate(`<teammate-message teammate_id="user">\ngo on\n</teammate-message>`, time.Now())
+	if at, err := l.sender.Seen(t.Context(), second); err != nil || !at[0].IsZero() {
+		t.Errorf("one of two was given, and the second counts as given at %v, %v", at, err)
+	}
+}
+
 // For a row that a relay took, the ledger shows whether the model was given it; for a row that the agent took itself,
 // its transcript does.
 func TestSeenOfARelay(t *testing.T) {
