@@ -217,7 +217,7 @@ func copyEvent(c *sqlite.Conn, n *numbers, e *ledger.Event) error {
 		if len(reason) > sqlite.MaxName {
 			reason = strings.ToValidUTF8(reason[:sqlite.MaxName], "")
 		}
-		if _, err := updateReceipt(c, n, inbox.SendKey{InboxKey: r.InboxKey, ID: r.ID}, state, r.At, reason, nil); err != nil {
+		if _, err := advanceReceipt(c, n, inbox.SendKey{InboxKey: r.InboxKey, ID: r.ID}, state, r.At, reason, nil); err != nil {
 			return err
 		}
 	}

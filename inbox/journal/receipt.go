@@ -100,14 +100,27 @@ func (j Receipts) update(ctx context.Context, key inbox.SendKey, state inbox.Fat
 	}
 	err = j.db.Do(ctx, string(state), func(c *sqlite.Conn) error {
 		return j.number(c, func(n *numbers) (err error) {
-			r, err = updateReceipt(c, n, key, state, at, reason, ahead)
+			r, err = advanceReceipt(c, n, key, state, at, reason, ahead)
 			return err
 		})
 	})
 	return r, err
 }
 
-// updateReceipt is update within a transaction.
+// advanceReceipt is update within a transaction. The state is newer than the recorded one, even if the clock was set
+// back since.
+func advanceReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, state inbox.Fate, at time.Time, reason string, ahead []string) (Receipt, error) {
+	was, _, err := lookup(c, key)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if state != shown { // it has the time of a transcript
+		at = slices.MaxFunc([]time.Time{at, was.VerifiedAt, was.LostAt.Add(time.Microsecond)}, time.Time.Compare)
+	}
+	return updateReceipt(c, n, key, state, at, reason, ahead)
+}
+
+// updateReceipt is advanceReceipt with a state that may have been recorded before.
 func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, state inbox.Fate, at time.Time, reason string, ahead []string) (Receipt, error) {
 	was, found, err := lookup(c, key)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"teambridge/inbox"
+	"teambridge/inbox/ledger"
 	"teambridge/inbox/sqlite"
 )
 
@@ -80,6 +81,34 @@ func TestReceipt(t *testing.T) {
 				t.Errorf("returned (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A clock that was set back keeps no state from being recorded.
+func TestReceiptAfterTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	key := aKey("1")
+	_, err := j.Receipts.Verified(t.Context(), key, at(5000))
+	must(t, err)
+	lost, err := j.Receipts.Lost(t.Context(), key, at(1), "clobbered")
+	if err != nil || lost.State != inbox.Lost || lost.LostAt.Before(lost.VerifiedAt) {
+		t.Errorf("lost: %+v, %v", lost, err)
+	}
+	again, err := j.Receipts.Verified(t.Context(), key, at(2))
+	if err != nil || again.State != inbox.Unconsumed || !again.LostAt.IsZero() {
+		t.Errorf("sent again: %+v, %v", again, err)
+	}
+
+	prompt := aKey("2")
+	e := ledger.Event{InboxKey: prompt.InboxKey, Delivery: "d", ID: "2", Person: true}
+	for n, state := range []ledger.DeliveryState{ledger.Claimed, ledger.Failed} {
+		e.N, e.At, e.State, e.Text = int64(n+1), at(float64(9000-n*8000)), state, "do it"
+		_, err := j.RelayEvents.CopyEvents(t.Context(), nil, e)
+		must(t, err)
+	}
+	if r, _, err := j.Receipts.Receipt(t.Context(), prompt); err != nil || r.State != inbox.Lost {
+		t.Errorf("a prompt that failed: %+v, %v", r, err)
 	}
 }
 
