@@ -153,7 +153,7 @@ func (j RelayEvents) CopyEvents(ctx context.Context, after *Copied, events ...le
 			}
 			for i := range events {
 				before := n.last
-				if err := copyEvent(c, n, &events[i]); err != nil {
+				if err := copyEvent(c, n, &events[i], j.now()); err != nil {
 					return err
 				}
 				if n.last > before {
@@ -171,13 +171,13 @@ func (j RelayEvents) CopyEvents(ctx context.Context, after *Copied, events ...le
 	return changed, err
 }
 
-// copyEvent records one event.
-func copyEvent(c *sqlite.Conn, n *numbers, e *ledger.Event) error {
+// copyEvent records one event. now is the present time.
+func copyEvent(c *sqlite.Conn, n *numbers, e *ledger.Event, now time.Time) error {
 	switch {
 	case e.Answer != "":
 		return unfiled(c, n, e, e.Row, "answer", e.Answer)
 	case e.Sent != "":
-		m, err := stood(c, n, e, e.Sent == ledger.SentWritten)
+		m, err := stood(c, n, e, e.Sent == ledger.SentWritten, now)
 		if err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func copyEvent(c *sqlite.Conn, n *numbers, e *ledger.Event) error {
 		r.ID, r.From = cmp.Or(e.ID, e.Delivery), cmp.Or(e.From, "user")
 		err = prompted(c, n, e, &r)
 	case len(e.Row) > 0:
-		_, err = stood(c, n, e, true)
+		_, err = stood(c, n, e, true, now)
 	}
 	if err != nil {
 		return err
@@ -256,8 +256,9 @@ func progress(e *ledger.Event) (states []inbox.Fate) {
 
 // stood records the row of e, unless the journal has an equal row of this inbox: an equal row in the file is this
 // row. Different rows are equal only if they have no id; the tap records those. If the row was certainly in the file,
-// and the newest look began later, the row is gone. Otherwise the next look decides.
-func stood(c *sqlite.Conn, n *numbers, e *ledger.Event, certain bool) (m Record, err error) {
+// and the newest look began later, the row is gone. Otherwise, and if the clock was set back since that look, the next
+// look decides.
+func stood(c *sqlite.Conn, n *numbers, e *ledger.Event, certain bool, now time.Time) (m Record, err error) {
 	m.set(e.Row)
 	box, began, ended, err := boxOf(c, e.InboxKey, e.At)
 	if err != nil {
@@ -274,7 +275,7 @@ func stood(c *sqlite.Conn, n *numbers, e *ledger.Event, certain bool) (m Record,
 	if err := insert(c, box, sum, &m, &m.Row); err != nil {
 		return m, err
 	}
-	if certain && began >= at {
+	if certain && began >= at && began <= now.UnixMicro() {
 		if _, err := changed(c, n, Gone, m.Seq, "UPDATE messages SET gone_at=? WHERE seq=?", ended); err != nil {
 			return m, err
 		}

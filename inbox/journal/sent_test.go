@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -22,6 +23,21 @@ func unknownAt(n int64, clock float64, row string) ledger.Event {
 	e := sentAt(n, clock, row)
 	e.Sent = ledger.SentUnknown
 	return e
+}
+
+// A message that is sent after the clock was set back is one message, and is there.
+func TestSentAfterTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	j.now = func() time.Time { return at(20) }
+	ours := row("ours", `"messageId":"ours"`)
+	observe(t, j, look(t, 5000, row("theirs")))
+	_, err := j.RelayEvents.CopyEvents(t.Context(), nil, sentAt(1, 10, ours))
+	must(t, err)
+	observe(t, j, look(t, 15, row("theirs"), ours))
+	list, err := j.Messages.Changes(t.Context(), 0, 100)
+	must(t, err)
+	wantChanges(t, list, "1 appeared theirs#1, 2 appeared ours#1, 3 verified ours")
 }
 
 // A sent message is one message with one receipt, whether an observer of the file or the ledger reports it first.
