@@ -88,7 +88,7 @@ func (s *Sender) Seen(ctx context.Context, list ...Delivered) ([]time.Time, erro
 	return at, err
 }
 
-// relayedAt reports whether a relay claimed a message, and sets at if the model has received it.
+// relayedAt reports whether a relay or a link claimed a message, and sets at if the model has received it.
 func (s *Sender) relayedAt(ctx context.Context, d Delivered, at *time.Time) (relayed bool, err error) {
 	if s.opts.Ledger == nil {
 		return false, nil
@@ -99,7 +99,15 @@ func (s *Sender) relayedAt(ctx context.Context, d Delivered, at *time.Time) (rel
 			relayed = true
 			switch c.State {
 			case ledger.Accepted, ledger.Done, ledger.Cut:
-				*at = c.At
+				o, linked, err := s.opts.Ledger.Outbox.Outgoing(ctx, c.UUID)
+				switch {
+				case err != nil:
+					return true, err
+				case !linked:
+					*at = c.At
+				case o.Stage == ledger.StageSeen:
+					*at = o.StageAt
+				}
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package mail_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -231,6 +232,32 @@ func TestSeenOfARelay(t *testing.T) {
 		at, err := l.sender.Seen(t.Context(), l.d)
 		if err != nil || at[0].IsZero() == want {
 			t.Errorf("%s: given at %v, %v; want %v", state, at, err, want)
+		}
+	}
+}
+
+// A row that a link took is seen when the other machine says so, not when it has the message.
+func TestSeenOfALink(t *testing.T) {
+	t.Parallel()
+	l := look(t)
+	row, err := inbox.ParseRow(l.d.Tracked.Row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const uuid = "5b0c3b5e-2f0e-5d55-9d7c-0d0a53b5c003"
+	links := l.opts.Ledger
+	if err := errors.Join(links.Links.SetLink(t.Context(), ledger.Link{Name: "here", Hub: "tls://hub"}), links.Links.AddMachine(t.Context(), "there", "card", false),
+		links.Outbox.Claim(t.Context(), ledger.Outgoing{Machine: "there", At: "team", There: "worker", Delivery: ledger.Delivery{
+			UUID: uuid, InboxKey: l.sender.Key(l.d).InboxKey, Key: row.Key(), Occurrence: 1, ID: row.ID(), From: row.From, Raw: row.Raw,
+		}})); err != nil {
+		t.Fatal(err)
+	}
+	for _, stage := range []ledger.Stage{ledger.StageStored, ledger.StageReceived, ledger.StageVerified, ledger.StageConsumed, ledger.StageSeen} {
+		if err := links.Outbox.Confirm(t.Context(), "there", ledger.Receipt{ID: uuid, Stage: stage}); err != nil {
+			t.Fatal(err)
+		}
+		if at, err := l.sender.Seen(t.Context(), l.d); err != nil || at[0].IsZero() == (stage == ledger.StageSeen) {
+			t.Errorf("%s there: seen at %v, %v", stage, at, err)
 		}
 	}
 }
