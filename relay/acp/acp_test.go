@@ -246,6 +246,26 @@ func TestTurnIsLookedUp(t *testing.T) {
 	}
 }
 
+// A message is found even if the agent had put out nothing since the message before it.
+func TestMessagesInARow(t *testing.T) {
+	t.Parallel()
+	r, state := simulated(t, simacp.Script{Die: []string{"recorded"}, Match: "dies"})
+	session := uuid.NewString()
+	var ids []string
+	for range 3 {
+		a := start(t, r, session, mode.Mode{})
+		ids = append(ids, send(t, r, a, "dies"))
+		for range a.Events(t.Context()) {
+		}
+		must(t, os.Remove(filepath.Join(state, "died-recorded"))) // the next message kills it again
+	}
+	for i, id := range ids {
+		if turn, err := r.Turn(t.Context(), session, id); err != nil || turn != (agent.Turn{Stored: true}) {
+			t.Errorf("of message %d the conversation has %+v, %v", i, turn, err)
+		}
+	}
+}
+
 // A message is not sent again to a program that forgets messages, and its person learns why.
 func TestForgotten(t *testing.T) {
 	t.Parallel()

@@ -102,8 +102,10 @@ func (r *Runtime) checkMode(m mode.Mode) error {
 	return nil
 }
 
+const envelopeStart = "[message "
+
 // Envelope returns the first line of a prompt. It identifies the message in the agent's own record.
-func Envelope(id string) string { return "[message " + id + "]\n" }
+func Envelope(id string) string { return envelopeStart + id + "]\n" }
 
 var envelope = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^\[message ([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\]`)

@@ -342,7 +342,11 @@ type replay struct {
 
 func (p *replay) add(u *Update) {
 	if u.Kind == userChunk {
-		p.user.WriteString(u.text())
+		text := u.text()
+		if strings.HasPrefix(text, envelopeStart) {
+			p.flush() // the turn before had no output
+		}
+		p.user.WriteString(text)
 		return
 	}
 	p.flush()
