@@ -266,6 +266,34 @@ func TestMessagesInARow(t *testing.T) {
 	}
 }
 
+// The instructions are in the first message that the agent has, even if its session was kept without an earlier one.
+func TestInstructions(t *testing.T) {
+	t.Parallel()
+	r, state := simulated(t, simacp.Script{Die: []string{"taken"}}, func(o *Options) { o.Instructions = "Be brief." })
+	session := uuid.NewString()
+	a := start(t, r, session, mode.Mode{})
+	id := send(t, r, a, "hello")
+	for range a.Events(t.Context()) {
+	}
+	must(t, os.WriteFile(filepath.Join(state, a.(*Agent).record.session+".jsonl"), []byte(`{"Role": "agent", "Text": "Welcome!"}`+"\n"), 0o600))
+	a = start(t, r, session, mode.Mode{})
+	line, err := r.Encode(id, "hello")
+	must(t, err)
+	must(t, a.Send(t.Context(), line))
+	endOf(t, a, id)
+	endOf(t, a, send(t, r, a, "more"))
+	var got []string
+	for _, m := range simacp.Messages(state) {
+		if m.Role == "user" {
+			_, text, _ := strings.Cut(m.Text, "\n")
+			got = append(got, text)
+		}
+	}
+	if want := []string{"Be brief.\n\nhello", "more"}; !slices.Equal(got, want) {
+		t.Errorf("the agent has %q, want %q", got, want)
+	}
+}
+
 // A message is not sent again to a program that forgets messages, and its person learns why.
 func TestForgotten(t *testing.T) {
 	t.Parallel()

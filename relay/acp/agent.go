@@ -117,7 +117,7 @@ func (a *Agent) Send(_ context.Context, data []byte) error {
 		return fmt.Errorf("acp: send: %w", err)
 	}
 	text := Envelope(l.ID) + l.Text
-	if len(a.record.begun) == 0 && a.options.Instructions != "" {
+	if a.record.empty() && a.options.Instructions != "" {
 		text = Envelope(l.ID) + a.options.Instructions + "\n\n" + l.Text
 	}
 	// The record must be on disk before the agent gets the prompt.

@@ -183,6 +183,9 @@ func (r *record) open() (list []string) {
 	return list
 }
 
+// empty reports whether the agent is not known to have taken a message in the session.
+func (r *record) empty() bool { return len(r.open()) == len(r.begun) }
+
 // hasTold reports whether an envelope of the last turn was already reported.
 func (r *record) hasTold(id string) bool {
 	r.mu.Lock()

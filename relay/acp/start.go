@@ -253,7 +253,7 @@ func (a *Agent) load(ctx context.Context) (bool, error) {
 	a.mu.Lock()
 	a.replay = nil
 	a.mu.Unlock()
-	if unknownSession(err) && len(r.open()) == len(r.begun) { // the session certainly held no message
+	if unknownSession(err) && r.empty() {
 		return false, nil
 	}
 	if err = cmp.Or(err, seen.failed); err != nil {
