@@ -314,7 +314,8 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// Permission is given once, never for good; a person's rule is kept here. Questions of a stopped turn are withdrawn.
+// Permission is given once, never for good; a person's rule is kept here. A question of a stopped turn is withdrawn, so
+// that the turn ends.
 func TestPermission(t *testing.T) {
 	t.Parallel()
 	var asked []agent.Use
@@ -348,7 +349,9 @@ func TestPermission(t *testing.T) {
 	id := send(t, r, a, "ASK:edit")
 	<-waits
 	must(t, a.Interrupt(t.Context(), id))
-	must(t, a.Kill())
+	if p := endOf(t, a, id); p.State != agent.Cancelled {
+		t.Errorf("the turn that was stopped during a question is %s", p.State)
+	}
 }
 
 // The mode in which an agent asks is set after each start of a session, and an agent that leaves it by itself is ended.

@@ -71,6 +71,8 @@ type flight struct {
 	denied   bool // one of its requests was denied
 	life     context.Context
 	over     context.CancelFunc
+	asking   context.Context // ends when its open requests need no answer: with life, or once it is being interrupted
+	withdraw context.CancelFunc
 }
 
 // ID identifies the process.
@@ -103,6 +105,7 @@ func (a *Agent) Send(_ context.Context, data []byte) error {
 	}
 	f := &flight{uuid: l.ID}
 	f.life, f.over = context.WithCancel(a.life)
+	f.asking, f.withdraw = context.WithCancel(f.life)
 	a.mu.Lock()
 	switch {
 	case a.closing || a.life.Err() != nil:
@@ -312,6 +315,7 @@ func (a *Agent) Interrupt(_ context.Context, uuid string) error {
 	if err := cancel(); err != nil {
 		return fmt.Errorf("acp: interrupt: %w", err)
 	}
+	f.withdraw() // some agents wait for the answers before they end the turn
 	go func() {
 		for again := time.Tick(cancelAgain); ; {
 			select {

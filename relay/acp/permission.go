@@ -20,8 +20,8 @@ func (a *Agent) request(id json.RawMessage, method string, params json.RawMessag
 	a.mu.Lock()
 	f, turn := a.flight, a.turn
 	a.mu.Unlock()
-	if f == nil || turn == nil {
-		go a.reply(id, cancelled, nil) // outside a turn, every request is cancelled
+	if f == nil || turn == nil || f.asking.Err() != nil {
+		go a.reply(id, cancelled, nil) // outside a turn, and in one that is being stopped, every request is cancelled
 		return
 	}
 	if p.SessionID == a.record.session {
@@ -31,13 +31,13 @@ func (a *Agent) request(id json.RawMessage, method string, params json.RawMessag
 	a.began(f, true)
 	go func() {
 		use := a.use(&p)
-		d := a.grants.Decide(f.life, a.options.Permission, use)
+		d := a.grants.Decide(f.asking, a.options.Permission, use)
 		kind := rejectOnce
 		if d.Allow {
 			kind = allowOnce
 		}
 		answer := cancelled
-		if f.life.Err() == nil {
+		if f.asking.Err() == nil {
 			if i := slices.IndexFunc(p.Options, func(o permissionOption) bool { return o.Kind == kind }); i >= 0 {
 				answer = permissionAnswer{outcome{"selected", p.Options[i].ID}}
 			}

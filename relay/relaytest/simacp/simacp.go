@@ -7,7 +7,7 @@
 //
 //	SLEEP:0.5      this time passes before the prompt is recorded; a cancellation ends that
 //	TOOL:0.5       calls a tool that takes this time, after that
-//	ASK:execute    asks for permission to use a tool of that kind, and prints the answer
+//	ASK:execute    asks for permission to use a tool of that kind, and prints the answer; a cancellation waits for it
 //	WIDEN:mode     changes its mode by itself
 //	[held]         waits until a file "go" is in the State
 //	FAIL           the model fails, or the turn does when it is cancelled
@@ -399,6 +399,11 @@ func (a *agent) turn(session, text string) string {
 	}
 	for i, m := range askLine.FindAllStringSubmatch(text, -1) {
 		answer = "it was " + a.ask(session, fmt.Sprintf("ask%d", i), m[1])
+		select {
+		case <-a.cancelled:
+			return "cancelled"
+		default:
+		}
 	}
 	for _, part := range []string{answer[:3], answer[3:]} {
 		a.update(session, chunk("agent_message_chunk", part))
