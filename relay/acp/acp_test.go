@@ -201,7 +201,7 @@ func TestSession(t *testing.T) {
 		t.Errorf("got %s, %+v", p.State, p.Result)
 	}
 	must(t, a.End(t.Context(), agent.Grace{EOF: time.Minute, Term: time.Minute}))
-	if turn, err := r.Turn(t.Context(), session, id); err != nil || !turn.Failed {
+	if turn, err := r.Turn(t.Context(), session, id); err != nil || !turn.Failed || !strings.Contains(turn.Failure, "the model failed") {
 		t.Errorf("the conversation has %+v, %v", turn, err)
 	}
 }

@@ -206,7 +206,7 @@ func (r *record) answer(id string) (t agent.Turn, known bool) {
 		case agent.Cancelled:
 			t.Interrupted = true
 		default:
-			t.Failed = true
+			t.Failed, t.Failure = true, e.Failure
 		}
 		return t, true
 	}
