@@ -133,10 +133,13 @@ func ignoreDropped(err error, deliveries ...string) error {
 }
 
 // setMode changes the agent's mode: in the running process if possible, else in a new process on the same
-// session. It returns false if that failed. It calls refused if the agent refuses the mode; after any other
-// failure it kills the agent, which is then restarted.
+// session, after a turn that the agent has begun by itself. It returns false if that failed or has to wait. It calls
+// refused if the agent refuses the mode; after any other failure it kills the agent, which is then restarted.
 func (l *loop) setMode(ctx context.Context, to mode.Mode, refused func(error) error) (bool, error) {
 	if l.opts.Runtime.NeedsRestart(l.mode, to) {
+		if l.turn {
+			return false, nil // its end wakes the loop
+		}
 		if err := l.stop(ctx, l.opts.Events); err != nil {
 			return false, err
 		}

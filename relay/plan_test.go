@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
@@ -143,4 +145,42 @@ func TestPersonEndsPlanMode(t *testing.T) {
 			t.Errorf("%s: worked on %s, want %s; asked %d times, want %d", test.name, got, test.want, asked, test.asked)
 		}
 	}
+}
+
+// A change of the mode that needs a new process waits for the end of a turn that the agent has begun by itself.
+func TestModeWaitsForABackgroundTurn(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Worked, Do: simchild.Task, Match: "[m-1]", Name: "task"}}})
+	opts := s.options()
+	var inits, tries atomic.Int32
+	opts.Events = func(e agent.Event) {
+		if _, ok := e.Payload.(claude.Init); ok {
+			inits.Add(1)
+		}
+	}
+	r := s.newRelay(opts)
+	r.grace = agent.Grace{EOF: time.Millisecond, Term: time.Millisecond}
+	r.at = func(now moment) {
+		if now == queued {
+			tries.Add(1)
+		}
+	}
+	s.send("[m-1]")
+	stop := s.run(r)
+	s.settled(1)
+	s.let("task")
+	s.await("the background turn has begun", func() bool { return inits.Load() >= 2 })
+	s.prompt(r, Input{Text: "[m-2]", Mode: plan()})
+	s.await("the relay waits", func() bool {
+		r.poke()
+		return tries.Load() >= 4 || s.logged("start") > 1
+	})
+	if n := s.logged("start"); n != 1 {
+		t.Error("the agent was ended in its turn")
+	}
+	s.let("task.end")
+	s.settled(2)
+	stop()
+	s.once("[m-1]", "[m-2]")
+	s.undisturbed()
 }
