@@ -147,20 +147,26 @@ func (l *loop) start(ctx context.Context, mode mode.Mode) error {
 	return nil
 }
 
-// stop ends the agent, if one runs, and passes on its remaining output.
-func (l *loop) stop(ctx context.Context, event func(agent.Event)) error {
+// stop ends the agent, if one runs, and handles its remaining output.
+func (l *loop) stop(ctx context.Context) error {
 	if l.proc == nil {
 		return nil
 	}
 	proc, events := l.proc, l.events
 	done := make(chan error, 1)
 	go func() { done <- proc.End(context.WithoutCancel(ctx), l.grace) }()
+	var lost error
 	for e := range events {
-		event(e)
+		if lost != nil {
+			l.recorder.observe(l.session.ID, e)
+			l.opts.Events(e) // not recorded; the next relay finds out from the transcript
+		} else {
+			lost = l.event(ctx, e)
+		}
 	}
 	err := <-done
 	_ = l.forget() // its end was requested
-	return err
+	return errors.Join(lost, err)
 }
 
 // forget drops an agent that has exited, and returns its exit error.
@@ -227,16 +233,7 @@ func (l *loop) end(ctx context.Context, why error) error {
 	// The context has ended, but what the agent still prints must be recorded.
 	ctx = context.WithoutCancel(ctx)
 	l.ending = true
-	var lost error
-	stopped := l.stop(ctx, func(e agent.Event) {
-		if lost != nil {
-			l.recorder.observe(l.session.ID, e)
-			l.opts.Events(e) // not recorded; the next relay finds out from the transcript
-		} else {
-			lost = l.event(ctx, e)
-		}
-	})
-	err := errors.Join(lost, stopped)
+	err := l.stop(ctx)
 	if l.session.ID == "" || l.session.Dead != "" {
 		return err // it never started, or has reported its end
 	}

@@ -140,7 +140,7 @@ func (l *loop) setMode(ctx context.Context, to mode.Mode, refused func(error) er
 		if l.turn {
 			return false, nil // its end wakes the loop
 		}
-		if err := l.stop(ctx, l.opts.Events); err != nil {
+		if err := l.stop(ctx); err != nil {
 			return false, err
 		}
 		if err := l.start(ctx, to); err != nil {

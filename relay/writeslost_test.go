@@ -69,3 +69,21 @@ func TestWritesLostAtTheEnd(t *testing.T) {
 		t.Errorf("another process sees %s (%s), want the error", o.State, o.Reason)
 	}
 }
+
+// The disk is also named when a change of the mode restarts the agent.
+func TestWritesLostAtAChangeOfMode(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Read, Do: simchild.Full, Match: "[m-1]", Times: 1}}})
+	s.send("[m-1]")
+	r, stop := s.relay(s.options())
+	s.settled(1)
+	s.prompt(r, Input{Text: "[m-2]", Mode: plan()})
+	s.settled(2)
+	stop()
+	s.once("[m-1]", "[m-2]")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.ContainsFunc(s.warned, func(err error) bool { return strings.Contains(err.Error(), "ENOSPC") }) {
+		t.Errorf("warned of %v, want the error", s.warned)
+	}
+}
