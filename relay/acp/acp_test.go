@@ -446,6 +446,39 @@ func TestUnknownSession(t *testing.T) {
 	}
 }
 
+// An agent may forget a session in which no turn was completed, as Gemini CLI does. It then begins another one.
+func TestForgottenSession(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		text string
+		want agent.State
+	}{{"FAIL", agent.Failed}, {"SLEEP:60", agent.Cancelled}, {"hello", agent.Done}} {
+		r, state := simulated(t, simacp.Script{})
+		session := uuid.NewString()
+		a := start(t, r, session, mode.Mode{})
+		id := send(t, r, a, tc.text)
+		if tc.want == agent.Cancelled {
+			must(t, a.Interrupt(t.Context(), id))
+		}
+		if p := endOf(t, a, id); p.State != tc.want {
+			t.Errorf("%q is %s, want %s", tc.text, p.State, tc.want)
+		}
+		must(t, a.End(t.Context(), agent.Grace{EOF: time.Minute, Term: time.Minute}))
+		must(t, os.Remove(filepath.Join(state, a.(*Agent).record.session+".jsonl")))
+		next, err := r.Start(t.Context(), session, mode.Mode{})
+		if began := err == nil; began != (tc.want != agent.Done) {
+			t.Errorf("after %q: %v", tc.text, err)
+		}
+		if err == nil {
+			endOf(t, next, send(t, r, next, "more"))
+			must(t, next.Kill())
+		}
+		if turn, err := r.Turn(t.Context(), session, id); err != nil || !turn.Stored {
+			t.Errorf("of %q the record has %+v, %v", tc.text, turn, err)
+		}
+	}
+}
+
 // A line that was torn by a kill does not damage the lines after it.
 func TestTornRecord(t *testing.T) {
 	t.Parallel()

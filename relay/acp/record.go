@@ -183,8 +183,12 @@ func (r *record) open() (list []string) {
 	return list
 }
 
-// empty reports whether the agent is not known to have taken a message in the session.
-func (r *record) empty() bool { return len(r.open()) == len(r.begun) }
+// empty reports whether the agent need not have kept the session: no turn in it was completed, and none was found.
+func (r *record) empty() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !slices.ContainsFunc(r.begun, func(id string) bool { return r.found[id] || r.ended[id].State == agent.Done })
+}
 
 // hasTold reports whether an envelope of the last turn was already reported.
 func (r *record) hasTold(id string) bool {
