@@ -440,7 +440,7 @@ func TestTurn(t *testing.T) {
 		"failed": {func(f *fake) {
 			f.prompted(id)
 			f.event("step.failed", `"error":{"message":"m"}`)
-		}, agent.Turn{Stored: true, Failed: true}},
+		}, agent.Turn{Stored: true, Failed: true, Failure: "m"}},
 		"finished, and another": {func(f *fake) {
 			f.prompted(id)
 			f.answer("stop", "yes")

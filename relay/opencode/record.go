@@ -61,7 +61,7 @@ func (t *turn) after() agent.Turn {
 	a := agent.Turn{Stored: true}
 	switch {
 	case t.failure != "":
-		a.Failed = true
+		a.Failed, a.Failure = true, t.failure
 	case t.over():
 		a.Finished, a.Text = true, t.text
 	case t.finish == finishTools:
