@@ -188,6 +188,9 @@ func (p *Process) answer(r ControlRequest) {
 			return
 		}
 		cancel()
+		if twice {
+			return // the person's answer is for both
+		}
 		decision = agent.Decision{Reason: "Too many questions are open already."}
 	}
 	p.decide(r.ID, u, decision)

@@ -565,6 +565,33 @@ func TestProcessThatAsksAndDoesNotListen(t *testing.T) {
 	}
 }
 
+// TestQuestionThatIsRepeated: a question that is asked again while a person decides gets the person's answer, and no other.
+func TestQuestionThatIsRepeated(t *testing.T) {
+	t.Parallel()
+	file, read := filepath.Join(t.TempDir(), "input"), make(chan struct{})
+	p := start(t, claude.Options{
+		Command: []string{"/bin/sh", "-c", `printf '%s\n' "$1" "$1" "$2"; exec cat >"$0"`, file,
+			`{"type":"control_request","request_id":"x","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{}}}`,
+			`{"type":"result","subtype":"success"}`},
+		Plain: true, Permission: &agent.Permission{Ask: func(context.Context, agent.Use) agent.Decision {
+			<-read
+			return agent.Decision{Allow: true}
+		}},
+	})
+	until(t, p, "both questions", func(e agent.Event) bool { return e.Result != nil })
+	close(read)
+	eventually(t, "it is answered", func() bool {
+		data, _ := os.ReadFile(file)
+		return bytes.Contains(data, []byte("allow"))
+	})
+	must(t, end(t, p, agent.Grace{EOF: patience}))
+	data, err := os.ReadFile(file)
+	must(t, err)
+	if bytes.Count(data, []byte(`"control_response"`)) != 1 {
+		t.Errorf("the answers are %s, want one", data)
+	}
+}
+
 // TestEveryLineOfInputIsJSON: no text, setting or answer can break a line of a process's input.
 func TestEveryLineOfInputIsJSON(t *testing.T) {
 	t.Parallel()
