@@ -194,13 +194,16 @@ func (w *Watcher) scanTop(all, sweep bool) {
 		w.allGone()
 		return
 	}
-	was := w.top.here
+	was, id := w.top.here, w.top.stamp.id
 	changed, ok := w.visit(w.top)
 	if was != ok && rootHeard {
 		w.suspect(w.root)
 	}
-	if !ok {
+	// Another directory may have teams of the same names. A poll finds that itself.
+	if !ok || was && w.top.stamp.id != id && w.source != nil {
 		w.allGone()
+	}
+	if !ok {
 		return
 	}
 	if !changed && !all {

@@ -251,6 +251,29 @@ func TestTeamsThatComeAndGoAndComeAgain(t *testing.T) {
 	v.follow(t, w, view{})
 }
 
+// If another directory takes the place of teams, its teams are not those of the same names that were there before.
+func TestTeamsAreReplaced(t *testing.T) {
+	t.Parallel()
+	p := newClaude(t)
+	for dir, text := range map[string]string{"teams": "[1]", "others": "[2]"} {
+		p.mkdir(dir + "/a/inboxes")
+		p.write(p.path(dir+"/a/inboxes/alice.json"), text)
+	}
+	w := New(Options{Root: p.root, sweep: time.Hour})
+	var g gate
+	w.open = g.open
+	start(t, w)
+	v := view{}
+	v.follow(t, w, view{"a": "", "a/alice": "[1]"})
+	g.Lock()
+	p.must(os.Rename(p.path("teams"), p.path("before")))
+	p.must(os.Rename(p.path("others"), p.path("teams")))
+	g.Unlock()
+	v.follow(t, w, view{"a": "", "a/alice": "[2]"})
+	p.write(p.inbox("a/alice"), "[3]")
+	v.follow(t, w, view{"a": "", "a/alice": "[3]"})
+}
+
 func TestEveryInboxIsFoundAfterItsLastChange(t *testing.T) {
 	t.Parallel()
 	p := newClaude(t)
