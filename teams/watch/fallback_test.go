@@ -341,6 +341,7 @@ func TestTheQueueOfTheKernelOverflows(t *testing.T) {
 	}
 	p := newClaude(t)
 	p.mkdir("teams/a/inboxes")
+	p.mkdir("teams/c/inboxes")
 	// The watcher is blocked in the question whether it wants a team.
 	asked, answer := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -352,7 +353,7 @@ func TestTheQueueOfTheKernelOverflows(t *testing.T) {
 		return true
 	}}))
 	v := view{}
-	v.follow(t, w, view{"a": ""})
+	v.follow(t, w, view{"a": "", "c": ""})
 	p.mkdir("teams/hold")
 	<-asked
 	// Twice as many events as the queue takes, within a moment: changes of the mode of two files in turn, since the
@@ -367,8 +368,11 @@ func TestTheQueueOfTheKernelOverflows(t *testing.T) {
 	p.replace(p.inbox("a/alice"), "[1]")
 	p.mkdir("teams/b/inboxes")
 	p.write(p.inbox("b/bob"), "[2]")
+	p.must(os.Rename(p.path("teams/c"), p.path("teams/d")))
 	close(answer)
-	v.follow(t, w, view{"a": "", "a/alice": "[1]", "b": "", "b/bob": "[2]"})
+	v.follow(t, w, view{"a": "", "a/alice": "[1]", "b": "", "b/bob": "[2]", "d": ""})
+	p.write(p.inbox("d/dora"), "[3]") // the directory is still watched, under its new name
+	v.follow(t, w, view{"a": "", "a/alice": "[1]", "b": "", "b/bob": "[2]", "d": "", "d/dora": "[3]"})
 }
 
 func TestAnUnreadableDirectoryIsWarnedOfOnce(t *testing.T) {

@@ -216,16 +216,19 @@ func (w *Watcher) scanTop(all, sweep bool) {
 	there := make(map[string]bool, len(names))
 	for _, name := range names {
 		there[name] = true
-		if w.teams[name] == nil && w.appear(name) && topHeard {
-			w.suspect(w.top)
-		}
 	}
+	// Those that are gone come first: a renamed directory has the watch of its old name, which ends here.
 	for name, t := range w.teams {
 		if !there[name] {
 			w.gone(t)
 			if topHeard {
 				w.suspect(w.top)
 			}
+		}
+	}
+	for _, name := range names {
+		if w.teams[name] == nil && w.appear(name) && topHeard {
+			w.suspect(w.top)
 		}
 	}
 }
