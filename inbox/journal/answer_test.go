@@ -84,6 +84,7 @@ func TestRename(t *testing.T) {
 	for n, row := range []string{"a", "b"} {
 		copyEvents(t, j, answerTo(int64(n+1), row, "m", "the needle "+row))
 	}
+	record(t, j, said("e1", 4, "done"))
 	if got := found(search(t, j, "bob", Query{})); got != "2 1" {
 		t.Errorf("found %q under the old name, want both", got)
 	}
@@ -106,6 +107,9 @@ func TestRename(t *testing.T) {
 	}
 	if got := len(search(t, j, "rob", Query{})); got != 3 {
 		t.Errorf("%d are found under the new name, want 3", got)
+	}
+	if was, now := searchEnvelopes(t, j, "bob", EnvelopeQuery{}), searchEnvelopes(t, j, "rob", EnvelopeQuery{}); len(was) != 0 || len(now) != 1 {
+		t.Errorf("envelopes are found as %q under the old name, and as %q under the new one", was, now)
 	}
 	for h, err := range j.Messages.Search(t.Context(), "needle", Query{From: "rob"}) {
 		must(t, err)

@@ -23,6 +23,7 @@ func (j Messages) Rename(ctx context.Context, k inbox.InboxKey, name string) err
 			"UPDATE relay_events SET inbox=?1" + team + " AND inbox=?5",
 			"UPDATE relay_events SET sender=?1" + team + " AND sender=?5",
 			"INSERT INTO stale (seq) SELECT seq FROM messages WHERE " + written,
+			"INSERT INTO stale (seq) SELECT seq FROM envelopes WHERE inbox IN (SELECT id FROM inboxes" + team + " AND inbox IN (?1, ?5))",
 			"UPDATE messages SET sender=?1 WHERE " + written,
 		} {
 			if _, err := c.Exec(change, args...); err != nil {
