@@ -19,7 +19,7 @@ import (
 // waits for the index, nor for a search that brings the index up to date.
 //
 // The index has no data of its own: it is made from the journal. A missing index is made, and an index that is
-// damaged, or of another journal, is deleted and made again.
+// damaged, of another journal, or of another version of this program, is deleted and made again.
 type index struct {
 	journal string // path of the journal
 
@@ -59,7 +59,7 @@ func (x *index) open(ctx context.Context) (_ *sqlite.DB, err error) {
 		return x.db, nil
 	}
 	x.db, err = sqlite.Open(ctx, x.path(), x.format())
-	if errors.Is(err, sqlite.ErrCorrupt) {
+	if errors.Is(err, sqlite.ErrCorrupt) || errors.Is(err, sqlite.ErrDevelopment) || errors.As(err, new(*sqlite.NewerError)) {
 		if err := x.remove(); err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -67,6 +68,7 @@ func TestIndexIsMadeAgain(t *testing.T) {
 			return os.WriteFile(path, append(data[:4096], bytes.Repeat([]byte{0xa5}, len(data)-4096)...), 0o600)
 		},
 		"of another journal": func(path string) error { return os.WriteFile(path, another, 0o600) },
+		"of a newer version": func(path string) error { return pragma(path, "user_version=1000") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,6 +98,18 @@ func TestIndexIsMadeAgain(t *testing.T) {
 			sound(t, j)
 		})
 	}
+}
+
+// pragma changes the header of a database.
+func pragma(path, set string) error {
+	db, err := sqlite.Open(context.Background(), path, (&index{journal: filepath.Join(filepath.Dir(path), "journal.db")}).format())
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.Do(context.Background(), "test", func(c *sqlite.Conn) error {
+		_, err := c.Exec("PRAGMA " + set)
+		return err
+	}), db.Close())
 }
 
 // A search is right if an older copy of the journal has other records under the numbers that the index has.
