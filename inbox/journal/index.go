@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"crypto/sha256"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -40,7 +41,8 @@ func (x *index) path() string { return filepath.Join(filepath.Dir(x.journal), "i
 func (x *index) format() sqlite.Format {
 	return sqlite.Format{
 		Name:        "search index",
-		Application: 0x74624931, // "tbI1"
+		Application: 0x74624932,          // "tbI2"
+		Development: []int32{0x74624931}, // "tbI1"
 		Schema:      []string{indexSchema},
 		Create:      "PRAGMA auto_vacuum=INCREMENTAL",
 		Setup:       "PRAGMA synchronous=NORMAL; PRAGMA cache_size=-2048; PRAGMA secure_delete=ON",
@@ -257,13 +259,14 @@ func (s *indexing) renew(at int64) error {
 type entry struct {
 	seq                   int64
 	sender, summary, body string
+	root, team            string
 	silent                bool // an envelope without a text, which is not found
 }
 
 // records reads at most a page of messages and envelopes, in the order of their numbers.
 func (s *indexing) records(where string, args ...sqlite.Value) ([]entry, error) {
 	return sqlite.All(s.Conn, func(v sqlite.Row) entry {
-		x := entry{seq: v.Int(0), sender: v.Text(1)}
+		x := entry{seq: v.Int(0), sender: v.Text(1), root: v.Text(4), team: v.Text(5)}
 		if role := v.Text(2); role != "" {
 			e := Envelope{Role: role, Raw: v.Blob(3)}
 			x.body = e.Text()
@@ -274,9 +277,9 @@ func (s *indexing) records(where string, args ...sqlite.Value) ([]entry, error) 
 			x.summary, x.body = m.Summary, body(&m.Row)
 		}
 		return x
-	}, "SELECT seq, sender, '', raw FROM messages WHERE "+where+
-		" UNION ALL SELECT seq, (SELECT i.inbox FROM inboxes i WHERE i.id=envelopes.inbox), role, raw FROM envelopes WHERE "+where+
-		fmt.Sprint(" ORDER BY 1 LIMIT ", indexPage), args...)
+	}, "SELECT r.seq, coalesce(r.sender, i.inbox), r.role, r.raw, i.root, i.team FROM (SELECT seq, sender, '' AS role, raw, inbox FROM messages WHERE "+where+
+		" UNION ALL SELECT seq, NULL, role, raw, inbox FROM envelopes WHERE "+where+
+		fmt.Sprint(" ORDER BY 1 LIMIT ", indexPage)+") r CROSS JOIN inboxes i ON i.id=r.inbox ORDER BY 1", args...)
 }
 
 func (s *indexing) insert(entries []entry) error {
@@ -285,11 +288,22 @@ func (s *indexing) insert(entries []entry) error {
 			continue
 		}
 		if _, err := s.Exec("INSERT INTO words (rowid, sender, summary, body, signs) VALUES (?, ?, ?, ?, ?)",
-			x.seq, x.sender, x.summary, x.body, signs(x.sender, x.summary, x.body)); err != nil {
+			x.seq, x.sender, x.summary, x.body, place(x.root, x.team)+signs(x.sender, x.summary, x.body)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// place returns a word for each that is given of a Claude root and a team. With them, a search skips the records of all
+// others, however many have what it looks for.
+func place(root, team string) (words string) {
+	for kind, name := range []string{root, team} {
+		if name != "" {
+			words += fmt.Sprintf("%c%.8x ", "rt"[kind], sha256.Sum256([]byte(name)))
+		}
+	}
+	return words
 }
 
 // signs returns a word for each character of texts that is indexed by itself: see sign.

@@ -1,7 +1,7 @@
 -- The search index, in a file of its own. A rowid is the seq of a message or an envelope of the journal.
 CREATE VIRTUAL TABLE words USING fts5(
 	sender, summary, body,
-	signs, -- a word for each character that no word of the others has, such as x1f389
+	signs, -- a word for each character that no word of the others has, such as x1f389, and one for the root and for the team
 	tokenize='unicode61 remove_diacritics 2'
 );
 

@@ -67,8 +67,9 @@ func TestIndexIsMadeAgain(t *testing.T) {
 			}
 			return os.WriteFile(path, append(data[:4096], bytes.Repeat([]byte{0xa5}, len(data)-4096)...), 0o600)
 		},
-		"of another journal": func(path string) error { return os.WriteFile(path, another, 0o600) },
-		"of a newer version": func(path string) error { return pragma(path, "user_version=1000") },
+		"of another journal":       func(path string) error { return os.WriteFile(path, another, 0o600) },
+		"of a newer version":       func(path string) error { return pragma(path, "user_version=1000") },
+		"of a development version": func(path string) error { return pragma(path, "application_id=0x74624931") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

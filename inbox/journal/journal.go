@@ -60,7 +60,7 @@
 // # Search
 //
 // The search index is a file of its own, index.db, made from the journal. A search brings it up to date first;
-// recording never waits for it. If it is missing, damaged, or of another journal, it is made again: see
+// recording never waits for it. If it is missing, damaged, or of another journal or version, it is made again: see
 // [Journal.Index].
 //
 // # What is promised

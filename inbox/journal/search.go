@@ -89,6 +89,7 @@ func (j Envelopes) Search(ctx context.Context, words string, q EnvelopeQuery) it
 func hits[T any](words string, q Query, seq func(*T) int64, bytes func(*T) int, page func(find *question, q Query, limit int) ([]T, error), parts func(*T) (*Excerpt, []string)) iter.Seq2[T, error] {
 	q.Newest = true
 	find, err := parse(words)
+	find.place = place(q.Root, q.Team)
 	every := q
 	if len(find.literals) > 0 {
 		every.Limit = 0 // the index finds more than the hits
@@ -120,6 +121,7 @@ func hits[T any](words string, q Query, seq func(*T) int64, bytes func(*T) int, 
 type question struct {
 	words    string   // the query of the indexed texts; "" for none
 	literals []string // terms that the index cannot find, only their signs
+	place    string   // words for the root and the team
 }
 
 // match returns the query of the index.
@@ -128,8 +130,8 @@ func (q *question) match() string {
 	if q.words != "" {
 		both = append(both, "{sender summary body} : ("+q.words+")")
 	}
-	if len(q.literals) > 0 {
-		both = append(both, "{signs} : ("+strings.Join(strings.Fields(signs(q.literals...)), " AND ")+")")
+	if list := strings.Fields(q.place + signs(q.literals...)); len(list) > 0 {
+		both = append(both, "{signs} : ("+strings.Join(list, " AND ")+")")
 	}
 	return strings.Join(both, " AND ")
 }
@@ -139,7 +141,7 @@ func (q *question) columns() []string {
 	switch {
 	case q.words == "":
 		return nil
-	case len(q.literals) == 0:
+	case len(q.literals) == 0 && q.place == "":
 		return []string{"-1"}
 	}
 	return []string{"0", "1", "2"}

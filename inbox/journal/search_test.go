@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"teambridge/inbox"
+	"teambridge/inbox/sqlite"
 )
 
 func search(t testing.TB, j *Journal, words string, q Query) (list []Hit) {
@@ -200,6 +203,37 @@ func TestSearchWithinAQuery(t *testing.T) {
 	}
 	if got, want := found(search(t, j, "word ☃", Query{Limit: 2})), fmt.Sprintf("%d %d", last, last-1); got != want {
 		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+// The index alone leaves out the records of other roots and teams, so they cost a search nothing.
+func TestSearchSkipsOthers(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	for i, in := range []inbox.InboxKey{{Root: "/other", Team: "blue"}, {Root: root, Team: "red"}, {Root: root, Team: "blue"}} {
+		s := look(t, float64(i), row("word ☃"))
+		s.Root, s.Team = in.Root, in.Team
+		observe(t, j, s)
+		e := said(fmt.Sprint(i), float64(i), "word ☃")
+		e.Root, e.Team = in.Root, in.Team
+		record(t, j, e)
+	}
+	for _, words := range []string{"word", "☃", "word ☃"} {
+		for q, want := range map[Query]int64{{}: 6, {Root: root}: 4, {Team: "blue"}: 4, {Root: root, Team: "blue"}: 2, {Root: "/other", Team: "red"}: 0} {
+			var got int64
+			must(t, j.withIndex(t.Context(), func(db *sqlite.DB) (err error) {
+				find, _ := parse(words)
+				find.place = place(q.Root, q.Team)
+				got, err = db.Number(t.Context(), "test", "SELECT count(*) FROM words WHERE words MATCH ?", find.match())
+				return err
+			}))
+			if got != want {
+				t.Errorf("%s: the index has %d of %+v, want %d", words, got, q, want)
+			}
+			if n := int64(len(search(t, j, words, q)) + len(searchEnvelopes(t, j, words, EnvelopeQuery{Query: q}))); n != want {
+				t.Errorf("%s: found %d of %+v, want %d", words, n, q, want)
+			}
+		}
 	}
 }
 
