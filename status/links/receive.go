@@ -136,8 +136,8 @@ func (r *Carrier) sender(ctx context.Context, m link.Message) (string, error) {
 	}
 	defer func() { _ = done() }() // it was only read
 	if to == nil {
-		self, _, err := r.opts.Ledger.Links.Link(ctx)
-		if strings.HasSuffix(m.From, "@"+self.Name) { // a person, who wrote to a team here
+		_, team, err := recipient(ctx, r.opts.Ledger, m.From)
+		if strings.Contains(team, "@") { // a person, who wrote to a team here
 			return mail.User + "@" + pane.SessionTeam + "@" + m.Machine, err
 		}
 		return m.From + "@" + m.Machine, err

@@ -1,6 +1,7 @@
 package links
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,6 +10,8 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/relay/link"
+	"teambridge/teams"
 )
 
 // The sender of a message that nobody takes learns that its fate is unknown, and why. A person takes as long as they want.
@@ -35,4 +38,32 @@ func TestMessageThatIsNotTaken(t *testing.T) {
 			t.Errorf("%s to %s is %s, %q, %v; want %s", tc.in.Stage, tc.in.Recipient, now.Stage, now.Reason, err, tc.want)
 		}
 	}
+}
+
+// A message to a session comes from the agent that wrote it, even if its team is called like this machine.
+func TestSenderInATeamCalledLikeThisMachine(t *testing.T) {
+	t.Parallel()
+	lg, err := ledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lg.Close()
+	if err := lg.Links.SetLink(t.Context(), ledger.Link{Name: "laptop"}); err != nil {
+		t.Fatal(err)
+	}
+	r := &Carrier{here: sessionsHere{}, opts: Options{Ledger: lg}}
+	for from, want := range map[string]string{
+		"worker@laptop": "worker@laptop@build", "worker@ci": "worker@ci@build", "user@sessions@laptop": "user@sessions@build", "user@ci@laptop": "user@sessions@build",
+	} {
+		m := link.Message{Incoming: ledger.Incoming{Machine: "build", Team: "sessions", Member: "s", From: from}}
+		if got, err := r.sender(t.Context(), m); err != nil || got != want {
+			t.Errorf("%s is %s, %v; want %s", from, got, err, want)
+		}
+	}
+}
+
+type sessionsHere struct{ Here }
+
+func (sessionsHere) Team(context.Context, string, string) (*teams.Team, func() error, error) {
+	return nil, func() error { return nil }, nil
 }
