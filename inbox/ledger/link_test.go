@@ -394,3 +394,27 @@ func TestPruneIncoming(t *testing.T) {
 		}
 	}
 }
+
+// A machine that gets the name of one that was removed is another one, to which the person never wrote.
+func TestAskedIsOfTheLinkedMachine(t *testing.T) {
+	t.Parallel()
+	l := linked(t, "b")
+	want := func(after string, want bool) {
+		t.Helper()
+		if asked, err := l.Outbox.Asked(t.Context(), "b"); err != nil || asked != want {
+			t.Errorf("after %s: %t, %v; want %t", after, asked, err, want)
+		}
+	}
+	want("nothing", false)
+	send(t, l, "b", "one")
+	want("a message", true)
+	must(t, l.Links.AddMachine(t.Context(), "b", "a new card of b", true)) // installed anew
+	want("a new card", true)
+	_, err := l.Links.RemoveMachine(t.Context(), "b", "removed")
+	must(t, err)
+	want("the link", false)
+	must(t, l.Links.AddMachine(t.Context(), "b", "card of another", false))
+	want("another machine", false)
+	send(t, l, "b", "two")
+	want("a message to it", true)
+}

@@ -157,10 +157,10 @@ func (l Outbox) Outgoing(ctx context.Context, uuid string) (Outgoing, bool, erro
 	return first(l.list(ctx, "outgoing", "seq=(SELECT seq FROM deliveries WHERE uuid=?)", uuid))
 }
 
-// Asked reports whether the ledger has a message of the person to a machine. In messages of agents, the sender has
-// its team in its name.
+// Asked reports whether the ledger has a message of the person to a machine since the link with it was made. In
+// messages of agents, the sender has its team in its name.
 func (l Outbox) Asked(ctx context.Context, machine string) (bool, error) {
-	n, err := l.db.Number(ctx, "asked", "SELECT EXISTS (SELECT 1 FROM outgoing JOIN deliveries USING (seq) WHERE machine=? AND person=1 AND instr(sender, '@')=0)", machine)
+	n, err := l.db.Number(ctx, "asked", "SELECT EXISTS (SELECT 1 FROM machines JOIN outgoing USING (machine) JOIN deliveries USING (seq) WHERE machine=? AND since>=machines.at AND person=1 AND instr(sender, '@')=0)", machine)
 	return n > 0, err
 }
 
