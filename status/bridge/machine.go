@@ -73,7 +73,11 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 	if to.Member() == "" {
 		return sent, api.Decide(api.CodeUsage, "", "a message goes to one member")
 	}
-	if err := (&inbox.Message{ID: m.id, Text: m.Text, Summary: m.Summary, From: cmp.Or(m.From, mail.User)}).Check(); err != nil {
+	m.From = cmp.Or(m.From, mail.User)
+	if _, team := teams.Split(m.From); team == "" && Agent(ctx) {
+		m.From += "@" + pane.SessionTeam // there, a sender without a team is a person
+	}
+	if err := (&inbox.Message{ID: m.id, Text: m.Text, Summary: m.Summary, From: m.From}).Check(); err != nil {
 		return sent, err
 	}
 	team, machine, _ := local.Elsewhere(to.remote)
@@ -99,7 +103,7 @@ func (l machineWay) put(ctx context.Context, to *Target, m message, kind string)
 	}
 	key := inbox.InboxKey{Root: root.Path(), Team: to.remote, CreatedAt: ledger.MachineTeamCreated, Inbox: name}
 	out := ledger.Outgoing{Machine: machine, There: name, At: team, Delivery: ledger.Delivery{
-		UUID: uuid.NewString(), InboxKey: key, ID: m.id, From: cmp.Or(m.From, mail.User), Kind: kind, Summary: m.Summary,
+		UUID: uuid.NewString(), InboxKey: key, ID: m.id, From: m.From, Kind: kind, Summary: m.Summary,
 		Raw: []byte(m.Text), Person: true, Isolated: true, At: time.Now(),
 	}}
 	if m.id == "" {

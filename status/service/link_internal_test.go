@@ -541,6 +541,23 @@ func TestUnreadStays(t *testing.T) {
 	}
 }
 
+// An agent that is not known, or does not name its team, is no person on another machine.
+func TestAgentIsNoPersonElsewhere(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	for i, from := range []string{api.Unverified, "alice"} {
+		sent, err := laptop.Service.Send(bridge.WithAgent(t.Context()), "ci@build", "worker", "", api.NewMessage{Text: "hello", From: from})
+		must(t, err)
+		if row := build.rows("ci", "worker", i+1)[i]; row.From != from+"-laptop" {
+			t.Errorf("it is from %s", row.From)
+		}
+		o, _, err := laptop.ledger.Outbox.Outgoing(t.Context(), sent.Delivery)
+		if err != nil || o.From != from+"@sessions" { // and not from+"@ci@build", which is a person
+			t.Errorf("%s is %s, %v", from, o.From, err)
+		}
+	}
+}
+
 // Names that a machine invents cannot fill a team, and a member with an entry can still write.
 func TestInventedSenders(t *testing.T) {
 	t.Parallel()
