@@ -130,8 +130,8 @@ func addOutgoing(c *sqlite.Conn, seq int64, m *Outgoing) error {
 	return err
 }
 
-// Claim claims rows of an inbox, as [Deliveries.Claim] does, as messages to another machine,
-// in one commit. It also fails with [ErrNoMachine] and [ErrOutboxFull].
+// Claim claims rows of the inbox of a stand-in, as [Deliveries.Claim] does, as messages to another machine,
+// in one commit, and records the use of the stand-in. It also fails with [ErrNoMachine] and [ErrOutboxFull].
 func (l Outbox) Claim(ctx context.Context, ms ...Outgoing) error {
 	for i := range ms {
 		if err := cmp.Or(ms[i].Delivery.check(), names("machine", ms[i].Machine, "member", ms[i].There, "team", ms[i].At)); err != nil {
@@ -143,6 +143,9 @@ func (l Outbox) Claim(ctx context.Context, ms ...Outgoing) error {
 			seq, err := claim(c, &ms[i].Delivery)
 			if err == nil {
 				err = addOutgoing(c, seq, &ms[i])
+			}
+			if err == nil && i == 0 {
+				_, err = c.Exec("UPDATE standins SET used=?1 WHERE root=?2 AND team=?3 AND created_at=?4 AND member=?5", append([]sqlite.Value{micros(time.Time{})}, inboxArgs(ms[i].InboxKey)...)...)
 			}
 			if err != nil {
 				return err

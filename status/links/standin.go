@@ -164,11 +164,16 @@ func (r *Carrier) claimStandIns(ctx context.Context) error {
 	return signals.Loop(ctx, nil, r.looked, 2*time.Second, func() {
 		all, err := r.opts.Ledger.Links.StandIns(ctx, r.opts.Root.Path())
 		for _, s := range all {
-			if _, merr := r.opts.Ledger.Links.Incarnation(ctx, s.Machine); errors.Is(merr, ledger.ErrNoMachine) || time.Since(s.Used) > standInUnused {
-				err = errors.Join(err, r.removeStandIn(ctx, r.opts.Ledger, r.opts.Root, s))
-				continue
+			_, merr := r.opts.Ledger.Links.Incarnation(ctx, s.Machine)
+			over := errors.Is(merr, ledger.ErrNoMachine)
+			if !over {
+				cerr := r.ClaimStandIn(ctx, &s, seen)
+				err = errors.Join(err, cerr)
+				over = cerr == nil && time.Since(s.Used) > standInUnused
 			}
-			err = errors.Join(err, r.ClaimStandIn(ctx, s, seen))
+			if over {
+				err = errors.Join(err, r.removeStandIn(ctx, r.opts.Ledger, r.opts.Root, s))
+			}
 		}
 		if err == nil {
 			warned = ""
@@ -182,7 +187,7 @@ func (r *Carrier) claimStandIns(ctx context.Context) error {
 // ClaimStandIn moves the messages in the inbox of a stand-in into the outbox. One commit claims each row and
 // puts it there; the row is marked as read afterwards. A crash in between loses and repeats nothing: the row is
 // then found as claimed and not marked.
-func (r *Carrier) ClaimStandIn(ctx context.Context, s ledger.StandIn, seen map[inbox.InboxKey]os.FileInfo) error {
+func (r *Carrier) ClaimStandIn(ctx context.Context, s *ledger.StandIn, seen map[inbox.InboxKey]os.FileInfo) error {
 	t, err := r.opts.Root.Team(s.Team)
 	if errors.As(err, new(*teams.NotFoundError)) || errors.Is(err, teams.ErrTeamGone) {
 		return r.opts.Ledger.Links.RemoveStandIn(ctx, s.InboxKey)
@@ -243,6 +248,7 @@ func (r *Carrier) ClaimStandIn(ctx context.Context, s ledger.StandIn, seen map[i
 		if err := r.opts.Ledger.Outbox.Claim(ctx, fresh...); err != nil {
 			return err
 		}
+		s.Used = time.Now()
 	}
 	if err := r.at("claimed"); err != nil {
 		return err

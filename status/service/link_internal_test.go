@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
@@ -277,6 +279,41 @@ func TestStandIns(t *testing.T) {
 	}
 }
 
+// A stand-in that agents here write to is in use, although its member never answers. What they wrote while no service
+// ran is sent, however long that was; only then is the entry removed.
+func TestStandInIsUsedByWriting(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	if _, err := laptop.Join(t.Context(), "dev", api.NewJoin{Remote: "worker@ci@build"}); err != nil {
+		t.Fatal(err)
+	}
+	standIns := func() []ledger.StandIn {
+		all, err := laptop.ledger.Links.StandIns(t.Context(), laptop.Root.Path())
+		must(t, err)
+		return all
+	}
+	month := func(texts ...string) { // passes, without a service
+		laptop.end()
+		for _, text := range texts {
+			laptop.Fixture.Send("dev", "alice", "worker-build", text)
+		}
+		db, err := sqlite.OpenConn(filepath.Join(laptop.State, "ledger.db"))
+		must(t, err)
+		must(t, errors.Join(sqlitex.ExecuteTransient(db, "UPDATE standins SET used=used-31*24*3600*1000000", nil), db.Close()))
+		laptop.open()
+		laptop.start()
+	}
+	month("are you there?")
+	if row := build.rows("ci", "worker", 1)[0]; row.Text != "are you there?" {
+		t.Errorf("%+v", row)
+	}
+	if all := standIns(); len(all) != 1 || time.Since(all[0].Used) > time.Hour {
+		t.Errorf("%+v", all)
+	}
+	month()
+	laptop.until("the stand-in is removed", func() bool { return len(standIns()) == 0 })
+}
+
 // A service that is killed between any two steps of taking a row loses nothing, and repeats nothing.
 func TestClaimedOnce(t *testing.T) {
 	t.Parallel()
@@ -299,7 +336,7 @@ func TestClaimedOnce(t *testing.T) {
 			}
 			return nil
 		}
-		err = laptop.links.ClaimStandIn(t.Context(), standIns[0], map[inbox.InboxKey]os.FileInfo{})
+		err = laptop.links.ClaimStandIn(t.Context(), &standIns[0], map[inbox.InboxKey]os.FileInfo{})
 		if laptop.links.Fault = nil; (err != nil) != (i%3 < 2) {
 			t.Fatal(err)
 		}
