@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"teambridge/inbox/journal"
@@ -62,6 +63,8 @@ type Carrier struct {
 	changed chan struct{} // the link or its machines have changed
 	asked   chan struct{} // a question came from another machine
 	looked  chan struct{} // the journal has more
+
+	claimed atomic.Bool // what agents wrote to stand-ins is in the outbox
 
 	mu   chan struct{} // a lock for the fields below; full while it is held
 	wire *nats.Wire    // nil: no link runs
@@ -130,8 +133,9 @@ func (r *Carrier) refused(machine string) (count int, why string) {
 }
 
 // Failed returns the reason why nothing can be carried until another process ends: that process runs the links,
-// or has this machine's identity. It also reports whether the hub is connected.
-func (r *Carrier) Failed() (connected bool, why error) {
+// or has this machine's identity. It also reports whether the hub is connected, and everything to carry is in the
+// outbox.
+func (r *Carrier) Failed() (ready bool, why error) {
 	w, _, why := r.get()
 	if w == nil {
 		return false, why
@@ -140,7 +144,7 @@ func (r *Carrier) Failed() (connected bool, why error) {
 	if strings.Contains(state.Err, link.ErrTwin.Error()) {
 		why = link.ErrTwin
 	}
-	return state.Connected, why
+	return state.Connected && r.claimed.Load(), why
 }
 
 // Run runs the links while there are any. Without links, it waits for a signal that there are.
@@ -209,6 +213,7 @@ func (r *Carrier) serve(ctx context.Context, self ledger.Link) error {
 		},
 		Warn: func(err error) { r.opts.Log.Warn("links", "err", view.Describe(err)) },
 	})
+	r.claimed.Store(false)
 	r.set(wire, engine, nil)
 	defer r.set(nil, nil, nil)
 	done := make(chan error, 1)

@@ -175,6 +175,7 @@ func (r *Carrier) claimStandIns(ctx context.Context) error {
 				err = errors.Join(err, r.removeStandIn(ctx, r.opts.Ledger, r.opts.Root, s))
 			}
 		}
+		r.claimed.Store(err == nil && len(r.looked) == 0) // a signal may mean that there are more rows
 		if err == nil {
 			warned = ""
 		} else if text := view.Describe(err); text != warned && ctx.Err() == nil {

@@ -13,7 +13,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Drain waits until the hub has all messages to other machines, or ctx ends. With a timeout of 0, it waits only for
+// Drain waits until the hub has all messages to other machines, those in inboxes of stand-ins too, or ctx ends. With a timeout of 0, it waits only for
 // ctx. The error is [api.CodeTimeout] if messages still wait after the timeout, and [api.CodeRefused] if another
 // process has the identity of this machine, or runs its links.
 func (s *Service) Drain(running, ctx context.Context, timeout time.Duration) error {
@@ -41,7 +41,7 @@ func (s *Service) Drain(running, ctx context.Context, timeout time.Duration) err
 			return api.Decide(api.CodeTimeout, "they stay in the outbox", "still in the outbox after %s: %s; the hub is %s: %s", timeout, plain.Plural(n, "message"), links.State, links.Reason)
 		case <-tick.C:
 		}
-		connected, why := s.links.Failed()
+		ready, why := s.links.Failed()
 		if errors.Is(why, lockedfile.ErrLocked) || errors.Is(why, link.ErrTwin) {
 			return api.Decide(api.CodeRefused, "end it first", "%v", why)
 		}
@@ -49,7 +49,7 @@ func (s *Service) Drain(running, ctx context.Context, timeout time.Duration) err
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		if timeout > 0 && connected && !slices.ContainsFunc(list, func(m ledger.Machine) bool { return m.Queued > 0 }) {
+		if timeout > 0 && ready && !slices.ContainsFunc(list, func(m ledger.Machine) bool { return m.Queued > 0 }) {
 			return nil
 		}
 	}

@@ -314,6 +314,27 @@ func TestStandInIsUsedByWriting(t *testing.T) {
 	laptop.until("the stand-in is removed", func() bool { return len(standIns()) == 0 })
 }
 
+// Draining waits for what agents wrote to members on other machines, even before it is in the outbox.
+func TestDrainWaitsForStandIns(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	if _, err := laptop.Join(t.Context(), "dev", api.NewJoin{Remote: "worker@ci@build"}); err != nil {
+		t.Fatal(err)
+	}
+	laptop.end()
+	path := laptop.Inbox("dev", "worker-build").Path()
+	must(t, os.WriteFile(path, []byte("["), 0o600)) // it is just being written
+	laptop.open()
+	laptop.start()
+	if err := laptop.Drain(t.Context(), t.Context(), time.Second); !errors.Is(err, api.CodeTimeout) {
+		t.Errorf("with an inbox that cannot be read: %v", err)
+	}
+	must(t, os.WriteFile(path, []byte("[]"), 0o600))
+	laptop.Fixture.Send("dev", "alice", "worker-build", "review this")
+	must(t, laptop.Drain(t.Context(), t.Context(), 3*time.Minute))
+	build.rows("ci", "worker", 1)
+}
+
 // A service that is killed between any two steps of taking a row loses nothing, and repeats nothing.
 func TestClaimedOnce(t *testing.T) {
 	t.Parallel()
