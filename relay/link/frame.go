@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,11 +24,28 @@ type frame struct {
 	Query    []string         `json:"query,omitempty"` // ids of messages whose state the sender wants to know
 }
 
-// Limits of a frame. They keep it within a hub's largest message, 1 MiB.
+// Limits of a frame.
 const (
 	maxMessages = 50
-	maxBytes    = 256 << 10 // of texts
+	maxBytes    = 256 << 10      // of texts
+	maxBody     = 1<<20 - 16<<10 // as JSON, which can need six bytes for one; a hub takes 1 MiB with the seal
 )
+
+// encode returns the frame with messages and receipts.
+func (f frame) encode(messages []ledger.Outgoing, untold []ledger.Incoming, refused []ledger.Receipt) ([]byte, error) {
+	for _, o := range messages {
+		m, err := messageOf(o)
+		if err != nil {
+			return nil, fmt.Errorf("message %s: %w", o.UUID, err)
+		}
+		f.Messages = append(f.Messages, m)
+	}
+	f.Receipts = slices.Clone(refused)
+	for _, m := range untold {
+		f.Receipts = append(f.Receipts, m.Receipt())
+	}
+	return json.Marshal(f)
+}
 
 // message is a message in a frame.
 type message struct {

@@ -407,6 +407,35 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// What is too large for a hub, as JSON, delays nothing: many messages and receipts go in several frames, and a message
+// that is too large alone is refused.
+func TestNoFrameIsTooLargeForAHub(t *testing.T) {
+	t.Parallel()
+	_, a, b := two(t)
+	huge := a.send("b", "worker", strings.Repeat("x", 2<<20))
+	var ids, want []string
+	for i := range 5 {
+		want = append(want, fmt.Sprint(i)+strings.Repeat("\x01", 90<<10)) // each is six bytes in JSON
+		ids = append(ids, a.send("b", "worker", want[i]))
+	}
+	a.start()
+	a.await(t, ledger.StageRefused, huge)
+	if got := a.reason(huge); !strings.Contains(got, "it has 2097152 bytes, too many for a link") {
+		t.Errorf("the reason is %q", got)
+	}
+	b.start()
+	a.await(t, ledger.StageSeen, ids...)
+	b.wantTexts(t, want...)
+	b.mu.Lock()
+	b.refuse = strings.Repeat("\x01", 1000)
+	b.mu.Unlock()
+	ids = nil
+	for range 600 {
+		ids = append(ids, a.send("b", "worker", "text"))
+	}
+	a.await(t, ledger.StageRefused, ids...)
+}
+
 // Unreadable frames, and those of a newer program, do not delay other frames.
 func TestFramesThatAreNone(t *testing.T) {
 	t.Parallel()

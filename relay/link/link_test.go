@@ -105,6 +105,9 @@ func (w *memory) Publish(ctx context.Context, peer, id string, frame []byte) err
 	if h.full {
 		return ErrFull
 	}
+	if len(frame) > 1<<20-1<<10 {
+		return errors.New("a hub takes no such frame")
+	}
 	if h.deaf || h.chance(h.faults.drop) {
 		return errLost
 	}

@@ -3,7 +3,6 @@ package link
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"teambridge/inbox/ledger"
 )
 
 // write empties the outbox for a machine, in order, one frame at a time.
@@ -92,25 +93,41 @@ func (l *Link) writeFrame(ctx context.Context, machine string, p *peer) (sent bo
 	if len(list)+len(untold)+len(refused)+len(query) == 0 {
 		return false, nil
 	}
-	p.full = len(list) == maxMessages
-	f := frame{Version: Version, Ledger: l.opts.Self.Incarnation, Receipts: refused, Query: query}
+	f := frame{Version: Version, Ledger: l.opts.Self.Incarnation, Query: query}
 	if f.For, err = lg.Links.Incarnation(ctx, machine); err != nil {
 		return false, err
 	}
+	var body []byte
+	for fits := false; !fits; {
+		if body, err = f.encode(list, untold, refused); err != nil {
+			return false, err
+		}
+		half := func(n int) int { return (n + 1) / 2 }
+		switch fits = len(body) <= maxBody; {
+		case fits:
+		case len(list) > 1:
+			list = list[:half(len(list))]
+		case len(untold)+len(refused) > 2:
+			var later []ledger.Receipt
+			refused, later = refused[:half(len(refused))], refused[half(len(refused)):]
+			l.mu.Lock()
+			l.refused[machine] = slices.Concat(later, l.refused[machine])
+			l.mu.Unlock()
+			untold = untold[:half(len(untold))]
+		case len(list) == 1: // no hub would ever take it, and all others would wait behind it
+			r := ledger.Receipt{ID: list[0].UUID, Stage: ledger.StageRefused, Reason: fmt.Sprintf("it has %d bytes, too many for a link", len(list[0].Raw))}
+			if err := lg.Outbox.Confirm(ctx, machine, r); err != nil {
+				return false, err
+			}
+			list = nil
+		default:
+			fits = true // the wire refuses it
+		}
+	}
+	p.full = len(list) == maxMessages
 	ids := make([]string, 0, len(list))
 	for _, o := range list {
-		m, err := messageOf(o)
-		if err != nil {
-			return false, fmt.Errorf("message %s: %w", o.UUID, err)
-		}
-		f.Messages, ids = append(f.Messages, m), append(ids, o.UUID)
-	}
-	for _, m := range untold {
-		f.Receipts = append(f.Receipts, m.Receipt())
-	}
-	body, err := json.Marshal(f)
-	if err != nil {
-		return false, err
+		ids = append(ids, o.UUID)
 	}
 	if len(ids) > 0 {
 		if err := lg.Outbox.Sending(ctx, ids...); err != nil {
