@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 )
 
@@ -77,8 +78,7 @@ func messageOf(o ledger.Outgoing) (message, error) {
 		}
 		return m, nil
 	}
-	var row struct{ Text, Summary string }
-	err := json.Unmarshal(o.Raw, &row)
+	row, err := inbox.ParseRow(o.Raw)
 	m.Text, m.About = row.Text, row.Summary
 	return m, err
 }

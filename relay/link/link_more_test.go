@@ -407,6 +407,21 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// A row goes to another machine as every reader of its inbox reads it, so that none is wrong for ever.
+func TestRowsAreReadAsInTheirInbox(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]message{
+		`{"from":"alice","text":"hi","summary":"s"}`:        {Text: "hi", About: "s"},
+		`{"from":"alice","text":"hi","summary":5}`:          {Text: "hi"},
+		`{"from":"alice","text":{"a":1}}`:                   {}, // its recipient refuses it
+		`{"from":"alice","text":"hi","Text":"no","TEXT":1}`: {Text: "hi"},
+	} {
+		if m, err := messageOf(ledger.Outgoing{Delivery: ledger.Delivery{Raw: []byte(raw)}}); err != nil || m.Text != want.Text || m.About != want.About {
+			t.Errorf("%s: %+v, %v", raw, m, err)
+		}
+	}
+}
+
 // What is too large for a hub, as JSON, delays nothing: many messages and receipts go in several frames, and a message
 // that is too large alone is refused.
 func TestNoFrameIsTooLargeForAHub(t *testing.T) {
