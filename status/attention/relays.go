@@ -50,7 +50,13 @@ func (c relayStates) RelaysOf(ctx context.Context, t *teams.Team) (known map[str
 
 // addReason sets the reason why a relay of the service does not run.
 func addReason(r *api.Relay, f fleet.Status) {
-	if !r.Running && f.Now.State != "" {
+	if r.Running || f.Now.State == "" {
+		return
+	}
+	switch f.Now.State {
+	case relay.Idle, relay.Working, relay.Asleep, relay.BackOff: // it has begun to run since r was read
+		r.State, r.Reason = string(relay.Starting), ""
+	default:
 		r.State, r.Reason = string(f.Now.State), f.Now.Reason
 	}
 }

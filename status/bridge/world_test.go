@@ -225,9 +225,9 @@ func (w *world) relay(id, what string, holds func(api.RelayEntry) bool) api.Rela
 	return until(w, what, func() (api.RelayEntry, error) { return w.s.Relay(w.ctx, "", id) }, holds)
 }
 
-// in reports whether a relay has a state. One that was only added begins as idle, and has no process yet.
+// in reports whether a relay has a state.
 func in(state relay.State) func(api.RelayEntry) bool {
-	return func(e api.RelayEntry) bool { return e.State == string(state) && (e.Running || state != relay.Idle) }
+	return func(e api.RelayEntry) bool { return e.State == string(state) }
 }
 
 // delivery waits until a delivery is in a state.
