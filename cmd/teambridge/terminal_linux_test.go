@@ -82,7 +82,7 @@ func TestProgressAtATerminal(t *testing.T) {
 			if err != nil { // EIO at the end
 				break
 			}
-			if printed.Write(b[:n]); strings.Contains(printed.String(), "waiting for worker to be idle… 1s") {
+			if printed.Write(b[:n]); strings.Contains(printed.String(), "waiting for worker to be idle… ") {
 				interrupt()
 			}
 		}
