@@ -55,7 +55,7 @@ func (a *asker) hook(fields string) <-chan ending {
 // asked waits until a question is listed.
 func (a *asker) asked() (q api.Asked) {
 	a.t.Helper()
-	for deadline := time.After(30 * time.Second); ; {
+	for deadline := time.After(patience); ; {
 		var list []api.Asked
 		p := a.run(nil, "", "permit", "--json")
 		if p.status == 0 && json.Unmarshal([]byte(p.stdout), &list) != nil {

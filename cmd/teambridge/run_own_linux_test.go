@@ -39,8 +39,8 @@ func TestRunKilledWhileItMakesItsTeam(t *testing.T) {
 			"TEST_LOCK_WAIT=1m", "TEST_LOCK_HOLD=1m", "GORACE=atexit_sleep_ms=0")
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
-		cmd.WaitDelay = 5 * time.Second
 		if before == 0 {
+			cmd.WaitDelay = patience
 			err := cmd.Run()
 			return out.String(), err
 		}
@@ -49,6 +49,7 @@ func TestRunKilledWhileItMakesItsTeam(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer stdin.Close()
+		cmd.WaitDelay = 5 * time.Second // its agent may keep the output open
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
