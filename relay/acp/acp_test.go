@@ -479,6 +479,22 @@ func TestForgottenSession(t *testing.T) {
 	}
 }
 
+// After a failed message, one that may have been taken is not sent in another session.
+func TestForgottenSessionOfAnOpenMessage(t *testing.T) {
+	t.Parallel()
+	r, state := simulated(t, simacp.Script{Die: []string{"recorded"}, Match: "dies"})
+	session := uuid.NewString()
+	a := start(t, r, session, mode.Mode{})
+	endOf(t, a, send(t, r, a, "FAIL"))
+	send(t, r, a, "dies")
+	for range a.Events(t.Context()) {
+	}
+	must(t, os.Remove(filepath.Join(state, a.(*Agent).record.session+".jsonl")))
+	if _, err := r.Start(t.Context(), session, mode.Mode{}); err == nil || !strings.Contains(err.Error(), "not found") {
+		t.Errorf("started: %v", err)
+	}
+}
+
 // A line that was torn by a kill does not damage the lines after it.
 func TestTornRecord(t *testing.T) {
 	t.Parallel()

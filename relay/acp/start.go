@@ -253,7 +253,8 @@ func (a *Agent) load(ctx context.Context) (bool, error) {
 	a.mu.Lock()
 	a.replay = nil
 	a.mu.Unlock()
-	if unknownSession(err) && r.empty() {
+	// Next to a failed message, one that is still open may have been taken before the session was forgotten.
+	if open := len(r.open()); unknownSession(err) && r.empty() && (open == 0 || open == len(r.begun)) {
 		return false, nil
 	}
 	if err = cmp.Or(err, seen.failed); err != nil {
