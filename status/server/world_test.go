@@ -58,7 +58,7 @@ func (w *world) start(t testing.TB, change ...func(*Server)) *running {
 		Lock: teamstest.Patient,
 	})
 	must(t, err)
-	s.core.Gather = 10 * time.Millisecond
+	s.core.Gather, s.limits.request = 10*time.Millisecond, patience
 	for _, f := range change {
 		f(s)
 	}

@@ -134,14 +134,17 @@ func (m *linkedMachine) add(other *linkedMachine, teams ...string) {
 	must(m.t, err)
 }
 
+// patience limits the wait of a test for an event.
+const patience = 8 * time.Minute
+
 // until waits until a condition holds.
 func (m *linkedMachine) until(what string, so func() bool) {
 	m.t.Helper()
-	limit := time.After(3 * time.Minute)
+	limit := time.After(patience)
 	for !so() {
 		select {
 		case <-limit:
-			m.t.Fatalf("%s: not after three minutes: %s", m.name, what)
+			m.t.Fatalf("%s: not in time: %s", m.name, what)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -183,7 +186,7 @@ func TestMemberOnAnotherMachine(t *testing.T) {
 	if err != nil || sent.State != api.Queued || !sent.Reachable {
 		t.Fatalf("%+v, %v", sent, err)
 	}
-	if sent, err = laptop.Await(t.Context(), sent, api.Verified, 3*time.Minute); err != nil || sent.State != api.Verified {
+	if sent, err = laptop.Await(t.Context(), sent, api.Verified, patience); err != nil || sent.State != api.Verified {
 		t.Fatalf("%+v, %v", sent, err)
 	}
 	if row := build.rows("ci", "worker", 1)[0]; row.From != "user-laptop" || row.Text != "hello" || row.Read {
@@ -200,7 +203,7 @@ func TestMemberOnAnotherMachine(t *testing.T) {
 	if _, err := teamstest.Take(t.Context(), build.Inbox("ci", "worker"), teamstest.All); err != nil {
 		t.Fatal(err)
 	}
-	if sent, err = laptop.Await(t.Context(), sent, api.Consumed, 3*time.Minute); err != nil {
+	if sent, err = laptop.Await(t.Context(), sent, api.Consumed, patience); err != nil {
 		t.Errorf("%+v, %v", sent, err)
 	}
 	// It answers, as agents do: by a row in the inbox of a name that config.json has.
@@ -331,7 +334,7 @@ func TestDrainWaitsForStandIns(t *testing.T) {
 	}
 	must(t, os.WriteFile(path, []byte("[]"), 0o600))
 	laptop.Fixture.Send("dev", "alice", "worker-build", "review this")
-	must(t, laptop.Drain(t.Context(), t.Context(), 3*time.Minute))
+	must(t, laptop.Drain(t.Context(), t.Context(), patience))
 	build.rows("ci", "worker", 1)
 }
 
@@ -448,7 +451,7 @@ func TestNotShared(t *testing.T) {
 		t.Helper()
 		sent, err := m.say(team, member, "", text)
 		if err == nil {
-			_, err = m.Await(t.Context(), sent, api.Verified, 3*time.Minute)
+			_, err = m.Await(t.Context(), sent, api.Verified, patience)
 		}
 		if err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s@%s: %v; want %q", member, team, err, why)
@@ -645,7 +648,7 @@ func TestSharedNoLonger(t *testing.T) {
 	write := func(text string) error {
 		sent, err := laptop.say("ci@build", "worker", "", text)
 		if err == nil {
-			_, err = laptop.Await(t.Context(), sent, api.Verified, 3*time.Minute)
+			_, err = laptop.Await(t.Context(), sent, api.Verified, patience)
 		}
 		return err
 	}
@@ -680,7 +683,7 @@ func TestAway(t *testing.T) {
 			laptop.restart()
 		}
 	}
-	if s, err := laptop.Await(t.Context(), last, api.Stored, 3*time.Minute); err != nil {
+	if s, err := laptop.Await(t.Context(), last, api.Stored, patience); err != nil {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	if s, err := laptop.Await(t.Context(), last, api.Received, 20*time.Millisecond); !errors.Is(err, api.CodeTimeout) || s.State != api.Stored {
@@ -688,7 +691,7 @@ func TestAway(t *testing.T) {
 	}
 	build.open()
 	build.start()
-	if _, err := laptop.Await(t.Context(), last, api.Verified, 3*time.Minute); err != nil {
+	if _, err := laptop.Await(t.Context(), last, api.Verified, patience); err != nil {
 		t.Error(err)
 	}
 	for i, row := range build.rows("ci", "worker", 30) {
@@ -710,7 +713,7 @@ func TestNewKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := laptop.Await(t.Context(), last, api.Stored, 3*time.Minute); err != nil {
+	if _, err := laptop.Await(t.Context(), last, api.Stored, patience); err != nil {
 		t.Fatal(err)
 	}
 	build.open()
@@ -741,7 +744,7 @@ func TestNewKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	build.start()
-	if _, err := laptop.Await(t.Context(), last, api.Verified, 3*time.Minute); err != nil {
+	if _, err := laptop.Await(t.Context(), last, api.Verified, patience); err != nil {
 		t.Error(err)
 	}
 	for i, row := range build.rows("ci", "worker", 10) {
@@ -833,7 +836,7 @@ func TestSharingEndsWhileAMessageComes(t *testing.T) {
 			sent, err := laptop.say("ci@build", "worker", "", "hello")
 			must(t, err)
 			err = <-met
-			_, arrived := laptop.Await(t.Context(), sent, api.Verified, 3*time.Minute)
+			_, arrived := laptop.Await(t.Context(), sent, api.Verified, patience)
 			if step == "checked" {
 				if err != nil || arrived == nil || !strings.Contains(arrived.Error(), "there is no such team") {
 					t.Errorf("%s: the end: %v; the message: %v", step, err, arrived)
@@ -917,7 +920,7 @@ func TestAnswerSurvivesRestarts(t *testing.T) {
 		})
 		last, err := laptop.say("ci@build", "worker", "", "and now?")
 		if err == nil {
-			_, err = laptop.Await(t.Context(), last, api.Verified, 3*time.Minute) // build's earlier messages have arrived
+			_, err = laptop.Await(t.Context(), last, api.Verified, patience) // build's earlier messages have arrived
 		}
 		found, rerr := laptop.Read(t.Context(), "ci@build", api.Reading{Own: true})
 		if err != nil || rerr != nil || len(found.Messages) != 1 || found.Messages[0].Text != "42" {
