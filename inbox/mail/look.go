@@ -16,6 +16,7 @@ import (
 //
 //   - Its row is marked as read: consumed.
 //   - A relay claimed it: consumed, or lost with the relay's reason if it failed.
+//   - It was sent before as a user prompt: unconsumed until a turn begins with it, and then as if a relay claimed it.
 //   - It is gone, and an unread row from ahead of it is still there, and according to the journal never
 //     left: lost.
 //   - It is gone, and the agent is older than [teams.Oldest], or not running, or its version is unknown and
