@@ -63,6 +63,7 @@ func (d *Dirs) Run(ctx context.Context, changed func(dir string)) error {
 				return errors.New("watch: the events have ended")
 			}
 			for _, dir := range d.dirs {
+				_ = d.source.Add(dir) // its creation may be among the lost events
 				changed(dir)
 			}
 		}

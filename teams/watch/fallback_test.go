@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -373,6 +374,61 @@ func TestTheQueueOfTheKernelOverflows(t *testing.T) {
 	v.follow(t, w, view{"a": "", "a/alice": "[1]", "b": "", "b/bob": "[2]", "d": ""})
 	p.write(p.inbox("d/dora"), "[3]") // the directory is still watched, under its new name
 	v.follow(t, w, view{"a": "", "a/alice": "[1]", "b": "", "b/bob": "[2]", "d": "", "d/dora": "[3]"})
+}
+
+// A directory that was made while events were lost is watched, too.
+func TestDirsAfterLostEvents(t *testing.T) {
+	t.Parallel()
+	p := newClaude(t)
+	errs, missed := make(chan error), make(chan string)
+	var lost atomic.Bool
+	lost.Store(true)
+	src, err := (&fakeSource{
+		deaf: func(name string) bool {
+			was := lost.Load()
+			if was {
+				missed <- name
+			}
+			return was
+		},
+		errs: errs,
+	}).open()
+	must(t, err)
+	must(t, src.Add(p.root))
+	changes, ended := make(chan string), make(chan error, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	later := p.path("later")
+	go func() {
+		ended <- (&Dirs{src, []string{p.root, later}}).Run(ctx, func(dir string) { changes <- dir })
+	}()
+	p.mkdir("later")
+	for <-missed != later {
+	}
+	lost.Store(false)
+	errs <- fsnotify.ErrEventOverflow
+	for range 2 {
+		<-changes
+	}
+	p.write(p.path("later/new"), "")
+	select {
+	case got := <-changes:
+		if got != later {
+			t.Errorf("%s has changed, not %s", got, later)
+		}
+	case <-time.After(patience):
+		t.Errorf("no change within %v", patience)
+	}
+	stop()
+	for done := false; !done; {
+		select {
+		case <-changes:
+		case err := <-ended:
+			done = true
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
 }
 
 func TestAnUnreadableDirectoryIsWarnedOfOnce(t *testing.T) {
