@@ -197,20 +197,28 @@ func unmark(s string) Excerpt {
 // holds reports whether all literals are in parts. With snippet, it sets the excerpt to the place of the first
 // literal.
 func (e *Excerpt) holds(parts, literals []string, snippet bool) bool {
-	for _, l := range literals {
-		if !slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(part, l) }) {
+	for n, l := range literals {
+		l = lower(l)
+		part := slices.IndexFunc(parts, func(part string) bool { return strings.Contains(lower(part), l) })
+		if part < 0 {
 			return false
 		}
-	}
-	if snippet && len(literals) > 0 {
-		for _, part := range parts {
-			if i := strings.Index(part, literals[0]); i >= 0 {
-				*e = around(part, i, len(literals[0]))
-				break
-			}
+		if n == 0 && snippet {
+			*e = around(parts[part], strings.Index(lower(parts[part]), l), len(l))
 		}
 	}
 	return true
+}
+
+// lower returns a text in lower case, with each character at the same place: those that would get another length stay.
+func lower(s string) string {
+	b := []byte(s)
+	for i, r := range s {
+		if l := unicode.ToLower(r); l != r && utf8.RuneLen(l) == utf8.RuneLen(r) {
+			utf8.EncodeRune(b[i:], l)
+		}
+	}
+	return string(b)
 }
 
 // around returns the part of text around the n bytes at i.

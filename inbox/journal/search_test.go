@@ -42,6 +42,7 @@ func TestSearch(t *testing.T) {
 		`{"from":"zoe","text":"nothing to see, foo-bar at src/a_b.go"}`, // 5
 		row(`{"type":"idle_notification","from":"kim","idleReason":"available","result":"line one\nsecond line","n":[{"deep":"treasure"}]}`), // 6
 		row(`say "hello" AND (NEAR or NOT) title: x* -y`), // 7
+		row("用Docker部署"),                                  // 8
 	))
 	for words, want := range map[string]string{
 		"parser":                   "2 1",
@@ -63,6 +64,8 @@ func TestSearch(t *testing.T) {
 		"🎉🎉":                       "4",
 		"信息":                       "4",
 		"信息 🎉":                     "4",
+		"docker部署":                 "8",
+		"用DOCKER":                  "8",
 		"foo-bar":                  "5",
 		"bar-foo":                  "",
 		"src/a_b.go":               "5",
@@ -112,7 +115,7 @@ func TestSearch(t *testing.T) {
 		strings.Repeat(`"`, 64):    "!",
 		strings.Repeat("(", 4096):  "",
 		strings.Repeat("*", 4096):  "",
-		strings.Repeat("a* ", 60):  "7 6 5 4 3 2 1",
+		strings.Repeat("a* ", 60):  "8 7 6 5 4 3 2 1",
 		strings.Repeat(`"a`, 60):   "5",
 	} {
 		var got []Hit
