@@ -415,6 +415,23 @@ func TestOnce(t *testing.T) {
 		}
 		_ = w.closed()
 	})
+	bubble(t, "the first of them is read", func(t *testing.T) {
+		w := newWorld(t, Webhook)
+		w.begun()
+		w.waits(unread("2", 2))
+		later, last := unread("2", 1), unread("4", 1)
+		later.ID, last.ID = "unread/t/operator/lead/2", "unread/t/operator/lead/4"
+		for i, c := range []struct {
+			is   api.Attention
+			told int
+		}{{later, 1}, {later, 1}, {last, 2}} {
+			w.waits(c.is)
+			if n := len(w.requests()); n != c.told {
+				t.Errorf("step %d: %d alerts, want %d", i, n, c.told)
+			}
+		}
+		_ = w.closed()
+	})
 	bubble(t, "while one is sent", func(t *testing.T) {
 		w := newWorld(t, Webhook)
 		w.begun()

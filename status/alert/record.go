@@ -101,6 +101,14 @@ func (r *Record) add(list []api.Attention, refused bool) {
 func (r *Record) look(waiting []api.Attention) {
 	for _, w := range waiting {
 		was, known := r.Told[w.ID]
+		if !known && w.Kind == api.WaitsUnread { // the id has the first message: if that was read, it is another one
+			of := strings.Join([]string{w.Kind, w.Team, w.Member, w.From, ""}, "/")
+			for id, t := range r.Told {
+				if t.Message == w.Message && strings.HasPrefix(id, of) {
+					was, known = t, true
+				}
+			}
+		}
 		if known && News(w, api.Attention{Message: was.Message, Count: was.Count}) {
 			delete(r.Told, w.ID)
 		} else if known {
