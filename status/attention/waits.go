@@ -67,7 +67,11 @@ func (c *Cache) teamWaits(ctx context.Context, t *teams.Team, config *teams.Conf
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, leadWaits(talk, config, e.team.Lead)...)
+		earlier, err := c.earlier(ctx, q, talk, config)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, leadWaits(slices.Concat(talk, earlier), config, e.team.Lead)...)
 		e.tasks, e.loops = tasksOf(talk), loopsOf(talk, time.Now())
 		e.keepLoops(c.entries[t.Name()])
 	}
@@ -196,6 +200,39 @@ func unreadOf(team, name string, rows []inbox.Row, ours []string) (list []api.At
 		}
 	}
 	return list
+}
+
+// earlier returns the last questions to the lead of members that wrote none of a team's last messages, with the answers,
+// the newest of each member first.
+func (c *Cache) earlier(ctx context.Context, q journal.Query, talk []journal.Record, config *teams.Config) (list []journal.Record, err error) {
+	if len(talk) < lately {
+		return nil, nil
+	}
+	q.Newest = true
+	for _, member := range config.Members {
+		if slices.ContainsFunc(talk, func(m journal.Record) bool { return m.From == member.Name }) {
+			continue
+		}
+		own, to := q, q
+		own.From, own.Limit = member.Name, 1
+		for asked, err := range c.opts.Journal.Messages.All(ctx, own) {
+			if err != nil {
+				return nil, err
+			}
+			if asked.Kind() != "permission_request" {
+				continue
+			}
+			to.Inbox, to.After = member.Name, asked.Seq
+			for m, err := range c.opts.Journal.Messages.All(ctx, to) {
+				if err != nil {
+					return nil, err
+				}
+				list = append(list, m)
+			}
+			list = append(list, asked)
+		}
+	}
+	return list, nil
 }
 
 // leadWaits returns the unanswered questions of members to their lead. The lead takes them out of its inbox at

@@ -1,6 +1,11 @@
 package attention
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,3 +160,57 @@ func TestToolOfAServer(t *testing.T) {
 
 // noDialogs finds no dialog that can be answered elsewhere.
 func noDialogs(transcript.Process, time.Time, string) (a api.Attention, ok bool) { return a, false }
+
+// A question of a member to its lead waits until it is answered, however much others write.
+func TestQuestionAmongManyMessages(t *testing.T) {
+	t.Parallel()
+	w := crowd(t, 1)
+	c := New(w.Options)
+	at := time.Now()
+	write := func(member string, rows ...map[string]any) {
+		t.Helper()
+		for _, r := range rows {
+			at = at.Add(time.Millisecond)
+			r["timestamp"] = at.UTC().Format("2006-01-02T15:04:05.000Z")
+		}
+		data, err := json.Marshal(rows)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(w.Path("team-000", "inboxes"), member+".json"), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.record(t)
+	}
+	chatter := func(n int) (rows []map[string]any) {
+		for i := range lately + 10 {
+			rows = append(rows, map[string]any{"from": fmt.Sprint("worker-", 1+i%8), "text": fmt.Sprint("message ", n, " ", i)})
+		}
+		return rows
+	}
+	asks := func(want ...string) {
+		t.Helper()
+		list, err := c.Attention(t.Context(), "team-000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, a := range list {
+			if a.Kind == api.WaitsLead {
+				got = append(got, a.Member)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q ask, want %q", got, want)
+		}
+	}
+	question := map[string]any{"from": "worker-0", "text": `{"type":"permission_request","request_id":"perm-1-a","tool_name":"Write","input":{}}`}
+	write("team-lead", question)
+	asks("worker-0")
+	write("team-lead", chatter(1)...)
+	asks("worker-0")
+	write("worker-0", map[string]any{"from": "team-lead", "text": `{"type":"permission_response","request_id":"perm-1-a","subtype":"success"}`})
+	asks()
+	write("team-lead", chatter(2)...)
+	asks()
+}
