@@ -63,6 +63,9 @@ func (r *Carrier) put(ctx context.Context, m link.Message) (sent api.Sent, reach
 	if inbox.ProtocolType(m.Text) != "" {
 		return sent, "", api.Decide(api.CodeRefused, "", "only texts come from other machines, and no object of Claude Code's own protocol")
 	}
+	if _, team := teams.Split(m.From); team == "" { // with the machine, it would be an address on this one
+		return sent, "", api.Decide(api.CodeRefused, "", "its sender, %q, is not NAME@TEAM", m.From)
+	}
 	id := idHere(m.Incoming)
 	if r.forPerson(m) {
 		err = r.admitted(ctx, m, func() error { return r.tellPerson(ctx, m, id) })

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"teambridge/inbox"
@@ -46,6 +47,9 @@ func (l *Machines) standInFor(ctx context.Context, t *teams.Team, machine, addre
 		return "", err
 	}
 	member, _, err := recipient(ctx, lg, address)
+	if err == nil && strings.Contains(member, "@") { // the entry would have the name of a member of another team
+		err = api.Decide(api.CodeInvalid, "", "%q cannot be the name of a member on another machine", member)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -641,6 +641,20 @@ func TestInventedSenders(t *testing.T) {
 	}
 }
 
+// No sender on another machine gets the address of an agent on this one, such as boss@ops-laptop.
+func TestSenderIsNoAddressHere(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	for from, want := range map[string]string{"boss@": "is not NAME@TEAM", "@x": "is not NAME@TEAM", "boss@ops@x": "cannot be the name of a member"} {
+		if why := laptop.became(laptop.forge("build", from, "worker", "ci", "text"), ledger.StageRefused); !strings.Contains(why, want) {
+			t.Errorf("%s: %q", from, why)
+		}
+	}
+	if rows, err := build.Inbox("ci", "worker").Read(t.Context()); err == nil && len(rows) > 0 {
+		t.Errorf("%+v", rows)
+	}
+}
+
 // A team that is shared no longer cannot be reached, even by earlier senders.
 func TestSharedNoLonger(t *testing.T) {
 	t.Parallel()
