@@ -27,6 +27,14 @@ func Agent(ctx context.Context) bool {
 	return agent && !Person(ctx)
 }
 
+type machineKey struct{}
+
+// WithMachine marks the requests with ctx as another machine's. They name teams in full: a team that the name
+// abbreviates need not be shared with the machine, and may be on a third one.
+func WithMachine(ctx context.Context) context.Context {
+	return context.WithValue(ctx, machineKey{}, true)
+}
+
 // speaks returns an error if an agent would send under a name of the person.
 func (l *Local) speaks(ctx context.Context, to *Target, from string) error {
 	if !Agent(ctx) {

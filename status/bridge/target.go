@@ -282,7 +282,7 @@ func (l *Targets) In(ctx context.Context, team string, members ...string) (Targe
 	}
 	if team != pane.Team && team != pane.SessionTeam {
 		t, err := l.Open(ctx, api.Scope{Team: team})
-		if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && team != "" {
+		if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "team" && team != "" && ctx.Value(machineKey{}) == nil {
 			if there, oerr := l.Offered(ctx, team, nil); oerr == nil && len(there) == 1 {
 				return l.onMachine(ctx, there[0], members)
 			}

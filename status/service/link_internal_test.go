@@ -655,6 +655,24 @@ func TestSenderIsNoAddressHere(t *testing.T) {
 	}
 }
 
+// The name of a shared team that has ended means no other team, although a person could abbreviate that so.
+func TestSharedTeamHasEnded(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	build.Make("ci-private", 3000, "chief", "worker")
+	must(t, os.RemoveAll(build.Path("ci")))
+	if why := laptop.became(laptop.forge("build", "alice@dev", "worker", "ci", "text"), ledger.StageRefused); !strings.Contains(why, "ci") {
+		t.Errorf("the reason is %q", why)
+	}
+	if rows, err := build.Inbox("ci-private", "worker").Read(t.Context()); err == nil && len(rows) > 0 {
+		t.Errorf("a team that is not shared has %+v", rows)
+	}
+	laptop.until("no team is offered", func() bool {
+		links, err := laptop.Links(t.Context())
+		return err == nil && len(links.Machines[0].Offers) == 0
+	})
+}
+
 // A team that is shared no longer cannot be reached, even by earlier senders.
 func TestSharedNoLonger(t *testing.T) {
 	t.Parallel()

@@ -173,16 +173,24 @@ func Open(ctx context.Context, opts Options) (_ *Service, err error) {
 type here struct{ *bridge.Local }
 
 func (h here) Team(ctx context.Context, team, member string) (*teams.Team, func() error, error) {
-	to, err := h.In(ctx, team, member)
+	to, err := h.In(bridge.WithMachine(ctx), team, member)
 	return to.Team, to.Close, err
 }
 
+func (h here) Members(ctx context.Context, team string) ([]api.Member, error) {
+	return h.Local.Members(bridge.WithMachine(ctx), team)
+}
+
+func (h here) Status(ctx context.Context, team string, members ...string) ([]api.Status, error) {
+	return h.Local.Status(bridge.WithMachine(ctx), team, members...)
+}
+
 func (h here) Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error) {
-	return h.Local.Send(bridge.WithAgent(ctx), team, member, id, m)
+	return h.Local.Send(bridge.WithMachine(bridge.WithAgent(ctx)), team, member, id, m)
 }
 
 func (h here) Ask(ctx context.Context, team, member, id string, q api.NewQuestion) (api.Answered, error) {
-	return h.Local.Ask(bridge.WithAgent(ctx), team, member, id, q)
+	return h.Local.Ask(bridge.WithMachine(bridge.WithAgent(ctx)), team, member, id, q)
 }
 
 // Close closes the files.
