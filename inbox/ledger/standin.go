@@ -40,17 +40,21 @@ func (l Links) SetStandIn(ctx context.Context, s StandIn) error {
 	})
 }
 
-// MayWrite reports whether a member on a machine, MEMBER@TEAM there, may write to a team of a Claude
-// root: the team is shared with the machine, or has a stand-in of that member. The error is
-// [ErrNoMachine].
-func (l Links) MayWrite(ctx context.Context, machine, there, root, team string) (bool, error) {
-	may, found, err := first(sqlite.Select(ctx, l.db, "may write", func(v sqlite.Row) bool { return v.Bool(0) },
-		`SELECT EXISTS (SELECT 1 FROM shares s WHERE s.machine=m.machine AND root=?2 AND team=?3) OR
-		EXISTS (SELECT 1 FROM standins s WHERE s.machine=m.machine AND root=?2 AND team=?3 AND there=?4) FROM machines m WHERE machine=?1`, machine, root, team, there))
+// MayWrite reports whether a team of a Claude root is shared with a machine, and in which team of that name a member on
+// the machine, MEMBER@TEAM there, has a stand-in: the creation time of the last one; 0 if there is none. The member may
+// write to such a team. The error is [ErrNoMachine].
+func (l Links) MayWrite(ctx context.Context, machine, there, root, team string) (shared bool, standIn int64, err error) {
+	type access struct {
+		shared  bool
+		standIn int64
+	}
+	may, found, err := first(sqlite.Select(ctx, l.db, "may write", func(v sqlite.Row) access { return access{v.Bool(0), v.Int(1)} },
+		`SELECT EXISTS (SELECT 1 FROM shares s WHERE s.machine=m.machine AND root=?2 AND team=?3),
+		coalesce((SELECT max(created_at) FROM standins s WHERE s.machine=m.machine AND root=?2 AND team=?3 AND there=?4), 0) FROM machines m WHERE machine=?1`, machine, root, team, there))
 	if err == nil && !found {
 		err = fmt.Errorf("ledger: what %s may write to: %w", machine, ErrNoMachine)
 	}
-	return may, err
+	return may.shared, may.standIn, err
 }
 
 // RemoveStandIn forgets a stand-in, durably.

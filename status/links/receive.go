@@ -197,11 +197,22 @@ func (r *Carrier) mayWrite(ctx context.Context, m link.Message) error {
 		}
 		team = pane.SessionTeam
 	}
-	may, err := r.opts.Ledger.Links.MayWrite(ctx, m.Machine, m.From, r.opts.Root.Path(), team)
+	shared, standIn, err := r.opts.Ledger.Links.MayWrite(ctx, m.Machine, m.From, r.opts.Root.Path(), team)
 	switch {
 	case errors.Is(err, ledger.ErrNoMachine):
 		return NoMachine(m.Machine)
-	case err == nil && !may:
+	case err != nil || shared:
+		return err
+	case standIn == 0:
+		return errNoTeam
+	}
+	t, err := r.opts.Root.Team(team)
+	if err != nil {
+		return err
+	}
+	defer t.Close() // it was only read
+	c, err := t.Config(ctx)
+	if err == nil && c.Instance().CreatedAt != standIn { // it is in an earlier team of that name
 		return errNoTeam
 	}
 	return err

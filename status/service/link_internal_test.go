@@ -655,6 +655,29 @@ func TestSenderIsNoAddressHere(t *testing.T) {
 	}
 }
 
+// An entry in a team gives its member no access to a later team of that name.
+func TestEntryIsInOneTeam(t *testing.T) {
+	t.Parallel()
+	laptop, build := linkedMachines(t)
+	if _, err := laptop.Join(t.Context(), "dev", api.NewJoin{Remote: "worker@ci@build"}); err != nil {
+		t.Fatal(err)
+	}
+	build.became(build.forge("laptop", "worker@ci", "alice", "dev", "to the first team"), ledger.StageVerified)
+	laptop.end()
+	laptop.open()
+	laptop.links.Fault = func(step string) error {
+		if step == "checked" { // while a message comes
+			must(t, os.RemoveAll(laptop.Path("dev")))
+			laptop.Make("dev", 9000, "boss", "alice")
+		}
+		return nil
+	}
+	laptop.start()
+	if why := build.became(build.forge("laptop", "worker@ci", "alice", "dev", "to another team"), ledger.StageRefused); !strings.Contains(why, "there is no such team") {
+		t.Errorf("the reason is %q", why)
+	}
+}
+
 // The name of a shared team that has ended means no other team, although a person could abbreviate that so.
 func TestSharedTeamHasEnded(t *testing.T) {
 	t.Parallel()
