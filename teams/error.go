@@ -91,7 +91,7 @@ func (e *AmbiguousTeamError) Error() string {
 	for i, c := range e.Teams {
 		names[i] = c.Name
 	}
-	return fmt.Sprintf("teams: %d teams could be meant, name one of %s", len(names), quoted(names))
+	return fmt.Sprintf("teams: no team is named, and %d are possible: %s", len(names), quoted(names))
 }
 
 // TakenError names the holder of a name that cannot be joined under. It unwraps to [ErrNameTaken].

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -77,7 +78,7 @@ func shortens(name, whole, dir string) bool {
 }
 
 // completed returns the addresses that abbreviated names stand for: a name must be the prefix of only one
-// recipient's name, or the last directory of only one session. It returns nil if one of the names stands for no
+// recipient's name, or the last directory of only one session, or else mean the session of only one member. It returns nil if one of the names stands for no
 // recipient. The error is [api.CodeAmbiguousTeam] if one stands for several.
 func (l *Targets) completed(ctx context.Context, names []string) (whole []string, err error) {
 	all := l.addresses(ctx)
@@ -105,7 +106,11 @@ func (l *Targets) completed(ctx context.Context, names []string) (whole []string
 				ended = append(ended, address)
 			}
 		}
-		found = alive(found, ended)
+		if found = alive(found, ended); len(found) == 0 {
+			if found, err = l.membersOf(ctx, name); err != nil {
+				return nil, err
+			}
+		}
 		switch len(found) {
 		case 0:
 			return nil, nil
@@ -116,6 +121,18 @@ func (l *Targets) completed(ctx context.Context, names []string) (whole []string
 		}
 	}
 	return whole, nil
+}
+
+// membersOf returns the addresses of the members whose sessions have a name, an id or a directory, or abbreviate to it.
+func (l *Targets) membersOf(ctx context.Context, name string) (found []string, err error) {
+	sessions, err := l.Sessions(ctx)
+	for _, s := range sessions {
+		address := s.Member + "@" + s.Team
+		if s.Member != "" && (shortens(name, cmp.Or(s.As, s.Name), s.Cwd) || shortens(name, s.Session, "")) && !slices.Contains(found, address) {
+			found = append(found, address)
+		}
+	}
+	return found, err
 }
 
 // shortened returns the sessions that names stand for, as [Targets.completed] does among sessions. It returns
@@ -207,13 +224,14 @@ const mostNamed = 5
 // names first. all is the result of addresses. The error is nil if there is no recipient at all, or if each
 // name has one.
 func unknownName(all map[string][]string, names []string) error {
+	known := slices.Sorted(maps.Keys(all))
 	i := slices.IndexFunc(names, func(name string) bool {
-		return all[name] == nil && name != mail.User && !strings.EqualFold(name, "lead")
+		return !slices.ContainsFunc(append(known, mail.User, "lead"), func(k string) bool { return strings.EqualFold(k, name) })
 	})
 	if i < 0 || len(all) == 0 {
 		return nil
 	}
-	there := slices.Concat(teams.Alike(names[i], slices.Sorted(maps.Keys(all))), slices.Sorted(maps.Keys(all)))
+	there := slices.Concat(teams.Alike(names[i], known), known)
 	var list []string
 	for _, name := range there {
 		for _, address := range all[name] {

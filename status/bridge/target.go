@@ -91,7 +91,7 @@ func (t *Target) Close() error {
 //   - all names are sessions;
 //   - only one team of a linked machine has all members;
 //   - all names are sessions that were stopped in the background;
-//   - all names are abbreviations;
+//   - all names are abbreviations, or the names of sessions that are members of teams;
 //   - the team is the one that [teams.Root.Choose] chooses. In this case, members are not looked up.
 //
 // The errors are the errors of [teams.Root.Team], [teams.Root.Choose] and [history.Archive.Open],
@@ -175,7 +175,13 @@ func (l *Targets) Resolve(ctx context.Context, s api.Scope, names ...string) (to
 		}
 	}
 	t, err := l.Open(ctx, s)
-	if errors.As(err, new(*teams.NotFoundError)) {
+	several, ambiguous := errors.AsType[*teams.AmbiguousTeamError](err)
+	switch {
+	case ambiguous && len(living) > 0:
+		several.Teams = slices.DeleteFunc(several.Teams, func(c teams.Candidate) bool { return !slices.Contains(living, c.Name) })
+		who := strings.Join(members, " and ")
+		err = &api.Decided{Err: err, Code: api.CodeAmbiguousTeam, Hint: "say which: " + who + "@" + strings.Join(living, ", "+who+"@")}
+	case ambiguous || errors.As(err, new(*teams.NotFoundError)):
 		err = cmp.Or(unknownName(l.addresses(ctx), members), err)
 	}
 	return Target{Team: t, Members: members}, err

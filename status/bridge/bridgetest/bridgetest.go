@@ -506,10 +506,13 @@ func Run(t *testing.T, open func(*testing.T, *teamstest.Fixture) api.Bridge) {
 					w.Errorf("to %+v %q it sends %+v, %v", c.scope, c.names, s, err)
 				}
 			}
-			for scope, code := range map[api.Scope]api.Code{{Team: older}: api.CodeUsage, {Team: "nosuch"}: api.CodeNotFound, {}: api.CodeAmbiguousTeam} {
+			for scope, code := range map[api.Scope]api.Code{{Team: older}: api.CodeUsage, {Team: "nosuch"}: api.CodeNotFound, {}: api.CodeAmbiguousTeam, {Dir: "/"}: api.CodeNotFound} {
 				name := "nobody"
-				if scope.Team == older {
+				switch code {
+				case api.CodeUsage:
 					name = "worker@" + newer
+				case api.CodeAmbiguousTeam:
+					name = "worker"
 				}
 				_, err := w.b.Send(w.Context(), newer, name, "", api.NewMessage{Text: "x", Scope: &scope})
 				w.fails(err, code)
