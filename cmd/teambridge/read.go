@@ -152,7 +152,11 @@ func (a *access) learnNames(ctx context.Context, teams ...string) {
 		if a.yours == nil {
 			a.yours = ownNames{}
 		}
-		t, _ := a.bridge(ctx).Team(ctx, team) // of one that has ended, no names are known
+		t, err := a.bridge(ctx).Team(ctx, team)
+		if err != nil { // it has ended
+			page, _ := a.bridge(ctx).Messages(ctx, team, api.MessageQuery{Limit: 1})
+			t.Ours = page.Ours
+		}
 		a.yours[team] = t.Ours
 	}
 }
