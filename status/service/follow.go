@@ -342,7 +342,7 @@ func (f *follower) judge(ctx context.Context, i *sentRow, at *mail.Sight, info o
 		case at.Again:
 			i.looked = false
 			signals.Send(f.added)
-		case at.Seen != nil && (i.Tracked == nil || i.Tracked.In(at.Seen)): // else what decides about it is not in the file
+		case at.Seen != nil && (i.Tracked == nil && !i.Deduplicated || i.Tracked != nil && i.Tracked.In(at.Seen)): // else what decides about it is not in the file
 			i.info, i.looked = info, true
 		}
 		return false

@@ -108,27 +108,38 @@ func TestTakenMessagesShareADirectory(t *testing.T) {
 	}
 }
 
-// A relay that was about to claim a message whose row is gone decides its state, and changes no file.
+// A relay that was about to claim a message whose row is gone decides its state, and changes no file. The same holds for
+// a message that was sent again when its row was gone.
 func TestFateWithoutAChangeOfTheFile(t *testing.T) {
 	t.Parallel()
-	fixture, s := service(t)
-	_, err := s.Send(t.Context(), teamstest.Newer, "worker", "1", api.NewMessage{Text: "hello"})
-	must(t, err)
-	i := s.follower.items[0]
-	row, err := inbox.ParseRow(i.Tracked.Row)
-	must(t, err)
-	k := i.key.InboxKey
-	d := ledger.Delivery{UUID: claim.UUID(k, row.Key(), 1), InboxKey: k, Key: row.Key(), Occurrence: 1, ID: row.ID(), From: row.From, Kind: row.Kind(), Raw: row.Raw, At: time.Now()}
-	must(t, s.ledger.Deliveries.Claim(t.Context(), d))
-	must(t, os.WriteFile(fixture.Inbox(teamstest.Newer, "worker").Path(), []byte("[]"), 0o600))
-	s.follower.look(t.Context(), []*sentRow{i})
-	if r, _, err := s.journal.Receipts.Receipt(t.Context(), i.key); err != nil || r.State != inbox.Unconsumed {
-		t.Errorf("while it is being claimed, it is %s, %v", r.State, err)
-	}
-	must(t, s.ledger.Deliveries.End(t.Context(), ledger.Failed, "its row is gone", d.UUID))
-	s.follower.look(t.Context(), []*sentRow{i})
-	if r, _, err := s.journal.Receipts.Receipt(t.Context(), i.key); err != nil || r.State != inbox.Lost {
-		t.Errorf("once that has failed, it is %s, %v", r.State, err)
+	for _, again := range []bool{false, true} {
+		fixture, s := service(t)
+		_, err := s.Send(t.Context(), teamstest.Newer, "worker", "1", api.NewMessage{Text: "hello"})
+		must(t, err)
+		i := s.follower.items[0]
+		row, err := inbox.ParseRow(i.Tracked.Row)
+		must(t, err)
+		k := i.key.InboxKey
+		d := ledger.Delivery{UUID: claim.UUID(k, row.Key(), 1), InboxKey: k, Key: row.Key(), Occurrence: 1, ID: row.ID(), From: row.From, Kind: row.Kind(), Raw: row.Raw, At: time.Now()}
+		must(t, s.ledger.Deliveries.Claim(t.Context(), d))
+		must(t, os.WriteFile(fixture.Inbox(teamstest.Newer, "worker").Path(), []byte("[]"), 0o600))
+		if again {
+			s.follower.drop(i)
+			_, err := s.Send(t.Context(), teamstest.Newer, "worker", "1", api.NewMessage{Text: "hello"})
+			must(t, err)
+			if i = s.follower.items[0]; i.Tracked != nil || !i.Deduplicated {
+				t.Fatalf("sent again: %+v", i.Delivered)
+			}
+		}
+		s.follower.look(t.Context(), []*sentRow{i})
+		if r, _, err := s.journal.Receipts.Receipt(t.Context(), i.key); err != nil || r.State != inbox.Unconsumed {
+			t.Errorf("again %v: while it is being claimed, it is %s, %v", again, r.State, err)
+		}
+		must(t, s.ledger.Deliveries.End(t.Context(), ledger.Failed, "its row is gone", d.UUID))
+		s.follower.look(t.Context(), []*sentRow{i})
+		if r, _, err := s.journal.Receipts.Receipt(t.Context(), i.key); err != nil || r.State != inbox.Lost {
+			t.Errorf("again %v: once that has failed, it is %s, %v", again, r.State, err)
+		}
 	}
 }
 
