@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -81,6 +82,38 @@ func TestFrom(t *testing.T) {
 	opts.From = "boss"
 	if s := sender(t, opts); s.From() != "boss" {
 		t.Errorf("from %s", s.From())
+	}
+}
+
+// The name under which the person joined is an agent's once the entry was lost and an agent has the name, even if
+// somebody else is a guest.
+func TestJoinedNameOfAnAgent(t *testing.T) {
+	t.Parallel()
+	opts := open(t, "claude-2.1.329", "session-2de3961d")
+	for _, name := range []string{"operator", "worker-laptop"} {
+		m, err := opts.Team.Join(t.Context(), opts.Locker, name, "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "operator" {
+			record(t, opts, m)
+		}
+	}
+	path := filepath.Join(opts.Team.Path(), "config.json")
+	data, err := os.ReadFile(path)
+	if err == nil {
+		data = regexp.MustCompile(`"name": ?"operator"`).ReplaceAll(data, []byte(`"name": "operator", "agentType": "reviewer"`))
+		err = os.WriteFile(path, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sender(t, opts)
+	if m, ok := s.Config().Member("operator"); !ok || m.Guest() || s.From() != "user" {
+		t.Errorf("%+v, %v; from %s, want user", m, ok, s.From())
+	}
+	if ours, err := mail.Ours(t.Context(), opts.Ledger, opts.Team, s.Config()); err != nil || !slices.Equal(ours, []string{"user"}) {
+		t.Errorf("ours %v, %v", ours, err)
 	}
 }
 

@@ -26,8 +26,7 @@ func Memberships(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.
 	return ours, nil
 }
 
-// Guest returns the name under which a team was joined and which is still in config.json,
-// or "".
+// Guest returns the name under which a team was joined and which is still in config.json, and no agent's, or "".
 func Guest(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config) (string, error) {
 	if !slices.ContainsFunc(c.Members, teams.Member.Guest) {
 		return "", nil
@@ -36,18 +35,23 @@ func Guest(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config
 	if err != nil {
 		return "", err
 	}
-	for _, m := range ours {
-		if _, ok := c.Member(m.Name); ok {
-			return m.Name, nil
+	for _, o := range ours {
+		if m, ok := c.Member(o.Name); ok && m.Guest() {
+			return o.Name, nil
 		}
 	}
 	return "", nil
 }
 
 // Ours returns the names of the person's own inboxes: "user", and those under which the
-// team was joined. Rows may be marked as read only there: agents never get marked rows.
+// team was joined, unless an agent has the name now. Rows may be marked as read only there: agents never get marked
+// rows.
 func Ours(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config) ([]string, error) {
-	return OursIn(ctx, l, t.Root().Path(), c.Instance())
+	ours, err := OursIn(ctx, l, t.Root().Path(), c.Instance())
+	return slices.DeleteFunc(ours, func(name string) bool {
+		m, ok := c.Member(name)
+		return ok && !m.Guest()
+	}), err
 }
 
 // OursIn is [Ours] for a team that may have ended. root is the path of the Claude root.
