@@ -100,6 +100,9 @@ func (s *Server) answer(route route) http.Handler {
 			return
 		}
 		lasts := route.stream(r)
+		if lasts && r.Method == http.MethodHead {
+			return // it would never end, and the connection would answer nothing else
+		}
 		if !lasts {
 			ctx, cancel := context.WithTimeout(r.Context(), s.limits.request)
 			defer cancel()
