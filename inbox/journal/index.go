@@ -60,6 +60,11 @@ func (x *index) open(ctx context.Context) (_ *sqlite.DB, err error) {
 	if x.db != nil {
 		return x.db, nil
 	}
+	if _, err := os.Stat(x.path()); errors.Is(err, fs.ErrNotExist) { // a process may still use the log of a deleted index
+		if err := x.remove(); err != nil {
+			return nil, err
+		}
+	}
 	x.db, err = sqlite.Open(ctx, x.path(), x.format())
 	if errors.Is(err, sqlite.ErrCorrupt) || errors.Is(err, sqlite.ErrDevelopment) || errors.As(err, new(*sqlite.NewerError)) {
 		if err := x.remove(); err != nil {

@@ -1,11 +1,13 @@
 package journal
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -21,7 +23,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Set("rapid.checks", "25") // unless the command line says otherwise
 	lastCopy = time.Minute         // a busy disk takes longer than the two seconds
-	killtest.Main(m, killtest.Roles{"watch": childWatch, "forever": childForever, "record": childRecord, "copier": copyForEver})
+	killtest.Main(m, killtest.Roles{"watch": childWatch, "forever": childForever, "record": childRecord, "copier": copyForEver, "search": childSearch})
 }
 
 // copyForEver copies in a directory until it is killed.
@@ -39,6 +41,58 @@ func copyForEver(args []string) error {
 	for {
 		if _, err := j.Copy(ctx, l); err != nil {
 			return err
+		}
+	}
+}
+
+// childSearch searches each time that it reads a line, and prints how many messages it found.
+func childSearch(args []string) error {
+	j, err := Open(context.Background(), args[0])
+	if err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		n, failed := 0, error(nil)
+		for _, err := range j.Messages.Search(context.Background(), "needle", Query{}) {
+			n, failed = n+1, err
+		}
+		fmt.Println("found", n, failed)
+	}
+	return j.Close()
+}
+
+// A search finds everything even if the file of the index was deleted, and nothing else, while processes use it.
+func TestIndexIsDeletedInUse(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j := mustOpen(t, path)
+	var all []func() string // searches of two processes
+	for range 2 {
+		c := killtest.Command(t.Context(), "search", path)
+		in, err := c.StdinPipe()
+		must(t, err)
+		out, err := c.StdoutPipe()
+		must(t, err)
+		must(t, c.Start())
+		t.Cleanup(func() { _, _ = in.Close(), c.Wait() })
+		lines := bufio.NewScanner(out)
+		all = append(all, func() string {
+			fmt.Fprintln(in)
+			lines.Scan()
+			return lines.Text()
+		})
+	}
+	var rows []string
+	for n := range 10 {
+		rows = append(rows, row(fmt.Sprint("needle ", n)))
+		observe(t, j, look(t, float64(n), rows...))
+		if n > 0 {
+			must(t, os.Remove(j.index.path()))
+		}
+		for _, search := range all {
+			if got, want := search(), fmt.Sprintf("found %d <nil>", n+1); got != want {
+				t.Errorf("after %d deletions: %s, want %s", n, got, want)
+			}
 		}
 	}
 }
