@@ -82,6 +82,7 @@ func TestAttention(t *testing.T) {
 	w.Send(band, "bass", "user", "are you there?")
 	first := e.waits(api.WaitsPermission, api.WaitsUnread)[api.WaitsUnread].ID
 	w.Send(band, "bass", "user", "hello?")
+	w.recorded(band, "recorded", func(m api.Record) bool { return m.Text == "hello?" }) // before the next inbox: who writes later waits for no answer
 	w.Send(band, "user", "user", "a note to myself")
 	w.row("bass", "team-lead", `{"type":"permission_request","request_id":"perm-1-a","agent_id":"bass","tool_name":"Write","tool_use_id":"toolu_1","description":"notes","input":{}}`)
 	w.row("stranger", "team-lead", `{"type":"permission_request","request_id":"perm-2-b","tool_name":"Write","input":{}}`) // no member
