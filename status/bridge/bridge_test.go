@@ -47,7 +47,7 @@ func options(t *testing.T, f *teamstest.Fixture) bridge.Options {
 			}
 			return j, err
 		},
-		State: f.State, Locker: f.Locker, LookupEnv: os.LookupEnv, Warn: func(err error) { t.Error(err) }, Debug: t.Logf,
+		State: f.State, Locker: f.Locker, LookupEnv: os.LookupEnv, Warn: teamstest.Warn(t), Debug: t.Logf,
 	}
 }
 

@@ -26,7 +26,7 @@ func TestConfirmedAndLost(t *testing.T) {
 	l := New(Options{
 		Root:   func() (*teams.Root, error) { return f.Root, nil },
 		Ledger: func(context.Context) (*ledger.Ledger, error) { return lg, nil },
-		State:  f.State, Locker: f.Locker, Warn: func(err error) { t.Error(err) }, Debug: func(string, ...any) {},
+		State:  f.State, Locker: f.Locker, Warn: teamstest.Warn(t), Debug: func(string, ...any) {},
 	})
 	of, err := lg.Panes.AddSession(t.Context(), ledger.Pane{
 		InboxKey: inbox.InboxKey{Root: f.Root.Path(), Inbox: "api"}, ID: "5e55104e-0000-4000-8000-000000000000", PID: 1 << 22, Profile: "session", Cwd: "/work",

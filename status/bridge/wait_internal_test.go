@@ -30,7 +30,7 @@ func TestReplyOfLongAgo(t *testing.T) {
 		Journal: func(ctx context.Context) (*journal.Journal, error) {
 			return journal.Open(ctx, filepath.Join(f.State, "journal.db"))
 		},
-		State: f.State, Locker: f.Locker, Warn: func(err error) { t.Error(err) }, Debug: func(string, ...any) {},
+		State: f.State, Locker: f.Locker, Warn: teamstest.Warn(t), Debug: func(string, ...any) {},
 	})
 	since := time.Now().Truncate(time.Millisecond)
 	rec, err := l.Record(t.Context(), pane.SessionTeam)

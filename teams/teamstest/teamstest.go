@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
+	"teambridge/teams/watch"
 )
 
 // The names of the captured teams, and the versions of Claude Code that made them.
@@ -171,5 +173,15 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Warn returns a function that fails the test with a warning, unless it is [watch.ErrLimit]: other processes may have
+// all watches of the system, and then files are polled.
+func Warn(t testing.TB) func(error) {
+	return func(err error) {
+		if !errors.Is(err, watch.ErrLimit) {
+			t.Error(err)
+		}
 	}
 }
