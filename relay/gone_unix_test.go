@@ -32,7 +32,7 @@ func TestTeamGoneUnseen(t *testing.T) {
 		if !errors.Is(err, teams.ErrTeamGone) {
 			t.Errorf("got %v, want ErrTeamGone", err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatal("the relay goes on")
 	}
 }

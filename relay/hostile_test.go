@@ -142,7 +142,7 @@ func TestTeamMadeAnew(t *testing.T) {
 				if !errors.Is(err, teams.ErrTeamGone) {
 					t.Errorf("got %v, want ErrTeamGone", err)
 				}
-			case <-time.After(2 * time.Minute):
+			case <-time.After(patience):
 				t.Fatal("the relay goes on")
 			}
 			if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 0 {
@@ -244,7 +244,7 @@ func TestLedgerThatFails(t *testing.T) {
 		if !errors.Is(err, ledger.ErrClosed) || strings.Count(err.Error(), ledger.ErrClosed.Error()) > 3 {
 			t.Errorf("got %v, want ErrClosed, and not for every line of the agent", err)
 		}
-	case <-time.After(2 * time.Minute):
+	case <-time.After(patience):
 		t.Fatal("the relay goes on")
 	}
 	_, stop := s.relay(s.options())

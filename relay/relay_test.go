@@ -153,7 +153,7 @@ func (s *station) options() Options {
 	if s.other != nil && s.other.Claude != nil {
 		child = *s.other.Claude
 	}
-	child.Dir, child.WriteTimeout, child.AnswerTimeout = filepath.Join(s.dir, "work"), time.Minute, time.Minute
+	child.Dir, child.WriteTimeout, child.AnswerTimeout = filepath.Join(s.dir, "work"), patience, patience
 	child.Root = filepath.Join(s.dir, "root")
 	var runtime agent.Runtime = claude.Runtime{Options: child}
 	if s.other != nil && s.other.OpenCode != nil {
@@ -659,7 +659,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 		t.Parallel()
 		s := newStation(t, simchild.Script{Faults: []simchild.Fault{hold}})
 		r, stop := s.relay(s.options())
-		r.patience = time.Minute
+		r.patience = patience
 		held(t, s)
 		done := make(chan error, 1)
 		go func() { done <- r.Interrupt(t.Context()) }()
@@ -693,7 +693,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 			t.Errorf("before the agent that was started again comes to it: %v, want ErrNotBegun", err)
 		}
 		s.let("again")
-		r.patience = time.Minute
+		r.patience = patience
 		if err := r.Interrupt(t.Context()); err != nil {
 			t.Errorf("of the agent that was started again: %v", err)
 		}
@@ -709,7 +709,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 		t.Parallel()
 		s := newStation(t, simchild.Script{Faults: []simchild.Fault{hold, {At: simchild.Read, Do: simchild.Die, Match: "[m-1]"}}})
 		r, stop := s.relay(s.options())
-		r.patience = time.Minute
+		r.patience = patience
 		held(t, s)
 		done := make(chan error, 1)
 		go func() { done <- r.Interrupt(t.Context()) }()

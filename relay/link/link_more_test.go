@@ -65,7 +65,7 @@ func (m *machine) warns(t *testing.T, what string) {
 // until waits until a condition holds that the link of a machine changes.
 func (m *machine) until(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(patience)
 	for !so() {
 		select {
 		case <-m.changed:
@@ -121,7 +121,7 @@ func (h *hub) still(t *testing.T, name string) {
 // until waits until a condition on the frames stored for a machine holds.
 func (h *hub) until(t *testing.T, name string, so func([]frame) bool) {
 	t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(patience)
 	for {
 		h.mu.Lock()
 		news := h.of(name).news
@@ -510,7 +510,7 @@ func TestOtherMessageUnderTheSameID(t *testing.T) {
 	a.stop()
 	h.raw("a", "b", frame{Version: Version, Messages: []message{{ID: id, Name: id, Team: "team", Member: "worker", From: "user", Text: "other", Sent: time.Now()}}})
 	want := ledger.Receipt{ID: id, Stage: ledger.StageRefused, Reason: "another message was sent under this id"}
-	deadline := time.After(time.Minute)
+	deadline := time.After(patience)
 	for {
 		if slices.ContainsFunc(h.frames("a"), func(f frame) bool { return slices.Contains(f.Receipts, want) }) {
 			break
@@ -662,7 +662,7 @@ func TestAllOpenMessagesAreAskedAbout(t *testing.T) {
 		a.must(a.ledger.Outbox.Confirm(t.Context(), "b", ledger.Receipt{ID: ids[len(ids)-1], Stage: ledger.StageVerified}))
 	}
 	a.start()
-	deadline := time.After(time.Minute)
+	deadline := time.After(patience)
 	for {
 		var asked []string
 		for _, f := range h.frames("b") {

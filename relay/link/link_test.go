@@ -344,9 +344,12 @@ func (m *machine) stage(id string) ledger.Stage {
 	return o.Stage
 }
 
+// patience limits a wait for other goroutines, which have little of a busy machine.
+const patience = 5 * time.Minute
+
 // await waits until all messages have come to a stage.
 func (m *machine) await(t interface{ Fatalf(string, ...any) }, want ledger.Stage, ids ...string) {
-	deadline := time.After(2 * time.Minute)
+	deadline := time.After(patience)
 	for _, id := range ids {
 		for m.stage(id) != want {
 			select {

@@ -41,7 +41,7 @@ func newHooked(t testing.TB) *sessions {
 // waits waits until the hook of the session waits.
 func (s *sessions) waits() {
 	s.t.Helper()
-	for end := time.Now().Add(time.Minute); !wake.Waits(s.dir, s.PID()); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(patience); !wake.Waits(s.dir, s.PID()); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.t.Fatal("no hook waits")
 		}

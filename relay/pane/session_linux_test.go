@@ -103,6 +103,9 @@ func (s *sessions) put(text string) ledger.PaneMessage {
 	return m
 }
 
+// patience limits the wait for a session. On a busy machine, one takes more than a minute.
+const patience = 5 * time.Minute
+
 // run runs the queues until the end of the test.
 func (s *sessions) run() { s.begin() }
 
@@ -137,7 +140,7 @@ func (s *sessions) often(m ledger.PaneMessage, what string, is func(ledger.PaneM
 // until waits until a message is as wanted.
 func (s *sessions) until(m ledger.PaneMessage, what string, is func(ledger.PaneMessage) bool) ledger.PaneMessage {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
 	got, err := s.Panes.Queue.until(ctx, m.UUID, func(m ledger.PaneMessage) (bool, error) { return is(m), nil })
 	if err != nil {
@@ -699,7 +702,7 @@ func TestSessionWrites(t *testing.T) {
 // saying waits until agents have written these texts.
 func (s *sessions) saying(want ...string) {
 	s.t.Helper()
-	for end := time.Now().Add(time.Minute); !slices.Equal(s.written(), want); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !slices.Equal(s.written(), want); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.t.Fatalf("recorded is %q, want %q", s.written(), want)
 		}

@@ -299,7 +299,7 @@ func receiverGone(t *testing.T, w *trial) {
 	m := w.put("later")
 	w.until(m, "without a receiver", heldAs(tmux.Gone))
 	if w.Session != nil { // no pane is started again
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		if m, err := w.Queue.Await(ctx, m.UUID); err != nil || m.State.Ended() {
 			t.Errorf("awaited, it is %s, %v", m.State, err)
@@ -372,7 +372,7 @@ func (w *trial) begun(m ledger.PaneMessage, given bool) *attempt {
 	a := &attempt{message: m, uuids: []string{m.UUID}}
 	if given {
 		f, err := by.give(ctx, a)
-		for end := time.Now().Add(time.Minute); err == nil && decide(f) == takeBack && time.Now().Before(end); {
+		for end := time.Now().Add(patience); err == nil && decide(f) == takeBack && time.Now().Before(end); {
 			time.Sleep(time.Millisecond) // the session's hook is about to wait
 			f, err = by.give(ctx, a)
 		}
@@ -422,7 +422,7 @@ func triedAgain(t *testing.T, w *trial) {
 	}
 	had := failed(w.put("had", id), true)
 	not := failed(w.put("had not"), false)
-	for end := time.Now().Add(time.Minute); len(w.Given()) == 0 && time.Now().Before(end); {
+	for end := time.Now().Add(patience); len(w.Given()) == 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	must(t, errors.Join(w.ledger.Deliveries.Retry(t.Context(), had.UUID), w.ledger.Deliveries.Retry(t.Context(), not.UUID)))

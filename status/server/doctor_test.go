@@ -40,7 +40,7 @@ func TestFindingsOfLinks(t *testing.T) {
 	// found waits for a finding about the hub.
 	found := func(level, message string) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 			var report api.Report
 			ask("GET", "/v1/doctor", "", &report)
 			i := slices.IndexFunc(report.Findings, func(f api.Finding) bool { return f.Code == "hub" })
