@@ -140,6 +140,7 @@ func TestIdleConnections(t *testing.T) {
 func TestConnectionsOfStrangers(t *testing.T) {
 	t.Parallel()
 	const limit = 8
+	began := time.Now()
 	r := newWorld(t).start(t, tcp, func(s *Server) { s.limits.connections = limit })
 	token, _ := r.tokens.now()
 	here := r.Addrs()[1]
@@ -193,8 +194,9 @@ func TestConnectionsOfStrangers(t *testing.T) {
 		c.Close() // otherwise the service would wait 5 s for their requests
 	}
 	r.end(t)
-	if log := r.logs.String(); strings.Count(log, "too many connections without a token") != 1 {
-		t.Errorf("the log says it not once: %s", log)
+	// Once a minute, which a busy machine may need for this.
+	if n, most := strings.Count(r.logs.String(), "too many connections without a token"), 1+int(time.Since(began)/time.Minute); n == 0 || n > most {
+		t.Errorf("the log says it %d times, want at most %d: %s", n, most, r.logs)
 	}
 }
 

@@ -52,7 +52,7 @@ func TestRequestsThatWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.start(t, func(s *Server) {
-		s.limits.streams, s.limits.request, s.limits.write = 1, 500*time.Millisecond, 500*time.Millisecond
+		s.limits.streams, s.limits.request, s.limits.write = 1, time.Second, time.Second // also of the other requests here
 	})
 	const wait = "/v1/teams/" + newer + "/wait?for=message&member=worker"
 	happened := make(chan answer, 1)
@@ -61,7 +61,7 @@ func TestRequestsThatWait(t *testing.T) {
 	for _, path := range []string{wait, "/v1/events", "/v1/transcripts/x"} {
 		problem(t, r.ask(t, "GET", path, ""), api.CodeTooMany)
 	}
-	<-time.After(2 * (r.limits.request + r.limits.write))
+	<-time.After(r.limits.request + r.limits.write)
 	w.Send(newer, "worker", "team-lead", "at last")
 	if h := of[api.Happened](t, <-happened, http.StatusOK); h.Message == nil || h.Message.Text != "at last" {
 		t.Errorf("it is %+v", h)
