@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"teams/transcript":         {"teams/sharedfile"},
 	"teams":                    {"teams/atomicfile", "teams/excerpt", "teams/lockedfile", "teams/proc", "teams/rawjson", "teams/transcript"},
 	"teams/tasks":              {"teams", "teams/lockedfile", "teams/transcript"},
-	"teams/teamstest":          {"inbox", "teams", "teams/lockedfile"}, // only for tests
+	"teams/teamstest":          {"inbox", "teams", "teams/lockedfile", "teams/watch"}, // only for tests
 	"inbox":                    {"teams", "teams/lockedfile", "teams/rawjson"},
 	"inbox/sqlite":             {},
 	"inbox/ledger":             {"inbox", "inbox/sqlite", "teams", "teams/rawjson"},
