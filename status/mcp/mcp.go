@@ -548,9 +548,18 @@ func (t *tools) own(ctx context.Context, b Bridge, who caller, q api.SearchQuery
 	if hits, err = t.answers(ctx, b, who, hits, q); err != nil {
 		return l, err
 	}
+	senders := map[string]string{}
+	for _, h := range hits {
+		senders[h.ID] = address(h.From, h.Team)
+	}
 	size := 0
 	for _, h := range hits {
 		m := Message{ID: h.ID, From: address(h.From, h.Team), To: address(h.Inbox, h.Team), At: h.Timestamp, Text: h.Text, Answer: h.Answer != nil}
+		if m.Answer { // it is recorded under the inbox of the agent that gave it
+			if m.To = user; len(h.Answer.InReplyTo) > 0 {
+				m.To = cmp.Or(senders[h.Answer.InReplyTo[0]], "the sender of "+h.Answer.InReplyTo[0])
+			}
+		}
 		if who.wrote(&h.Record) {
 			m.State = became(&h.Record)
 		}

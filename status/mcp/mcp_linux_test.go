@@ -216,8 +216,12 @@ func TestAgentsWriteToOneAnother(t *testing.T) {
 	if sent.State != api.Seen || sent.To != "work@sessions" || !slices.Contains(m.ann.Given(), "\x1b[31mhi\x1b[0m") {
 		t.Errorf("replied: %+v; the models were given %q", sent, m.ann.Given())
 	}
+	read = Messages{}
 	ann.must("read_messages", args{"limit": 10}, &read)
-	read.Messages = slices.DeleteFunc(read.Messages, func(m Message) bool { return m.Answer && m.To == m.From })
+	if !slices.ContainsFunc(read.Messages, func(m Message) bool { return m.Answer && m.To == "work@sessions" }) || slices.ContainsFunc(read.Messages, func(m Message) bool { return m.To == m.From }) {
+		t.Errorf("the answers are not to those who asked: %+v", read)
+	}
+	read.Messages = slices.DeleteFunc(read.Messages, func(m Message) bool { return m.Answer })
 	if len(read.Messages) < 3 || read.Messages[0].Text != "\x1b[31mhi\x1b[0m" || !slices.ContainsFunc(read.Messages, func(m Message) bool { return m.Text == "and now?" && m.State == api.Seen }) {
 		t.Errorf("read: %+v", read)
 	}
