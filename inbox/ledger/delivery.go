@@ -166,16 +166,6 @@ func (l Deliveries) WithID(ctx context.Context, k inbox.InboxKey, id string) ([]
 	return l.ofInbox(ctx, "with id", k, "id=? AND person=0 ORDER BY seq", id)
 }
 
-// Prompt returns the delivery of the user prompt, or of the message to the inbox's pane, with that message id, and
-// whether there is one. Raw and Mode are left out.
-func (l Deliveries) Prompt(ctx context.Context, key SendKey) (d Delivery, found bool, err error) {
-	if err := checkKey(key); err != nil {
-		return d, false, err
-	}
-	return first(sqlite.Select(ctx, l.db, "prompt", scanDelivery, "SELECT "+deliveryColumns+
-		" FROM inboxes JOIN deliveries USING (inbox_id) WHERE "+thisInbox+" AND id=? AND person=1 ORDER BY seq DESC LIMIT 1", keyArgs(key)...))
-}
-
 // Unmarked lists the claimed deliveries not yet marked, in the order of claiming.
 func (l Deliveries) Unmarked(ctx context.Context, k inbox.InboxKey) ([]Delivery, error) {
 	return l.ofInbox(ctx, "unmarked", k, unended+" AND state='claimed' AND marked=0 ORDER BY seq")

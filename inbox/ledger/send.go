@@ -71,6 +71,16 @@ func lookup(c *sqlite.Conn, key SendKey) (Send, bool, error) {
 	return send, found, cmp.Or(err, invalid)
 }
 
+// Prompt returns the delivery of the user prompt, or of the message to the inbox's pane, with that message id, and
+// whether there is one. Raw and Mode are left out.
+func (l Sends) Prompt(ctx context.Context, key SendKey) (d Delivery, found bool, err error) {
+	if err := checkKey(key); err != nil {
+		return d, false, err
+	}
+	return first(sqlite.Select(ctx, l.db, "prompt", scanDelivery, "SELECT "+deliveryColumns+
+		" FROM inboxes JOIN deliveries USING (inbox_id) WHERE "+thisInbox+" AND id=? AND person=1 ORDER BY seq DESC LIMIT 1", keyArgs(key)...))
+}
+
 // Intend records durably that s is about to be written, with its row for [Events.After].
 // It replaces an earlier intent of the same key and digest; without a row, s restores that
 // intent. It ignores s.State. It fails with [ErrConflict] if the key has another digest,

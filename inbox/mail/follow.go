@@ -73,28 +73,20 @@ func (s *Sender) seenNow(ctx context.Context, d *Delivered) (at time.Time, err e
 		}
 	}
 	if d.Tracked == nil {
-		d.Tracked, err = s.track(ctx, *d)
-	}
-	if err != nil || d.Tracked == nil {
-		return at, err
+		if s.opts.Journal == nil {
+			return at, nil
+		}
+		last, err := s.Latest(ctx, s.Key(*d))
+		if err != nil || last.Seq == 0 {
+			return at, err
+		}
+		d.Tracked = &inbox.Tracked{ID: d.ID, Row: last.Raw}
 	}
 	list, err := s.Seen(ctx, *d)
 	if err != nil {
 		return at, err
 	}
 	return list[0], nil
-}
-
-// track returns the journal's record of a message that was sent before and is gone, or nil.
-func (s *Sender) track(ctx context.Context, d Delivered) (*inbox.Tracked, error) {
-	if s.opts.Journal == nil {
-		return nil, nil
-	}
-	last, err := s.Latest(ctx, s.Key(d))
-	if err != nil || last.Seq == 0 {
-		return nil, err
-	}
-	return &inbox.Tracked{ID: d.ID, Row: last.Raw}, nil
 }
 
 // Follow checks the fate of a message once, with [Sender.Sight] and [Sender.Judge].

@@ -201,7 +201,7 @@ func Relayed(ctx context.Context, l *ledger.Ledger, key inbox.SendKey, row []byt
 
 // prompted returns the user prompt with an id, if there is one, and when the model was given it; zero if it was not.
 func prompted(ctx context.Context, l *ledger.Ledger, key inbox.SendKey) (list []ledger.Delivery, given time.Time, err error) {
-	d, found, err := l.Deliveries.Prompt(ctx, key)
+	d, found, err := l.Sends.Prompt(ctx, key)
 	if err != nil || !found {
 		return nil, given, err
 	}
