@@ -24,6 +24,7 @@ import (
 	"teambridge/relay/fleet"
 	"teambridge/relay/reply"
 	"teambridge/relay/runtimes"
+	"teambridge/relay/shell"
 	"teambridge/relay/wire"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -633,7 +634,7 @@ func (r *agentRun) announceRunning() {
 	if r.app.keyboard && r.opts.input == inLines {
 		how = "here, or with"
 	}
-	r.app.note("%s runs; write to it %s: teambridge send %s \"…\"", member, how, member)
+	r.app.note("%s runs; write to it %s: teambridge send %s \"…\"", member, how, shell.Quote(member))
 }
 
 // ownTeam creates the team of --team with the agent as its lead, or takes it over from a killed run. remove
