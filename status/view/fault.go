@@ -106,7 +106,7 @@ func classify(err error) (api.Code, string) {
 	case errors.As(err, new(*profile.FileError)):
 		return api.CodeInvalid, "see all with: teambridge profile list"
 	case errors.As(err, new(*fleet.LeadError)):
-		return api.CodeRefused, "an interactive agent reads its inbox by itself"
+		return api.CodeRefused, "its agent runs already; to run another one, name another member"
 	}
 	return api.CodeError, ""
 }
