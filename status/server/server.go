@@ -70,6 +70,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -196,7 +197,7 @@ func (e *RunningError) Error() string {
 	case e.PID == 0:
 		return fmt.Sprintf("a service for %s is running already, or starting", e.Root)
 	}
-	return fmt.Sprintf("a service for %s is running already: process %d, at %v", e.Root, e.PID, e.Listen)
+	return fmt.Sprintf("a service for %s is running already: process %d, at %s", e.Root, e.PID, strings.Join(e.Listen, " and "))
 }
 
 // Ready returns a channel that is closed once the service answers.
