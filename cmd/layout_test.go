@@ -64,7 +64,7 @@ var mayImport = map[string][]string{
 	"relay/claude/interactive": {"inbox", "relay/agent", "relay/claude", "relay/mode", "relay/process", "relay/shell", "teams", "teams/atomicfile", "teams/sharedfile", "teams/transcript"},
 	"relay/acp":                {"relay/agent", "relay/claude", "relay/codex", "relay/mode", "relay/pipe", "relay/process", "relay/qwen", "relay/toolcall", "relay/wire", "teams", "teams/atomicfile", "teams/flock", "teams/rawjson", "teams/transcript"},
 	"relay/opencode":           {"relay/agent", "relay/mode", "relay/pipe", "relay/process", "relay/profile", "relay/toolcall", "relay/wire", "teams/atomicfile"},
-	"relay/link":               {"inbox/ledger", "teams", "teams/excerpt", "teams/rawjson"},
+	"relay/link":               {"inbox", "inbox/ledger", "teams", "teams/excerpt", "teams/rawjson"},
 	"relay/link/nats":          {"relay/link", "teams/atomicfile"},
 	"relay/link/nats/admin":    {"relay/link/nats"},
 	"relay/link/hub":           {"relay/link/nats", "relay/link/nats/admin", "teams/atomicfile", "teams/flock"},
