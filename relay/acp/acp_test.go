@@ -229,6 +229,28 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// An interrupt that comes as the turn ends does not reach the next one.
+func TestInterruptOfATurnThatHasEnded(t *testing.T) {
+	t.Parallel()
+	r, state := simulated(t, simacp.Script{})
+	started := start(t, r, uuid.NewString(), mode.Mode{})
+	id, a := send(t, r, started, "[held]"), started.(*Agent)
+	a.writing.Lock()
+	interrupted := make(chan error, 1)
+	go func() { interrupted <- a.Interrupt(t.Context(), id) }()
+	for stopped := false; !stopped; time.Sleep(time.Millisecond) {
+		a.mu.Lock()
+		stopped = a.flight.stopped
+		a.mu.Unlock()
+	}
+	must(t, os.WriteFile(filepath.Join(state, "go"), nil, 0o600))
+	endOf(t, a, id)
+	a.writing.Unlock()
+	if err := <-interrupted; !errors.Is(err, agent.ErrNotInFlight) {
+		t.Error(err)
+	}
+}
+
 // If the record says too little about a message, an agent is started to look it up.
 func TestTurnIsLookedUp(t *testing.T) {
 	t.Parallel()

@@ -301,8 +301,16 @@ func (a *Agent) Interrupt(_ context.Context, uuid string) error {
 	a.mu.Lock()
 	f := a.flight
 	a.mu.Unlock()
-	if f == nil || f.uuid != uuid {
-		return fmt.Errorf("acp: interrupt: %w", agent.ErrNotInFlight)
+	inFlight := func() error {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if f == nil || f.uuid != uuid || a.flight != f {
+			return agent.ErrNotInFlight
+		}
+		return nil
+	}
+	if err := inFlight(); err != nil {
+		return fmt.Errorf("acp: interrupt: %w", err)
 	}
 	// A replay does not show the interrupt, so record it.
 	if err := a.record.add(entry{Stopping: uuid}); err != nil {
@@ -311,7 +319,9 @@ func (a *Agent) Interrupt(_ context.Context, uuid string) error {
 	a.mu.Lock()
 	f.stopped = true
 	a.mu.Unlock()
-	cancel := func() error { return a.write(message{}, methodCancel, sessionParams{SessionID: a.record.session}) }
+	cancel := func() error { // not the next turn, which may have begun
+		return a.writeIf(inFlight, message{}, methodCancel, sessionParams{SessionID: a.record.session})
+	}
 	if err := cancel(); err != nil {
 		return fmt.Errorf("acp: interrupt: %w", err)
 	}

@@ -149,7 +149,12 @@ func (c *conn) call(ctx context.Context, method string, params, result any) erro
 }
 
 // write writes a message, with the method and its parameters if they are not empty.
-func (c *conn) write(m message, method string, params any) (err error) {
+func (c *conn) write(m message, method string, params any) error {
+	return c.writeIf(func() error { return nil }, m, method, params)
+}
+
+// writeIf is write if check, which is called once nothing else can be written before the message, returns nil.
+func (c *conn) writeIf(check func() error, m message, method string, params any) (err error) {
 	m.JSONRPC, m.Method = "2.0", method
 	if params != nil {
 		if m.Params, err = json.Marshal(params); err != nil {
@@ -162,6 +167,9 @@ func (c *conn) write(m message, method string, params any) (err error) {
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
+	if err := check(); err != nil {
+		return err
+	}
 	_ = c.child.Stdin.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every system supports it
 	if _, err := c.child.Stdin.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("write to the agent: %w", err)
