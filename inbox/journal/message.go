@@ -34,8 +34,8 @@ type Record struct {
 	Prompt, Answer string
 
 	// When the row was first in the inbox, was seen read and was seen to be gone, in UTC, to the microsecond.
-	// FirstSeen is the row's own time if that is between the last two looks, and else the time of the look that found
-	// it. ReadAt and GoneAt are zero if it was not read or is not gone.
+	// FirstSeen is the row's own time if that is between the last two looks, and not before that of a new row ahead of
+	// it, and else the time of the look that found it. ReadAt and GoneAt are zero if it was not read or is not gone.
 	FirstSeen, ReadAt, GoneAt time.Time
 }
 

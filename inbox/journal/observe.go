@@ -225,6 +225,7 @@ type recorder struct {
 	view     *view
 	snapshot *numbered
 	order    order
+	latest   time.Time // when the last new row of the snapshot was written, as far as is known
 	changes  []Change
 }
 
@@ -289,10 +290,11 @@ func (r *recorder) appear(row *inbox.Row, g *group, k int) error {
 	seen := time.UnixMicro(s.ended).UTC()
 	m := Record{InboxKey: s.InboxKey, Seq: r.numbers.next(), Occurrence: ever + 1, FirstSeen: seen}
 	m.set(row.Raw)
-	// The row's own time is right if it lies between the last look and this one.
-	if at, ok := row.Time(); ok && r.order == newer && at.UnixMicro() > v.ended && at.Before(seen) {
+	// The row's own time is right if it lies between the last look and this one, and not before that of a row ahead.
+	if at, ok := row.Time(); ok && r.order == newer && at.UnixMicro() > v.ended && !at.Before(r.latest) && at.Before(seen) {
 		m.FirstSeen = at.UTC().Truncate(time.Microsecond)
 	}
+	r.latest = m.FirstSeen
 	if row.Read {
 		m.Row.Read, m.ReadAt = true, seen
 	}

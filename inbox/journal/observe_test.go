@@ -252,7 +252,7 @@ func TestSnapshotsThatCannotBe(t *testing.T) {
 	}
 }
 
-// A row that is found later gets its own time, if that time is plausible.
+// A row that is found later gets its own time, if that time is plausible. A row behind it is never earlier.
 func TestTimeOfARow(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
@@ -261,7 +261,7 @@ func TestTimeOfARow(t *testing.T) {
 	}
 	rows := []string{own("before anybody looked", "2026-11-16T08:00:00.000Z")}
 	observe(t, j, look(t, 10, rows...))
-	rows = append(rows, own("since the last look", "2026-11-16T09:00:20.500Z"), own("before it", "2026-11-16T09:00:09.000Z"), row("ahead"), own("none", "today"))
+	rows = append(rows, own("since the last look", "2026-11-16T09:00:20.500Z"), own("before it", "2026-11-16T09:00:09.000Z"), own("behind it", "2026-11-16T09:00:25.000Z"), row("ahead"), own("none", "today"))
 	observe(t, j, look(t, 30, rows...))
 	var times []string
 	for m, err := range j.Messages.All(t.Context(), Query{}) {
@@ -269,7 +269,7 @@ func TestTimeOfARow(t *testing.T) {
 		times = append(times, m.Text+" "+m.FirstSeen.Format("15:04:05.000000"))
 	}
 	found := at(30).Format(" 15:04:05.000000")
-	want := []string{"before anybody looked 08:00:00.000000", "since the last look 09:00:20.500000", "before it" + found, "ahead" + found, "none" + found}
+	want := []string{"before anybody looked 08:00:00.000000", "since the last look 09:00:20.500000", "before it" + found, "behind it" + found, "ahead" + found, "none" + found}
 	if diff := cmp.Diff(want, times); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
