@@ -20,7 +20,7 @@ func newMCP(a *app) *cobra.Command {
 		Short: "Let an agent use teambridge; the agent's program runs this",
 		Long: `Serve the Model Context Protocol on standard input and output, so that an agent
 can list the other agents, write to them and to you, answer, and look up its
-messages. A program such as Claude Code runs it:
+messages.
 
 An agent sends as the session that has started the server. The session is found
 by its process, so the agent cannot choose it. An agent reads only its own
