@@ -305,6 +305,8 @@ func between(low, high int) cobra.PositionalArgs {
 		case low == high:
 			if len(args) > high && wantsText(cmd) {
 				hint += "; a text with spaces needs quotes"
+			} else if len(args) > high && cmd.Flags().Lookup("reason") != nil {
+				hint += "; the reason is given with --reason"
 			}
 		case len(args) < low:
 			want = "at least " + want
