@@ -134,6 +134,9 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) (err er
 	s.Existing = true // also accept names of inboxes that do not exist yet
 	to, err := a.bridge(ctx).Target(ctx, s, names...)
 	if err != nil {
+		if f := view.Explain(err); len(names) == 0 && f.Code == api.CodeAmbiguousTeam {
+			return api.Decide(f.Code, f.Hint+", or watch all with --all", "%w", err)
+		}
 		return err
 	}
 	a.chosen = to.Team
