@@ -26,16 +26,9 @@ func overview(ctx context.Context, a *app) error {
 		}
 	} else if _, err := a.root(); err != nil {
 		if a.json {
-			return a.printJSON([]api.Session{})
+			return a.printJSON([]api.Agent{})
 		}
 		return a.printf("%s", noAgents("No agent can be found: "+escape(view.Describe(err), false)+".", "Start claude, which makes it, codex or qwen, and"))
-	}
-	if a.json {
-		sessions, err := a.bridge(ctx).Sessions(ctx)
-		if err != nil {
-			return err
-		}
-		return a.printJSON(sessions)
 	}
 	all, err := a.bridge(ctx).Agents(ctx)
 	if err != nil {
@@ -43,6 +36,9 @@ func overview(ctx context.Context, a *app) error {
 	}
 	for _, t := range all.Unknown {
 		a.warn("the agents of %s are unknown: %s", t.Team, t.Why)
+	}
+	if a.json {
+		return a.printJSON(all.Agents)
 	}
 	list := all.Agents
 	if named, err := a.namedTeam(""); err != nil {
