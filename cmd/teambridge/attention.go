@@ -96,7 +96,15 @@ func (w *waitWatch) show(list []api.Attention) error {
 	now := map[string]api.Attention{}
 	for _, i := range list {
 		now[i.ID] = i
-		if was, waited := w.shown[i.ID]; w.shown == nil || waited && !alert.News(i, was) {
+		was, waited := w.shown[i.ID]
+		if !waited && i.Kind == api.WaitsUnread { // the id has the first message: if that was read, it is another one
+			for _, s := range w.shown {
+				if s.Message == i.Message && s.Team == i.Team && s.Member == i.Member && s.From == i.From {
+					was, waited = s, true
+				}
+			}
+		}
+		if w.shown == nil || waited && !alert.News(i, was) {
 			continue
 		}
 		if err := w.showWait(i, w.program); err != nil {
