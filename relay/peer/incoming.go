@@ -110,7 +110,9 @@ func unwrapped(content string) (name, text string) {
 	if _, rest, ok := strings.Cut(head, ` from-name="`); ok {
 		name, _, _ = strings.Cut(rest, `"`)
 	}
-	text, _, _ = strings.Cut(text, "\n"+closing)
+	if i := strings.LastIndex(text, "\n"+closing); i >= 0 {
+		text = text[:i]
+	}
 	return name, text
 }
 

@@ -50,6 +50,16 @@ func FuzzWrapped(f *testing.F) {
 	})
 }
 
+// As for Claude Code, only the last closing tag ends a message.
+func TestUnwrappedToTheLastTag(t *testing.T) {
+	t.Parallel()
+	const text = "it ends with\n</cross-session-message>\nand then more"
+	name, got := unwrapped("<cross-session-message from=\"uds:/tmp/1.sock\" from-name=\"ann\">\n" + text + "\n</cross-session-message>")
+	if name != "ann" || got != text {
+		t.Errorf("%s wrote %q, want %q", name, got, text)
+	}
+}
+
 func TestQueued(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "message-id=\"x\">\n", "<cross-session-message from=\"x\">\nmessage-id=\"x\">\n", "<cross-session-message message-id=\"x\"", "hi <cross-session-message message-id=\"x\">\n"} {
