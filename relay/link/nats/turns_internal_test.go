@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -28,5 +29,15 @@ func TestTurns(t *testing.T) {
 	const want = "loud 511\nsender \nquiet 0\nsender \nloud 1001\nsender \n"
 	if got != want {
 		t.Errorf("handed out:\n%s\nwant\n%s", got, want)
+	}
+}
+
+// While the queue cannot be read, nobody knows whether it is empty.
+func TestUnreadQueueIsNotEmpty(t *testing.T) {
+	t.Parallel()
+	w := &Wire{state: link.State{Connected: true, Queue: "q"}}
+	w.fail(errors.New("the hub does not answer"))
+	if s := w.State(); s.Waiting != -1 {
+		t.Errorf("%d frames wait, want -1", s.Waiting)
 	}
 }

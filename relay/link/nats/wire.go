@@ -416,7 +416,7 @@ func (w *Wire) fail(err error) {
 		if w.denied != nil { // the refusal causes the timeout in err
 			err, w.denied = w.denied, nil
 		}
-		w.state.Err = w.describe(err).Error()
+		w.state.Err, w.state.Waiting = w.describe(err).Error(), -1
 	})
 }
 
