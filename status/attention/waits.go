@@ -238,11 +238,17 @@ func (c *Cache) earlier(ctx context.Context, q journal.Query, talk []journal.Rec
 // leadWaits returns the unanswered questions of members to their lead. The lead takes them out of its inbox at
 // once, so they are found in the team's last messages, newest first.
 func leadWaits(talk []journal.Record, config *teams.Config, lead string) (list []api.Attention) {
-	later := map[string]bool{} // members that wrote, or got an answer, since their question
+	type request struct{ member, id string }
+	answered := map[request]bool{} // an answer can be recorded before its question
 	for _, m := range talk {
-		kind := m.Kind()
-		if kind == "permission_request" && m.Inbox == lead && !later[m.From] {
-			if _, there := config.Member(m.From); there {
+		if m.Kind() == "permission_response" {
+			answered[request{m.Inbox, requestID(m.Text)}] = true
+		}
+	}
+	later := map[string]bool{} // members that wrote since their question
+	for _, m := range talk {
+		if m.Kind() == "permission_request" && m.Inbox == lead {
+			if _, there := config.Member(m.From); there && !later[m.From] && !answered[request{m.From, requestID(m.Text)}] {
 				list = append(list, api.Attention{
 					ID: attentionID(api.WaitsLead, time.Time{}, config.Team, m.From, m.ID()), Kind: api.WaitsLead, Member: m.From,
 					Since: new(m.FirstSeen), Message: m.ID(), What: askedLead(m.Text), Do: "answer it at the terminal of " + lead,
@@ -250,12 +256,18 @@ func leadWaits(talk []journal.Record, config *teams.Config, lead string) (list [
 			}
 			continue
 		}
-		if kind == "permission_response" {
-			later[m.Inbox] = true
-		}
 		later[m.From] = true
 	}
 	return list
+}
+
+// requestID returns the id that a member's question and its answer share.
+func requestID(text string) string {
+	var r struct {
+		ID string `json:"request_id"`
+	}
+	_ = json.Unmarshal([]byte(text), &r) // without an id, it is empty
+	return r.ID
 }
 
 // askedLead describes a member's question to its lead.

@@ -213,4 +213,20 @@ func TestQuestionAmongManyMessages(t *testing.T) {
 	asks()
 	write("team-lead", chatter(2)...)
 	asks()
+	ask := func(id string) map[string]any {
+		return map[string]any{"from": "worker-0", "text": `{"type":"permission_request","request_id":"` + id + `","tool_name":"Write","input":{}}`}
+	}
+	answer := func(id string) {
+		t.Helper()
+		write("worker-0", map[string]any{"from": "team-lead", "text": `{"type":"permission_response","request_id":"` + id + `","subtype":"success"}`})
+	}
+	write("team-lead", ask("perm-2-b"), ask("perm-3-c"))
+	asks("worker-0", "worker-0")
+	answer("perm-3-c") // and no other
+	asks("worker-0")
+	answer("perm-2-b")
+	asks()
+	answer("perm-4-d") // is recorded before its question
+	write("team-lead", ask("perm-4-d"))
+	asks()
 }
