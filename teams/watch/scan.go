@@ -253,7 +253,7 @@ func (w *Watcher) appear(name string) bool {
 		config: file{name: "config.json"},
 		files:  map[string]*file{},
 	}
-	t.dir = &dir{path: path, team: t, stamp: s.stamp, here: true}
+	t.dir = &dir{path: path, team: t, stamp: s.stamp} // not here yet, so that its first visit lists it
 	if t.inboxes = t.dir; !w.opts.Tasks {
 		t.inboxes = &dir{path: filepath.Join(path, "inboxes"), team: t}
 	}

@@ -75,3 +75,21 @@ func TestTasksWithoutEvents(t *testing.T) {
 		e.Close()
 	}
 }
+
+// The first check of a list finds its tasks even if the list has not changed for long and has no kernel events.
+func TestTasksOfAnOldListArePolled(t *testing.T) {
+	t.Parallel()
+	p := newClaude(t)
+	p.mkdir("tasks/myteam")
+	task := p.path("tasks/myteam/1.json")
+	p.write(task, "{}")
+	old := time.Now().Add(-time.Hour)
+	p.must(os.Chtimes(p.path("tasks/myteam"), old, old))
+	w := New(Options{Root: p.root, Tasks: true, sweep: time.Hour, poll: time.Millisecond})
+	w.open = func() (source, error) { return nil, os.ErrInvalid }
+	start(t, w)
+	v := view{}
+	v.follow(t, w, view{"myteam": "", "myteam/1": "{}"})
+	p.write(task, `{"status": "completed"}`)
+	v.follow(t, w, view{"myteam": "", "myteam/1": `{"status": "completed"}`})
+}
