@@ -236,7 +236,7 @@ func (a *access) linksNote(ctx context.Context) {
 		case waiting == 0:
 			continue
 		case m.State == api.MachineNew:
-			where = m.Machine + " was never heard from"
+			where = m.Machine + " has not reported its state yet"
 		case m.Oldest == nil || time.Since(*m.Oldest) < time.Minute:
 			continue // the messages are probably on their way
 		default:

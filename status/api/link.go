@@ -25,7 +25,7 @@ const (
 type Machine struct {
 	Machine string     `json:"machine"`
 	Card    string     `json:"card"`                       // its keys, which are pinned
-	State   string     `json:"state" enum:"here,away,new"` // away: it has been silent for 45 s or more; new: it was never heard
+	State   string     `json:"state" enum:"here,away,new"` // away: it has been silent for 45 s or more; new: it has not reported its state yet
 	Heard   *time.Time `json:"heard,omitempty"`            // when it was last heard
 	Version string     `json:"version,omitempty"`          // of its teambridge
 	Teams   []string   `json:"teams"`                      // the teams of this machine that it may write to
@@ -42,7 +42,7 @@ type Machine struct {
 const (
 	MachineHere = "here"
 	MachineAway = "away" // it is silent
-	MachineNew  = "new"  // it was never heard
+	MachineNew  = "new"  // it has not reported its state yet
 )
 
 // NewLink sets the name, the hub and the key of this machine.

@@ -62,7 +62,7 @@ func TestLinks(t *testing.T) {
 		"only a name": {func(w *world) { named(w, "") }, nil},
 		"no hub":      {func(w *world) { linked(w, "") }, []string{"problem no_hub there are links"}},
 		"no service":  {func(w *world) { linked(w, "ssh://box") }, []string{"note no_link " + noLink}},
-		"what waits":  {func(w *world) { linked(w, "ssh://box"); send(w, "m1"); send(w, "m2") }, []string{"problem no_link " + noLink + "; 2 messages waiting here", "note machine_waits build was never heard from, and has not confirmed 2 messages, the oldest since "}},
+		"what waits":  {func(w *world) { linked(w, "ssh://box"); send(w, "m1"); send(w, "m2") }, []string{"problem no_link " + noLink + "; 2 messages waiting here", "note machine_waits build has not reported its state yet, and has not confirmed 2 messages, the oldest since "}},
 		"link run": {func(w *world) {
 			linked(w, "ssh://box")
 			release, err := lockedfile.Hold(filepath.Join(w.State, "locks"), link.Lock)

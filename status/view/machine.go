@@ -39,7 +39,7 @@ func away(m ledger.Machine) bool { return time.Since(m.Heard) > link.Away }
 func Whereabouts(m ledger.Machine) string {
 	switch {
 	case m.Heard.IsZero():
-		return m.Name + " was never heard from"
+		return m.Name + " has not reported its state yet"
 	case away(m):
 		return m.Name + " is away since " + Clock(m.Heard)
 	}

@@ -150,7 +150,7 @@ var links = map[string]func(*world){
 			if s.Team != build || s.Member != "worker" || s.ID != "job-1" || s.State != api.Queued || s.Deduplicated != (i == 1) || !s.Recorded || s.Delivery == "" {
 				w.Errorf("it is %+v", s)
 			}
-			if s.Reachable || !strings.Contains(s.Reason, "build was never heard from") {
+			if s.Reachable || !strings.Contains(s.Reason, "build has not reported its state yet") {
 				w.Errorf("it says %t, %q", s.Reachable, s.Reason)
 			}
 		}
