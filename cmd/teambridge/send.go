@@ -277,6 +277,8 @@ func (c *console) reachNote(s api.Sent) {
 		say = c.warn
 	case teams.NoRelay:
 		why += "; see teambridge run"
+	case teams.NoTeammate:
+		why += "; --via session reaches it, if its session takes messages"
 	case teams.AtTerminal:
 		why += "; see teambridge switch"
 	}
