@@ -32,6 +32,7 @@ import (
 type Bridge interface {
 	Sessions(ctx context.Context) ([]api.Session, error)
 	Agents(ctx context.Context) (api.Agents, error)
+	Team(ctx context.Context, team string) (api.TeamDetail, error)
 	Send(ctx context.Context, team, member, id string, m api.NewMessage) (api.Sent, error)
 	Reply(ctx context.Context, id string, r api.NewReply) (api.Replied, error)
 	Ask(ctx context.Context, team, member, id string, q api.NewQuestion) (api.Answered, error)
@@ -535,6 +536,13 @@ func (t *tools) own(ctx context.Context, b Bridge, who caller, q api.SearchQuery
 	}
 	q.Limit = cmp.Or(q.Limit, 10)
 	q.MessagesOnly = true
+	if who.team != api.TeamSessions {
+		made, err := b.Team(ctx, who.team)
+		if err != nil {
+			return l, err
+		}
+		q.Since = made.CreatedAt // earlier ones belong to another team of that name
+	}
 	all := q
 	all.With, all.Limit = who.name+"@"+who.team, 2*q.Limit // messages can be recorded out of order
 	found, err := b.History(ctx, all)

@@ -409,6 +409,41 @@ func TestOwnInAllTeams(t *testing.T) {
 	}
 }
 
+// A member does not read messages to its namesake in an earlier team of that name.
+func TestOwnInATeamMadeAgain(t *testing.T) {
+	m := newMachine(t)
+	reads := func(q api.SearchQuery, want ...string) {
+		t.Helper()
+		read, err := (&tools{}).own(t.Context(), m.local, caller{"worker@crew", "worker", "crew", ""}, q)
+		var got []string
+		for _, one := range read.Messages {
+			got = append(got, one.Text)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+	send := func(text string) {
+		t.Helper()
+		if _, err := m.local.Send(t.Context(), "crew", "worker", "", api.NewMessage{Text: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.Make("crew", 1, "boss", "worker")
+	send("zebra one")
+	reads(api.SearchQuery{}, "zebra one")
+	if err := os.RemoveAll(m.Path("crew")); err != nil {
+		t.Fatal(err)
+	}
+	again := time.Now().Truncate(time.Millisecond).Add(time.Millisecond)
+	for time.Now().Before(again) { // a team has no messages from before it was made
+	}
+	m.Make("crew", again.UnixMilli(), "boss", "worker")
+	send("zebra two")
+	reads(api.SearchQuery{}, "zebra two")
+	reads(api.SearchQuery{Words: "zebra"}, "zebra two")
+}
+
 // A call that decoding would change in any way is refused, and the next one is answered.
 func TestInexact(t *testing.T) {
 	m := newMachine(t)
