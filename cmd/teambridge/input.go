@@ -167,7 +167,7 @@ func parseLine(text []byte) (line, error) {
 		return line{}, errors.New("it is not valid UTF-8")
 	case bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")):
 		l = line{}
-		if err := rawjson.Exact(text); err != nil {
+		if err := rawjson.ExactFold(text); err != nil {
 			return line{}, err
 		}
 		dec := json.NewDecoder(bytes.NewReader(text))

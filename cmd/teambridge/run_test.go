@@ -304,6 +304,7 @@ func TestParseLine(t *testing.T) {
 		"{\"text\": \"a\xffb\"}":     "not valid UTF-8",
 		`{"text": "x \ud83d y"}`:     `"text" has half of a surrogate pair`,
 		`{"text": "a", "text": "b"}`: `"text" occurs twice`,
+		`{"text": "a", "Text": "b"}`: `"Text" occurs twice`,
 		`{"permit": "q", "allow": false, "reason": "\ude00"}`: `"reason" has half of a surrogate pair`,
 		"a\x00b":                      "NUL",
 		`{"text": "a\u0000b"}`:        "NUL",

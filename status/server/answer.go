@@ -68,7 +68,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // body decodes the body of a request into v: one JSON object without unknown fields and without values that
-// decoding would change (see [rawjson.Exact]).
+// decoding would change (see [rawjson.ExactFold]).
 func body(r *http.Request, v any) error {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return api.Decide(api.CodeBody, seeDocument, "the body must be application/json")
@@ -99,7 +99,7 @@ func body(r *http.Request, v any) error {
 // exact refuses JSON that decoding would change silently, such as text in Latin-1. Its errors are the same as on the command
 // line for the same field.
 func exact(data []byte) error {
-	inexact, ok := errors.AsType[*rawjson.InexactError](rawjson.Exact(data))
+	inexact, ok := errors.AsType[*rawjson.InexactError](rawjson.ExactFold(data))
 	switch {
 	case !ok:
 		return nil

@@ -48,6 +48,24 @@ func Exact(data []byte) error {
 	return e
 }
 
+// ExactFold is [Exact] for an object that encoding/json decodes into a struct: it ignores the case of the
+// struct's names, and so keeps only the last of text and Text. Objects within it can be maps, which keep both.
+func ExactFold(data []byte) error {
+	if err := Exact(data); err != nil {
+		return err
+	}
+	fields, _ := Fields(data) // the decoder reports what is not an object
+	seen := map[string]bool{}
+	for _, f := range fields {
+		name := strings.ToLower(strings.ToUpper(f.Name)) // also of the letters that equal k and s
+		if seen[name] {
+			return &InexactError{Path: f.Name, Reason: "occurs twice", Repeated: true}
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
 // skipAll reads all values.
 func skipAll(dec *jsontext.Decoder) error {
 	for {

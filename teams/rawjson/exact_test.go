@@ -37,6 +37,24 @@ func TestExact(t *testing.T) {
 	}
 }
 
+// For a struct, encoding/json ignores the case of names.
+func TestExactFold(t *testing.T) {
+	t.Parallel()
+	for data, want := range map[string]string{
+		`{"Text":"a","answers":{"a":"1","A":"2"}}`: "",
+		`[{"a":1,"A":2}]`:                          "",
+		`{"text":`:                                 "",
+
+		`{"text":"a","Text":"b"}`:       `"Text" occurs twice`,
+		`{"asks":1,"a\u017fk\u017f":2}`: `"aſkſ" occurs twice`,
+		`{"text":"\ud83d"}`:             `"text" has half of a surrogate pair`,
+	} {
+		if got := text(ExactFold([]byte(data))); got != want {
+			t.Errorf("%q: got %q, want %q", data, got, want)
+		}
+	}
+}
+
 func text(err error) string {
 	if err == nil {
 		return ""
