@@ -26,7 +26,6 @@ const lately = 200
 //
 // A slow pair is in a loop after slowExchanges within a day. This number is high because not all tool calls of
 // agents at terminals are known: a pair at work stays below it for fifty tasks.
-// terminals call, so that is more than a pair at work needs for fifty tasks.
 const (
 	loopExchanges = 16
 	loopWindow    = 10 * time.Minute
