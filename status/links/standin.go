@@ -237,7 +237,11 @@ func (r *Carrier) ClaimStandIn(ctx context.Context, s *ledger.StandIn, seen map[
 		// Objects of Claude Code's own protocol are not sent.
 		Discard: func(row *inbox.Row) bool { return row.Kind() != "message" || inbox.ProtocolType(row.Text) != "" },
 		Held: func(row *inbox.Row) bool {
-			return slices.ContainsFunc(holds, func(h ledger.Hold) bool { return h.Sender == row.From || h.Sender == row.From+"@"+s.Team })
+			held := slices.ContainsFunc(holds, func(h ledger.Hold) bool { return h.Sender == row.From || h.Sender == row.From+"@"+s.Team })
+			if held {
+				s.Used = time.Now()
+			}
+			return held
 		},
 		Now: time.Now,
 	})

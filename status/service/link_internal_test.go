@@ -313,6 +313,16 @@ func TestStandInIsUsedByWriting(t *testing.T) {
 	if all := standIns(); len(all) != 1 || time.Since(all[0].Used) > time.Hour {
 		t.Errorf("%+v", all)
 	}
+	key := standIns()[0].InboxKey
+	must(t, laptop.ledger.Holds.Hold(t.Context(), ledger.Hold{InboxKey: key, Sender: "alice", Reason: "a loop", Since: time.Now()}))
+	month("held")
+	laptop.until("the inboxes of stand-ins were read", func() bool { ready, _ := laptop.links.Failed(); return ready })
+	if all := standIns(); len(all) != 1 {
+		t.Fatalf("with a message of a held sender: %+v", all)
+	}
+	_, err := laptop.ledger.Holds.Release(t.Context(), key, "alice")
+	must(t, err)
+	build.rows("ci", "worker", 2)
 	month()
 	laptop.until("the stand-in is removed", func() bool { return len(standIns()) == 0 })
 }
