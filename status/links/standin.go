@@ -232,18 +232,18 @@ func (r *Carrier) ClaimStandIn(ctx context.Context, s *ledger.StandIn, seen map[
 	if err != nil {
 		return err
 	}
+	held := func(row *inbox.Row) bool {
+		return slices.ContainsFunc(holds, func(h ledger.Hold) bool { return h.Sender == row.From || h.Sender == row.From+"@"+s.Team })
+	}
+	if slices.ContainsFunc(rows, func(row inbox.Row) bool { return !row.Read && held(&row) }) {
+		s.Used = time.Now()
+	}
 	plan, err := claim.New(ctx, r.opts.Ledger.Deliveries, s.InboxKey, rows, unmarked, claim.Rules{
 		Limit: claimedAtOnce,
 		// Objects of Claude Code's own protocol are not sent.
 		Discard: func(row *inbox.Row) bool { return row.Kind() != "message" || inbox.ProtocolType(row.Text) != "" },
-		Held: func(row *inbox.Row) bool {
-			held := slices.ContainsFunc(holds, func(h ledger.Hold) bool { return h.Sender == row.From || h.Sender == row.From+"@"+s.Team })
-			if held {
-				s.Used = time.Now()
-			}
-			return held
-		},
-		Now: time.Now,
+		Held:    held,
+		Now:     time.Now,
 	})
 	if err != nil {
 		return err
