@@ -252,7 +252,7 @@ func TestSnapshotsThatCannotBe(t *testing.T) {
 	}
 }
 
-// A row that is found later gets its own time, if that time is plausible. A row behind it is never earlier.
+// A row that is found later gets its own time if that is plausible, and never a time before that of the row ahead of it.
 func TestTimeOfARow(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)

@@ -408,7 +408,7 @@ func TestAskedIsOfTheLinkedMachine(t *testing.T) {
 	want("nothing", false)
 	send(t, l, "b", "one")
 	want("a message", true)
-	must(t, l.Links.AddMachine(t.Context(), "b", "a new card of b", true)) // installed anew
+	must(t, l.Links.AddMachine(t.Context(), "b", "a new card of b", true)) // installed again
 	want("a new card", true)
 	_, err := l.Links.RemoveMachine(t.Context(), "b", "removed")
 	must(t, err)

@@ -13,8 +13,8 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Drain waits until the hub has all messages to other machines, those in inboxes of stand-ins too, or ctx ends. With a timeout of 0, it waits only for
-// ctx. The error is [api.CodeTimeout] if messages still wait after the timeout, and [api.CodeRefused] if another
+// Drain waits until the hub has all messages to other machines, including those in the inboxes of stand-ins, or ctx
+// ends. With a timeout of 0, it waits only for ctx. The error is [api.CodeTimeout] if messages still wait after the timeout, and [api.CodeRefused] if another
 // process has the identity of this machine, or runs its links.
 func (s *Service) Drain(running, ctx context.Context, timeout time.Duration) error {
 	over := make(<-chan time.Time)

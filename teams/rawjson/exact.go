@@ -48,8 +48,8 @@ func Exact(data []byte) error {
 	return e
 }
 
-// ExactFold is [Exact] for an object that encoding/json decodes into a struct: it ignores the case of the
-// struct's names, and so keeps only the last of text and Text. Objects within it can be maps, which keep both.
+// ExactFold is [Exact] for an object that encoding/json decodes into a struct. The decoder ignores the case of names,
+// so of text and Text it would keep only the last. Objects within the object may be maps, which keep both.
 func ExactFold(data []byte) error {
 	if err := Exact(data); err != nil {
 		return err
