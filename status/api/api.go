@@ -181,7 +181,7 @@ type Sent struct {
 	// not_sent
 	State        string `json:"state" enum:"verified,consumed,seen,failed,waiting,confirmed,unconfirmed,not_sent,dry-run,queued,stored,received,refused,lost,unknown,dropped"`
 	Deduplicated bool   `json:"deduplicated"` // it was sent before, and was not sent again
-	Recorded     bool   `json:"recorded"`     // the history has it; false if it was forced without a ledger, or was not sent
+	Recorded     bool   `json:"recorded"`     // the history has it or is about to; false if it was forced without a ledger, or was not sent
 	Reachable    bool   `json:"reachable"`    // as far as is known, it will be read
 	// why it may never be read: not-a-member, lead-gone, agent-gone, no-relay, no-teammate, at-terminal, unread;
 	// outdated: there will be no proof that it was read

@@ -4251,7 +4251,7 @@ export interface components {
             state: "verified" | "consumed" | "seen" | "failed" | "waiting" | "confirmed" | "unconfirmed" | "not_sent" | "dry-run" | "queued" | "stored" | "received" | "refused" | "lost" | "unknown" | "dropped";
             /** @description it was sent before, and was not sent again */
             deduplicated: boolean;
-            /** @description the history has it; false if it was forced without a ledger, or was not sent */
+            /** @description the history has it or is about to; false if it was forced without a ledger, or was not sent */
             recorded: boolean;
             /** @description as far as is known, it will be read */
             reachable: boolean;
