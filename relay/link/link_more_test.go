@@ -266,6 +266,9 @@ func TestReinstalledWhileTheHubIsFull(t *testing.T) {
 	for a.incarnation("b") == first {
 		<-a.changed
 	}
+	for range 3 { // no frame to the old ledger is on its way: the first signal may be old, and the second be of such a frame
+		<-h.refused
+	}
 	h.mu.Lock()
 	h.full = false
 	h.mu.Unlock()

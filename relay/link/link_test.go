@@ -32,6 +32,8 @@ type hub struct {
 	name   int // of its queues: another one after it was wiped
 	full   bool
 	deaf   bool // all that is published is lost
+
+	refused chan struct{} // signalled when a full hub has refused a frame of machine a
 }
 
 type faults struct {
@@ -57,7 +59,7 @@ func must(t testing.TB, err error) {
 }
 
 func newHub(seed int64, f faults) *hub {
-	return &hub{random: rand.New(rand.NewSource(seed)), faults: f, queues: map[string]*queue{}}
+	return &hub{random: rand.New(rand.NewSource(seed)), faults: f, queues: map[string]*queue{}, refused: make(chan struct{}, 1)}
 }
 
 func (h *hub) of(name string) *queue {
@@ -103,6 +105,9 @@ func (w *memory) Publish(ctx context.Context, peer, id string, frame []byte) err
 		return err
 	}
 	if h.full {
+		if w.name == "a" {
+			signal(h.refused)
+		}
 		return ErrFull
 	}
 	if len(frame) > 1<<20-1<<10 {
