@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -51,7 +52,9 @@ func serveForEver(o toServe) error {
 		<-s.Ready()
 		fmt.Println("ready")
 	}()
-	return s.Run(context.Background())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	return s.Run(ctx)
 }
 
 // serve starts a service that runs as a process of its own.
@@ -256,6 +259,11 @@ func TestKilledAtRandomInstants(t *testing.T) {
 		want, rounds, watcher.times(), len(last), len(repeated))
 	if len(repeated) > 0 || watcher.times() <= rounds/2 {
 		t.Errorf("it came %d times, and saw again %q", watcher.times(), repeated)
+	}
+	p, err := os.FindProcess(s.PID())
+	must(t, err)
+	if p.Signal(os.Interrupt) == nil { // with its agent, which writes files until it has ended
+		must(t, s.Wait())
 	}
 }
 
