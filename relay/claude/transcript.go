@@ -99,6 +99,9 @@ func (t Transcript) Turn(ctx context.Context, uuid string) (agent.Turn, error) {
 			break
 		}
 	}
+	if turn.Failed {
+		turn.Failure = turn.said.Text
+	}
 	return turn.Turn, nil
 }
 
