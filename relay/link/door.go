@@ -73,20 +73,8 @@ func openFrame(text []byte) (o opened, err error) {
 	if o.Version = v.Version; o.Version > Version {
 		return o, nil
 	}
-	fields, err := rawjson.Fields(text)
-	if err == nil {
-		err = json.Unmarshal(text, &f)
-	}
-	if err != nil {
+	if err := cmp.Or(json.Unmarshal(text, &f), rawjson.Distinct(text)); err != nil {
 		return o, err
-	}
-	seen := map[string]bool{}
-	for _, field := range fields {
-		name := strings.ToLower(field.Name) // encoding/json ignores case
-		if seen[name] {
-			return o, fmt.Errorf("it has %q twice", name)
-		}
-		seen[name] = true
 	}
 	if o.Ledger, o.For = f.Ledger, f.For; !label(f.Ledger, true) || !label(f.For, true) {
 		return o, errors.New("the name of its ledger is not valid")
@@ -167,7 +155,7 @@ func incoming(m message) (in ledger.Incoming, err error) {
 // openPresence decodes a presence, and returns its valid part. left describes the ignored parts, or is "".
 // Parts that a later version writes differently are ignored, too.
 func openPresence(text []byte) (p Presence, left string, err error) {
-	if err := rawjson.Exact(text); err != nil {
+	if err := rawjson.ExactFold(text); err != nil {
 		return p, "", err
 	}
 	err = json.Unmarshal(text, &p)
@@ -229,7 +217,7 @@ func openPresence(text []byte) (p Presence, left string, err error) {
 
 // strictly decodes a value, and fails if decoding would change it.
 func strictly(raw []byte, v any) error {
-	if err := rawjson.Exact(raw); err != nil {
+	if err := rawjson.ExactFold(raw); err != nil {
 		return err
 	}
 	if bytes.Equal(raw, []byte("null")) {

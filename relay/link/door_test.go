@@ -33,6 +33,7 @@ func TestDoor(t *testing.T) {
 		{of("team", `5`), "cannot unmarshal number"},
 		{of("sent that was", `1`), ""},
 		{`{"id":"bad","team":"a","team":"b","member":"worker","from":"user@team","text":"text"}`, `"team" occurs twice`},
+		{`{"id":"bad","team":"team","member":"worker","from":"user@team","Text":"lost","text":"text"}`, `"text" occurs twice`},
 		{`{"id":"bad","team":"team","member":"worker","from":"user@team","text":"\ud800"}`, "half of a surrogate pair"},
 		{"{\"id\":\"bad\",\"team\":\"team\",\"member\":\"worker\",\"from\":\"user@team\",\"text\":\"\xff\"}", "not valid UTF-8"},
 	} {
@@ -50,7 +51,7 @@ func TestDoor(t *testing.T) {
 		}
 	}
 	for _, frame := range []string{
-		`{"v":1,"v":1}`, `{"v":1,"messages":[],"Messages":[]}`, `{"v":1,"ledger":" "}`, `{"v":1,"ledger":"` + long + `"}`, `{"v":1,"for":"a\nb"}`, `{"v":1,"messages":5}`, `{"v":1}x`,
+		`{"v":1,"v":1}`, `{"v":1,"messages":[],"Messages":[]}`, `{"v":1,"messages":[],"meſſages":[]}`, `{"v":1,"ledger":" "}`, `{"v":1,"ledger":"` + long + `"}`, `{"v":1,"for":"a\nb"}`, `{"v":1,"messages":5}`, `{"v":1}x`,
 		`{"v":1,"pad":"` + strings.Repeat(" ", maxFrame) + `"}`,
 	} {
 		if o, err := openFrame([]byte(frame)); err == nil {
@@ -110,7 +111,7 @@ func TestPresenceIsBounded(t *testing.T) {
 	if _, err := json.Marshal(got); err != nil {
 		t.Error(err)
 	}
-	for _, bad := range []string{`{"v":1,"instance":"a","instance":"b"}`, `{"v":1,"instance":"\ud800"}`, `{"v":1,"ledger":" "}`, `{"v":1,"program":"\u001b"}`, `{"v":1,"teams":{}}`, `[]`} {
+	for _, bad := range []string{`{"v":1,"instance":"a","instance":"b"}`, `{"v":1,"instance":"a","Instance":"b"}`, `{"v":1,"instance":"\ud800"}`, `{"v":1,"ledger":" "}`, `{"v":1,"program":"\u001b"}`, `{"v":1,"teams":{}}`, `[]`} {
 		if p, ok := PresenceOf(ledger.Machine{Presence: []byte(bad)}); ok {
 			t.Errorf("%s is %+v", bad, p)
 		}
