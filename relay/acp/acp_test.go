@@ -187,6 +187,19 @@ func TestNotAnAgent(t *testing.T) {
 	}
 }
 
+// An agent that closes its output and lives on is ended, so that its message is sent again.
+func TestClosedOutput(t *testing.T) {
+	t.Parallel()
+	r, _ := simulated(t, simacp.Script{}, func(o *Options) { o.closed = time.Millisecond })
+	a := start(t, r, uuid.NewString(), mode.Mode{})
+	send(t, r, a, "CLOSE")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	if err := a.Wait(ctx); err == nil || !strings.Contains(err.Error(), "it closed its output") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Lines outside the protocol are skipped, and only one process works on a session at a time.
 func TestSession(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,8 @@ const (
 	lineLimit = 64 << 20
 	// writeTimeout limits how long an agent may leave its input unread.
 	writeTimeout = time.Minute
+	// closedTimeout limits how long an agent may live on after it has closed its output.
+	closedTimeout = 30 * time.Second
 )
 
 // errEnded means that the agent has ended.
@@ -30,6 +32,7 @@ type conn struct {
 	told     func(method string, params json.RawMessage)                     // handles a notification
 	asked    func(id json.RawMessage, method string, params json.RawMessage) // handles a request, which must be answered
 	tooLarge func(size int64)                                                // handles a line over lineLimit
+	timeout  time.Duration                                                   // after the end of its output, it is killed
 
 	writing sync.Mutex
 
@@ -37,6 +40,7 @@ type conn struct {
 	last  int
 	calls map[int]func(json.RawMessage, error) // handlers of answers, by call; nil once the agent has ended
 	noise string                               // the first line that does not belong to the protocol
+	mute  bool                                 // it was killed because it had closed its output
 }
 
 // read reads lines until the agent has ended. It calls the handlers of notifications, requests and answers in
@@ -59,6 +63,12 @@ func (c *conn) read() {
 	c.mu.Unlock()
 	for _, answer := range calls {
 		answer(nil, errEnded)
+	}
+	if !c.child.Within(context.Background(), c.timeout) {
+		c.mu.Lock()
+		c.mute = true
+		c.mu.Unlock()
+		c.child.Signal(process.KillGroup) // the next agent finds out what became of the message
 	}
 }
 
@@ -193,6 +203,9 @@ func (c *conn) reply(id json.RawMessage, result any, refused *CallError) {
 func (c *conn) said() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.mute {
+		return "it closed its output, and lived on"
+	}
 	if c.noise == "" {
 		return ""
 	}

@@ -41,6 +41,8 @@ type Options struct {
 	Permission *agent.Permission
 
 	Stderr io.Writer // receives the standard error of the agent; may be nil
+
+	closed time.Duration // for tests, in place of closedTimeout
 }
 
 func (o Options) env() []string {

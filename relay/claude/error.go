@@ -28,6 +28,9 @@ var (
 	// buffers.
 	ErrOverrun = errors.New("more output than is kept")
 
+	// ErrClosed means that the process was killed because it had closed its output and lived on.
+	ErrClosed = errors.New("it closed its output, and lived on")
+
 	// ErrSessionTaken means that a session with the id exists: resume it.
 	ErrSessionTaken = errors.New("session id is already in use")
 
@@ -69,7 +72,7 @@ type ExitError struct {
 	Signal string   // such as "killed"; empty if no signal ended it
 	Stderr string   // the end of stderr, at most 64 KiB
 	Errors []string // the errors of its last result
-	Err    error    // the cause, if known: [ErrSessionTaken], [ErrSessionUnknown], [ErrOverrun], or a context's error
+	Err    error    // the cause, if known: [ErrSessionTaken], [ErrSessionUnknown], [ErrOverrun], [ErrClosed], or a context's error
 }
 
 func (e *ExitError) Error() string {

@@ -58,7 +58,8 @@ type Options struct {
 
 	// WriteTimeout limits the write of a line to the pipe; 0 is 10 s.
 	WriteTimeout time.Duration
-	// AnswerTimeout limits the wait for the answer to a control request; 0 is 10 s.
+	// AnswerTimeout limits the wait for the answer to a control request; 0 is 10 s. A process that has closed
+	// its output has three times as long to exit.
 	AnswerTimeout time.Duration
 }
 

@@ -227,8 +227,11 @@ func (p *Process) read(stdout io.Reader) {
 			p.take(line, size, err != nil)
 		}
 		if err != nil {
-			return
+			break
 		}
+	}
+	if !p.child.Within(context.Background(), 3*p.options.AnswerTimeout) {
+		p.fail(ErrClosed) // without its output, the end of its turn would never be known
 	}
 }
 

@@ -169,6 +169,16 @@ func TestProcessThatDoesNotRead(t *testing.T) {
 	}
 }
 
+// TestClosedOutput: a process that closes its output and lives on is ended, so that its frame is sent again.
+func TestClosedOutput(t *testing.T) {
+	t.Parallel()
+	p := start(t, claude.Options{Command: []string{"/bin/sh", "-c", "exec sleep 600 >&-"}, Plain: true, AnswerTimeout: time.Millisecond})
+	var exit *claude.ExitError
+	if err := p.Wait(within(t)); !errors.As(err, &exit) || !errors.Is(err, claude.ErrClosed) {
+		t.Errorf("got %v, want ErrClosed", err)
+	}
+}
+
 // TestLineThatDoesNotFitAtAll: the process stays usable if nothing of a line went into the pipe.
 func TestLineThatDoesNotFitAtAll(t *testing.T) {
 	t.Parallel()
@@ -570,7 +580,7 @@ func TestQuestionThatIsRepeated(t *testing.T) {
 	t.Parallel()
 	file, read := filepath.Join(t.TempDir(), "input"), make(chan struct{})
 	p := start(t, claude.Options{
-		Command: []string{"/bin/sh", "-c", `printf '%s\n' "$1" "$1" "$2"; exec cat >"$0"`, file,
+		Command: []string{"/bin/sh", "-c", `printf '%s\n' "$1" "$1" "$2"; cat >"$0"; true`, file,
 			`{"type":"control_request","request_id":"x","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{}}}`,
 			`{"type":"result","subtype":"success"}`},
 		Plain: true, Permission: &agent.Permission{Ask: func(context.Context, agent.Use) agent.Decision {
@@ -597,7 +607,7 @@ func TestEveryLineOfInputIsJSON(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "input")
 	o := claude.Options{
-		Command: []string{"/bin/sh", "-c", `printf '%s\n' "$1" "$2"; exec cat >"$0"`, file,
+		Command: []string{"/bin/sh", "-c", `printf '%s\n' "$1" "$2"; cat >"$0"; true`, file,
 			`{"type":"control_request","request_id":"a\nb\u0000","request":{"subtype":"no\r\nsuch"}}`,
 			`{"type":"control_request","request_id":"c","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"a\nb"}}}`},
 		Plain: true, AnswerTimeout: time.Second, Permission: &agent.Permission{Reason: "no\r\n\u2028\xff"},
@@ -637,7 +647,7 @@ func TestFrameWaitsForTheAnswer(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "input")
 	p := start(t, claude.Options{
-		Command: []string{"/bin/sh", "-c", `exec cat >"$0"`, file}, Plain: true, AnswerTimeout: time.Minute,
+		Command: []string{"/bin/sh", "-c", `cat >"$0"; true`, file}, Plain: true, AnswerTimeout: time.Minute,
 	})
 	settings, answered := context.WithCancel(within(t))
 	var setting sync.WaitGroup

@@ -9,6 +9,7 @@
 //	TOOL:0.5       calls a tool that takes this time, after that
 //	ASK:execute    asks for permission to use a tool of that kind, and prints the answer; a cancellation waits for it
 //	WIDEN:mode     changes its mode by itself
+//	CLOSE          closes its standard output, and lives on
 //	[held]         waits until a file "go" is in the State
 //	FAIL           the model fails, or the turn does when it is cancelled
 //
@@ -386,6 +387,10 @@ func (a *agent) turn(session, text string) string {
 	}
 	if m := widenLine.FindStringSubmatch(text); m != nil {
 		a.update(session, object{"sessionUpdate": "current_mode_update", "currentModeId": m[1]})
+	}
+	if strings.Contains(text, "CLOSE") {
+		_ = os.Stdout.Close()
+		select {}
 	}
 	answer := "ACK: " + text
 	if toolLine.MatchString(text) {
