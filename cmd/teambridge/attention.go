@@ -88,23 +88,15 @@ func (a *app) watchWaits(ctx context.Context, p *program, o alertOptions) (err e
 type waitWatch struct {
 	*app
 	program *program
-	shown   map[string]api.Attention // the last list, by id; nil before the first
+	shown   map[string]alert.Told // the last list, by id; nil before the first
 }
 
 // show prints the new items in list.
 func (w *waitWatch) show(list []api.Attention) error {
-	now := map[string]api.Attention{}
+	now := map[string]alert.Told{}
 	for _, i := range list {
-		now[i.ID] = i
-		was, waited := w.shown[i.ID]
-		if !waited && i.Kind == api.WaitsUnread { // the id has the first message: if that was read, it is another one
-			for _, s := range w.shown {
-				if s.Message == i.Message && s.Team == i.Team && s.Member == i.Member && s.From == i.From {
-					was, waited = s, true
-				}
-			}
-		}
-		if w.shown == nil || waited && !alert.News(i, was) {
+		now[i.ID] = alert.Told{Message: i.Message, Count: i.Count}
+		if _, news := alert.News(i, w.shown); w.shown == nil || !news {
 			continue
 		}
 		if err := w.showWait(i, w.program); err != nil {

@@ -97,8 +97,20 @@ func Open(opts Options) (*Alerter, error) {
 	return a, nil
 }
 
-// News reports whether w is news compared with was, its earlier state. If messages were only read, it is not.
-func News(w, was api.Attention) bool { return w.Message != was.Message && w.Count >= was.Count }
+// News reports whether w is news after what was told, by id, and returns its earlier state. If messages were only read,
+// it is not news.
+func News(w api.Attention, told map[string]Told) (was Told, news bool) {
+	was, known := told[w.ID]
+	if !known && w.Kind == api.WaitsUnread { // the id has the first message: if that was read, it is another one
+		of := strings.Join([]string{w.Kind, w.Team, w.Member, w.From, ""}, "/")
+		for id, t := range told {
+			if t.Message == w.Message && strings.HasPrefix(id, of) {
+				was, known = t, true
+			}
+		}
+	}
+	return was, !known || w.Message != was.Message && w.Count >= was.Count
+}
 
 // Update sets the current list. If no alert was ever delivered, the things in the first list are only counted, not
 // named.

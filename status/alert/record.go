@@ -27,7 +27,7 @@ type Record struct {
 	Problem *Problem  `json:"problem,omitempty"`
 
 	// Told has the things that were sent, by their ids in api.Attention, with their states at that time.
-	Told map[string]told `json:"told"`
+	Told map[string]Told `json:"told"`
 
 	Running bool `json:"-"` // a process sends these alerts now
 }
@@ -39,7 +39,8 @@ type Problem struct {
 	Refused bool      `json:"refused"` // the server refused; no further attempt
 }
 
-type told struct {
+// Told is the state of a thing at a time.
+type Told struct {
 	Message string    `json:"message,omitempty"` // the last of unread messages
 	Count   int       `json:"count,omitempty"`
 	At      time.Time `json:"at"` // when it was last in the list
@@ -90,28 +91,19 @@ func readRecord(state, name string) (r Record, err error) {
 // add records things that were sent or refused.
 func (r *Record) add(list []api.Attention, refused bool) {
 	if r.Told == nil {
-		r.Told = map[string]told{}
+		r.Told = map[string]Told{}
 	}
 	for _, w := range list {
-		r.Told[w.ID] = told{w.Message, w.Count, time.Now().UTC(), refused}
+		r.Told[w.ID] = Told{w.Message, w.Count, time.Now().UTC(), refused}
 	}
 }
 
 // look compares the record with the current list. It removes things that there is news of, so that they are sent again.
 func (r *Record) look(waiting []api.Attention) {
 	for _, w := range waiting {
-		was, known := r.Told[w.ID]
-		if !known && w.Kind == api.WaitsUnread { // the id has the first message: if that was read, it is another one
-			of := strings.Join([]string{w.Kind, w.Team, w.Member, w.From, ""}, "/")
-			for id, t := range r.Told {
-				if t.Message == w.Message && strings.HasPrefix(id, of) {
-					was, known = t, true
-				}
-			}
-		}
-		if known && News(w, api.Attention{Message: was.Message, Count: was.Count}) {
+		if was, news := News(w, r.Told); news {
 			delete(r.Told, w.ID)
-		} else if known {
+		} else {
 			r.add([]api.Attention{w}, was.refused) // update it: messages may have been read
 		}
 	}
@@ -125,7 +117,7 @@ func (r *Record) write(state, name string, waiting int) error {
 	}
 	kept := *r
 	kept.Told = maps.Clone(r.Told)
-	maps.DeleteFunc(kept.Told, func(_ string, t told) bool { return t.refused })
+	maps.DeleteFunc(kept.Told, func(_ string, t Told) bool { return t.refused })
 	data, err := json.MarshalIndent(kept, "", "\t")
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(recordPath(state, name)), 0o700)
