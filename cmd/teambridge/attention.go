@@ -62,9 +62,7 @@ func (a *app) watchWaits(ctx context.Context, p *program, o alertOptions) (err e
 	}()
 	w := waitWatch{app: a, program: p}
 	events := a.events(ctx, team)
-	if err := a.bridge(ctx).serviceError(); err != nil {
-		a.warn("%s", view.Describe(err))
-	}
+	a.warnServiceError(ctx, team)
 	for e, err := range events {
 		if err != nil {
 			return err

@@ -21,7 +21,6 @@ import (
 // Only a service knows the open questions of its agents, and why an agent stopped. If a service runs but cannot
 // be used, the backend uses the files, and a command that shows such information fails at its end with
 // [backend.serviceError], status 4. A command that keeps running, such as watch, warns.
-// [backend.serviceError], status 4. A command that keeps running, such as watch, warns.
 type backend struct {
 	api.Bridge
 	service *client.Client // nil: the files are used
@@ -92,8 +91,11 @@ func (c *backend) serviceError() error {
 	if c.unused == nil {
 		return nil
 	}
-	return api.Decide(api.CodeTimeout, "see what is wrong with it: teambridge doctor", "%w; the questions of the service's agents, and why agents stopped, are unknown", c.unused)
+	return api.Decide(api.CodeTimeout, "see what is wrong with it: teambridge doctor", "%w; "+unknownWithout, c.unused)
 }
+
+// unknownWithout says what is unknown without the service.
+const unknownWithout = "the questions of the service's agents, and why agents stopped, are unknown"
 
 // serviceError is [backend.serviceError] for a command about one team, or about all if the name is empty. It is
 // also nil if the service runs no agent there.
@@ -112,7 +114,9 @@ func (a *access) serviceError(ctx context.Context, team string) error {
 
 // warnServiceError is [access.serviceError] for a command that keeps running: it only warns.
 func (a *access) warnServiceError(ctx context.Context, team string) {
-	if err := a.serviceError(ctx, team); err != nil {
+	if err := a.serviceError(ctx, team); errors.Is(err, client.ErrUnreachable) {
 		a.warn("%s", view.Describe(err))
+	} else if err != nil { // [access.bridge] has warned why
+		a.warn(unknownWithout)
 	}
 }
