@@ -131,7 +131,7 @@ func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
 			return 0, err
 		}
 		if !bytes.Equal(was.Raw, d.Raw) || !bytes.Equal(was.Mode, d.Mode) || was.Isolated != d.Isolated {
-			return 0, fmt.Errorf("ledger: claim %s: it has another text or mode: %w; choose another id", d.UUID, ErrConflict)
+			return 0, fmt.Errorf("ledger: claim %s: it has another text or mode: %w", d.UUID, ErrConflict)
 		}
 	}
 	return was.Seq, nil

@@ -3,13 +3,14 @@ package ledger
 import (
 	"errors"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 )
 
 // Errors that callers distinguish.
 var (
-	// ErrConflict: the id was used before, with another digest.
-	ErrConflict = errors.New("id already used for another message")
+	// ErrConflict: the id was used before, with another digest, or the thing exists already.
+	ErrConflict = inbox.ErrIDTaken
 	// ErrWritten: the message with this id and digest was written before.
 	ErrWritten = errors.New("message already written")
 	// ErrNoIntent: a message was reported as written without an intent.

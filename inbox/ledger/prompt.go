@@ -73,7 +73,7 @@ func addPrompt(c *sqlite.Conn, p *Prompt) (added AddedPrompt, err error) {
 	case err != nil:
 		return added, err
 	case known && sent.Digest != p.Digest:
-		return added, fmt.Errorf("ledger: %v: %w; choose another id", key, ErrConflict)
+		return added, fmt.Errorf("ledger: %v: %w", key, ErrConflict)
 	case known && !there:
 		return added, fmt.Errorf("ledger: say %v: %w; look for it in the inbox", key, ErrWritten)
 	}

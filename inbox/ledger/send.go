@@ -111,7 +111,7 @@ func intend(c *sqlite.Conn, s Send) error {
 	case err != nil:
 		return err
 	case was.Digest != s.Digest:
-		return fmt.Errorf("ledger: %v: %w; choose another id", s.SendKey, ErrConflict)
+		return fmt.Errorf("ledger: %v: %w", s.SendKey, ErrConflict)
 	case was.State != Intent:
 		return fmt.Errorf("ledger: intend %v: %w; there is nothing to do", s.SendKey, ErrWritten)
 	}

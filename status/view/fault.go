@@ -204,7 +204,6 @@ var known = []struct {
 	{tmux.ErrNoServer, api.CodeNotFound, "start tmux, or name the socket of its server with --socket"},
 	{tmux.ErrNoTmux, api.CodeNotFound, "install tmux 3.3 or newer"},
 	{errors.ErrUnsupported, api.CodeError, "panes can be written to on Linux alone"},
-	{ledger.ErrConflict, api.CodeIDTaken, "send it under another id, or without one"},
 	{inbox.ErrUnknown, api.CodeUnknown, "ask the agent, or send it again with --force, which may make a second copy"},
 	{inbox.ErrNoMemory, api.CodeNoLedger, "find out why with: teambridge doctor; \"teambridge send --force\" sends it without a record, and sending it again then makes a second copy"},
 	{teams.ErrNameTaken, api.CodeRefused, "choose another name with --as"},

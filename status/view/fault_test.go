@@ -49,7 +49,6 @@ func TestExplain(t *testing.T) {
 		{at(teams.ErrNotDir), "refused", 5, 403, true},
 		{at(lockedfile.ErrNotRegular), "refused", 5, 403, true},
 		{at(inbox.ErrIDTaken), "id_taken", 5, 409, true},
-		{at(ledger.ErrConflict), "id_taken", 5, 409, true},
 		{at(&fleet.ExistsError{Relay: ledger.Relay{ID: "r"}}), "conflict", 5, 409, true},
 		{at(&fleet.ExistsError{}), "conflict", 5, 409, true},
 		{at(fleet.ErrNotDead), "conflict", 5, 409, true},
