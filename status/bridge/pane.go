@@ -80,6 +80,9 @@ func (l paneWay) send(ctx context.Context, to *Target, m message) (api.Sent, *ma
 		return api.Sent{}, nil, err
 	}
 	sent, err := l.sendToPane(ctx, p, m)
+	if m.DryRun && to.Way() == api.WayInbox { // the session is known under a name of its own from its first message on
+		sent.Team, sent.Member = to.Name(), to.Member()
+	}
 	return sent, nil, err
 }
 
