@@ -26,6 +26,10 @@ func (x *examination) state(ctx context.Context) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return // without a ledger, nothing was ever sent
 	}
+	if err == nil && !info.IsDir() {
+		x.add(api.LevelProblem, "no_state", "", dir, "teambridge cannot keep its own files: this is not a directory", "move it away, or set $TEAMBRIDGE_STATE")
+		return
+	}
 	if err == nil && atomicfile.Exposed(info) {
 		x.add(api.LevelProblem, "open_state", "", dir, fmt.Sprintf("others can read teambridge's files (mode %o)", info.Mode().Perm()),
 			"chmod 700 "+dir+", as teambridge doctor --fix does").
