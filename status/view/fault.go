@@ -229,7 +229,7 @@ func Describe(err error) string {
 	var kept []string
 	for _, part := range clauses(err.Error()) {
 		switch {
-		case part == "teams", part == "inbox", part == "lockedfile", part == "wire", part == "terminal", part == "tmux", part == "pane", strings.HasPrefix(part, "strconv."):
+		case part == "teams", part == "inbox", part == "lockedfile", part == "wire", part == "terminal", part == "tmux", part == "pane", part == "server", strings.HasPrefix(part, "strconv."):
 		case part == "ledger" && errors.Is(err, ledger.ErrConflict): // it works, and the id is at fault
 		case len(kept) > 0 && kept[len(kept)-1] == part:
 		default:
