@@ -77,7 +77,9 @@ func section(s *api.Status, open []api.Attention) {
 	if s.Section != "" {
 		return
 	}
-	s.SectionWhy, s.SectionSince = s.Why, new(s.WordSince)
+	if s.SectionWhy = s.Why; !s.WordSince.IsZero() {
+		s.SectionSince = new(s.WordSince)
+	}
 	switch s.Word {
 	case api.WordWaiting:
 		s.Section = api.SectionNeedsYou

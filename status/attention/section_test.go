@@ -59,6 +59,10 @@ func TestSection(t *testing.T) {
 			t.Errorf("%s, %+v: %q, want %q", test.word, test.open, got, test.want)
 		}
 	}
+	unknown := api.Status{Word: api.WordUnknown}
+	if section(&unknown, nil); unknown.SectionSince != nil {
+		t.Errorf("since %s, want no time", unknown.SectionSince)
+	}
 	field, _ := reflect.TypeFor[api.Attention]().FieldByName("Kind")
 	var kinds []string
 	for _, w := range api.Waits {
