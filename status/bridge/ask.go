@@ -109,7 +109,7 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 		m.From = t.Root().MemberName(ctx, t.Name(), m.From) // the reply comes to this inbox
 	}
 	// Check before joining: a refused message must not change the team.
-	draft := inbox.Message{ID: m.id, From: cmp.Or(m.From, api.Guest), Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}
+	draft := inbox.Message{ID: m.id, From: cmp.Or(m.From, api.Guest), DefaultFrom: m.From == "", Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}
 	if err := cmp.Or(draft.Check(), draft.CheckProtocol(c)); err != nil {
 		return a, err
 	}
@@ -118,7 +118,7 @@ func (l inboxWay) ask(ctx context.Context, to *Target, m message, dir string, ti
 		return a, err
 	}
 	defer func() { err = errors.Join(err, rec.Close()) }()
-	before, err := rec.Recall(ctx, c.Instance(), member, m.id)
+	before, err := rec.Recall(ctx, c.Instance(), member, &draft)
 	if err != nil {
 		return a, err
 	}

@@ -12,6 +12,7 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
 	"teambridge/status/bridge"
@@ -94,5 +95,35 @@ func TestRecordersShareTheJournal(t *testing.T) {
 				t.Errorf("when both have ended: %v", err)
 			}
 		})
+	}
+}
+
+// A question that is asked again is found under its id even if another's message has that id, too.
+func TestRecall(t *testing.T) {
+	t.Parallel()
+	f := teamstest.Captured(t, teamstest.NewerVersion)
+	box := f.Inbox(teamstest.Newer, "worker")
+	theirs, ours := inbox.Message{ID: "q-1", From: "other", Text: "now?"}, inbox.Message{ID: "q-1", From: "user", Text: "how many?"}
+	for at, m := range []inbox.Message{theirs, ours} {
+		m.Time = time.UnixMilli(int64(1000 + at))
+		_, err := box.Append(t.Context(), m, inbox.AppendOptions{Force: true})
+		must(t, err)
+		r, err := bridge.New(options(t, f)).Record(t.Context(), teamstest.Newer)
+		must(t, err)
+		must(t, r.Close())
+		_, err = teamstest.Take(t.Context(), box, func(inbox.Row) bool { return true })
+		must(t, err)
+	}
+	r, err := bridge.New(options(t, f)).Record(t.Context(), teamstest.Newer)
+	must(t, err)
+	defer r.Close()
+	c, err := f.Team(teamstest.Newer).Config(t.Context())
+	must(t, err)
+	if got, err := r.Recall(t.Context(), c.Instance(), "worker", &ours); err != nil || got == nil || got.At.UnixMilli() != 1001 {
+		t.Errorf("recalled %+v, %v", got, err)
+	}
+	ours.Text = "another question"
+	if got, err := r.Recall(t.Context(), c.Instance(), "worker", &ours); err != nil || got != nil {
+		t.Errorf("a question that was never asked: recalled %+v, %v", got, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/teams"
 )
@@ -16,20 +17,25 @@ type Recalled struct {
 	Said  []journal.Record // answers of the member since then
 }
 
-// Recall returns the record of a question that was sent to a member under an id. It is nil if none was.
-func (r *Recorder) Recall(ctx context.Context, team teams.Instance, member, id string) (*Recalled, error) {
+// Recall returns the record of a question that was sent to a member under its id. It is nil if none was. Others may
+// have sent messages with this id.
+func (r *Recorder) Recall(ctx context.Context, team teams.Instance, member string, question *inbox.Message) (*Recalled, error) {
+	id := question.ID
 	q := journal.Query{Root: r.root.Path(), Team: team.Team, CreatedAt: team.CreatedAt, Before: r.after + 1}
 	if id == "" {
 		return nil, nil
 	}
 	sent := q
-	sent.Inbox, sent.ID, sent.Limit = member, id, 1
+	sent.Inbox, sent.ID = member, id
 	var asked journal.Record
 	for m, err := range r.journal.Messages.All(ctx, sent) {
 		if err != nil {
 			return nil, err
 		}
-		asked = m
+		if question.IsRow(&m.Row) {
+			asked = m
+			break
+		}
 	}
 	if asked.Seq == 0 {
 		return nil, nil
