@@ -66,7 +66,7 @@ func (x *index) open(ctx context.Context) (_ *sqlite.DB, err error) {
 		}
 	}
 	x.db, err = sqlite.Open(ctx, x.path(), x.format())
-	if errors.Is(err, sqlite.ErrCorrupt) || errors.Is(err, sqlite.ErrDevelopment) || errors.As(err, new(*sqlite.NewerError)) {
+	if unusable(err) || errors.Is(err, sqlite.ErrDevelopment) || errors.As(err, new(*sqlite.NewerError)) {
 		if err := x.remove(); err != nil {
 			return nil, err
 		}
@@ -76,6 +76,12 @@ func (x *index) open(ctx context.Context) (_ *sqlite.DB, err error) {
 		x.file, err = os.Stat(x.path())
 	}
 	return x.db, err
+}
+
+// unusable reports whether an error shows that the index must be made again. An error of the disk is what SQLite
+// reports if the log was deleted while another process uses it.
+func unusable(err error) bool {
+	return errors.Is(err, sqlite.ErrCorrupt) || errors.Is(err, sqlite.ErrDisk) || errors.Is(err, errOutdated)
 }
 
 // remove deletes the files.
@@ -90,7 +96,7 @@ func (x *index) remove() (err error) {
 
 // again reports whether a call that failed on db may succeed on the index that open returns now.
 func (x *index) again(db *sqlite.DB, err error) bool {
-	unusable := errors.Is(err, sqlite.ErrCorrupt) || errors.Is(err, errOutdated)
+	unusable := unusable(err)
 	if !unusable && !errors.Is(err, ErrMoved) && !errors.Is(err, ErrClosed) {
 		return false
 	}

@@ -300,3 +300,21 @@ func TestTextOfAnEnvelope(t *testing.T) {
 		}
 	}
 }
+
+// A log that is deleted while a process uses the index stops no search, in this process or another.
+func TestIndexWithoutItsLog(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	observe(t, j, look(t, 1, row("a needle")))
+	search(t, j, "needle", Query{})
+	must(t, os.Remove(j.index.path()+"-wal"))
+	other := mustOpen(t, j.db.Path())
+	for n, j := range []*Journal{other, j, other} {
+		rows := []string{row("a needle"), row("needle 2"), row("needle 3"), row("needle 4")}
+		observe(t, j, look(t, float64(2+n), rows[:2+n]...))
+		if got, want := found(search(t, j, "needle", Query{})), []string{"2 1", "3 2 1", "4 3 2 1"}[n]; got != want {
+			t.Errorf("found %q, want %q", got, want)
+		}
+	}
+	sound(t, other)
+}
