@@ -202,8 +202,8 @@ func unreadOf(team, name string, rows []inbox.Row, ours []string) (list []api.At
 	return list
 }
 
-// earlier returns the last questions to the lead of members that wrote none of a team's last messages, with the answers,
-// the newest of each member first.
+// earlier returns the last questions to the lead of members that wrote none of a team's last messages, and have written
+// nothing since, with the answers.
 func (c *Cache) earlier(ctx context.Context, q journal.Query, talk []journal.Record, config *teams.Config) (list []journal.Record, err error) {
 	if len(talk) < lately {
 		return nil, nil
@@ -214,22 +214,25 @@ func (c *Cache) earlier(ctx context.Context, q journal.Query, talk []journal.Rec
 			continue
 		}
 		own, to := q, q
-		own.From, own.Limit = member.Name, 1
+		own.From, own.Limit = member.Name, lately
 		for asked, err := range c.opts.Journal.Messages.All(ctx, own) {
 			if err != nil {
 				return nil, err
 			}
 			if asked.Kind() != "permission_request" {
-				continue
+				break
 			}
-			to.Inbox, to.After = member.Name, asked.Seq
-			for m, err := range c.opts.Journal.Messages.All(ctx, to) {
-				if err != nil {
-					return nil, err
-				}
-				list = append(list, m)
+			list, to.After = append(list, asked), asked.Seq
+		}
+		if to.After == 0 {
+			continue
+		}
+		to.Inbox = member.Name
+		for m, err := range c.opts.Journal.Messages.All(ctx, to) {
+			if err != nil {
+				return nil, err
 			}
-			list = append(list, asked)
+			list = append(list, m)
 		}
 	}
 	return list, nil

@@ -229,4 +229,11 @@ func TestQuestionAmongManyMessages(t *testing.T) {
 	answer("perm-4-d") // is recorded before its question
 	write("team-lead", ask("perm-4-d"))
 	asks()
+	write("team-lead", ask("perm-5-e"), ask("perm-6-f"))
+	write("team-lead", chatter(3)...)
+	asks("worker-0", "worker-0")
+	answer("perm-6-f") // and not the earlier one
+	asks("worker-0")
+	answer("perm-5-e")
+	asks()
 }
