@@ -376,6 +376,44 @@ func TestTheQueueOfTheKernelOverflows(t *testing.T) {
 	v.follow(t, w, view{"a": "", "a/alice": "[1]", "b": "", "b/bob": "[2]", "d": "", "d/dora": "[3]"})
 }
 
+// Teams that swap their names while events are lost are both watched under their new names.
+func TestTeamsSwapNamesUnheard(t *testing.T) {
+	t.Parallel()
+	p := newClaude(t)
+	p.mkdir("teams/a/inboxes")
+	p.mkdir("teams/b/inboxes")
+	p.write(p.inbox("a/alice"), "[1]")
+	p.write(p.inbox("b/bob"), "[2]")
+	errs, missed := make(chan error), make(chan bool)
+	var lost atomic.Bool
+	w := New(Options{Root: p.root, sweep: time.Hour})
+	w.open = (&fakeSource{
+		deaf: func(name string) bool {
+			if was := lost.Load(); !was || name != p.path("last") {
+				return was
+			}
+			missed <- true
+			return true
+		},
+		errs: errs,
+	}).open
+	start(t, w)
+	v := view{}
+	v.follow(t, w, view{"a": "", "b": "", "a/alice": "[1]", "b/bob": "[2]"})
+	lost.Store(true)
+	for _, names := range [][2]string{{"a", "c"}, {"b", "a"}, {"c", "b"}} {
+		p.must(os.Rename(p.path("teams/"+names[0]), p.path("teams/"+names[1])))
+	}
+	p.mkdir("last")
+	<-missed
+	lost.Store(false)
+	errs <- fsnotify.ErrEventOverflow
+	v.follow(t, w, view{"a": "", "b": "", "a/bob": "[2]", "b/alice": "[1]"})
+	p.replace(p.inbox("a/bob"), "[3]")
+	p.replace(p.inbox("b/alice"), "[4]")
+	v.follow(t, w, view{"a": "", "b": "", "a/bob": "[3]", "b/alice": "[4]"})
+}
+
 // A directory that was made while events were lost is watched, too.
 func TestDirsAfterLostEvents(t *testing.T) {
 	t.Parallel()

@@ -219,7 +219,8 @@ func (w *Watcher) scanTop(all, sweep bool) {
 	}
 	// Those that are gone come first: a renamed directory has the watch of its old name, which ends here.
 	for name, t := range w.teams {
-		if !there[name] {
+		s, err := observeDir(t.dir.path, w.root.path)
+		if !there[name] || err == nil && s.stamp.id != t.dir.stamp.id {
 			w.gone(t)
 			if topHeard {
 				w.suspect(w.top)
