@@ -1,13 +1,10 @@
 package journal
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -92,72 +89,6 @@ func BenchmarkAppend(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Microseconds())/1000/float64(b.N), "ms/look")
 		})
-	}
-}
-
-// BenchmarkOne measures one row that appears in the inbox of a newer agent and is taken.
-func BenchmarkOne(b *testing.B) {
-	j := newJournal(b)
-	rows := benchRows(b, 0, 1)
-	n := 0
-	for b.Loop() {
-		n += 2
-		s := look(b, float64(n))
-		s.Rows = rows
-		if _, err := j.Messages.Observe(b.Context(), s); err != nil {
-			b.Fatal(err)
-		}
-		s.Rows, s.At = nil, at(float64(n)+1)
-		if _, err := j.Messages.Observe(b.Context(), s); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// BenchmarkWriter measures how long another writer waits for the journal while an inbox of 2,000 rows is observed
-// that gets 20 rows a second in as many changes, or 500: the median, the 99th percentile and the longest time. Use
-// -benchtime 10s.
-func BenchmarkWriter(b *testing.B) {
-	for _, each := range []int{1, 25} {
-		b.Run(fmt.Sprint(20*each), func(b *testing.B) { benchWriter(b, each) })
-	}
-}
-
-func benchWriter(b *testing.B, each int) {
-	path := filepath.Join(b.TempDir(), "journal.db")
-	j, other := mustOpen(b, path), mustOpen(b, path)
-	rows := benchRows(b, 0, 2000)
-	observe(b, j, Snapshot{InboxKey: look(b, 1).InboxKey, Rows: rows, At: at(1)})
-	ctx, stop := context.WithCancel(b.Context())
-	var observer sync.WaitGroup
-	observer.Go(func() {
-		tick := time.NewTicker(50 * time.Millisecond)
-		defer tick.Stop()
-		for n := 2; ; n++ {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
-			rows = append(rows[each:], benchRows(b, 2000+n*each, each)...)
-			if _, err := j.Messages.Observe(b.Context(), Snapshot{InboxKey: look(b, 1).InboxKey, Rows: rows, At: at(float64(n))}); err != nil {
-				b.Error(err)
-				return
-			}
-		}
-	})
-	var waited []time.Duration
-	for b.Loop() {
-		start := time.Now()
-		must(b, other.Writable(b.Context()))
-		waited = append(waited, time.Since(start))
-		time.Sleep(time.Millisecond) // otherwise the observer never gets the lock
-	}
-	stop()
-	observer.Wait()
-	slices.Sort(waited)
-	for name, at := range map[string]int{"median-ms": len(waited) / 2, "p99-ms": len(waited) * 99 / 100, "longest-ms": len(waited) - 1} {
-		b.ReportMetric(float64(waited[at].Microseconds())/1000, name)
 	}
 }
 

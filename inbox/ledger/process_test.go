@@ -31,9 +31,7 @@ func children() killtest.Roles {
 		"claims":  childClaims,
 		"rivals":  childRivals,
 		"wishes":  childWishes,
-		"nothing": func([]string) error { return nil },
-		"leave":   func(args []string) error { _, err := childSend(args); return err },
-		"close":   childClose,
+		"leave":   childSend,
 	}
 	maps.Copy(list, diskChildren())
 	return list
@@ -190,35 +188,25 @@ func TestKilledAtAnyInstant(t *testing.T) {
 }
 
 // childSend uses a ledger as a command that sends one message does.
-func childSend(args []string) (*Ledger, error) {
+func childSend(args []string) error {
 	ctx := context.Background()
 	l, err := Open(ctx, args[0])
 	if err != nil {
-		return nil, err
+		return err
 	}
 	send := aSend(args[1])
-	if len(args) > 2 {
-		n, err := strconv.Atoi(args[2])
-		if err != nil {
-			return nil, err
-		}
-		send.Before = strings.Repeat("x", n)
-	}
-	if _, found, err := l.Sends.Recall(ctx, send.SendKey); err != nil || found {
-		return nil, fmt.Errorf("found %v: %v", found, err)
-	}
-	if err := l.Sends.Intend(ctx, send); err != nil {
-		return nil, err
-	}
-	return l, l.Sends.Written(ctx, send.SendKey, tuesday)
-}
-
-func childClose(args []string) error {
-	l, err := childSend(args)
+	n, err := strconv.Atoi(args[2])
 	if err != nil {
 		return err
 	}
-	return l.Close()
+	send.Before = strings.Repeat("x", n)
+	if _, found, err := l.Sends.Recall(ctx, send.SendKey); err != nil || found {
+		return fmt.Errorf("found %v: %v", found, err)
+	}
+	if err := l.Sends.Intend(ctx, send); err != nil {
+		return err
+	}
+	return l.Sends.Written(ctx, send.SendKey, tuesday)
 }
 
 // The log does not grow without limit if processes leave Close out.

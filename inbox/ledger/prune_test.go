@@ -12,6 +12,17 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// fillSends records n written messages in the ledger, each at its number in microseconds.
+func fillSends(tb testing.TB, l *Ledger, n int) {
+	tb.Helper()
+	err := run(l, fmt.Sprintf(`INSERT INTO sends SELECT '/home/ann/.claude', 'blue', 1, 'bob',
+		format('%%08x-0000-4000-8000-%%012x', value*2654435761%%4294967296, value), zeroblob(32), 'size 12', 'written', value, 0
+		FROM (WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value+1 FROM n WHERE value<%d) SELECT value FROM n)`, n))
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // Prune forgets many messages in several transactions, so that others can write in between.
 func TestPruneInPieces(t *testing.T) {
 	t.Parallel()
