@@ -188,7 +188,7 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) (left bool,
 			left = true
 			continue
 		}
-		m := &runner{fleet: f, entry: e, retry: make(chan struct{}, 1)}
+		m := &runner{fleet: f, entry: e, retry: make(chan struct{}, 1), opening: make(chan struct{}, 1)}
 		m.prompter = NewPermissionPrompter(func(Question, bool) { f.opts.Report(m.read()) })
 		m.status.State = relay.Stopped
 		var on context.Context
@@ -283,14 +283,21 @@ func (f *Fleet) Serving(ctx context.Context, t *teams.Team, inbox string) (id st
 		if name != inbox {
 			continue
 		}
-		if m, err := f.member(e.ID); err == nil && m.running() != nil {
-			return e.ID, true, nil
+		held, err := relay.Running(f.opts.State, t, inbox)
+		if err != nil || !held {
+			return e.ID, err == nil, err
 		}
-		if f.ending(t, inbox) {
-			return e.ID, true, nil // its predecessor is ending
+		m, err := f.member(e.ID)
+		if err != nil { // the fleet has not started it yet
+			return e.ID, f.ending(t, inbox), nil
 		}
-		elsewhere, err := relay.Running(f.opts.State, t, inbox)
-		return e.ID, !elsewhere, err
+		select {
+		case m.opening <- struct{}{}: // not while it opens the relay
+			<-m.opening
+		case <-ctx.Done():
+			return "", false, ctx.Err()
+		}
+		return e.ID, m.running() != nil || f.ending(t, inbox), nil // its predecessor may be ending
 	}
 	return "", false, nil
 }

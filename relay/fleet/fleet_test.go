@@ -420,6 +420,29 @@ func TestServing(t *testing.T) {
 	must(t, <-ended)
 }
 
+// A relay that starts at this moment is one of this fleet, not of another process.
+func TestServingWhileItStarts(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, simchild.Script{})
+	h.Make("red", 1, "lead")
+	f, stop := h.sail()
+	id := h.add(f, h.entry("red", "lead"))
+	team, err := h.Root.Team("red")
+	must(t, err)
+	defer team.Close()
+	for range 10 {
+		must(t, stop())
+		for f, stop = h.sail(); ; {
+			if got, ok, err := f.Serving(t.Context(), team, "lead"); got != id || !ok || err != nil {
+				t.Fatalf("served by %q, %v, %v", got, ok, err)
+			}
+			if m, err := f.member(id); err == nil && m.running() != nil {
+				break
+			}
+		}
+	}
+}
+
 // The id of a relay selects the turn to interrupt.
 func TestInterruptByID(t *testing.T) {
 	t.Parallel()

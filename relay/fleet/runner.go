@@ -29,6 +29,7 @@ type runner struct {
 	prompter *PermissionPrompter
 	stop     context.CancelFunc
 	retry    chan struct{}
+	opening  chan struct{} // full while it opens the relay, so that its lock is already held
 
 	mu     sync.Mutex
 	relay  *relay.Relay // nil while it does not run
@@ -187,13 +188,17 @@ func (m *runner) once(ctx context.Context) error {
 	if err := f.prepare(ctx, &opts, runtimes.Launch{Settings: *e, Env: f.opts.Env}, m.prompter); err != nil {
 		return err
 	}
+	m.opening <- struct{}{}
 	r, err := reply.New(ctx, opts)
+	if err == nil {
+		m.mu.Lock()
+		m.relay = r.Relay
+		m.mu.Unlock()
+	}
+	<-m.opening
 	if err != nil {
 		return err
 	}
-	m.mu.Lock()
-	m.relay = r.Relay
-	m.mu.Unlock()
 	defer func() {
 		m.mu.Lock()
 		m.relay = nil
