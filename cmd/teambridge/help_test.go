@@ -1,6 +1,10 @@
 package main
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -89,6 +93,30 @@ func TestOneCommand(t *testing.T) {
 			if len(made) != 1 || made[0].Name() != c.name || made[0].GroupID != g.id {
 				t.Errorf("%s: %v", c.name, made)
 			}
+		}
+	}
+}
+
+// Every command that a hint names exists.
+func TestHintsNameCommands(t *testing.T) {
+	t.Parallel()
+	root := newRoot(newApp(ownProcess(), nil), "")
+	named := regexp.MustCompile(`(?:with|see|type): teambridge ([a-z]+(?: [a-z]+)?)`)
+	for _, top := range []string{"cmd", "inbox", "relay", "status", "teams"} {
+		err := filepath.WalkDir(filepath.Join("..", "..", top), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			for _, m := range named.FindAllStringSubmatch(string(data), -1) {
+				if c, rest, err := root.Find(strings.Fields(m[1])); err != nil || c == root || c.HasSubCommands() && len(rest) > 0 {
+					t.Errorf("%s: there is no command %q", path, m[1])
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -185,7 +185,7 @@ func (l *Local) SendPayloads(ctx context.Context, team, member string, lines []P
 
 // InvalidLine is the error for an invalid payload.
 func InvalidLine(number int, err error) error {
-	return api.Decide(api.CodeInvalid, "nothing was sent; check all lines with: teambridge wire validate", "line %d: %s", number, view.Describe(err))
+	return api.Decide(api.CodeInvalid, "nothing was sent", "line %d: %s", number, view.Describe(err))
 }
 
 func notPromptable(reason string) error {

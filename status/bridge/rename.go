@@ -36,7 +36,7 @@ func (c *Control) Rename(ctx context.Context, team, member string, n api.NewName
 	now, err := panes.Sessions.Rename(ctx, of, n.Name)
 	switch {
 	case errors.Is(err, pane.ErrBusy), errors.Is(err, ledger.ErrConflict):
-		return done, &api.Decided{Code: api.CodeConflict, Hint: "see what waits with: teambridge relay deliveries; or choose another name", Err: err}
+		return done, &api.Decided{Code: api.CodeConflict, Hint: "see what waits with: teambridge relay list; or choose another name", Err: err}
 	case err != nil:
 		return done, err
 	}
