@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"teambridge/inbox/ledger"
 	"teambridge/inbox/sqlite"
 )
 
@@ -164,49 +163,6 @@ func TestReadOnly(t *testing.T) {
 	must(t, os.Chmod(path, 0o400))
 	_, err := Open(t.Context(), path)
 	wantError(t, err, sqlite.ErrReadOnly)
-}
-
-// A fault that SQLite cannot see when it opens the file is found by a use; neither repairs the file. Package sqlite
-// tests the other kinds of refused files.
-func TestRefusedFilesStayAsTheyAre(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "journal.db")
-	j := mustOpen(t, path)
-	observe(t, j, look(t, 1, row("word "+strings.Repeat("x", 20_000))))
-	must(t, j.Close())
-	damaged, err := os.ReadFile(path)
-	must(t, err)
-	copy(damaged[4096:], bytes.Repeat([]byte{0xa5}, len(damaged)))
-
-	l, err := ledger.Open(t.Context(), path+".ledger")
-	must(t, err)
-	must(t, l.Close())
-	another, err := os.ReadFile(path + ".ledger")
-	must(t, err)
-	for _, test := range []struct {
-		data []byte
-		want error
-	}{{damaged, sqlite.ErrCorrupt}, {another, sqlite.ErrForeign}} {
-		path := filepath.Join(t.TempDir(), "journal.db")
-		must(t, os.WriteFile(path, test.data, 0o600))
-		j, err := Open(t.Context(), path)
-		if err == nil {
-			for _, name := range []string{"Messages", "Search", "Observe"} {
-				err = uses(j, look(t, 2, row("word")))[name](t.Context())
-				wantError(t, err, test.want)
-			}
-			must(t, j.Close())
-		}
-		wantError(t, err, test.want)
-		if !strings.Contains(err.Error(), path) || !strings.HasPrefix(err.Error(), "journal: ") {
-			t.Errorf("%q does not name the file", err)
-		}
-		now, err := os.ReadFile(path)
-		must(t, err)
-		if !bytes.Equal(now, test.data) {
-			t.Errorf("%v: the file was changed", test.want)
-		}
-	}
 }
 
 func TestDevelopmentVersionsAreRefused(t *testing.T) {

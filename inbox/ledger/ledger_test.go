@@ -375,38 +375,6 @@ func TestIntendWaitsForTheDiskAndWrittenDoesNot(t *testing.T) {
 	}
 }
 
-func TestClosed(t *testing.T) {
-	t.Parallel()
-	l := newLedger(t)
-	must(t, l.Close())
-	must(t, l.Close())
-	_, _, err := l.Sends.Recall(t.Context(), aKey("1"))
-	wantError(t, err, ErrClosed)
-	wantError(t, l.Sends.Intend(t.Context(), aSend("1")), ErrClosed)
-	wantError(t, l.Sends.Written(t.Context(), aKey("1"), monday), ErrClosed)
-	wantError(t, l.Sends.Withdraw(t.Context(), aKey("1")), ErrClosed)
-	_, err = l.Prune(t.Context(), monday)
-	wantError(t, err, ErrClosed)
-	_, err = l.Teams.Joins(t.Context(), "/r", "blue", 1)
-	wantError(t, err, ErrClosed)
-}
-
-func TestEndedContextDoesNothing(t *testing.T) {
-	t.Parallel()
-	l := newLedger(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	wantError(t, l.Sends.Intend(ctx, aSend("1")), context.Canceled)
-	want(t, l, Send{SendKey: aKey("1")})
-
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	_, err := Open(ctx, path)
-	wantError(t, err, context.Canceled)
-	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
-		t.Errorf("Open with an ended context wrote %d bytes", info.Size())
-	}
-}
-
 // Two ledgers on one file in one process contend as two processes do. With the bubble's clock, waiting takes no time.
 func TestBusy(t *testing.T) {
 	t.Parallel()
@@ -455,62 +423,6 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-func TestBusyThenFree(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	synctest.Test(t, func(t *testing.T) {
-		holder, l := mustOpen(t, path), mustOpen(t, path)
-		err := run(holder, "BEGIN EXCLUSIVE")
-		must(t, err)
-		done := make(chan error)
-		go func() { done <- l.Sends.Intend(t.Context(), aSend("1")) }()
-		time.Sleep(time.Second) // of the bubble's clock
-		err = run(holder, "COMMIT")
-		must(t, err)
-		must(t, <-done)
-		send := aSend("1")
-		send.State = Intent
-		want(t, l, send)
-	})
-}
-
-// A fault that SQLite cannot see when it opens the file is found by a use; neither repairs the file. Package sqlite
-// tests the other kinds of refused files.
-func TestRefusedFilesStayAsTheyAre(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	l := mustOpen(t, path)
-	for _, id := range []string{"1", "2", "3"} {
-		send := aSend(id)
-		send.Before = strings.Repeat("x", 10_000)
-		must(t, l.Sends.Intend(t.Context(), send))
-	}
-	must(t, l.Close())
-	damaged, err := os.ReadFile(path)
-	must(t, err)
-	copy(damaged[4096:], bytes.Repeat([]byte{0xa5}, len(damaged)))
-	path = filepath.Join(t.TempDir(), "ledger.db")
-	must(t, os.WriteFile(path, damaged, 0o600))
-	l, err = Open(t.Context(), path)
-	if err == nil {
-		_, _, err = l.Sends.Recall(t.Context(), aKey("2"))
-		wantError(t, err, sqlite.ErrCorrupt)
-		_, err = l.Prune(t.Context(), tuesday)
-		wantError(t, err, sqlite.ErrCorrupt)
-		err = l.Sends.Intend(t.Context(), aSend("2"))
-		must(t, l.Close())
-	}
-	wantError(t, err, sqlite.ErrCorrupt)
-	if !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "move it") || !strings.Contains(err.Error(), "; lost are then the ids") {
-		t.Errorf("%q does not say where, what to do, and what is lost", err)
-	}
-	now, err := os.ReadFile(path)
-	must(t, err)
-	if !bytes.Equal(now, damaged) {
-		t.Error("the file was changed")
-	}
-}
-
 // Package sqlite tests the other kinds of refused files.
 func TestDevelopmentVersionsAreRefused(t *testing.T) {
 	t.Parallel()
@@ -530,25 +442,4 @@ func TestDevelopmentVersionsAreRefused(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Where no small disk is available, a size limit of SQLite simulates a full one.
-func TestFull(t *testing.T) {
-	t.Parallel()
-	l := newLedger(t)
-	pages, err := number(l, "PRAGMA page_count")
-	must(t, err)
-	err = run(l, fmt.Sprintf("PRAGMA max_page_count=%d", pages))
-	must(t, err)
-	send := aSend("1")
-	send.Before = strings.Repeat("x", 10_000)
-	err = l.Sends.Intend(t.Context(), send)
-	wantError(t, err, ErrFull)
-	want(t, l, Send{SendKey: send.SendKey})
-
-	err = run(l, "PRAGMA max_page_count=1000")
-	must(t, err)
-	must(t, l.Sends.Intend(t.Context(), send))
-	send.State = Intent
-	want(t, l, send)
 }

@@ -1075,54 +1075,6 @@ func TestQuestionsUseTheIndexes(t *testing.T) {
 	}
 }
 
-func TestRelayStepsOnAClosedLedger(t *testing.T) {
-	t.Parallel()
-	l := newLedger(t)
-	bring(t, l, FrameWritten)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	steps := func(ctx context.Context) map[string]error {
-		only := func(_ any, err error) error { return err }
-		two := func(_ any, _ bool, err error) error { return err }
-		return map[string]error{
-			"Claim":          l.Deliveries.Claim(ctx, aRow("x")),
-			"Mark":           l.Deliveries.Mark(ctx, "d"),
-			"Unmarked":       only(l.Deliveries.Unmarked(ctx, bob)),
-			"Waiting":        only(l.Deliveries.Waiting(ctx, bob)),
-			"Occurrences":    only(l.Deliveries.Occurrences(ctx, bob, "k")),
-			"OpenCount":      only(l.Deliveries.OpenCount(ctx, bob)),
-			"Deliveries.End": l.Deliveries.End(ctx, Done, "", "d"),
-			"Retry":          l.Deliveries.Retry(ctx, "d"),
-			"Drop":           l.Deliveries.Drop(ctx, "d"),
-			"Deliveries":     only(l.Deliveries.List(ctx, DeliveryQuery{})),
-			"Commit":         l.Frames.Commit(ctx, aFrame("x"), "d"),
-			"Tried":          l.Frames.Tried(ctx, "f", "s"),
-			"Died":           only(l.Frames.Died(ctx, "f")),
-			"Advance":        l.Frames.Advance(ctx, "f", Done, ""),
-			"InFlight":       two(l.Frames.InFlight(ctx, bob)),
-			"Frame":          two(l.Frames.Frame(ctx, "f")),
-			"Session":        two(l.Sessions.Session(ctx, bob)),
-			"SetSession":     l.Sessions.SetSession(ctx, aSession()),
-			"Sessions":       only(l.Sessions.List(ctx, "")),
-		}
-	}
-	before := dump(t, l)
-	for name, err := range steps(ended) {
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s with an ended context: %v", name, err)
-		}
-	}
-	if dump(t, l) != before {
-		t.Error("steps with an ended context changed something")
-	}
-	must(t, l.Close())
-	for name, err := range steps(t.Context()) {
-		if !errors.Is(err, ErrClosed) {
-			t.Errorf("%s on a closed ledger: %v", name, err)
-		}
-	}
-}
-
 // A starting relay finds out which deliveries are open, and which rows have no delivery.
 func TestAsked(t *testing.T) {
 	t.Parallel()
