@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,20 +30,7 @@ func fullDisks() map[string]func(dir string) error {
 func onOwnDisk(t *testing.T, name string, uid int) {
 	t.Helper()
 	s := newStation(t, simchild.Script{})
-	cmd := killtest.Command(t.Context(), "disk", name, s.dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: os.Getgid(), Size: 1}},
-	}
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if err != nil && (!errors.As(err, &exit) || strings.Contains(string(out), "cannot mount")) {
-		t.Skipf("no mount namespace to be had here: %v %s", err, out)
-	}
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	killtest.OnOwnDisk(t, uid, "disk", name, s.dir)
 }
 
 // While the ledger's disk is full, the relay reports it and stays, and the rows stay

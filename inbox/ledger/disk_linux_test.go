@@ -20,7 +20,7 @@ func diskChildren() killtest.Roles {
 
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	killtest.OnOwnDisk(t, "full")
+	killtest.OnOwnDisk(t, 0, "full", t.TempDir())
 }
 
 func childFull(args []string) error {
@@ -76,7 +76,7 @@ func childFull(args []string) error {
 
 func TestReadOnlyDisk(t *testing.T) {
 	t.Parallel()
-	killtest.OnOwnDisk(t, "frozen")
+	killtest.OnOwnDisk(t, 0, "frozen", t.TempDir())
 }
 
 func childFrozen(args []string) error {

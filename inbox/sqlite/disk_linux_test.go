@@ -19,7 +19,7 @@ func diskChildren() killtest.Roles {
 // A database is not upgraded if there is no space for a copy of it.
 func TestNoSpaceForACopy(t *testing.T) {
 	t.Parallel()
-	killtest.OnOwnDisk(t, "full")
+	killtest.OnOwnDisk(t, 0, "full", t.TempDir())
 }
 
 func childFull(args []string) error {

@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// OnOwnDisk runs a role, with a directory as its argument, in a mount namespace of its own, in which it may
-// mount a small disk that other processes do not see.
-func OnOwnDisk(t testing.TB, role string) {
+// OnOwnDisk runs a role as a user, in a mount namespace of its own, in which the user 0 may mount a small disk that
+// other processes do not see.
+func OnOwnDisk(t testing.TB, uid int, role string, args ...any) {
 	t.Helper()
-	cmd := Command(t.Context(), role, t.TempDir())
+	cmd := Command(t.Context(), role, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: os.Getgid(), Size: 1}},
 	}
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
