@@ -153,13 +153,7 @@ func (c *conversation) rollout(line []byte) {
 	switch e.Kind {
 	case codex.Mail:
 		for _, m := range wake.Messages(e.Text) {
-			nonce := Nonce(m.ID)
-			c.came(nonce, m.Text)
-			s := c.of(nonce)
-			if !s.kept {
-				c.recorded = append(c.recorded, nonce)
-			}
-			s.kept = true
+			c.keep(Nonce(m.ID), m.Text)
 		}
 	case codex.Worked:
 		c.worked(e.At, e.Turn)
@@ -171,6 +165,16 @@ func (c *conversation) rollout(line []byte) {
 	case codex.Aborted:
 		c.over(e, func(s *progress) { s.interrupted, s.endedAt = true, e.At })
 	}
+}
+
+// keep notes that a message is in the conversation.
+func (c *conversation) keep(nonce, text string) {
+	c.came(nonce, text)
+	s := c.of(nonce)
+	if !s.kept {
+		c.recorded = append(c.recorded, nonce)
+	}
+	s.kept = true
 }
 
 // worked notes that the model was given the recorded messages in a turn; "" if the program does not name turns.

@@ -111,13 +111,7 @@ func (c *conversation) chat(line []byte) {
 		}
 		c.begin()
 		if at := marker().FindStringSubmatchIndex(e.Text); e.Kind == qwen.Mail && at != nil && at[0] == 0 {
-			nonce := e.Text[at[2]:at[3]]
-			c.came(nonce, e.Text[at[1]:])
-			s := c.of(nonce)
-			if !s.kept {
-				c.recorded = append(c.recorded, nonce)
-			}
-			s.kept = true
+			c.keep(e.Text[at[2]:at[3]], e.Text[at[1]:])
 		}
 	case qwen.Worked:
 		c.worked(e.At, "")
