@@ -605,7 +605,7 @@ func TestRealSessionOfAnotherProgram(t *testing.T) {
 			given(t, ctx, home.API, standin.Any, "[work]")
 			u.must("wait", "--for", "idle", "--member", s.Name, "--team", "sessions", "--timeout", "1m")
 			soon, cancel := context.WithTimeout(ctx, time.Second)
-			if _, err := program.Wait(soon, func(f standin.Frame) bool { return f.Type == "result" && strings.Contains(f.Result, "[work]") }); err != nil {
+			if _, err := program.Await(soon, "the result", func(f standin.Frame) bool { return f.Type == "result" && strings.Contains(f.Result, "[work]") }); err != nil {
 				t.Errorf("it was said to be idle before the end of its turn: %v", err)
 			}
 			cancel()

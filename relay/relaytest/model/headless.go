@@ -161,13 +161,8 @@ func (p *Headless) Prompt(ctx context.Context, text string) error {
 	return err
 }
 
-// Wait returns the first frame, of those so far and to come, for which match is true. match sees every frame once, in
-// order. It ends with an error when ctx does or the process has ended.
-func (p *Headless) Wait(ctx context.Context, match func(Frame) bool) (Frame, error) {
-	return p.Await(ctx, "the frame", match)
-}
-
-// Await is Wait with a description for errors.
+// Await returns the first frame, of those so far and to come, for which match is true; what describes it in errors. match
+// sees every frame once, in order. It ends with an error when ctx does or the process has ended.
 func (p *Headless) Await(ctx context.Context, what string, match func(Frame) bool) (Frame, error) {
 	gone := false
 	for next := 0; ; {
@@ -223,9 +218,6 @@ func (p *Headless) Kill() error {
 	<-p.done
 	return nil
 }
-
-// Done is closed when the process has ended, and all its output was read.
-func (p *Headless) Done() <-chan struct{} { return p.done }
 
 // Close ends the process in any case: by a request, so that it ends its own children, and by a kill when ctx ends.
 func (p *Headless) Close(ctx context.Context) {

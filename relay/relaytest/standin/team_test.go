@@ -64,7 +64,7 @@ func TestCompaction(t *testing.T) {
 		if _, err := p.Send("/compact"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Wait(ctx, func(f standin.Frame) bool { return f.Subtype == "compact_boundary" }); err != nil {
+		if _, err := p.Await(ctx, "the compaction", func(f standin.Frame) bool { return f.Subtype == "compact_boundary" }); err != nil {
 			t.Fatal(err)
 		}
 		must(t, p.Prompt(ctx, "third"))
