@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/status/signals"
@@ -318,22 +317,9 @@ func (r *Recorder) Close() error {
 func (r *Recorder) lastLook() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastLookWithin)
 	defer cancel()
-	t, err := r.root.Team(r.team)
+	boxes, err := r.l.inboxes(ctx, r.team) // none if the team is gone
 	if err != nil {
-		return nil // the team is gone
-	}
-	defer t.Close()
-	c, err := t.Config(ctx)
-	if err != nil {
-		return nil // the team is gone
-	}
-	names, err := t.Inboxes()
-	if err != nil {
-		return nil
-	}
-	var boxes []inbox.InboxKey
-	for _, name := range names {
-		boxes = append(boxes, inbox.Key(r.root.Path(), c.Instance(), name))
+		return err
 	}
 	return r.journal.Look(ctx, boxes...)
 }
