@@ -285,6 +285,28 @@ type Event struct {
 	Data json.RawMessage // as it was received
 }
 
+// Payload returns a pointer to the field that the data of an event of this name is in, or nil if this package does not
+// know the name.
+func (e *Event) Payload() any {
+	switch e.Name {
+	case EventSnapshot:
+		return &e.Snapshot
+	case EventMessage:
+		return &e.Message
+	case EventReceipt:
+		return &e.Receipt
+	case EventRelay:
+		return &e.Relay
+	case EventEnvelope:
+		return &e.Envelope
+	case EventReset:
+		return &e.Reset
+	case EventQuestion:
+		return &e.Question
+	}
+	return nil
+}
+
 // Snapshot is the state of all teams and their agents.
 type Snapshot struct {
 	Teams     []Team      `json:"teams"`

@@ -228,23 +228,8 @@ func decode(e *Event) error {
 	if e.ID == "" {
 		return fmt.Errorf("%w: %.40q has no id", errUndecodable, e.Name)
 	}
-	var v any
-	switch e.Name {
-	case api.EventSnapshot:
-		v = &e.Snapshot // Unmarshal allocates it
-	case api.EventMessage:
-		v = &e.Message
-	case api.EventReceipt:
-		v = &e.Receipt
-	case api.EventRelay:
-		v = &e.Relay
-	case api.EventEnvelope:
-		v = &e.Envelope
-	case api.EventReset:
-		v = &e.Reset
-	case api.EventQuestion:
-		v = &e.Question
-	default:
+	v := e.Payload() // Unmarshal allocates it
+	if v == nil {
 		return nil
 	}
 	if err := json.Unmarshal(e.Data, v); err != nil {

@@ -88,7 +88,7 @@ const maxBuffer = 64 << 10
 func (e *eventWriter) event(v api.Event) error {
 	data, err := []byte(v.Data), error(nil)
 	if data == nil {
-		data, err = json.Marshal(eventData(v)) // on one line
+		data, err = json.Marshal(v.Payload()) // on one line
 	}
 	if err != nil {
 		return err
@@ -98,25 +98,6 @@ func (e *eventWriter) event(v api.Event) error {
 		return e.flush()
 	}
 	return nil
-}
-
-// eventData returns the data of an event.
-func eventData(v api.Event) any {
-	switch v.Name {
-	case api.EventSnapshot:
-		return v.Snapshot
-	case api.EventMessage:
-		return v.Message
-	case api.EventReceipt:
-		return v.Receipt
-	case api.EventRelay:
-		return v.Relay
-	case api.EventEnvelope:
-		return v.Envelope
-	case api.EventQuestion:
-		return v.Question
-	}
-	return v.Reset
 }
 
 func (e *eventWriter) alive() error {
