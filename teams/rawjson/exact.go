@@ -2,6 +2,7 @@ package rawjson
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -50,15 +51,11 @@ func Exact(data []byte) error {
 
 // ExactFold is [Exact] and [Distinct].
 func ExactFold(data []byte) error {
-	if err := Exact(data); err != nil {
-		return err
-	}
-	return Distinct(data)
+	return cmp.Or(Exact(data), Distinct(data))
 }
 
 // Distinct checks the names of an object that encoding/json decodes into a struct. The decoder ignores the case of
-// names, so of text and Text it would keep only the last. Objects within the object may be maps, which keep both. The
-// error is an *[InexactError].
+// names, so of text and Text it would keep only the last. Objects within the object may be maps, which keep both.
 func Distinct(data []byte) error {
 	fields, _ := Fields(data) // the decoder reports what is not an object
 	seen := map[string]bool{}

@@ -142,7 +142,7 @@ func Text(v []byte) (string, error) {
 		return string(in), nil
 	}
 	b, err := jsontext.AppendUnquote(nil, v)
-	if err != nil && !invalidUTF8(err, v) {
+	if err != nil && !jsontext.Value(v).IsValid(jsontext.AllowInvalidUTF8(true)) { // otherwise all of v was decoded
 		return "", syntaxError(err, v)
 	}
 	return string(b), nil
@@ -156,11 +156,6 @@ func plain(in []byte) bool {
 		}
 	}
 	return true
-}
-
-// invalidUTF8 reports whether err concerns only the encoding. AppendUnquote has then still decoded all of v.
-func invalidUTF8(err error, v []byte) bool {
-	return err != nil && jsontext.Value(v).IsValid(jsontext.AllowInvalidUTF8(true))
 }
 
 // Append returns array with elem, a compact JSON text, added as its last element. The style follows the
