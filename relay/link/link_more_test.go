@@ -199,14 +199,10 @@ func TestReinstalled(t *testing.T) {
 	a.start()
 	b.start()
 	a.await(t, ledger.StageSeen, a.send("b", "worker", "before"))
-	for a.incarnation("b") == "" {
-		<-a.changed
-	}
+	a.until(t, "ledger of b", func() bool { return a.incarnation("b") != "" })
 	b.stop()
 	a.stop() // after a late presence of b, a would send the stored frames again
-	h.mu.Lock()
-	h.of("a").told = nil
-	h.mu.Unlock()
+	h.set(func() { h.of("a").told = nil })
 	a.start()
 	old := b.got
 	stored := a.send("b", "worker", "stored")
@@ -219,9 +215,7 @@ func TestReinstalled(t *testing.T) {
 	for i := maxMessages; i < len(ids); i++ {
 		rest = append(rest, fmt.Sprint("text ", i))
 	}
-	h.mu.Lock()
-	h.deaf = true // so that the first frame is on its way while b starts again
-	h.mu.Unlock()
+	h.set(func() { h.deaf = true }) // so that the first frame is on its way while b starts again
 	a.start()
 	a.warns(t, errLost.Error())
 	b.reinstall("a")
@@ -231,9 +225,7 @@ func TestReinstalled(t *testing.T) {
 	if reason := a.reason(stored); !strings.Contains(reason, "the ledger of b is another one than before") {
 		t.Errorf("the reason is %q", reason)
 	}
-	h.mu.Lock()
-	h.deaf = false
-	h.mu.Unlock()
+	h.set(func() { h.deaf = false })
 	a.await(t, ledger.StageSeen, ids[maxMessages:]...)
 	b.wantTexts(t, rest...)
 	if len(old) != 1 {
@@ -248,14 +240,10 @@ func TestReinstalledWhileTheHubIsFull(t *testing.T) {
 	a.start()
 	b.start()
 	a.await(t, ledger.StageSeen, a.send("b", "worker", "before"))
-	for a.incarnation("b") == "" {
-		<-a.changed
-	}
+	a.until(t, "ledger of b", func() bool { return a.incarnation("b") != "" })
 	b.stop()
 	first := a.incarnation("b")
-	h.mu.Lock()
-	h.full = true
-	h.mu.Unlock()
+	h.set(func() { h.full = true })
 	id := a.send("b", "worker", "text")
 	a.warns(t, "messages to b wait: "+ErrFull.Error())
 	b.reinstall("a")
@@ -263,15 +251,11 @@ func TestReinstalledWhileTheHubIsFull(t *testing.T) {
 	b.got, b.seen = nil, map[string]bool{}
 	b.mu.Unlock()
 	b.start()
-	for a.incarnation("b") == first {
-		<-a.changed
-	}
+	a.until(t, "new ledger of b", func() bool { return a.incarnation("b") != first })
 	for range 3 { // no frame to the old ledger is on its way: the first signal may be old, and the second be of such a frame
 		<-h.refused
 	}
-	h.mu.Lock()
-	h.full = false
-	h.mu.Unlock()
+	h.set(func() { h.full = false })
 	a.await(t, ledger.StageSeen, id)
 	b.wantTexts(t, "text")
 }
@@ -484,9 +468,7 @@ func TestOlderVersion(t *testing.T) {
 	a.start()
 	id := a.send("b", "worker", "text")
 	a.await(t, ledger.StageStored, id)
-	h.mu.Lock()
-	h.of("b").stored = nil // acknowledged, and not understood
-	h.mu.Unlock()
+	h.set(func() { h.of("b").stored = nil }) // acknowledged, and not understood
 	self, _, err := b.ledger.Links.Link(t.Context())
 	b.must(err)
 	a.link.opts.Late = 0 // it is late
@@ -540,9 +522,7 @@ func TestSentAgainOnlyIfNoReceiptCanCome(t *testing.T) {
 	id := a.send("b", "worker", "text")
 	a.await(t, ledger.StageStored, id)
 	a.stop()
-	h.mu.Lock()
-	h.full = true // for the receipts of b
-	h.mu.Unlock()
+	h.set(func() { h.full = true }) // for the receipts of b
 	b.start()
 	h.still(t, "b")
 	for len(b.texts()) == 0 {
@@ -552,9 +532,7 @@ func TestSentAgainOnlyIfNoReceiptCanCome(t *testing.T) {
 		t.Errorf("b says that a need not wait for receipts: %v, %v", empty, err)
 	}
 	b.stop()
-	h.mu.Lock()
-	h.full = false
-	h.mu.Unlock()
+	h.set(func() { h.full = false })
 	h.raw("b", "a", frame{Version: Version, Ledger: "b", Receipts: []ledger.Receipt{{ID: id, Stage: ledger.StageVerified}}})
 	self, _, err := a.ledger.Links.Link(t.Context())
 	a.must(err)
@@ -564,9 +542,7 @@ func TestSentAgainOnlyIfNoReceiptCanCome(t *testing.T) {
 	if s := a.stage(id); s != ledger.StageStored {
 		t.Errorf("the message is %s while a receipt waits for its sender, want stored", s)
 	}
-	h.mu.Lock()
-	h.of("a").stored = nil
-	h.mu.Unlock()
+	h.set(func() { h.of("a").stored = nil })
 	a.must(l.heard(t.Context(), "b", text))
 	if s := a.stage(id); s != ledger.StageQueued {
 		t.Errorf("the message is %s, and no receipt can come; want queued", s)

@@ -76,6 +76,13 @@ func (q *queue) tell() {
 
 func (h *hub) chance(p float64) bool { return h.random.Float64() < p }
 
+// set changes the hub.
+func (h *hub) set(change func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	change()
+}
+
 // wipe deletes all stored frames.
 func (h *hub) wipe() {
 	h.mu.Lock()
