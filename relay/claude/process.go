@@ -16,6 +16,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/claude/session"
 	"teambridge/relay/mode"
+	"teambridge/relay/pipe"
 	"teambridge/relay/process"
 	"teambridge/relay/wire"
 )
@@ -81,7 +82,9 @@ func Start(ctx context.Context, options Options) (*Process, error) {
 		return nil, fmt.Errorf("claude: %w", err)
 	}
 	p.life, p.over = context.WithCancel(context.Background())
-	p.in = newStdin(p.child.Stdin, options.WriteTimeout, func() { p.fail(os.ErrDeadlineExceeded) })
+	p.in = &stdin{
+		file: p.child.Stdin, timeout: options.WriteTimeout, kill: func() { p.fail(os.ErrDeadlineExceeded) }, lines: pipe.NewStream[*line](waiting),
+	}
 	go p.run(ctx)
 	return p, nil
 }

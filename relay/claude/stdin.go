@@ -32,10 +32,6 @@ type line struct {
 	claimed   atomic.Bool // by the writer, or by a sender that cancels it
 }
 
-func newStdin(file *os.File, timeout time.Duration, kill func()) *stdin {
-	return &stdin{file: file, timeout: timeout, kill: kill, lines: pipe.NewStream[*line](waiting)}
-}
-
 // send queues a line and waits until it is written. The end of ctx cancels a line that the writer has not
 // begun; the write itself has its own deadline.
 func (s *stdin) send(ctx context.Context, l *line) error {
