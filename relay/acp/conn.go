@@ -19,8 +19,6 @@ const (
 	lineLimit = 64 << 20
 	// writeTimeout limits how long an agent may leave its input unread.
 	writeTimeout = time.Minute
-	// closedTimeout limits how long an agent may live on after it has closed its output.
-	closedTimeout = 30 * time.Second
 )
 
 // errEnded means that the agent has ended.

@@ -42,7 +42,7 @@ type Options struct {
 
 	Stderr io.Writer // receives the standard error of the agent; may be nil
 
-	closed time.Duration // for tests, in place of closedTimeout
+	closed time.Duration // how long an agent may live on after it has closed its output; 0 is 30 s
 }
 
 func (o Options) env() []string {

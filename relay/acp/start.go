@@ -137,7 +137,7 @@ func (r *Runtime) spawn(ctx context.Context, session string, m mode.Mode) (_ *Ag
 	child := process.NewTree(started, mark, o.runningFile(session))
 	a.life, a.over = context.WithCancel(context.Background())
 	a.alive, a.died = context.WithCancel(a.life)
-	a.conn = &conn{child: child, told: a.notified, asked: a.request, tooLarge: a.tooLarge, timeout: cmp.Or(o.closed, closedTimeout), calls: map[int]func(json.RawMessage, error){}}
+	a.conn = &conn{child: child, told: a.notified, asked: a.request, tooLarge: a.tooLarge, timeout: cmp.Or(o.closed, 30*time.Second), calls: map[int]func(json.RawMessage, error){}}
 	go a.run()
 	if err := o.writeFile(session, running{child.Predecessor, mark}); err != nil {
 		_ = a.Kill()
