@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"io"
 	"iter"
-	"mime"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -137,16 +136,12 @@ func (c *conn) lines(ctx context.Context, r *op.Route, q any) iter.Seq2[json.Raw
 			yield(nil, err)
 			return
 		}
-		res, err := c.open(ctx, http.MethodGet, path, nil, nil)
+		res, err := c.open(ctx, http.MethodGet, path, nil, nil, api.LinesType, "lines")
 		if err != nil {
 			yield(nil, err)
 			return
 		}
 		defer res.Body.Close()
-		if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != api.LinesType {
-			yield(nil, c.skewed(nil, "the answer to GET %s is %q, and no lines", path, media))
-			return
-		}
 		in := reader{in: bufio.NewReader(res.Body), alive: func() {}}
 		for {
 			line, err := in.line()

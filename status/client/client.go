@@ -281,14 +281,11 @@ func (c *conn) ask(ctx context.Context, method, path string, header http.Header,
 		ctx, done = c.whileThere(ctx)
 		defer done()
 	}
-	res, err := c.open(ctx, method, path, header, in)
+	res, err := c.open(ctx, method, path, header, in, "application/json", "JSON")
 	if err != nil {
 		return 0, err
 	}
 	defer res.Body.Close()
-	if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != "application/json" {
-		return 0, c.skewed(nil, "the answer to %s %s is %q, and no JSON", method, path, media)
-	}
 	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
 		return 0, c.unreachable(ctx, true, err)
@@ -321,8 +318,9 @@ func (c *conn) whileThere(ctx context.Context) (context.Context, func()) {
 	return bound, func() { late.Stop(); end(nil) }
 }
 
-// open sends a request and returns the answer if it is a success. Close its body.
-func (c *conn) open(ctx context.Context, method, path string, header http.Header, in any) (*http.Response, error) {
+// open sends a request and returns the answer if it is a success, of the media type answer, which is called name. Close
+// its body.
+func (c *conn) open(ctx context.Context, method, path string, header http.Header, in any, answer, name string) (*http.Response, error) {
 	var body io.Reader
 	media := "application/json"
 	if lines, ok := in.([]byte); ok {
@@ -358,10 +356,14 @@ func (c *conn) open(ctx context.Context, method, path string, header http.Header
 		op, ok := errors.AsType[*net.OpError](err)
 		return nil, c.unreachable(ctx, !ok || op.Op != "dial", err)
 	}
-	if res.StatusCode/100 == 2 {
+	given, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	if res.StatusCode/100 == 2 && given == answer {
 		return res, nil
 	}
 	defer res.Body.Close()
+	if res.StatusCode/100 == 2 {
+		return nil, c.skewed(nil, "the answer to %s %s is %q, and no %s", method, path, given, name)
+	}
 	return nil, c.problem(ctx, req, res)
 }
 

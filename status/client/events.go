@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -120,16 +119,12 @@ func (c *conn) stream(ctx context.Context, r *op.Route, q any, after string) ite
 		if !ok {
 			last = -1
 		}
-		res, err := c.open(running, http.MethodGet, path, http.Header{"Accept": {op.EventStream}}, nil)
+		res, err := c.open(running, http.MethodGet, path, http.Header{"Accept": {op.EventStream}}, nil, op.EventStream, "stream")
 		if err != nil {
 			fail(err)
 			return
 		}
 		defer res.Body.Close()
-		if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != op.EventStream {
-			fail(c.skewed(nil, "the answer to GET %s is %q, and no stream", path, media))
-			return
-		}
 		in := reader{in: bufio.NewReader(res.Body), alive: func() { silent.Reset(c.silence) }}
 		for {
 			e, err := in.next()
