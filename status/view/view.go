@@ -90,13 +90,10 @@ func Members(ctx context.Context, t *teams.Team) ([]api.Member, error) {
 	for _, m := range c.Members {
 		shown := api.Member{
 			Team: t.Name(), Member: m.Name, Role: api.RoleAgent, AgentID: m.AgentID, Type: m.AgentType,
-			Model: m.Model, Color: m.Color, Backend: m.BackendType, Cwd: m.Cwd,
+			Model: m.Model, Color: m.Color, Backend: m.BackendType, Cwd: m.Cwd, JoinedAt: timeOrNil(m.JoinedAt),
 		}
 		if v, ok := versions[m.Name]; ok {
 			shown.Version, shown.Outdated = v.String(), v.Outdated()
-		}
-		if !m.JoinedAt.IsZero() {
-			shown.JoinedAt = &m.JoinedAt
 		}
 		switch {
 		case m.Name == lead.Name:
