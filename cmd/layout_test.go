@@ -34,6 +34,7 @@ var mayImport = map[string][]string{
 	"teams/rawjson":            {},
 	"teams/sharedfile":         {},
 	"teams/socket":             {},
+	"teams/errtest":            {}, // only for tests
 	"teams/winetest":           {}, // only for tests
 	"teams/transcript":         {"teams/sharedfile"},
 	"teams":                    {"teams/atomicfile", "teams/excerpt", "teams/lockedfile", "teams/proc", "teams/rawjson", "teams/transcript"},

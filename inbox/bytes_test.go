@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"teambridge/inbox"
+	"teambridge/teams/errtest"
 	"teambridge/teams/lockedfile"
 )
 
@@ -18,12 +19,7 @@ type layout struct {
 	row                 func(compact string) string
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 func indent(eol, pad, unit string) func(string) string {
 	return func(compact string) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 	"teambridge/teams/lockedfile"
 )
 
@@ -42,12 +43,7 @@ const config = `{
   ]
 }`
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 func newTeam(t *testing.T) *team {
 	t.Helper()

@@ -28,6 +28,7 @@ import (
 	"teambridge/relay/relaytest/simacp"
 	"teambridge/relay/relaytest/simchild"
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 	"teambridge/teams/lockedfile"
 	"teambridge/teams/watch"
 )
@@ -63,12 +64,7 @@ type otherAgent struct {
 	ACP      *acp.Options      `json:",omitempty"`
 }
 
-func must(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 const teamConfig = `{
   "name": "demo",

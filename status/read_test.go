@@ -12,8 +12,11 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
+
+var must = errtest.Must
 
 // On a busy machine, an agent takes a message and reports 30 ms later that it is
 // done, and the taking is seen after the report. The agent counts as waiting, since
@@ -23,26 +26,18 @@ func TestTakingThatIsSeenLate(t *testing.T) {
 	f := teamstest.Captured(t, teamstest.OlderVersion)
 	root, team := f.Root, f.Team(teamstest.Older)
 	c, err := team.Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	j, err := journal.Open(t.Context(), filepath.Join(f.State, "journal.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer j.Close()
 	now := time.Now()
 	took := now.Add(-time.Second + time.Millisecond) // no whole second
 	see := func(name string, at time.Duration, rows ...map[string]any) {
 		t.Helper()
 		data, err := json.Marshal(append([]map[string]any{}, rows...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		parsed, err := inbox.Parse(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		seen := took.Add(at)
 		if _, err := j.Messages.Observe(t.Context(), journal.Snapshot{InboxKey: inbox.Key(root.Path(), c.Instance(), name), Rows: parsed, At: seen, Done: seen}); err != nil {
 			t.Fatal(err)
@@ -62,13 +57,9 @@ func TestTakingThatIsSeenLate(t *testing.T) {
 		"changed since":        {took.Add(150 * time.Millisecond), api.DetailWorking},
 		"dated by the seconds": {took.Add(-time.Second).Truncate(time.Second), api.DetailWorking},
 	} {
-		if err := os.Chtimes(filepath.Join(team.Path(), "inboxes", "worker.json"), tc.changed, tc.changed); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(filepath.Join(team.Path(), "inboxes", "worker.json"), tc.changed, tc.changed))
 		all, err := Source{Journal: j}.Read(t.Context(), team, now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, s := range all {
 			if s.Member == "worker" && s.Detail != tc.want {
 				t.Errorf("%s: %s, want %s; %+v", name, s.Detail, tc.want, s)
@@ -87,13 +78,9 @@ func TestReadTurns(t *testing.T) {
 	f := teamstest.Captured(t, teamstest.OlderVersion)
 	team := f.Team(teamstest.Older)
 	c, err := team.Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	j, err := journal.Open(t.Context(), filepath.Join(f.State, "journal.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer j.Close()
 	now := time.Now()
 	id := 0
@@ -110,9 +97,7 @@ func TestReadTurns(t *testing.T) {
 	is := func(want string) {
 		t.Helper()
 		all, err := Source{Journal: j}.Read(t.Context(), team, now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, k := range all {
 			if s := k.Decide(now); s.Member == "worker" && fmt.Sprint(s.Word, s.Why, " ", s.State) != want {
 				t.Errorf("%s %s %s, want %s", s.Word, s.Why, s.State, want)
@@ -130,13 +115,9 @@ func TestReadTurns(t *testing.T) {
 	says(c.Instance(), "turn-end", `{"t":"turn-end","status":"failed"}`, 3*time.Minute)
 	is("idleits last turn failed ACTIVE")
 	data, err := json.Marshal([]map[string]any{{"from": "worker", "text": approved, "timestamp": now.Add(-2 * time.Minute).UTC().Format(inbox.TimestampLayout)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows, err := inbox.Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := j.Messages.Observe(t.Context(), journal.Snapshot{InboxKey: inbox.Key(f.Root.Path(), c.Instance(), "team-lead"), Rows: rows, At: now, Done: now}); err != nil {
 		t.Fatal(err)
 	}

@@ -251,9 +251,7 @@ func TestStateOfAnEnlistedAgent(t *testing.T) {
 		{"agentId":"team-lead@t","name":"team-lead","agentType":"team-lead"},
 		{"agentId":"worker@t","name":"worker","agentType":"general-purpose","joinedAt":%d,"tmuxPaneId":"","cwd":"/","subscriptions":[]},
 		{"agentId":"operator@t","name":"operator","joinedAt":%[1]d,"tmuxPaneId":"","cwd":"/","subscriptions":[]}]}`, now.Add(-time.Hour).UnixMilli()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, tt := range []struct {
 		events []Event
 		want   string

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/teams/errtest"
 	"teambridge/teams/lockedfile"
 )
 
@@ -68,12 +69,7 @@ func TestCreateAndDiscard(t *testing.T) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // orphaned makes a team whose leader seems to have died.
 func orphaned(t *testing.T) (root *Root, f OwnedTeam, config string) {

@@ -411,14 +411,10 @@ func layout(t *rapid.T) string {
 		// White space in unusual places, but not inside an empty array, the only place where it is not kept.
 		b.WriteString(strings.NewReplacer(`,"name"`, " ,\n\n \t\"name\"", `"members":[{`, "\"members\" :\t[  {", `}]`, "} \n]").Replace(text))
 	case "\r\n":
-		if err := json.Indent(&b, []byte(text), "", "  "); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Indent(&b, []byte(text), "", "  "))
 		return strings.ReplaceAll(b.String(), "\n", "\r\n")
 	default:
-		if err := json.Indent(&b, []byte(text), "", style); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Indent(&b, []byte(text), "", style))
 	}
 	return b.String() + rapid.SampledFrom([]string{"", "\n", " \r\n"}).Draw(t, "end")
 }

@@ -19,12 +19,8 @@ func TestInstallFails(t *testing.T) {
 	const before = "{\"model\": \"opus\",\n\n\"env\": {}}"
 	kept := filepath.Join(filepath.Dir(m.Root), "kept", "settings.json")
 	m.write(kept, before)
-	if err := os.Remove(m.settings()); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(kept, m.settings()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(m.settings()))
+	must(t, os.Symlink(kept, m.settings()))
 	// It enters the marketplace into the settings, and installs nothing.
 	m.write(filepath.Join(m.Path, Claude), `#!/bin/sh
 cd `+m.Root+`
@@ -58,9 +54,7 @@ esac
 	m.write(stuck, "")
 	install()
 	install()
-	if err := os.Remove(stuck); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(stuck))
 	m.stand(m.does(m.made()), "plugin:missing")
 	m.as(files)
 	if left := m.made(); len(left) > 0 {
@@ -73,9 +67,7 @@ esac
 func TestUninstallSharedSettings(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	program := filepath.Join(dir, "claude")
 	standin.WriteProgram(t, program, `#!/bin/sh
 cd "$CLAUDE_CONFIG_DIR" || exit
@@ -94,18 +86,12 @@ esac
 `)
 	of := func(name string) *machine {
 		root := filepath.Join(dir, name)
-		if err := os.Mkdir(root, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(root, 0o700))
 		return &machine{&Setup{Root: root, Named: true, State: filepath.Join(dir, "state"), Path: dir, Program: "/a/teambridge"}, t}
 	}
 	a, b := of("a"), of("b")
-	if err := os.WriteFile(a.settings(), []byte("{}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(a.settings(), b.settings()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(a.settings(), []byte("{}\n"), 0o600))
+	must(t, os.Symlink(a.settings(), b.settings()))
 	for _, m := range []*machine{a, b} {
 		m.stand(m.does(m.Look(t.Context(), Plugin)), "plugin:done")
 	}

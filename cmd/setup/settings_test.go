@@ -5,8 +5,11 @@ import (
 	"testing"
 
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 	"teambridge/teams/rawjson"
 )
+
+var must = errtest.Must
 
 // Existing settings keep their bytes, and additions are removed without a trace.
 func TestVariable(t *testing.T) {
@@ -34,9 +37,7 @@ func TestVariable(t *testing.T) {
 func TestRemoveVariable(t *testing.T) {
 	t.Parallel()
 	fresh, made, err := addVariable([]byte("{}\n"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	with := func(old, now string) string {
 		if !strings.Contains(string(fresh), old) {
 			t.Fatalf("no %s in %s", old, fresh)

@@ -45,12 +45,8 @@ func TestSettingsAsTheyWere(t *testing.T) {
 			m := newMachine(t)
 			for _, mode := range []os.FileMode{0o600, 0o440} {
 				for _, order := range [][]string{{Teams, Hooks}, {Hooks, Teams}} {
-					if err := os.WriteFile(m.settings(), []byte(c.text), 0o600); err != nil {
-						t.Fatal(err)
-					}
-					if err := os.Chmod(m.settings(), mode); err != nil {
-						t.Fatal(err)
-					}
+					must(t, os.WriteFile(m.settings(), []byte(c.text), 0o600))
+					must(t, os.Chmod(m.settings(), mode))
 					m.does(m.Look(t.Context(), Teams, Hooks), order[0])
 					m.does(m.Look(t.Context(), Teams, Hooks), order[1])
 					text := m.read(m.settings())
@@ -73,9 +69,7 @@ func TestSettingsAsTheyWere(t *testing.T) {
 					if _, err := os.Stat(m.dir()); !os.IsNotExist(err) {
 						t.Errorf("the folder of setup is left: %v", err)
 					}
-					if err := os.Remove(m.settings()); err != nil {
-						t.Fatal(err)
-					}
+					must(t, os.Remove(m.settings()))
 				}
 			}
 		})
@@ -87,9 +81,7 @@ func TestFileThatWasMade(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]string{{Plugin, Teams, Hooks}, {Hooks, Plugin, Teams}, {Teams, Hooks, Plugin}} {
 		m := newMachine(t)
-		if err := os.Remove(m.settings()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(m.settings()))
 		before := m.files()
 		m.does(m.Look(t.Context(), Plugin, Teams, Hooks))
 		for _, step := range order {
@@ -154,19 +146,13 @@ func TestLinkReplaced(t *testing.T) {
 	real := filepath.Join(m.State, "dotfiles.json")
 	m.write(real, settingsBefore)
 	link := func() {
-		if err := os.Remove(m.settings()); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(real, m.settings()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(m.settings()))
+		must(t, os.Symlink(real, m.settings()))
 	}
 	link()
 	m.does(m.Look(t.Context(), Teams, Hooks))
 	text := m.read(real)
-	if err := os.Remove(m.settings()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(m.settings()))
 	m.write(m.settings(), text)
 	m.does(m.made())
 	for _, path := range []string{real, m.settings()} {
@@ -179,9 +165,7 @@ func TestLinkReplaced(t *testing.T) {
 	m.does(m.Look(t.Context(), Teams))
 	another := filepath.Join(m.State, "another.json")
 	m.write(another, `{"another": 1}`)
-	if err := errors.Join(os.Remove(m.settings()), os.Symlink(another, m.settings())); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Remove(m.settings()), os.Symlink(another, m.settings())))
 	m.stand(m.does(m.Look(t.Context(), Teams)), "teams:done")
 	m.does(m.made())
 	if text := m.read(another); text != `{"another": 1}` || m.read(real) != settingsBefore {
@@ -197,13 +181,9 @@ func TestLinkReplaced(t *testing.T) {
 		t.Errorf("the link leads to %q (%v), with %q", to, err, m.read(real))
 	}
 	// Or the file is moved, and replaced by a link to it.
-	if err := os.Rename(real, m.settings()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(real, m.settings()))
 	m.does(m.Look(t.Context(), Plugin, Teams, Hooks))
-	if err := errors.Join(os.Rename(m.settings(), real), os.Symlink(real, m.settings())); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Rename(m.settings(), real), os.Symlink(real, m.settings())))
 	m.does(m.made())
 	to, err := os.Readlink(m.settings())
 	if text := m.read(real); err != nil || to != real || strings.Contains(text, teams.EnableVariable) || strings.Contains(text, "hook stop") {
@@ -218,12 +198,8 @@ func TestSharedHooks(t *testing.T) {
 	other := *m.Setup
 	o := &machine{&other, t}
 	o.Root = filepath.Join(filepath.Dir(m.Root), "work")
-	if err := os.Mkdir(o.Root, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(m.settings(), o.settings()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(o.Root, 0o700))
+	must(t, os.Symlink(m.settings(), o.settings()))
 	for _, order := range [][]*machine{{m, o}, {o, m}} {
 		for _, one := range order {
 			one.does(one.Look(t.Context(), Teams, Hooks))

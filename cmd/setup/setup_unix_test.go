@@ -33,9 +33,7 @@ const (
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m := &machine{&Setup{
 		Root: filepath.Join(dir, "claude"), Codex: filepath.Join(dir, "codex"), Qwen: filepath.Join(dir, "qwen"), State: filepath.Join(dir, "state"), Path: filepath.Join(dir, "bin"),
 		Program: "/it's here/teambridge", Flags: []string{"--state-dir", "/x y"},
@@ -86,18 +84,14 @@ func (m *machine) config() string { return filepath.Join(m.Codex, agents[Codex].
 
 func (m *machine) write(path, text string) {
 	m.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, os.MkdirAll(filepath.Dir(path), 0o700))
 	standin.WriteProgram(m.t, path, text)
 }
 
 func (m *machine) read(path string) string {
 	m.t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	return string(data)
 }
 
@@ -134,9 +128,7 @@ func (m *machine) does(list []*Step, names ...string) []*Step {
 func (m *machine) made() []*Step {
 	m.t.Helper()
 	list, err := m.Made(m.t.Context())
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	return list
 }
 
@@ -198,9 +190,7 @@ func TestSetUpAndUndo(t *testing.T) {
 			}
 			if fresh {
 				for _, path := range []string{m.settings(), m.config()} {
-					if err := os.Remove(path); err != nil {
-						t.Fatal(err)
-					}
+					must(t, os.Remove(path))
 				}
 			}
 			before := m.files()
@@ -349,21 +339,13 @@ func TestStepFails(t *testing.T) {
 		"no directory": {func(m *machine) { m.Codex = "" }, []string{"plugin:done", "teams:done", "tools:failed"}, "set $HOME or $CODEX_HOME"},
 		"settings":     {func(m *machine) { m.write(m.settings(), "{\"env\": 1,\n}") }, []string{"plugin:failed", "teams:failed", "tools:done"}, "repair the file by hand"},
 		"a pipe": {func(m *machine) {
-			if err := os.Remove(m.settings()); err != nil {
-				m.t.Fatal(err)
-			}
-			if err := syscall.Mkfifo(m.settings(), 0o600); err != nil {
-				m.t.Fatal(err)
-			}
+			must(m.t, os.Remove(m.settings()))
+			must(m.t, syscall.Mkfifo(m.settings(), 0o600))
 			m.write(filepath.Join(m.Root, "broken"), "") // it would otherwise wait for the pipe
 		}, []string{"plugin:failed", "teams:failed", "tools:done"}, "is not a regular file"},
 		"a link": {func(m *machine) {
-			if err := os.Remove(m.settings()); err != nil {
-				m.t.Fatal(err)
-			}
-			if err := os.Symlink("nowhere", m.settings()); err != nil {
-				m.t.Fatal(err)
-			}
+			must(m.t, os.Remove(m.settings()))
+			must(m.t, os.Symlink("nowhere", m.settings()))
 			m.write(filepath.Join(m.Root, "broken"), "")
 		}, []string{"plugin:failed", "teams:failed", "tools:done"}, "is a symbolic link that leads nowhere; put a file in its place"},
 	} {
@@ -421,18 +403,14 @@ func TestKilledBeforeTheChange(t *testing.T) {
 	m := newMachine(t)
 	before := m.files()
 	all, err := m.records()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, r := range []record{
 		{Step: Plugin, Target: m.Root, Files: map[string]string{m.settings(): m.settings()}},
 		{Step: Teams, Target: m.Root, Files: map[string]string{m.settings(): m.settings()}},
 		{Step: Hooks, Target: m.Root, Files: map[string]string{m.settings(): m.settings()}},
 		{Step: Tools, Target: m.Codex, Files: map[string]string{m.config(): m.config()}, Command: m.command()},
 	} {
-		if err := errors.Join(m.begin(all, r), m.Setup.write(all)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(m.begin(all, r), m.Setup.write(all)))
 	}
 	m.stand(m.Look(t.Context()), "plugin:missing", "teams:missing", "tools:missing")
 	made := m.does(m.made())
@@ -447,12 +425,8 @@ func TestPlaceOfTheSettings(t *testing.T) {
 	m := newMachine(t)
 	real := filepath.Join(m.State, "dotfiles.json")
 	m.write(real, settingsBefore)
-	if err := os.Remove(m.settings()); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(real, m.settings()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(m.settings()))
+	must(t, os.Symlink(real, m.settings()))
 	m.does(m.Look(t.Context()), Teams)
 	if text := m.read(real); !strings.Contains(text, teams.EnableVariable) {
 		t.Errorf("the file that the link leads to is %s", text)
@@ -490,12 +464,8 @@ func TestSharedSettings(t *testing.T) {
 		setup := *m.Setup
 		o := &machine{&setup, t}
 		o.Root = filepath.Join(filepath.Dir(m.Root), "work")
-		if err := os.Mkdir(o.Root, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(m.settings(), o.settings()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(o.Root, 0o700))
+		must(t, os.Symlink(m.settings(), o.settings()))
 		a, b := m, o
 		if first == "the link" {
 			a, b = o, m
@@ -624,9 +594,7 @@ func TestControllerOfQwen(t *testing.T) {
 	if m.Do(t.Context(), st); st.State != Failed || st.Changed || !strings.Contains(st.Detail, "no space is left") {
 		t.Errorf("without space: %+v", st)
 	}
-	if err := os.Remove(filepath.Join(m.Qwen, "full")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(m.Qwen, "full")))
 	for _, revoked := range []bool{false, true} {
 		if st = step(); st.State != Missing {
 			t.Fatalf("before: %+v", st)

@@ -16,6 +16,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/attention"
 	"teambridge/status/client"
+	"teambridge/teams/errtest"
 	"teambridge/teams/flock"
 	"teambridge/teams/teamstest"
 )
@@ -49,9 +50,7 @@ func TestChoice(t *testing.T) {
 			if test.card {
 				socket, ended := filepath.Join(teamstest.StateDir(t), "s"), make(chan struct{})
 				l, err := net.Listen("unix", socket)
-				if err != nil {
-					t.Fatal(err)
-				}
+				errtest.Must(t, err)
 				srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					if test.answers == nil {
 						<-ended
@@ -63,9 +62,7 @@ func TestChoice(t *testing.T) {
 				go func() { _ = srv.Serve(l) }()
 				t.Cleanup(func() { close(ended); _ = srv.Close() })
 				card, err := json.Marshal(api.Card{PID: os.Getppid(), Listen: []string{"unix:" + socket}, API: api.Level})
-				if err := errors.Join(err, os.WriteFile(api.CardPath(f.State, root), card, 0o600), os.MkdirAll(filepath.Join(f.State, "locks"), 0o700)); err != nil {
-					t.Fatal(err)
-				}
+				errtest.Must(t, errors.Join(err, os.WriteFile(api.CardPath(f.State, root), card, 0o600), os.MkdirAll(filepath.Join(f.State, "locks"), 0o700)))
 				if !test.ended {
 					unlock, ok, err := flock.TryLock(api.LockPath(f.State, root))
 					if !ok || err != nil {

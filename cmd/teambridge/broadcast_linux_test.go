@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"teambridge/relay/relaytest/simsession"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -20,9 +21,7 @@ func TestBroadcastToSessionsAsks(t *testing.T) {
 	root := filepath.Join(dir, "claude")
 	begin := func(id, name string) *simsession.Process {
 		p, err := simsession.Begin(root, id, name, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		errtest.Must(t, err)
 		t.Cleanup(p.End)
 		return p
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"teambridge/cmd/demo"
+	"teambridge/teams/errtest"
 )
 
 // startPlayground starts a playground, and returns its output, a function that runs teambridge in it, and a function
@@ -27,12 +28,8 @@ func startPlayground(t *testing.T) (p demo.Playground, command func(args ...stri
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
+	errtest.Must(t, cmd.Start())
 	over := false
 	end = func() {
 		t.Helper()
@@ -136,14 +133,10 @@ func TestDemoKeep(t *testing.T) {
 		}
 	}
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	browser := &http.Client{Jar: jar, Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := browser.Get(p.Page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	_ = res.Body.Close()
 	if kind := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "text/html") {
 		t.Errorf("the page is %s, %s", res.Status, kind)

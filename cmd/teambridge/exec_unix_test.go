@@ -10,21 +10,19 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"teambridge/teams/errtest"
 )
 
 // The end of a watch kills the program and its children: no process keeps its stderr open.
 func TestProgramIsKilledWithItsChildren(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	defer r.Close()
 	ctx, interrupt := context.WithCancel(t.Context())
 	p, err := (newApp(host{stderr: w}, nil)).startProgram(ctx, []string{"sh", "-c", "sleep 10000 & echo started >&2; wait"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	p.enqueue(trigger{})
 	p.enqueue(trigger{}) // it is not started any more
 	printed := bufio.NewReader(r)
@@ -43,17 +41,13 @@ func TestProgramIsKilledWithItsChildren(t *testing.T) {
 func TestProgramQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	defer r.Close()
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	a := newApp(host{stderr: w}, nil)
 	p, err := a.startProgram(ctx, []string{"sleep", "10000"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	// The first trigger leaves the queue when it runs, so it must run before the others are added.
 	p.enqueue(trigger{})
 	for len(p.queue) > 0 {

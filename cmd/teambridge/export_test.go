@@ -8,15 +8,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"teambridge/teams/errtest"
 )
 
 // An export that fails on a full disk keeps the file of the export before.
 func TestExportKeepsTheOldFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "messages.ndjson")
-	if err := os.WriteFile(path, []byte("of yesterday\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, os.WriteFile(path, []byte("of yesterday\n"), 0o600))
 	err := exportTo(path, func(w io.Writer) error {
 		_, err := io.WriteString(w, strings.Repeat("x", 1<<20))
 		return errors.Join(err, syscall.ENOSPC)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"teambridge/teams/errtest"
 )
 
 // The help of a command begins with one sentence and an example, lists the exit statuses, and has lines of at
@@ -22,9 +24,7 @@ func TestHelp(t *testing.T) {
 		cmd.SetOut(&b)
 		a := newApp(host{}, nil)
 		a.helpAll = all
-		if err := a.printHelp(cmd); err != nil {
-			t.Fatal(err)
-		}
+		errtest.Must(t, a.printHelp(cmd))
 		return b.String()
 	}
 	var check func(cmd *cobra.Command)
@@ -73,9 +73,7 @@ func TestHelpOfRun(t *testing.T) {
 	root := newRoot(newApp(ownProcess(), nil), "")
 	root.SetOut(&b)
 	root.SetArgs([]string{"run", "--help"})
-	if err := root.Execute(); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, root.Execute())
 	first := strings.Join(strings.SplitN(b.String(), "\n", 26)[:25], "\n")
 	for _, word := range []string{"--create-team", "--as", "--local", "--runtime opencode", "--permissions ask", "standard input", "exactly once"} {
 		if !strings.Contains(strings.Join(strings.Fields(first), " "), word) {

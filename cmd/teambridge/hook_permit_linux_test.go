@@ -13,6 +13,7 @@ import (
 	"teambridge/relay/dialog"
 	"teambridge/relay/relaytest/simsession"
 	"teambridge/status/api"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -76,9 +77,7 @@ func newAsker(t *testing.T) *asker {
 	t.Helper()
 	dir := teamstest.StateDir(t)
 	a := &asker{t: t, dir: dir, Session: simsession.Start(t, filepath.Join(dir, "claude"), "5e55104e-0000-4000-8000-000000000001")}
-	if err := dialog.Turn(a.state(), true); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, dialog.Turn(a.state(), true))
 	return a
 }
 
@@ -140,9 +139,7 @@ func TestDialogs(t *testing.T) {
 	if got := <-a.hook(mkdir + `,"agent_id":"a1"`); got != (ending{}) {
 		t.Errorf("a subagent: the hook ended with %+v", got)
 	}
-	if err := dialog.Turn(a.state(), false); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, dialog.Turn(a.state(), false))
 	if got := <-a.hook(mkdir); got != (ending{}) {
 		t.Errorf("turned off: the hook ended with %+v", got)
 	}

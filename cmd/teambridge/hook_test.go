@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"teambridge/teams/errtest"
 )
 
 // Whatever input the hook gets, it prints nothing on standard output, and ends with 0 or 1: with 2, the agent would
@@ -58,9 +60,7 @@ func TestHookInstalledAtTheSameTime(t *testing.T) {
 	home := t.TempDir()
 	path := filepath.Join(home, "settings.json")
 	const before = "{\n  \"model\": \"opus\"\n}\n"
-	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, os.WriteFile(path, []byte(before), 0o600))
 	hook := func(flags ...string) {
 		var done sync.WaitGroup
 		for range 8 {
@@ -104,21 +104,15 @@ func TestHookWaitsOnlyAtATerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			home, err := os.MkdirTemp("", "tb") // short enough for a socket
-			if err != nil {
-				t.Fatal(err)
-			}
+			errtest.Must(t, err)
 			defer os.RemoveAll(home)
 			root := filepath.Join(home, ".claude")
-			if err := os.MkdirAll(filepath.Join(root, "sessions"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			errtest.Must(t, os.MkdirAll(filepath.Join(root, "sessions"), 0o700))
 			record := fmt.Sprintf(`{"pid": %d, "sessionId": "s"}`, os.Getpid())
 			if tc.socket {
 				record = fmt.Sprintf(`{"pid": %d, "sessionId": "s", "messagingSocketPath": %q}`, os.Getpid(), root)
 			}
-			if err := os.WriteFile(filepath.Join(root, "sessions", strconv.Itoa(os.Getpid())+".json"), []byte(record), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			errtest.Must(t, os.WriteFile(filepath.Join(root, "sessions", strconv.Itoa(os.Getpid())+".json"), []byte(record), 0o600))
 			waited := false
 			var stdout, stderr bytes.Buffer
 			status := run([]string{"hook", "wait", "--state-dir", filepath.Join(home, "state"), "--pid", strconv.Itoa(os.Getpid())}, host{

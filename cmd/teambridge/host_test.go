@@ -23,6 +23,7 @@ import (
 	"teambridge/status/client"
 	"teambridge/status/server"
 	"teambridge/status/ssh"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -34,9 +35,7 @@ func TestOneSSH(t *testing.T) {
 	}
 	f := teamstest.Captured(t, teamstest.OlderVersion)
 	s, err := server.New(server.Options{Root: f.Root, State: f.State, Lock: teamstest.Patient})
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -54,9 +53,7 @@ func TestOneSSH(t *testing.T) {
 	var stderr bytes.Buffer
 	d := &ssh.Dialer{Host: ssh.Host{Name: "box"}, Ssh: program, Stderr: &stderr}
 	c, err := client.New(client.Options{Dial: d.Dial, Where: "box", Pipe: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	watching, end := context.WithCancel(t.Context())
 	defer end()
 	var all sync.WaitGroup

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -27,16 +28,12 @@ func newLinked(b *testing.B) linked {
 	dir := b.TempDir()
 	programs := map[string]string{"teambridge": built(b, "."), "teambridge-hub": built(b, "../teambridge-hub")}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	errtest.Must(b, err)
 	hub := free.Addr().String()
 	free.Close()
 	command := func(machine, program string, args ...string) *exec.Cmd {
 		home := filepath.Join(dir, machine)
-		if err := os.MkdirAll(filepath.Join(home, "claude", "teams"), 0o700); err != nil {
-			b.Fatal(err)
-		}
+		errtest.Must(b, os.MkdirAll(filepath.Join(home, "claude", "teams"), 0o700))
 		cmd := exec.Command(programs[program], args...)
 		cmd.Env = append(os.Environ(), "HOME="+home, "CLAUDE_CONFIG_DIR="+filepath.Join(home, "claude"), "TEAMBRIDGE_STATE="+filepath.Join(home, "state"), "TEAMBRIDGE_HUB_DIR="+filepath.Join(dir, "hub"))
 		return cmd
@@ -50,9 +47,7 @@ func newLinked(b *testing.B) linked {
 	}
 	start := func(machine, program string, args ...string) (pid int) {
 		cmd := command(machine, program, args...)
-		if err := cmd.Start(); err != nil {
-			b.Fatal(err)
-		}
+		errtest.Must(b, cmd.Start())
 		b.Cleanup(func() {
 			cmd.Process.Signal(syscall.SIGTERM)
 			cmd.Wait()
@@ -70,9 +65,7 @@ func newLinked(b *testing.B) linked {
 		}
 		<-second.C
 	}
-	if err := os.CopyFS(filepath.Join(dir, "build", "claude", "teams"), os.DirFS(filepath.Join("..", "..", "testdata", teamstest.NewerVersion, "teams"))); err != nil {
-		b.Fatal(err)
-	}
+	errtest.Must(b, os.CopyFS(filepath.Join(dir, "build", "claude", "teams"), os.DirFS(filepath.Join("..", "..", "testdata", teamstest.NewerVersion, "teams"))))
 	cards := map[string]string{}
 	for _, machine := range []string{"laptop", "build"} {
 		cards[machine] = run(machine, "teambridge", "link", "card", "--name", machine)
@@ -100,9 +93,7 @@ func BenchmarkLinkUnread(b *testing.B) {
 			l := newLinked(b)
 			l.run("build", "teambridge", "link", "share", "laptop", teamstest.Newer)
 			inbox := filepath.Join(l.dir, "build", "claude", "teams", teamstest.Newer, "inboxes", "worker.json")
-			if err := os.WriteFile(inbox, inboxOf(rows, false), 0o600); err != nil {
-				b.Fatal(err)
-			}
+			errtest.Must(b, os.WriteFile(inbox, inboxOf(rows, false), 0o600))
 			send := func() {
 				l.run("laptop", "teambridge", "send", "worker@"+teamstest.Newer+"@build", "please review task 12", "--wait", "sent")
 			}

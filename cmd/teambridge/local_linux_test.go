@@ -21,6 +21,7 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/relaytest/simchild"
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 )
 
 // desk is a person at a terminal in which "teambridge run --local" runs a simulated Claude Code.
@@ -45,23 +46,15 @@ type desk struct {
 func newDesk(t *testing.T, flags ...string) *desk {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	d := &desk{t: t, dir: dir, flags: flags}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	for _, sub := range []string{"root", "state", "work", "bin"} {
-		if err := os.Mkdir(d.path(sub), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		errtest.Must(t, os.Mkdir(d.path(sub), 0o700))
 	}
 	for _, name := range []string{"teambridge", "claude"} {
-		if err := os.Symlink(self, d.path("bin", name)); err != nil {
-			t.Fatal(err)
-		}
+		errtest.Must(t, os.Symlink(self, d.path("bin", name)))
 	}
 	if d.ledger, err = ledger.Open(t.Context(), d.path("state", "ledger.db")); err != nil {
 		t.Fatal(err)
@@ -92,9 +85,7 @@ func (d *desk) start() {
 		"CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1", strings.Replace(d.script.Env(), simchild.Variable, "TEST_SIMULATED", 1))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = d.slave, d.slave, d.slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		d.t.Fatal(err)
-	}
+	errtest.Must(d.t, cmd.Start())
 	keys, slave := d.keys, d.slave
 	read := make(chan struct{})
 	go func() {
@@ -187,9 +178,7 @@ func (d *desk) prompt(text string) {
 // works returns how often the agent worked on each marker.
 func (d *desk) works(markers ...string) (counts string) {
 	works, err := simchild.Works(d.path("root"))
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	errtest.Must(d.t, err)
 	for _, m := range markers {
 		n := 0
 		for text, times := range works {
@@ -273,9 +262,7 @@ func TestLocalTeammate(t *testing.T) {
 			d.types("SPAWN:helper [1]\r")
 			d.until("worked on", func() bool { return d.works("[1]") == "1" })
 			first, _, err := d.ledger.Sessions.Session(t.Context(), d.key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			errtest.Must(t, err)
 			held := func() bool {
 				h, _, err := d.ledger.Sessions.Handoff(t.Context(), d.key)
 				return err == nil && strings.Contains(h.Reason, "teammate helper of team session-")
@@ -344,12 +331,8 @@ func TestLocalSignals(t *testing.T) {
 			d.types("a draft [2]")
 			d.until("typed", func() bool { return strings.Contains(d.printed(), "a draft [2]") })
 			session, _, err := d.ledger.Sessions.Session(t.Context(), d.key)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := d.cmd.Process.Signal(s); err != nil {
-				t.Fatal(err)
-			}
+			errtest.Must(t, err)
+			errtest.Must(t, d.cmd.Process.Signal(s))
 			d.ends(0)
 			d.start()
 			d.ready()
@@ -373,12 +356,8 @@ func TestLocalAgentKilled(t *testing.T) {
 	d.types("[1]\r")
 	d.until("worked on", func() bool { return d.works("[1]") == "1" })
 	s, _, err := d.ledger.Sessions.Session(t.Context(), d.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(s.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
+	errtest.Must(t, syscall.Kill(s.PID, syscall.SIGKILL))
 	d.ends(1)
 	d.until("told", func() bool { return strings.Contains(d.printed(), "run again to go on with this session") })
 	d.start()

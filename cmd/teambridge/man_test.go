@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"teambridge/teams/errtest"
 )
 
 var manDir = flag.String("man", "", "the directory into which TestManPages writes the manual pages, for packages")
@@ -20,9 +22,7 @@ var manDir = flag.String("man", "", "the directory into which TestManPages write
 func TestManPages(t *testing.T) {
 	t.Parallel()
 	dir := cmp.Or(*manDir, t.TempDir())
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, os.MkdirAll(dir, 0o755))
 	date := time.Now()
 	if s, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
 		date = time.Unix(s, 0).UTC()

@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"teambridge/relay/relaytest/standin"
+	"teambridge/teams/errtest"
 	"teambridge/teams/transcript"
 )
 
@@ -23,13 +24,9 @@ func TestPaneScripts(t *testing.T) {
 	t.Parallel()
 	server := standin.StartTmux(t)
 	pid, err := server.Run(t.Context(), nil, "display-message", "-p", "#{pid}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	program, err := exec.LookPath("prompt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	p := scripts("tmux")
 	setup := p.Setup
 	p.Setup = func(env *testscript.Env) error {

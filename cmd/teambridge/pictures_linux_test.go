@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"teambridge/relay/relaytest/standin"
+	"teambridge/teams/errtest"
 )
 
 var updatePictures = flag.Bool("update-pictures", false, "take the pictures of the README again")
@@ -38,14 +39,10 @@ func TestTerminalPicture(t *testing.T) {
 	lines := strings.Split("$ teambridge demo\n"+strings.TrimRight(out.String(), "\n"), "\n")
 	file := pictureFile("terminal.svg")
 	if *updatePictures {
-		if err := os.WriteFile(file, drawTerminal(lines), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		errtest.Must(t, os.WriteFile(file, drawTerminal(lines), 0o644))
 	}
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	if shown := drawn(t, data); !slices.Equal(withoutNumbers(shown), withoutNumbers(lines)) {
 		t.Errorf("%s shows\n%s\nand the demonstration prints\n%s\nrun .ci/pictures", file, strings.Join(shown, "\n"), strings.Join(lines, "\n"))
 	}
@@ -129,9 +126,7 @@ func drawn(t *testing.T, data []byte) (lines []string) {
 			Parts []string `xml:"tspan"`
 		} `xml:"g>text"`
 	}
-	if err := xml.Unmarshal(data, &svg); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, xml.Unmarshal(data, &svg))
 	for _, text := range svg.Texts {
 		l := strings.ReplaceAll(strings.Join(text.Parts, ""), "\u00a0", " ")
 		if rest, ok := strings.CutPrefix(l, continued); ok && len(lines) > 0 {
@@ -152,14 +147,10 @@ func TestPagePicture(t *testing.T) {
 		p, _, end := startPlayground(t)
 		shot := photograph(t, program, p.Page)
 		end()
-		if err := os.WriteFile(file, shot, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		errtest.Must(t, os.WriteFile(file, shot, 0o644))
 	}
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	config, err := png.DecodeConfig(bytes.NewReader(data))
 	if err != nil || config.Width != 1280 || len(data) > 150<<10 {
 		t.Errorf("%s has %d bytes and a width of %d, %v; want at most 150 KiB and 1280", file, len(data), config.Width, err)
@@ -186,8 +177,6 @@ func photograph(t *testing.T, program, address string) []byte {
 		t.Fatal(err)
 	}
 	shot, err := chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	return shot.Data
 }

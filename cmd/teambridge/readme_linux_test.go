@@ -20,6 +20,7 @@ import (
 	"teambridge/relay/relaytest/simagent"
 	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 )
 
 // recipe is a command of the README, with its expected effect.
@@ -122,9 +123,7 @@ var readmeRecipes = map[string][]recipe{
 func readmeCommands(t *testing.T) map[string][]string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	commands := map[string][]string{}
 	section, open := "", ""
 	comment := regexp.MustCompile(` +# [^'"]*$`)
@@ -199,17 +198,11 @@ func newReader(t *testing.T, home, root, work string, env []string) *reader {
 		}
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, l.Close())
 	sockets, err := os.MkdirTemp("", "tb") // short enough for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(sockets) })
 	r := &reader{t: t, home: home, root: root, jobs: map[string]*job{},
 		replace: strings.NewReplacer("/tmp/tb.sock", filepath.Join(sockets, "s"), "127.0.0.1:7420", address)}
@@ -220,9 +213,7 @@ func newReader(t *testing.T, home, root, work string, env []string) *reader {
 	}
 	out, w := io.Pipe()
 	shell.Stdout, shell.Stderr = w, w
-	if err := shell.Start(); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, shell.Start())
 	over := time.AfterFunc(4*patience, func() { _ = shell.Process.Kill() })
 	t.Cleanup(func() { over.Stop() })
 	ended := make(chan error, 1)
@@ -281,18 +272,14 @@ func (r *reader) run(section string) {
 		line := r.replace.Replace(c.command)
 		if strings.Contains(line, "go ") && strings.Contains(line, "./cmd/teambridge") {
 			top, err := filepath.Abs(filepath.Join("..", ".."))
-			if err != nil {
-				r.t.Fatal(err)
-			}
+			errtest.Must(r.t, err)
 			line = "(cd '" + top + "' && " + line + ")"
 		}
 		limit := patience
 		if c.status == streamEnded {
 			limit = 15 * time.Second
 		}
-		if err := os.WriteFile(filepath.Join(r.home, ".curlrc"), fmt.Appendf(nil, "max-time = %d\n", int(limit.Seconds())), 0o600); err != nil {
-			r.t.Fatal(err)
-		}
+		errtest.Must(r.t, os.WriteFile(filepath.Join(r.home, ".curlrc"), fmt.Appendf(nil, "max-time = %d\n", int(limit.Seconds())), 0o600))
 		lasts := c.until != "" || strings.HasPrefix(c.command, "teambridge run ")
 		if lasts {
 			r.begin(c, line)
@@ -421,9 +408,7 @@ func TestReadme(t *testing.T) {
 		t.Skip("bash, curl and git are not used: " + standin.EnvInterop + " is not set")
 	}
 	home, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	root := filepath.Join(home, ".claude")
 	work := repository(t, home)
 	sim, err := simagent.Create(t.Context(), simagent.TeamOptions{
@@ -437,9 +422,7 @@ func TestReadme(t *testing.T) {
 			return reply
 		}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	running, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- sim.Run(running) }()
@@ -452,9 +435,7 @@ func TestReadme(t *testing.T) {
 	env := []string{"HOME=" + home, "GOBIN=" + filepath.Join(home, "bin"), "TEST_LOCK_WAIT=1m", "TEST_LOCK_HOLD=1m", "GORACE=atexit_sleep_ms=0"}
 	kept := []string{"PATH", "TMPDIR", "LANG"}
 	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "CGO_ENABLED").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	for i, name := range []string{"GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "CGO_ENABLED"} {
 		env = append(env, name+"="+strings.Split(string(out), "\n")[i])
 	}
@@ -480,9 +461,7 @@ func TestRealReadme(t *testing.T) {
 		t.Parallel()
 		home := standin.NewHome(t, nil)
 		bin := filepath.Join(home.Dir, "bin")
-		if err := os.Mkdir(bin, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		errtest.Must(t, os.Mkdir(bin, 0o700))
 		quoted := make([]string, 0, 2)
 		for _, word := range standin.Require(t, v) {
 			quoted = append(quoted, "'"+word+"'")

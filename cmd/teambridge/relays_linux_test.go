@@ -13,6 +13,7 @@ import (
 	"teambridge/relay/relaytest/simchild"
 	"teambridge/status/api"
 	"teambridge/status/client"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -26,21 +27,15 @@ import (
 func BenchmarkRelays(b *testing.B) {
 	const relays, rate = 30, 50
 	binary, dir, root, state := built(b, "."), b.TempDir(), filepath.Join(b.TempDir(), "claude"), teamstest.StateDir(b)
-	if err := os.MkdirAll(root, 0o700); err != nil {
-		b.Fatal(err)
-	}
+	errtest.Must(b, os.MkdirAll(root, 0o700))
 	agent := built(b, "../../relay/relaytest/simchild/program")
 	env := append(os.Environ(), "HOME="+dir, "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+state)
 	socket := filepath.Join(state, "s")
 	service := exec.Command(binary, "serve", "--listen", "unix:"+socket)
 	service.Env = env
 	said, err := service.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := service.Start(); err != nil {
-		b.Fatal(err)
-	}
+	errtest.Must(b, err)
+	errtest.Must(b, service.Start())
 	defer func() { _ = service.Process.Signal(syscall.SIGTERM); _ = service.Wait() }()
 	if _, err := said.Read(make([]byte, 100)); err != nil { // the service serves
 		b.Fatal(err)
@@ -53,9 +48,7 @@ func BenchmarkRelays(b *testing.B) {
 		}
 	}
 	c, err := client.New(client.Options{Socket: socket})
-	if err != nil {
-		b.Fatal(err)
-	}
+	errtest.Must(b, err)
 	defer c.Close()
 	tick := time.NewTicker(time.Second / rate)
 	defer tick.Stop()
@@ -77,9 +70,7 @@ func BenchmarkRelays(b *testing.B) {
 	for over := time.Now().Add(2 * patience); len(worked) < sent && time.Now().Before(over); {
 		<-tick.C
 		entries, err := simchild.Log(root)
-		if err != nil {
-			b.Fatal(err)
-		}
+		errtest.Must(b, err)
 		clear(worked)
 		for _, e := range entries {
 			for text := e.Text; e.Kind == "work"; {

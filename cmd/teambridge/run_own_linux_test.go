@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"teambridge/relay/relaytest/killtest"
+	"teambridge/teams/errtest"
 )
 
 // A run is killed at a random instant while it creates its team and starts its agent, and run again. The second run
@@ -21,13 +22,9 @@ func TestRunKilledWhileItMakesItsTeam(t *testing.T) {
 	t.Parallel()
 	rounds := killtest.Rounds(t, "TEAMBRIDGE_CREATE_ROUNDS", 6)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	claudeDir := filepath.Join(dir, "claude")
-	if err := os.Mkdir(claudeDir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, os.Mkdir(claudeDir, 0o700))
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	t.Logf("seed %d", seed)
@@ -45,18 +42,12 @@ func TestRunKilledWhileItMakesItsTeam(t *testing.T) {
 			return out.String(), err
 		}
 		stdin, err := cmd.StdinPipe() // so that the run does not end by itself
-		if err != nil {
-			t.Fatal(err)
-		}
+		errtest.Must(t, err)
 		defer stdin.Close()
 		cmd.WaitDelay = 5 * time.Second // its agent may keep the output open
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		errtest.Must(t, cmd.Start())
 		<-time.After(before)
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		errtest.Must(t, cmd.Process.Kill())
 		_ = cmd.Wait() // it was killed
 		return out.String(), nil
 	}

@@ -20,6 +20,7 @@ import (
 	"teambridge/relay/fleet"
 	"teambridge/relay/relaytest/simchild"
 	"teambridge/relay/reply"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -44,13 +45,9 @@ type printed struct {
 func startRun(t *testing.T, flags ...string) *running {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	claudeDir := filepath.Join(dir, "claude")
-	if err := os.Mkdir(claudeDir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, os.Mkdir(claudeDir, 0o700))
 	t.Setenv(simchild.Variable, "{}") // the agent gets it from this process
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	env := map[string]string{"HOME": dir, "CLAUDE_CONFIG_DIR": claudeDir, "TEAMBRIDGE_STATE": filepath.Join(dir, "state")}
@@ -119,9 +116,7 @@ func TestRunAnswersTheLastLine(t *testing.T) {
 		r.result()
 	}
 	r.say("the last")
-	if err := r.typed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, r.typed.Close())
 	if got := r.result(); got.Text != "ACK: the last" {
 		t.Errorf("the agent says %q", got.Text)
 	}
@@ -161,9 +156,7 @@ func asksForPermission(t *testing.T, input, ask string) {
 	}
 	r.say(ask)
 	r.next(asked)
-	if err := r.typed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, r.typed.Close())
 	if got := r.result(); !strings.Contains(got.Text, "denied: There is no person any more") {
 		t.Errorf("the agent says %q", got.Text)
 	}
@@ -328,18 +321,14 @@ func TestRunIsEndedWhileItStarts(t *testing.T) {
 	t.Parallel()
 	f := teamstest.Captured(t, teamstest.NewerVersion)
 	l, err := ledger.Open(t.Context(), filepath.Join(f.State, "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	defer l.Close()
 	r := &agentRun{app: newApp(host{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}, &stdio.Output{}), ledger: l, opts: runOptions{input: inLines, output: outText}}
 	r.prompter = fleet.NewPermissionPrompter(r.asked)
 	r.relay, err = reply.New(t.Context(), relay.Options{
 		Team: f.Team(teamstest.Newer), Member: "worker", State: f.State, Locker: f.Locker, Ledger: l, Runtime: claude.Runtime{Options: claude.Options{Command: []string{"nothing-there"}}}, Warn: func(error) {},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := r.serve(ctx); err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"teambridge/relay/relaytest/standin"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -29,9 +30,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 	version := func(name string) time.Duration {
 		start := time.Now()
-		if err := exec.Command(name, "version").Run(); err != nil {
-			b.Fatal(err)
-		}
+		errtest.Must(b, exec.Command(name, "version").Run())
 		return time.Since(start)
 	}
 	var ours, theirs []time.Duration
@@ -69,9 +68,7 @@ func reportRatio(b *testing.B, name string, theirs, ours []time.Duration) {
 func BenchmarkSendProcess(b *testing.B) {
 	binary := built(b, ".")
 	root := filepath.Join(b.TempDir(), "claude")
-	if err := os.CopyFS(filepath.Join(root, "teams"), os.DirFS(filepath.Join("..", "..", "testdata", "claude-2.1.80", "teams"))); err != nil {
-		b.Fatal(err)
-	}
+	errtest.Must(b, os.CopyFS(filepath.Join(root, "teams"), os.DirFS(filepath.Join("..", "..", "testdata", "claude-2.1.80", "teams"))))
 	box := filepath.Join(root, "teams", "myteam", "inboxes", "worker.json")
 	env := append(os.Environ(), "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+filepath.Join(b.TempDir(), "state"))
 	send := func(b *testing.B) time.Duration {
@@ -90,9 +87,7 @@ func BenchmarkSendProcess(b *testing.B) {
 	b.Run("through-a-service", func(b *testing.B) {
 		state := teamstest.StateDir(b)
 		root := filepath.Join(b.TempDir(), "claude")
-		if err := os.CopyFS(filepath.Join(root, "teams"), os.DirFS(filepath.Join("..", "..", "testdata", "claude-2.1.329", "teams"))); err != nil {
-			b.Fatal(err)
-		}
+		errtest.Must(b, os.CopyFS(filepath.Join(root, "teams"), os.DirFS(filepath.Join("..", "..", "testdata", "claude-2.1.329", "teams"))))
 		boxes, err := filepath.Glob(filepath.Join(root, "teams", "*", "inboxes", "worker.json"))
 		if err != nil || len(boxes) != 1 {
 			b.Fatal(boxes, err)
@@ -101,12 +96,8 @@ func BenchmarkSendProcess(b *testing.B) {
 		svc := exec.Command(binary, "serve", "--listen", "unix:"+filepath.Join(state, "s"))
 		svc.Env = env
 		said, err := svc.StdoutPipe()
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := svc.Start(); err != nil {
-			b.Fatal(err)
-		}
+		errtest.Must(b, err)
+		errtest.Must(b, svc.Start())
 		defer func() { _ = svc.Process.Kill(); _ = svc.Wait() }()
 		if _, err := said.Read(make([]byte, 100)); err != nil { // the service serves
 			b.Fatal(err)
@@ -120,9 +111,7 @@ func BenchmarkSendProcess(b *testing.B) {
 	b.Run("beside-an-observer", func(b *testing.B) {
 		watch := exec.Command(binary, "watch", "--json")
 		watch.Env = env
-		if err := watch.Start(); err != nil {
-			b.Fatal(err)
-		}
+		errtest.Must(b, watch.Start())
 		defer func() { _ = watch.Process.Kill(); _ = watch.Wait() }()
 		var idle, beside []time.Duration
 		for b.Loop() {
@@ -166,9 +155,7 @@ func BenchmarkSendProcess(b *testing.B) {
 // timed runs a command that adds a row to an inbox of n rows, and checks that it did.
 func timed(b *testing.B, box string, n int, env []string, name string, args ...string) time.Duration {
 	b.Helper()
-	if err := os.WriteFile(box, inboxOf(n, true), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	errtest.Must(b, os.WriteFile(box, inboxOf(n, true), 0o600))
 	cmd := exec.Command(name, args...)
 	cmd.Env = env
 	start := time.Now()
@@ -246,9 +233,7 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 func built(t testing.TB, dir string) string {
 	t.Helper()
 	path, err := filepath.Abs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	binary := filepath.Join(t.TempDir(), filepath.Base(path))
 	if runtime.GOOS == "windows" {
 		binary += ".exe"

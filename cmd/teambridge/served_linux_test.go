@@ -13,6 +13,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/status/api"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -30,12 +31,8 @@ func TestSendBesideAStoppedService(t *testing.T) {
 	}
 	svc := command("serve", "--listen", "unix:"+socket)
 	said, err := svc.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := svc.Start(); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
+	errtest.Must(t, svc.Start())
 	defer func() { _ = svc.Process.Kill(); _ = svc.Wait() }()
 	if _, err := said.Read(make([]byte, 100)); err != nil {
 		t.Fatal(err)
@@ -52,9 +49,7 @@ func TestSendBesideAStoppedService(t *testing.T) {
 			break
 		}
 		// The service was stopped while it held the lock of the inbox, and no command can avoid that lock.
-		if err := svc.Process.Signal(syscall.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
+		errtest.Must(t, svc.Process.Signal(syscall.SIGCONT))
 	}
 	if err != nil || !strings.Contains(string(out), `"state":"verified"`) || !strings.Contains(errs.String(), "going on without the service") {
 		t.Errorf("%v: %s%s", err, out, &errs)
@@ -77,30 +72,22 @@ func TestSendBesideAStoppedService(t *testing.T) {
 			t.Errorf("%q: %v: %s", args, err, out)
 		}
 	}
-	if err := svc.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, svc.Process.Signal(syscall.SIGCONT))
 	// The service finds the request that was given up, and answers this one.
 	again := command("send", "-v", "worker", "hello", "--id", "m-1", "--json")
 	if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), `"deduplicated":true`) {
 		t.Errorf("%v: %s", err, out)
 	}
-	if err := svc.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, svc.Process.Signal(syscall.SIGTERM))
 	over := time.AfterFunc(patience, func() { _ = svc.Process.Kill() })
 	defer over.Stop()
 	if err := svc.Wait(); err != nil {
 		t.Errorf("the service ended with %v", err)
 	}
 	data, err := os.ReadFile(filepath.Join(root, "teams", "myteam", "inboxes", "worker.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	rows, err := inbox.Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	n := 0
 	for _, r := range rows {
 		if r.ID() == "m-1" {
@@ -128,12 +115,8 @@ func TestServiceWhoseDatabasesWereMoved(t *testing.T) {
 	}
 	svc := command("serve", "--listen", "unix:"+filepath.Join(away, "s"))
 	said, err := svc.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := svc.Start(); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
+	errtest.Must(t, svc.Start())
 	defer func() { _ = svc.Process.Kill(); _ = svc.Wait() }()
 	if _, err := said.Read(make([]byte, 100)); err != nil {
 		t.Fatal(err)
@@ -144,9 +127,7 @@ func TestServiceWhoseDatabasesWereMoved(t *testing.T) {
 	suspend(t, svc)
 	for _, name := range []string{"ledger.db", "journal.db"} {
 		for _, suffix := range []string{"", "-wal", "-shm"} {
-			if err := os.Rename(filepath.Join(state, name+suffix), filepath.Join(away, name+suffix)); err != nil {
-				t.Fatal(err)
-			}
+			errtest.Must(t, os.Rename(filepath.Join(state, name+suffix), filepath.Join(away, name+suffix)))
 		}
 	}
 	out, err := command("send", "worker", "without it", "--id", "m-2").CombinedOutput()
@@ -160,9 +141,7 @@ func TestServiceWhoseDatabasesWereMoved(t *testing.T) {
 		}
 	}
 	// The present version notices it, ends, and does not change the present databases.
-	if err := svc.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, svc.Process.Signal(syscall.SIGCONT))
 	over := time.AfterFunc(patience, func() { _ = svc.Process.Kill() })
 	defer over.Stop()
 	if err := svc.Wait(); svc.ProcessState.ExitCode() != 1 {
@@ -180,9 +159,7 @@ func TestServiceWhoseDatabasesWereMoved(t *testing.T) {
 // after the signal.
 func suspend(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, cmd.Process.Signal(syscall.SIGSTOP))
 	var status syscall.WaitStatus
 	if _, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
 		t.Fatalf("it did not stop: %v, %v", status, err)

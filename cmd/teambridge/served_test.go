@@ -11,6 +11,7 @@ import (
 
 	"teambridge/status/api"
 	"teambridge/status/client"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -19,9 +20,7 @@ func TestServiceStopsAfterAHealthCheck(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(teamstest.StateDir(t), "s")
 	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	var checks atomic.Int32
 	stopped := make(chan struct{})
 	mux := http.NewServeMux()
@@ -38,9 +37,7 @@ func TestServiceStopsAfterAHealthCheck(t *testing.T) {
 	defer srv.Close()
 	defer close(stopped)
 	c, err := client.New(client.Options{Socket: socket, Patience: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	_, err = c.Attention(t.Context(), "")
 	if _, status := explain(t.Context(), err); !errors.Is(err, client.ErrUnreachable) || status != api.ExitTimeout {
 		t.Errorf("got %v, status %d; want ErrUnreachable, status %d", err, status, api.ExitTimeout)

@@ -13,6 +13,7 @@ import (
 
 	"teambridge/relay/relaytest/simchild"
 	"teambridge/relay/relaytest/standin"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -29,9 +30,7 @@ func inFlight(t *testing.T, root string, command func(args ...string) ([]byte, e
 	t.Helper()
 	f := flight{root, command}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	dir := t.TempDir()
 	agent := filepath.Join(dir, "claude")
 	script := fmt.Sprintf("#!/bin/sh\nexport '%s'\nexec '%s' \"$@\"\n", simchild.Script{State: f.state}.Env(), self)
@@ -53,9 +52,7 @@ func (f flight) until(t *testing.T, kind, text string) (n int) {
 	t.Helper()
 	for over := time.After(patience); n == 0; {
 		all, err := simchild.Log(f.state)
-		if err != nil {
-			t.Fatal(err)
-		}
+		errtest.Must(t, err)
 		for _, e := range all {
 			if e.Kind == kind && strings.Contains(e.Text, text) {
 				n++
@@ -73,9 +70,7 @@ func (f flight) until(t *testing.T, kind, text string) (n int) {
 // finish lets the agent continue, and checks that exactly one agent worked on the message, once.
 func (f flight) finish(t *testing.T) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(f.state, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, os.WriteFile(filepath.Join(f.state, "go"), nil, 0o600))
 	if out, err := f.command("wait", "--for", "idle", "--team", "flight", "--member", "lead", "--timeout", patience.String()); err != nil {
 		t.Fatalf("wait: %v: %s", err, out)
 	}
@@ -135,9 +130,7 @@ func TestServiceUnderSystemd(t *testing.T) {
 	if !s.Answers || s.State != "active" || s.PID == 0 {
 		t.Fatalf("status %+v", s)
 	}
-	if err := syscall.Kill(s.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, syscall.Kill(s.PID, syscall.SIGKILL))
 	for over := time.After(patience); ; {
 		if now := status(); now.Answers && now.PID != s.PID {
 			break

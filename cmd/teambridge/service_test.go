@@ -9,6 +9,7 @@ import (
 
 	"teambridge/status/api"
 	"teambridge/status/server"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -23,9 +24,7 @@ func TestServiceOfAnotherVersion(t *testing.T) {
 	}{{build(), false}, {other, true}} {
 		f := teamstest.Captured(t, teamstest.OlderVersion)
 		s, err := server.New(server.Options{Root: f.Root, State: f.State, Lock: teamstest.Patient, Version: tt.version})
-		if err != nil {
-			t.Fatal(err)
-		}
+		errtest.Must(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() {

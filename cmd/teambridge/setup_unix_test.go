@@ -14,6 +14,7 @@ import (
 	"teambridge/cmd/stdio"
 	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 )
 
 // Each step is done only if the person at the terminal agrees.
@@ -40,9 +41,7 @@ func TestSetupAsks(t *testing.T) {
 			home := t.TempDir()
 			for file, text := range map[string]string{"bin/claude": quiet, ".claude/settings.json": "{}"} {
 				path := filepath.Join(home, file)
-				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				errtest.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 				standin.WriteProgram(t, path, text)
 			}
 			call := func(answers string, o setupOptions) (stdout, stderr string) {

@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"teambridge/relay/relaytest/standin"
+	"teambridge/teams/errtest"
 )
 
 // TestRealSSHD runs testdata/script/sshd with the real ssh and a real sshd, on loopback, with keys and a
@@ -29,9 +30,7 @@ func TestRealSSHD(t *testing.T) {
 		t.Skip(err)
 	}
 	if os.Getuid() == 0 { // its own folder, which Debian's init makes
-		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
-			t.Fatal(err)
-		}
+		errtest.Must(t, os.MkdirAll("/run/sshd", 0o755))
 	}
 	hub := built(t, "../teambridge-hub")
 	p := scripts("sshd")

@@ -13,6 +13,7 @@ import (
 
 	"teambridge/relay/relaytest/simagent"
 	"teambridge/status/plain"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -34,9 +35,7 @@ func pseudoTerminal(t *testing.T, columns uint16) (master, slave *os.File) {
 	ioctl(master, syscall.TIOCSPTLCK, unsafe.Pointer(&unlocked))
 	ioctl(master, syscall.TIOCGPTN, unsafe.Pointer(&number))
 	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	t.Cleanup(func() { slave.Close() })
 	size := struct{ rows, columns, x, y uint16 }{24, columns, 0, 0}
 	ioctl(slave, syscall.TIOCSWINSZ, unsafe.Pointer(&size))
@@ -71,9 +70,7 @@ func TestProgressAtATerminal(t *testing.T) {
 		cmd := command("wait", "--for", "idle", "--member", "worker")
 		cmd.Env = append(cmd.Env, env)
 		cmd.Stderr = slave
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		errtest.Must(t, cmd.Start())
 		slave.Close()
 		var printed strings.Builder
 		interrupt := sync.OnceFunc(func() { _ = cmd.Process.Signal(os.Interrupt) }) // a second interrupt would kill it
@@ -109,9 +106,7 @@ func TestNoProgress(t *testing.T) {
 	master, slave := pseudoTerminal(t, 80)
 	cmd := waits()
 	cmd.Stderr, cmd.Env = slave, append(cmd.Env, "TERM=dumb")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, cmd.Start())
 	slave.Close()
 	printed, _ := io.ReadAll(master) // EIO at the end
 	if _ = cmd.Wait(); strings.TrimSpace(string(printed)) != want {
@@ -125,18 +120,14 @@ func TestTableAtATerminal(t *testing.T) {
 	long := "a-worker-with-a-long-name-of-its-own"
 	command := teamAtTerminal(t, long)
 	out, err := command("status", "-o", "wide").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	if !strings.Contains(string(out), "\n"+long+"  working  ") {
 		t.Errorf("a pipe got %q", out)
 	}
 	master, slave := pseudoTerminal(t, 72)
 	cmd := command("status", "-o", "wide")
 	cmd.Stdout, cmd.Env = slave, append(cmd.Env, "NO_COLOR=1")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, cmd.Start())
 	slave.Close()
 	printed, _ := io.ReadAll(master) // EIO at the end
 	if err := cmd.Wait(); err != nil {

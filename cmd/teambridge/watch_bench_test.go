@@ -13,6 +13,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/relay/relaytest/simagent"
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -25,34 +26,22 @@ func BenchmarkChanges(b *testing.B) {
 	a := newApp(host{stderr: &bytes.Buffer{}, lookup: func(string) (string, bool) { return "", false }, cwd: os.Getwd}, &stdio.Output{})
 	a.claudeDir, a.state = filepath.Join(dir, "claude"), filepath.Join(dir, "state")
 	team, err := simagent.Create(b.Context(), simagent.TeamOptions{Root: a.claudeDir, Members: []simagent.Member{{Name: "worker"}}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	errtest.Must(b, err)
 	root, err := teams.Open(a.claudeDir)
-	if err != nil {
-		b.Fatal(err)
-	}
+	errtest.Must(b, err)
 	defer root.Close()
 	tap, err := a.local().Record(b.Context(), "")
-	if err != nil {
-		b.Fatal(err)
-	}
+	errtest.Must(b, err)
 	defer tap.Close()
 	path := team.Agent("worker").Inbox()
 	var took []time.Duration
 	disk := teamstest.NewDisk(b)
 	for b.Loop() {
 		rows, err := json.Marshal([]map[string]any{{"from": "user", "text": fmt.Sprint("message ", len(took)), "timestamp": time.Now().UTC().Format(inbox.TimestampLayout)}})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := os.WriteFile(path+".tmp.0123abcd", rows, 0o600); err != nil {
-			b.Fatal(err)
-		}
+		errtest.Must(b, err)
+		errtest.Must(b, os.WriteFile(path+".tmp.0123abcd", rows, 0o600))
 		start := time.Now()
-		if err := os.Rename(path+".tmp.0123abcd", path); err != nil {
-			b.Fatal(err)
-		}
+		errtest.Must(b, os.Rename(path+".tmp.0123abcd", path))
 		if list, err := tap.Changes(b.Context(), patience); err != nil || len(list) == 0 {
 			b.Fatalf("%d changes, %v", len(list), err)
 		}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"teambridge/relay/relaytest/simagent"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -43,9 +44,7 @@ func idle(b *testing.B, inboxes int) {
 			opts.Members = append(opts.Members, simagent.Member{Name: fmt.Sprintf("worker-%d", k), Absent: true})
 		}
 		team, err := simagent.Create(b.Context(), opts)
-		if err != nil {
-			b.Fatal(err)
-		}
+		errtest.Must(b, err)
 		for k := range inboxes - 1 {
 			m := simagent.Message{To: fmt.Sprintf("worker-%d", k), Text: "please review task 12"}
 			if _, err := team.Agent(simagent.Lead).Send(b.Context(), m); err != nil {
@@ -56,13 +55,9 @@ func idle(b *testing.B, inboxes int) {
 	cmd := exec.Command(binary, "serve", "--listen", "unix:"+filepath.Join(teamstest.StateDir(b), "s"))
 	cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+filepath.Join(b.TempDir(), "state"))
 	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
+	errtest.Must(b, err)
 	begun := time.Now()
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	errtest.Must(b, cmd.Start())
 	for s := bufio.NewScanner(stderr); s.Scan() && !strings.HasSuffix(s.Text(), "readOnly=false"); {
 	}
 	started := time.Since(begun)
@@ -91,9 +86,7 @@ func idle(b *testing.B, inboxes int) {
 	b.ReportMetric(memory(b, cmd.Process.Pid, "VmHWM"), "peak-MiB")
 	b.ReportMetric(100*cpu, "%core")
 	b.ReportMetric(milliseconds(started), "start-ms")
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		b.Fatal(err)
-	}
+	errtest.Must(b, cmd.Process.Signal(syscall.SIGTERM))
 	if err := cmd.Wait(); err != nil {
 		b.Error(err)
 	}
@@ -115,9 +108,7 @@ func processorTime(b *testing.B, pid int) time.Duration {
 func wakeups(b *testing.B, pid int) (n int) {
 	b.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
-	if err != nil {
-		b.Fatal(err)
-	}
+	errtest.Must(b, err)
 	for _, thread := range threads {
 		status, err := os.ReadFile(thread)
 		if err != nil {
@@ -125,9 +116,7 @@ func wakeups(b *testing.B, pid int) (n int) {
 		}
 		_, text, _ := strings.Cut(string(status), "\nvoluntary_ctxt_switches:")
 		k, err := strconv.Atoi(strings.Fields(text + " -")[0])
-		if err != nil {
-			b.Fatal(err)
-		}
+		errtest.Must(b, err)
 		n += k
 	}
 	return n
@@ -140,13 +129,9 @@ func wakeups(b *testing.B, pid int) (n int) {
 func BenchmarkFaults(b *testing.B) {
 	binary := built(b, ".")
 	info, err := os.Stat(binary)
-	if err != nil {
-		b.Fatal(err)
-	}
+	errtest.Must(b, err)
 	root := filepath.Join(b.TempDir(), "claude")
-	if err := os.CopyFS(filepath.Join(root, "teams"), os.DirFS(filepath.Join("..", "..", "testdata", "claude-2.1.80", "teams"))); err != nil {
-		b.Fatal(err)
-	}
+	errtest.Must(b, os.CopyFS(filepath.Join(root, "teams"), os.DirFS(filepath.Join("..", "..", "testdata", "claude-2.1.80", "teams"))))
 	env := append(os.Environ(), "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+filepath.Join(b.TempDir(), "state"))
 	faults := func(args ...string) int64 {
 		cmd := exec.Command(binary, args...)
@@ -175,9 +160,7 @@ func BenchmarkFaults(b *testing.B) {
 func memory(t testing.TB, pid int, field string) float64 {
 	t.Helper()
 	proc, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
 	_, text, _ := strings.Cut(string(proc), field+":")
 	kib, err := strconv.Atoi(strings.Fields(text + " -")[0])
 	if err != nil {
@@ -193,12 +176,8 @@ func TestServiceGivesMemoryBack(t *testing.T) {
 	svc := exec.Command("teambridge", "serve", "--listen", "unix:"+filepath.Join(f.State, "s")) // the program of the scripts
 	svc.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+f.Root.Path(), "TEAMBRIDGE_STATE="+f.State, "TEST_SETTLES=100ms")
 	said, err := svc.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := svc.Start(); err != nil {
-		t.Fatal(err)
-	}
+	errtest.Must(t, err)
+	errtest.Must(t, svc.Start())
 	defer func() { _ = svc.Process.Kill(); _ = svc.Wait() }()
 	if _, err := said.Read(make([]byte, 100)); err != nil {
 		t.Fatal(err)

@@ -122,9 +122,7 @@ func BenchmarkQuery(b *testing.B) {
 			for b.Loop() {
 				n := 0
 				for _, err := range j.Messages.All(b.Context(), q) {
-					if err != nil {
-						b.Fatal(err)
-					}
+					must(b, err)
 					n++
 				}
 				if n != max(1, q.Limit) {
@@ -135,9 +133,7 @@ func BenchmarkQuery(b *testing.B) {
 	}
 	b.Run("index", func(b *testing.B) { // of all rows, once
 		for b.Loop() {
-			if err := j.Index(b.Context()); err != nil {
-				b.Fatal(err)
-			}
+			must(b, j.Index(b.Context()))
 		}
 		b.ReportMetric(float64(all)/b.Elapsed().Seconds(), "rows/s")
 	})
@@ -145,9 +141,7 @@ func BenchmarkQuery(b *testing.B) {
 		b.Run("search "+name, func(b *testing.B) {
 			for b.Loop() {
 				for _, err := range j.Messages.Search(b.Context(), words, Query{Limit: 20}) {
-					if err != nil {
-						b.Fatal(err)
-					}
+					must(b, err)
 				}
 			}
 		})
@@ -268,9 +262,7 @@ func BenchmarkEnvelopes(b *testing.B) {
 		for b.Loop() {
 			n := 0
 			for _, err := range j.Envelopes.Search(b.Context(), "parser", EnvelopeQuery{Query: Query{Limit: 20}}) {
-				if err != nil {
-					b.Fatal(err)
-				}
+				must(b, err)
 				n++
 			}
 			if n != 20 {

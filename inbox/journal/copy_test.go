@@ -16,14 +16,10 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/relaytest/killtest"
+	"teambridge/teams/errtest"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 func open(t testing.TB, dir string) (*ledger.Ledger, *journal.Journal) {
 	t.Helper()

@@ -15,6 +15,7 @@ import (
 	"teambridge/inbox/sqlite"
 	"teambridge/inbox/sqlite/sqlitetest"
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 )
 
 var monday = time.Date(2026, 11, 16, 9, 0, 0, 123456000, time.UTC)
@@ -31,9 +32,7 @@ func at(seconds float64) time.Time {
 func mustOpen(t testing.TB, path string) *Journal {
 	t.Helper()
 	j, err := Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := j.Close(); err != nil {
 			t.Error(err)
@@ -55,12 +54,7 @@ func newJournal(t testing.TB) *Journal {
 	return mustOpen(t, template.New(t, "journal.db"))
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 func wantError(t testing.TB, err, want error) {
 	t.Helper()

@@ -103,9 +103,7 @@ func TestLockHeld(t *testing.T) {
 				}
 			}})
 			box, err := inbox.Open(w.team, "alice", locker)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			watch := watchLock(t, filepath.Dir(w.path), filepath.Base(w.path)+".lock")
 			stop := make(chan struct{})
 			var beside sync.WaitGroup

@@ -16,9 +16,7 @@ func TestLastSends(t *testing.T) {
 		s := aSend(id)
 		s.Inbox, s.At = inbox, at
 		change(&s)
-		if err := l.Sends.Intend(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Sends.Intend(t.Context(), s))
 	}
 	same := func(*Send) {}
 	send("bob", "1", tuesday, same)
@@ -29,9 +27,7 @@ func TestLastSends(t *testing.T) {
 	send("ann", "6", tuesday, func(s *Send) { s.Team = "red" })
 	key := aKey("")
 	got, err := l.Sends.Last(t.Context(), key.Root, key.Team, key.CreatedAt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(map[string]time.Time{"bob": tuesday, "ann": monday}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

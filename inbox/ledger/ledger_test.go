@@ -17,6 +17,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 	"teambridge/inbox/sqlite/sqlitetest"
+	"teambridge/teams/errtest"
 )
 
 var (
@@ -35,9 +36,7 @@ func aSend(id string) Send {
 func mustOpen(t testing.TB, path string) *Ledger {
 	t.Helper()
 	l, err := Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -63,9 +62,7 @@ func newLedger(t testing.TB) *Ledger {
 func want(t *testing.T, l *Ledger, send Send) {
 	t.Helper()
 	got, found, err := l.Sends.Recall(t.Context(), send.SendKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if found != (send.State != "") {
 		t.Fatalf("%v: found %v, want %v", send.SendKey, found, send.State != "")
 	}
@@ -101,12 +98,7 @@ func wantError(t *testing.T, err, want error) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 func TestSendFromIntentToWritten(t *testing.T) {
 	t.Parallel()

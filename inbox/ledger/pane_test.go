@@ -25,9 +25,7 @@ func aPane(name string, n int) Pane {
 func mustAddPane(t testing.TB, l *Ledger, name string, n int) Pane {
 	t.Helper()
 	p, err := l.Panes.Add(t.Context(), aPane(name, n), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
@@ -292,9 +290,7 @@ func sentToPane(t testing.TB, l *Ledger, p Pane, uuid string, task Task) {
 	t.Helper()
 	put(t, l, aPaneMessage(p.InboxKey, uuid, "queued"))
 	must2 := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	must2(l.PaneMessages.PasteFrame(context.Background(), paneFrame(p.InboxKey, "f-"+uuid), uuid))
 	must2(l.PaneMessages.ConfirmFrame(context.Background(), "f-"+uuid, "", task, ""))
@@ -539,9 +535,7 @@ func TestSessionsOfOneName(t *testing.T) {
 		p := aPane("work", i)
 		p.ID, p.Server, p.Team = id, 0, SessionTeam
 		got, err := l.Panes.AddSession(t.Context(), p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		names[id] = got.Inbox
 	}
 	all, err := l.Panes.List(t.Context(), paneRoot)

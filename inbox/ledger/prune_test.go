@@ -18,9 +18,7 @@ func fillSends(tb testing.TB, l *Ledger, n int) {
 	err := run(l, fmt.Sprintf(`INSERT INTO sends SELECT '/home/ann/.claude', 'blue', 1, 'bob',
 		format('%%08x-0000-4000-8000-%%012x', value*2654435761%%4294967296, value), zeroblob(32), 'size 12', 'written', value, 0
 		FROM (WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value+1 FROM n WHERE value<%d) SELECT value FROM n)`, n))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 }
 
 // Prune forgets many messages in several transactions, so that others can write in between.
@@ -35,9 +33,7 @@ func TestPruneInPieces(t *testing.T) {
 			n, err = c.Number("SELECT count(*) FROM sends")
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return n
 	}
 	limit := time.UnixMicro(rows + 1)
@@ -63,21 +59,15 @@ func TestPrunedTexts(t *testing.T) {
 	for n := range rows {
 		s := Send{SendKey: SendKey{InboxKey: inbox.InboxKey{Root: "/home/ann/.claude", Team: "blue", CreatedAt: 1, Inbox: "bob"}, ID: fmt.Sprint(n)}, Row: []byte(`{"text":"secret` + fmt.Sprint(n) + strings.Repeat(" ", 20000) + `"}`)}
 		for _, err := range []error{l.Sends.Intend(t.Context(), s), l.Sends.Written(t.Context(), s.SendKey, time.Now()), l.Sends.Announce(t.Context())} {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
 	}
 	full, err := l.Size(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	has := func(n int) bool {
 		t.Helper()
 		data, err := os.ReadFile(l.db.Path())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return bytes.Contains(data, []byte(fmt.Sprintf(`"secret%d `, n)))
 	}
 	n, err := l.PruneTo(t.Context(), full/2)

@@ -38,18 +38,14 @@ func look(t *testing.T) *looking {
 	t.Helper()
 	l := &looking{T: t, opts: open(t, "claude-2.1.329", "session-2de3961d")}
 	j, err := journal.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = j.Close() })
 	l.journal = j
 	l.opts.Journal = func(context.Context) (*journal.Journal, error) { return j, nil }
 	l.lead(true)
 	l.sender = sender(t, l.opts)
 	box, err := inbox.Open(l.opts.Team, "worker", l.opts.Locker)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := os.WriteFile(box.Path(), []byte(`[
   {"from":"x","text":"one","timestamp":"2026-11-20T10:00:00.000Z","read":false},
   {"from":"x","text":"two","timestamp":"2026-11-20T10:00:01.000Z","read":false}
@@ -322,9 +318,7 @@ func TestFollowWhatCannotBeRead(t *testing.T) {
 func TestFollowTeamThatIsMoved(t *testing.T) {
 	t.Parallel()
 	l := look(t)
-	if err := os.Rename(l.opts.Team.Path(), l.opts.Team.Path()+"-before"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(l.opts.Team.Path(), l.opts.Team.Path()+"-before"))
 	at, err := l.sender.Sight(t.Context(), l.d)
 	if !errors.Is(err, teams.ErrTeamGone) {
 		t.Fatalf("got %v", err)
@@ -549,9 +543,7 @@ func TestVerdictOnWhatWasPrompted(t *testing.T) {
 			if err == nil {
 				_, err = l.journal.Copy(t.Context(), l.opts.Ledger)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for range 2 {
 				d, err := l.sender.Put(t.Context(), "worker", mail.Message{ID: key.ID, Text: told}, inbox.AppendOptions{Track: true, Force: true})
 				if err != nil || !d.Deduplicated || len(l.rows()) != 3 {

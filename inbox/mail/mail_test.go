@@ -14,18 +14,19 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 	"teambridge/teams/lockedfile"
 	"teambridge/teams/teamstest"
 )
+
+var must = errtest.Must
 
 // open returns options with a copy of a captured team, a locker and a ledger.
 func open(t *testing.T, captured, name string) mail.Options {
 	t.Helper()
 	f := teamstest.Captured(t, captured)
 	l, err := ledger.Open(t.Context(), filepath.Join(f.State, "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return mail.Options{Team: f.Team(name), Locker: f.Locker, Ledger: l}
 }
@@ -33,9 +34,7 @@ func open(t *testing.T, captured, name string) mail.Options {
 func sender(t *testing.T, opts mail.Options) *mail.Sender {
 	t.Helper()
 	s, err := mail.New(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -43,9 +42,7 @@ func sender(t *testing.T, opts mail.Options) *mail.Sender {
 func record(t *testing.T, opts mail.Options, m teams.Membership) {
 	t.Helper()
 	c, err := opts.Team.Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := opts.Ledger.Teams.Joined(t.Context(), ledger.Join{
 		Root: opts.Team.Root().Path(), Team: c.Team, CreatedAt: c.Instance().CreatedAt, Member: m.Name, AgentID: m.AgentID, At: m.JoinedAt,
 	}); err != nil {
@@ -62,9 +59,7 @@ func TestFrom(t *testing.T) {
 		t.Errorf("nobody joined: %s, answerable %v", s.From(), s.Answerable("worker"))
 	}
 	m, err := opts.Team.Join(t.Context(), opts.Locker, "operator", "/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s := sender(t, opts); s.From() != "user" {
 		t.Errorf("without a record of having joined: %s", s.From())
 	}
@@ -92,9 +87,7 @@ func TestJoinedNameOfAnAgent(t *testing.T) {
 	opts := open(t, "claude-2.1.329", "session-2de3961d")
 	for _, name := range []string{"operator", "worker-laptop"} {
 		m, err := opts.Team.Join(t.Context(), opts.Locker, name, "/")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if name == "operator" {
 			record(t, opts, m)
 		}
@@ -105,9 +98,7 @@ func TestJoinedNameOfAnAgent(t *testing.T) {
 		data = regexp.MustCompile(`"name": ?"operator"`).ReplaceAll(data, []byte(`"name": "operator", "agentType": "reviewer"`))
 		err = os.WriteFile(path, data, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := sender(t, opts)
 	if m, ok := s.Config().Member("operator"); !ok || m.Guest() || s.From() != "user" {
 		t.Errorf("%+v, %v; from %s, want user", m, ok, s.From())
@@ -216,9 +207,7 @@ func TestCallerGoesAwayAfterTheWrite(t *testing.T) {
 	if err != nil || first.State != mail.Verified || first.Unrecorded != nil {
 		t.Fatalf("got %+v, %v", first, err)
 	}
-	if err := os.WriteFile(first.Inbox.Path(), []byte("[]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(first.Inbox.Path(), []byte("[]"), 0o600))
 	if again, err := s.Put(t.Context(), "worker", m, inbox.AppendOptions{}); err != nil || !again.Deduplicated {
 		t.Errorf("sent again: %+v, %v", again, err)
 	}
@@ -234,9 +223,7 @@ func TestJoinedBetweenTwoSends(t *testing.T) {
 		t.Fatalf("got %+v, %v", d, err)
 	}
 	member, err := opts.Team.Join(t.Context(), opts.Locker, "operator", "/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	record(t, opts, member)
 	s := sender(t, opts)
 	if s.From() == mail.User {

@@ -225,9 +225,7 @@ func TestSeenOfARelay(t *testing.T) {
 					err = l.opts.Ledger.Frames.Advance(l.Context(), "f", state, "")
 				}
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		})
 		at, err := l.sender.Seen(t.Context(), l.d)
 		if err != nil || at[0].IsZero() == want {
@@ -241,9 +239,7 @@ func TestSeenOfALink(t *testing.T) {
 	t.Parallel()
 	l := look(t)
 	row, err := inbox.ParseRow(l.d.Tracked.Row)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const uuid = "5b0c3b5e-2f0e-5d55-9d7c-0d0a53b5c003"
 	links := l.opts.Ledger
 	if err := errors.Join(links.Links.SetLink(t.Context(), ledger.Link{Name: "here", Hub: "tls://hub"}), links.Links.AddMachine(t.Context(), "there", "card", false),
@@ -253,9 +249,7 @@ func TestSeenOfALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, stage := range []ledger.Stage{ledger.StageStored, ledger.StageReceived, ledger.StageVerified, ledger.StageConsumed, ledger.StageSeen} {
-		if err := links.Outbox.Confirm(t.Context(), "there", ledger.Receipt{ID: uuid, Stage: stage}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, links.Outbox.Confirm(t.Context(), "there", ledger.Receipt{ID: uuid, Stage: stage}))
 		if at, err := l.sender.Seen(t.Context(), l.d); err != nil || at[0].IsZero() == (stage == ledger.StageSeen) {
 			t.Errorf("%s there: seen at %v, %v", stage, at, err)
 		}

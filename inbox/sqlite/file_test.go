@@ -9,15 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"teambridge/teams/errtest"
 	"teambridge/teams/winetest"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 func TestFileModes(t *testing.T) {
 	t.Parallel()

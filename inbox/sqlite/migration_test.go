@@ -25,9 +25,7 @@ func twoSteps() Format {
 func open(t *testing.T, path string, format Format) *DB {
 	t.Helper()
 	d, err := Open(t.Context(), path, format)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return d
 }
 
@@ -52,9 +50,7 @@ func run(t *testing.T, d *DB, script string) {
 		_, err := c.Exec(script)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // wantMigrated checks that the second step has run once, after the given number of days.
@@ -77,9 +73,7 @@ func wantMigrated(t *testing.T, path string, before int64) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 }
 
@@ -126,9 +120,7 @@ func TestCopies(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a[b", "diary.db") // the name must not be read as a pattern
 	firstVersion(t, path)
 	// A directory prevents a copy, so nothing is changed.
-	if err := os.MkdirAll(filepath.Join(path+".copying", "x"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(path+".copying", "x"), 0o700))
 	if d, err := Open(t.Context(), path, twoSteps()); err == nil || !strings.Contains(err.Error(), "keep a copy") {
 		t.Fatalf("got %v, %v", d, err)
 	}
@@ -137,14 +129,10 @@ func TestCopies(t *testing.T) {
 	} else {
 		shut(t, d)
 	}
-	if err := os.RemoveAll(path + ".copying"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(path+".copying"))
 	// An incomplete copy, and one from an earlier upgrade.
 	for _, name := range []string{".copying", ".version7"} {
-		if err := os.WriteFile(path+name, []byte("old"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path+name, []byte("old"), 0o600))
 	}
 	wantMigrated(t, path, 1)
 	all, err := copies(path)

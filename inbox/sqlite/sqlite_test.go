@@ -31,9 +31,7 @@ func aFormat() Format {
 func newDB(t *testing.T, path string) *DB {
 	t.Helper()
 	d, err := Open(t.Context(), path, aFormat())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -55,9 +53,7 @@ func days(t *testing.T, d *DB) (n int64) {
 		n, err = c.Number("SELECT count(*) FROM days")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }
 
@@ -96,9 +92,7 @@ func TestVersion(t *testing.T) {
 	version := func(changed bool, after string) {
 		t.Helper()
 		now, err := d.Version(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if (now != last) != changed {
 			t.Errorf("after %s: %q, and %q before", after, now, last)
 		}
@@ -111,9 +105,7 @@ func TestVersion(t *testing.T) {
 			then()
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	version(true, "nothing")
 	version(false, "nothing")
@@ -138,9 +130,7 @@ func TestPoll(t *testing.T) {
 		look := func() (changed bool) {
 			t.Helper()
 			now, err := poll(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			changed, last = now != last, now
 			return changed
 		}
@@ -181,13 +171,9 @@ func TestPoll(t *testing.T) {
 		look()
 		quiet(12)
 		before, err := os.Stat(path + "-wal")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		addDay(t, other)
-		if err := os.Chtimes(path+"-wal", time.Time{}, before.ModTime()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(path+"-wal", time.Time{}, before.ModTime()))
 		if now, err := os.Stat(path + "-wal"); err != nil || now.Size() != before.Size() {
 			t.Fatalf("the log has %v, want the size of before (%v)", now, err)
 		}
@@ -209,9 +195,7 @@ func addDay(t *testing.T, d *DB) {
 		_, err := c.Exec("INSERT INTO days (text) VALUES (?)", "long")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func TestQueriesAreKept(t *testing.T) {
@@ -237,9 +221,7 @@ func TestQueriesAreKept(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	if n := days(t, d); n != 3 {
 		t.Errorf("%d rows, want 3", n)
@@ -281,9 +263,7 @@ func TestKeptQueriesNestAndAreLimited(t *testing.T) {
 		}
 		return errors.Join(err, inner)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func TestValues(t *testing.T) {
@@ -337,9 +317,7 @@ func TestMadeByManyAtOnce(t *testing.T) {
 func TestUpgradeThatAnotherProcessMade(t *testing.T) {
 	t.Parallel()
 	d := newDB(t, filepath.Join(t.TempDir(), "diary.db"))
-	if err := d.Do(t.Context(), "upgrade", func(c *Conn) error { return upgrade(c, d.Path(), aFormat()) }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Do(t.Context(), "upgrade", func(c *Conn) error { return upgrade(c, d.Path(), aFormat()) }))
 	if all, err := copies(d.Path()); err != nil || len(all) > 0 {
 		t.Errorf("copies %q, %v", all, err)
 	}
@@ -352,9 +330,7 @@ func TestCreateAndSetup(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "diary.db")
 	for range 2 {
 		d, err := Open(t.Context(), path, format)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for pragma, want := range map[string]int64{"auto_vacuum": 2, "synchronous": 1, "user_version": 1} {
 			err := d.Do(t.Context(), "look", func(c *Conn) error {
 				got, err := c.Number("PRAGMA " + pragma)
@@ -363,13 +339,9 @@ func TestCreateAndSetup(t *testing.T) {
 				}
 				return err
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Close())
 	}
 }
 
@@ -455,9 +427,7 @@ func TestPreparedOnce(t *testing.T) {
 		}
 		for _, path := range paths {
 			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if found := limit.Find(text); found != nil && filepath.Base(path) != "conn.go" {
 				t.Errorf("%s: %q, not LIMIT ?+0", path, found)
 			}

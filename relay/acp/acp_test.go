@@ -17,6 +17,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
 	"teambridge/relay/relaytest/simacp"
+	"teambridge/teams/errtest"
 )
 
 func TestMain(m *testing.M) {
@@ -24,12 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // simulated returns a runtime of simulated agents, and the directory of their files.
 func simulated(t *testing.T, script simacp.Script, change ...func(*Options)) (*Runtime, string) {

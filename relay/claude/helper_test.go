@@ -13,6 +13,7 @@ import (
 	"teambridge/relay/claude"
 	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simchild"
+	"teambridge/teams/errtest"
 )
 
 func TestMain(m *testing.M) {
@@ -20,12 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(killtest.Tests(m))
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // within bounds one wait of a test.
 func within(t testing.TB) context.Context {

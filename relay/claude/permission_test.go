@@ -9,7 +9,10 @@ import (
 	"testing"
 
 	"teambridge/relay/agent"
+	"teambridge/teams/errtest"
 )
+
+var must = errtest.Must
 
 // A list allows the tools that it names, but never what only a person can decide. The
 // questions are real ones of Claude Code.
@@ -90,9 +93,7 @@ func TestAllowedInput(t *testing.T) {
 	t.Parallel()
 	u := question(t, "2.1.330/can_use_tool.Write", "")
 	data, err := answer(&agent.Permission{}, "r", u, agent.Decision{Allow: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got struct {
 		Response struct {
 			Response struct {
@@ -103,9 +104,7 @@ func TestAllowedInput(t *testing.T) {
 			} `json:"response"`
 		} `json:"response"`
 	}
-	if err := json.Unmarshal(data, &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &got))
 	if in := got.Response.Response.UpdatedInput; in.Path != "/home/dev/project/w1" || in.Content != "x" {
 		t.Errorf("allowed with %s", data)
 	}
@@ -143,15 +142,11 @@ func TestPersonsAnswer(t *testing.T) {
 func question(t *testing.T, name, mode string) agent.Use {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "permissions", filepath.FromSlash(name)+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var line struct {
 		Request json.RawMessage `json:"request"`
 	}
-	if err := json.Unmarshal(data, &line); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &line))
 	return NewUse(line.Request, mode)
 }
 

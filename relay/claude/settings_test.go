@@ -34,12 +34,8 @@ func TestNobodyAsked(t *testing.T) {
 			dir := t.TempDir()
 			if test.file != "" {
 				path := filepath.Join(dir, test.file)
-				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+				must(t, os.WriteFile(path, []byte(test.content), 0o600))
 			}
 			want := test.want
 			if want != "" && want != "--settings" {

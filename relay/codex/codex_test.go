@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"teambridge/teams/errtest"
 )
 
 const (
@@ -16,12 +18,7 @@ const (
 	sample   = "../../testdata/codex-0.169.0/rollout-2026-11-26T05-51-26-" + sampleID + ".jsonl"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // A captured transcript is read: a prompt, a message while it was idle, one while it worked, an interrupted turn with
 // a message that is lost, and another message.

@@ -14,6 +14,7 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/fleet"
+	"teambridge/teams/errtest"
 	"teambridge/teams/flock"
 )
 
@@ -246,9 +247,4 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must

@@ -19,6 +19,7 @@ import (
 	"teambridge/relay/relaytest/simchild"
 	"teambridge/relay/runtimes"
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 	"teambridge/teams/watch"
 )
@@ -56,12 +57,7 @@ func newHarbour(t *testing.T, script simchild.Script) *harbour {
 	return h
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 func (h *harbour) remove(team string) {
 	h.t.Helper()

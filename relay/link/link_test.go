@@ -20,6 +20,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
+	"teambridge/teams/errtest"
 )
 
 // hub is a hub in memory that misbehaves: it drops, repeats and reorders frames, as often as its
@@ -51,12 +52,7 @@ type stored struct {
 	frame    []byte
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 func newHub(seed int64, f faults) *hub {
 	return &hub{random: rand.New(rand.NewSource(seed)), faults: f, queues: map[string]*queue{}, refused: make(chan struct{}, 1)}

@@ -206,9 +206,7 @@ func (f *fake) start() (*Runtime, *Agent) {
 	f.t.Helper()
 	r := New(Options{URL: f.url, Dir: f.t.TempDir(), State: f.t.TempDir()})
 	a, err := r.start(f.t.Context(), fakeSession, mode.Mode{})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, err)
 	f.t.Cleanup(func() { _ = a.Kill() })
 	return r, a
 }

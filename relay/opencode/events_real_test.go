@@ -129,9 +129,7 @@ func (j *journal) add(list ...wire.Envelope) {
 func (j *journal) read(ctx context.Context, r *Runtime, session string) (ids []string) {
 	j.t.Helper()
 	for e, err := range r.Conversation(ctx, session, time.Time{}, true) {
-		if err != nil {
-			j.t.Fatal(err)
-		}
+		must(j.t, err)
 		j.add(e)
 		ids = append(ids, e.ID)
 	}

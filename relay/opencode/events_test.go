@@ -18,6 +18,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/toolcall"
 	"teambridge/relay/wire"
+	"teambridge/teams/errtest"
 )
 
 // unused are the durable events that make no envelopes.
@@ -33,12 +34,7 @@ var unused = []string{
 
 const fixtures = "../../testdata/opencode-1.18.33"
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // samples returns the events of a captured session, one a line.
 func samples(t testing.TB) [][]byte {

@@ -18,14 +18,10 @@ import (
 	"teambridge/relay/opencode"
 	"teambridge/relay/relaytest/standin"
 	"teambridge/relay/wire"
+	"teambridge/teams/errtest"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // real returns options for the real OpenCode in a home of its own.
 func real(t *testing.T) (opencode.Options, *standin.Home) {

@@ -15,6 +15,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/tmux"
+	"teambridge/teams/errtest"
 	"teambridge/teams/lockedfile"
 	"teambridge/teams/teamstest"
 	"teambridge/teams/transcript"
@@ -53,12 +54,7 @@ type simagent struct {
 
 var errKilled = errors.New("killed")
 
-func must(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 func (a *simagent) actions() actions {
 	return actions{

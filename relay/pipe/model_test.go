@@ -103,9 +103,7 @@ func checkModel(t *rapid.T) {
 	limit := func(name string, most int) int { return rapid.IntRange(0, most).Draw(t, name) }
 	o := Options[int]{MaxItems: limit("MaxItems", 6), MaxBatch: limit("MaxBatch", 4), MaxBytes: limit("MaxBytes", 12), Size: sizeOf}
 	q, err := NewQueue(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m := &model{o: o}
 	var waiters []*modelWaiter
 	// Those that still wait at the end must not outlive the bubble.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"teambridge/relay/mode"
+	"teambridge/teams/errtest"
 )
 
 // Two modes that differ.
@@ -22,18 +23,11 @@ var (
 func newQueue[T any](t testing.TB, o Options[T]) *Queue[T] {
 	t.Helper()
 	q, err := NewQueue(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return q
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // done returns a done context: with it, Next takes only values that are there.
 func done() context.Context {

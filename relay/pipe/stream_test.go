@@ -381,9 +381,7 @@ func TestStreamIsItsModel(t *testing.T) {
 				}
 				var got []int
 				for v, err := range s.All(context.Background()) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					if got = append(got, v); len(got) == n {
 						break
 					}

@@ -8,14 +8,10 @@ import (
 
 	"teambridge/relay/probe"
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // CONTRACT.md has the points that came after the oldest supported version, with the same versions as the probe.
 func TestContractVersions(t *testing.T) {

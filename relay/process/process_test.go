@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"teambridge/teams/errtest"
 )
 
 func TestMain(m *testing.M) {
@@ -31,12 +33,7 @@ func TestPredecessor(t *testing.T) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 func endsPredecessor(t *testing.T, grace time.Duration) {
 	cmd := exec.Command(os.Args[0])

@@ -22,13 +22,9 @@ func TestTree(t *testing.T) {
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), mark)
 		OwnGroup(cmd)
 		c, err := Start(cmd, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		tree := NewTree(c, mark, filepath.Join(dir, "file"))
-		if err := os.WriteFile(tree.File, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(tree.File, nil, 0o600))
 		tree.Resting.Store(rests)
 		var seen bytes.Buffer
 		exited := false

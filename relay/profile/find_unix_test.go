@@ -14,12 +14,8 @@ import (
 func TestLoadOfNoFile(t *testing.T) {
 	p := newProject(t)
 	path := p.put(p.top, "reviewer.md", "")
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
+	must(t, syscall.Mkfifo(path, 0o600))
 	if _, err := p.load("reviewer"); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("a pipe: %v", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"teambridge/relay/query"
 	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 )
 
 // The tests here run real agents of each kind, in several versions, against a stand-in for
@@ -31,12 +32,7 @@ type realBench struct {
 	kind    string
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // forEachReal runs a test with each kind of agent. Tests that depend on the version of Claude
 // Code are in relay/claude.

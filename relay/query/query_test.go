@@ -79,9 +79,7 @@ func (b *bench) input(prompt string) query.Input { return query.Input{Prompt: pr
 func (b *bench) log(kind string) (texts []string) {
 	b.t.Helper()
 	all, err := simchild.Log(b.dir)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	for _, e := range all {
 		if e.Kind == kind {
 			texts = append(texts, e.Text)

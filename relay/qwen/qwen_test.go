@@ -9,17 +9,13 @@ import (
 	"time"
 
 	"teambridge/relay/qwen"
+	"teambridge/teams/errtest"
 	"teambridge/teams/transcript"
 )
 
 const sample = "../../testdata/qwen-0.24.4/chat.jsonl"
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 func TestParse(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,7 @@ import (
 	"teambridge/relay/relaytest/killtest"
 	"teambridge/relay/relaytest/simchild"
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 	"teambridge/teams/lockedfile"
 	"teambridge/teams/teamstest"
 )
@@ -57,12 +58,7 @@ func newStation(t testing.TB, script simchild.Script) *station {
 	return s
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // mute is a runtime whose agents send no messages.
 type mute struct{ agent.Runtime }

@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude"
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -26,12 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // redTeam is a team with a worker.
 func redTeam(t *testing.T) *teams.Team {

@@ -8,17 +8,13 @@ import (
 	"slices"
 	"testing"
 
+	"teambridge/teams/errtest"
 	"teambridge/teams/rawjson"
 )
 
 const hookTestProgram = "/usr/bin/teambridge"
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // add is Add for the program of the tests.
 func add(data []byte, wait bool, was []rawjson.Made) ([]byte, []rawjson.Made, error) {

@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"teambridge/teams/errtest"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // scanAll returns a scanner's output for the pieces, with the hot key as ⟨hot⟩ or ⟨again⟩,
 // and the typed part of it.

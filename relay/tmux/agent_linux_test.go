@@ -183,13 +183,9 @@ func (s *server) until(what string, ok func() bool) {
 func (a *agent) waiting() int {
 	a.t.Helper()
 	p, err := a.ref.Look(a.t.Context())
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must(a.t, err)
 	k, err := p.tty()
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must(a.t, err)
 	return k.waiting
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"teambridge/teams/errtest"
 )
 
 const (
@@ -73,12 +75,7 @@ var differ = map[string]map[string]Composer{
 	"2.1.257": {"queued-2": {Found: true, Busy: true, Queued: 2, Ghost: queuedHint}},
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // TestScreens: the recorded screens of each version in each state are read rightly.
 func TestScreens(t *testing.T) {

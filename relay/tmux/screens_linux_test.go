@@ -16,9 +16,7 @@ func TestScreensOfPanes(t *testing.T) {
 	see := func() map[Ref]string {
 		t.Helper()
 		seen, err := Screens(t.Context(), s.Socket, a.ref, b.ref)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return seen
 	}
 	var first map[Ref]string

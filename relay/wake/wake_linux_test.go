@@ -17,6 +17,7 @@ import (
 
 	"teambridge/relay/delivery"
 	"teambridge/relay/process"
+	"teambridge/teams/errtest"
 	"teambridge/teams/transcript"
 )
 
@@ -29,12 +30,7 @@ type waiting struct {
 	text  chan string
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // start starts a hook, once it listens.
 func start(t *testing.T, state string, pid int) *waiting {

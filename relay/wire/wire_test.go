@@ -12,7 +12,11 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"teambridge/teams/errtest"
 )
+
+var must = errtest.Must
 
 // schema is a type that the vectors check a text against. It reads a value of the
 // type and writes it.
@@ -70,13 +74,9 @@ type vector struct {
 func vectors(t testing.TB) []vector {
 	t.Helper()
 	data, err := os.ReadFile("../../testdata/vectors/wire.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var list []vector
-	if err := json.Unmarshal(data, &list); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &list))
 	return list
 }
 
@@ -367,9 +367,7 @@ func TestEachField(t *testing.T) {
 // field if it returns nil.
 func eachField(t *testing.T, text string, change func(value any) any, found func(path, text string)) {
 	var root map[string]any
-	if err := json.Unmarshal([]byte(text), &root); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text), &root))
 	var walk func(prefix string, object map[string]any)
 	walk = func(prefix string, object map[string]any) {
 		for _, key := range slices.Sorted(maps.Keys(object)) {
@@ -380,9 +378,7 @@ func eachField(t *testing.T, text string, change func(value any) any, found func
 				delete(object, key)
 			}
 			changed, err := json.Marshal(root)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			found(path, string(changed))
 			object[key] = value
 			if inner, ok := value.(map[string]any); ok {
@@ -476,16 +472,12 @@ func TestRoundTrip(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			out, err := test.value.(json.Marshaler).MarshalJSON()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if test.want != nil && string(out) != test.want {
 				t.Errorf("got  %s\nwant %s", out, test.want)
 			}
 			got := reflect.New(reflect.TypeOf(test.value))
-			if err := json.Unmarshal(out, got.Interface()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(out, got.Interface()))
 			if !reflect.DeepEqual(got.Elem().Interface(), test.value) {
 				t.Errorf("%s\nread as %+v\nwant    %+v", out, got.Elem(), test.value)
 			}
@@ -570,9 +562,7 @@ func TestNullable(t *testing.T) {
 		{json: `{"model":"m"}`, value: "m", ok: true},
 	} {
 		var m MessageMeta
-		if err := json.Unmarshal([]byte(test.json), &m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(test.json), &m))
 		value, ok := m.Model.Value()
 		if m.Model.IsAbsent() != test.absent || m.Model.IsNull() != test.null || value != test.value || ok != test.ok {
 			t.Errorf("%s: got %v, %v, %q, %v", test.json, m.Model.IsAbsent(), m.Model.IsNull(), value, ok)
@@ -584,13 +574,9 @@ func TestNewEnvelope(t *testing.T) {
 	t.Parallel()
 	before := time.Now().UnixMilli()
 	first, err := NewEnvelope(Envelope{Role: RoleUser, Event: &Text{Text: "hi"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	second, err := NewEnvelope(Envelope{Role: RoleAgent, Turn: new("t"), Event: new(Stop)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range []Envelope{first, second} {
 		if !isCUID2(e.ID) || len(e.ID) != 24 || e.ID[0] < 'a' {
 			t.Errorf("id %q is no cuid2 of 24 characters", e.ID)
@@ -620,9 +606,7 @@ func TestReadCopies(t *testing.T) {
 	t.Parallel()
 	data := []byte(`{"t":"tool-call-start","call":"c","name":"n","title":"t","description":"d","args":{"a":"b"}}`)
 	e, err := ParseEvent(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	clear(data)
 	want := &ToolCallStart{Call: "c", Name: "n", Title: "t", Description: "d", Args: Object{"a": []byte(`"b"`)}}
 	if !reflect.DeepEqual(e, Event(want)) {
@@ -686,18 +670,14 @@ func FuzzElements(f *testing.F) {
 		switch whole[0] {
 		case '[':
 			var want []json.RawMessage
-			if err := json.Unmarshal(whole, &want); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(whole, &want))
 			equal := func(a []byte, b json.RawMessage) bool { return string(a) == string(b) }
 			if got := elements(whole); !slices.EqualFunc(got, want, equal) {
 				t.Errorf("%s: got %q, want %q", whole, got, want)
 			}
 		case '{':
 			var want Object
-			if err := json.Unmarshal(whole, &want); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(whole, &want))
 			got := Object{}
 			for _, m := range members(whole) {
 				got[replaceSurrogates(m.key)] = m.raw

@@ -16,8 +16,11 @@ import (
 	"time"
 
 	"teambridge/status/api"
+	"teambridge/teams/errtest"
 	"teambridge/teams/lockedfile"
 )
+
+var must = errtest.Must
 
 // The request to each service is as the service documents it.
 func TestRequests(t *testing.T) {
@@ -49,9 +52,7 @@ func TestRequests(t *testing.T) {
 			}
 			r := all[0]
 			var body any
-			if err := json.Unmarshal([]byte(r.body), &body); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(r.body), &body))
 			if got, want := fmt.Sprint(body), fmt.Sprint(want.body); got != want {
 				t.Errorf("body\n%s\nwant\n%s", got, want)
 			}
@@ -184,9 +185,7 @@ func TestMarkup(t *testing.T) {
 				Mrkdwn *bool
 				Things []struct{ Text string }
 			}
-			if err := json.Unmarshal([]byte(all[0].body), &body); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(all[0].body), &body))
 			if !strings.Contains(body.Text, want+"\n") {
 				t.Errorf("the text is %q, want %q in it", body.Text, want)
 			}
@@ -455,9 +454,7 @@ func TestOnce(t *testing.T) {
 		other := w.opts
 		other.Team = "t"
 		a, err := Open(other)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = a.release()
 		_ = w.closed()
 	})
@@ -566,9 +563,7 @@ func TestAddressIsNotTold(t *testing.T) {
 					t.Fatal(files, err)
 				}
 				data, err := os.ReadFile(files[0])
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				for _, s := range append(all, string(data), files[0]) {
 					if strings.Contains(s, secret[4:]) { // the rest of a cut one
 						t.Errorf("told: %s", s)
@@ -585,17 +580,13 @@ func TestFileChanges(t *testing.T) {
 	bubble(t, "token", func(t *testing.T) {
 		w := newWorld(t, Webhook)
 		w.begun()
-		if err := os.Remove(w.opts.To.File); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(w.opts.To.File))
 		w.a.Update([]api.Attention{question("1")})
 		w.pass(time.Hour)
 		if len(w.warned) != 1 || !strings.Contains(w.warned[0], "webhook ("+w.opts.To.File+"): ") {
 			t.Errorf("warned %q", w.warned)
 		}
-		if err := os.WriteFile(w.opts.To.File, []byte("http://localhost/new another"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(w.opts.To.File, []byte("http://localhost/new another"), 0o600))
 		w.pass(mostWait)
 		all := w.requests()
 		if err := w.closed(); err != nil || len(all) != 1 || all[0].path != "/new" || all[0].header.Get("Authorization") != "Bearer another" {
@@ -615,9 +606,7 @@ func TestForgotten(t *testing.T) {
 		}
 		w.begun(many...)
 		w.waits(question("kept"), question("new"))
-		if err := w.closed(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.closed())
 		records, err := Records(w.opts.State)
 		if err != nil || len(records) != 1 || records[0].Running {
 			t.Fatalf("%+v, %v", records, err)

@@ -69,9 +69,7 @@ func TestLoad(t *testing.T) {
 		{Webhook, "https://a.example/hook\n{\"price\": \"$5\"}", "is none of $title"},
 	} {
 		path := filepath.Join(t.TempDir(), "file")
-		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(c.text), 0o600))
 		for _, d := range []Destination{{Kind: c.kind, File: path}, {Kind: c.kind, Variable: "V"}} {
 			if d.Variable != "" && c.text == "" || len(c.text) > maxAddress {
 				continue
@@ -100,12 +98,8 @@ func TestFileOfOthers(t *testing.T) {
 		t.Skip("modes say nothing there")
 	}
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte("https://a.example/"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("https://a.example/"), 0o600))
+	must(t, os.Chmod(path, 0o640))
 	if err := (Destination{Kind: Slack, File: path}).Check(nil); err == nil || !strings.Contains(err.Error(), "chmod 600 "+path) {
 		t.Errorf("a file that others can read: %v", err)
 	}

@@ -144,9 +144,7 @@ const own = "own"
 func newWorld(t *testing.T, kind string) *world {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "address")
-	if err := os.WriteFile(file, []byte(addresses[kind]+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(addresses[kind]+"\n"), 0o600))
 	if kind == own {
 		kind = Webhook
 	}
@@ -164,9 +162,7 @@ func newWorld(t *testing.T, kind string) *world {
 func (w *world) begin() {
 	w.t.Helper()
 	a, err := Open(w.opts)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ran := make(chan error)
 	go func() { ran <- a.Run(ctx) }()

@@ -18,23 +18,17 @@ func TestAssigned(t *testing.T) {
 		w.Make("t", 1, "team-lead", "a", "b")
 		w.Make("u", 2, "team-lead", "a")
 		dir := filepath.Join(w.Options.Root.Path(), "tasks", "t")
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(dir, 0o700))
 		write := func(id, text string) {
 			t.Helper()
-			if err := os.WriteFile(filepath.Join(dir, id+".json"), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, id+".json"), []byte(text), 0o600))
 		}
 		w.TasksNotified = told
 		c := New(w.Options)
 		want := func(text string) {
 			t.Helper()
 			s, err := c.Snapshot(t.Context(), "", 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got := ""
 			for _, s := range s.Status {
 				if s.Member != "team-lead" {
@@ -56,9 +50,7 @@ func TestAssigned(t *testing.T) {
 		}
 		c.TasksChanged("t")
 		want(`a@t "" "" t; b@t "Write" "2" t; a@u "" "" ; `)
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(dir))
 		c.TasksChanged("t")
 		want(`a@t "" "" ; b@t "" "" ; a@u "" "" ; `)
 	}

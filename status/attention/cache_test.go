@@ -12,8 +12,11 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
+
+var must = errtest.Must
 
 // crowd creates teams of ten agents. Each agent has sent messages to its lead and to the person.
 func crowd(t testing.TB, count int) *world {
@@ -34,17 +37,11 @@ func crowd(t testing.TB, count int) *world {
 			})
 		}
 		data, err := json.Marshal(rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		dir := w.Path(team, "inboxes")
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(dir, 0o700))
 		for _, name := range []string{"team-lead", "user"} {
-			if err := os.WriteFile(filepath.Join(dir, name+".json"), data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, name+".json"), data, 0o600))
 		}
 	}
 	w.record(t)
@@ -63,9 +60,7 @@ func TestNothingIsReadAgain(t *testing.T) {
 		for _, e := range c.entries {
 			e.team.Cwd, e.waits = "not read", nil
 		}
-		if err := c.refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.refresh(t.Context()))
 		var got []string
 		for _, l := range c.list {
 			switch e := c.entries[l.Team]; {
@@ -82,35 +77,25 @@ func TestNothingIsReadAgain(t *testing.T) {
 	refresh("team-000", "team-001", "team-002")
 	refresh()
 	key := inbox.InboxKey{Root: w.Fixture.Root.Path(), Team: "team-001", CreatedAt: 2, Inbox: "worker-1"}
-	if err := w.Ledger.Sessions.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Ledger.Sessions.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s"}))
 	refresh("relays of team-001")
 	refresh()
 	// Another process has recorded something, and the times of the files do not show it.
 	times := map[string]time.Time{}
 	for _, name := range []string{"ledger.db", "ledger.db-wal"} {
 		info, err := os.Stat(filepath.Join(w.Fixture.State, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		times[info.Name()] = info.ModTime()
 	}
 	other, err := ledger.Open(t.Context(), filepath.Join(w.Fixture.State, "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Sessions.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s", State: ledger.RelayRunning}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, other.Sessions.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s", State: ledger.RelayRunning}))
 	// The copy, which comes within 2 s, makes news of its own.
 	if _, err := w.Journal.Copy(t.Context(), w.Ledger); err != nil {
 		t.Fatal(err)
 	}
 	for name, at := range times {
-		if err := os.Chtimes(filepath.Join(w.Fixture.State, name), at, at); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(filepath.Join(w.Fixture.State, name), at, at))
 	}
 	refresh("relays of team-001")
 	if read := c.ledgerNews; read != 3 {
@@ -120,9 +105,7 @@ func TestNothingIsReadAgain(t *testing.T) {
 	if read := c.ledgerNews; read != 3 {
 		t.Errorf("the ledger was read %d times, want 3 again", read)
 	}
-	if err := other.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Close())
 	key2 := inbox.SendKey{InboxKey: inbox.InboxKey{Root: w.Fixture.Root.Path(), Team: "team-002", CreatedAt: 3, Inbox: "worker-1"}, ID: "m"}
 	if _, err := w.Journal.Receipts.Lost(t.Context(), key2, time.Now(), "overwritten"); err != nil {
 		t.Fatal(err)
@@ -146,9 +129,7 @@ func TestDismissedElsewhere(t *testing.T) {
 	lost := func() (found []api.Attention) {
 		t.Helper()
 		list, err := c.Attention(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return slices.DeleteFunc(list, func(a api.Attention) bool { return a.Kind != api.WaitsLost })
 	}
 	before := lost()
@@ -169,9 +150,7 @@ func BenchmarkRefresh(b *testing.B) {
 	w := crowd(b, 100)
 	c := New(w.Options)
 	refresh := func() {
-		if err := c.Refresh(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		must(b, c.Refresh(b.Context()))
 	}
 	b.Run("first", func(b *testing.B) {
 		b.ReportAllocs()

@@ -285,9 +285,7 @@ func TestLoopInSnapshot(t *testing.T) {
 	t.Parallel()
 	w := open(t, teamstest.New(t))
 	w.Make("t", 1, "team-lead", "a", "b", "c")
-	if err := os.MkdirAll(w.Path("t", "inboxes"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(w.Path("t", "inboxes"), 0o700))
 	boxes := map[string][]any{}
 	write := func(from, to, text string) {
 		t.Helper()
@@ -296,25 +294,19 @@ func TestLoopInSnapshot(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(w.Path("t", "inboxes"), to+".json"), data, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w.record(t)
 	}
 	c := New(w.Options)
 	stuck := func() (names []string) {
 		t.Helper()
 		s, err := c.Snapshot(t.Context(), "", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		list, err := c.Status(t.Context(), w.Team("t"))
 		if err == nil {
 			err = c.Place(t.Context(), "t", list)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i, one := range s.Status {
 			if one.Section == api.SectionStuck {
 				names = append(names, one.Member+" "+one.SectionKind)
@@ -340,9 +332,7 @@ func TestLoopInSnapshot(t *testing.T) {
 		t.Errorf("stuck: %q", got)
 	}
 	waits, err := c.Attention(t.Context(), "t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, one := range waits {
 		if one.Kind == api.WaitsLoop && one.Member == "a" {
 			if _, err := c.Dismiss(t.Context(), one.ID); err != nil {

@@ -177,9 +177,7 @@ func TestQuestionAmongManyMessages(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(w.Path("team-000", "inboxes"), member+".json"), data, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w.record(t)
 	}
 	chatter := func(n int) (rows []map[string]any) {
@@ -191,9 +189,7 @@ func TestQuestionAmongManyMessages(t *testing.T) {
 	asks := func(want ...string) {
 		t.Helper()
 		list, err := c.Attention(t.Context(), "team-000")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got []string
 		for _, a := range list {
 			if a.Kind == api.WaitsLead {

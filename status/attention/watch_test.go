@@ -41,9 +41,7 @@ func TestPanesWithoutAWatch(t *testing.T) {
 	p, err := l.Panes.Add(ctx, ledger.Pane{
 		InboxKey: inbox.InboxKey{Root: w.Fixture.Root.Path(), Inbox: "build"}, Socket: "/nowhere", Server: 1, ID: "%1", PID: 2, Profile: "claude",
 	}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	put := func(id string) {
 		t.Helper()
 		if _, _, err := l.PaneMessages.Add(ctx, ledger.PaneMessage{Policy: "queued", Delivery: ledger.Delivery{
@@ -53,18 +51,12 @@ func TestPanesWithoutAWatch(t *testing.T) {
 		}
 	}
 	put("unsure")
-	if err := l.Deliveries.End(ctx, ledger.Failed, ledger.CauseUnknown.Reason("nothing shows it"), "unsure"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Deliveries.End(ctx, ledger.Failed, ledger.CauseUnknown.Reason("nothing shows it"), "unsure"))
 	put("waits")
-	if err := l.PaneMessages.Hold(ctx, "waits", "gone", "the pane is gone", time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.PaneMessages.Hold(ctx, "waits", "gone", "the pane is gone", time.Now()))
 	for team, want := range map[string]int{"": 2, "tmux": 2, teamstest.Newer: 0} {
 		list, err := New(w.Options).Attention(ctx, team)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		list = slices.DeleteFunc(list, func(a api.Attention) bool { return a.Team != "tmux" })
 		if len(list) != want {
 			t.Errorf("of team %q: %+v, want %d", team, list, want)

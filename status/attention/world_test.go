@@ -21,14 +21,10 @@ type world struct {
 func open(t testing.TB, f *teamstest.Fixture) *world {
 	t.Helper()
 	l, err := ledger.Open(t.Context(), filepath.Join(f.State, "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	j, err := journal.Open(t.Context(), filepath.Join(f.State, "journal.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = j.Close() })
 	return &world{f, Options{
 		Root: f.Root, State: f.State, Source: status.Source{Journal: j, Ledger: l}, Panes: pane.New(pane.Options{Root: f.Root, Ledger: l, State: f.State}),
@@ -39,23 +35,15 @@ func open(t testing.TB, f *teamstest.Fixture) *world {
 func (w *world) record(t testing.TB) {
 	t.Helper()
 	all, err := w.Options.Root.Teams()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, l := range all {
 		team := w.Team(l.Name)
 		c, err := team.Config(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		names, err := team.Inboxes()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, name := range names {
-			if err := w.Journal.Look(t.Context(), inbox.Key(w.Options.Root.Path(), c.Instance(), name)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Journal.Look(t.Context(), inbox.Key(w.Options.Root.Path(), c.Instance(), name)))
 		}
 	}
 }

@@ -33,9 +33,7 @@ func TestRecordBesideAStoppedWriter(t *testing.T) {
 	writer, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	must(t, err)
 	defer writer.Close()
-	if err := sqlitex.ExecuteTransient(writer, "BEGIN IMMEDIATE", nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, sqlitex.ExecuteTransient(writer, "BEGIN IMMEDIATE", nil))
 	opts, warned := options(t, f), []string{}
 	opts.RecordWithin, opts.Warn = 200*time.Millisecond, func(err error) { warned = append(warned, err.Error()) }
 	l := bridge.New(opts)

@@ -14,6 +14,7 @@ import (
 	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -52,9 +53,4 @@ func TestReplyOfLongAgo(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must

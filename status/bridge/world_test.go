@@ -25,6 +25,7 @@ import (
 	"teambridge/status/bridge"
 	"teambridge/status/service"
 	"teambridge/status/view"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -138,12 +139,7 @@ func (w *world) must(err error) {
 	must(w, err)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // fails checks that an error has a code.
 func (w *world) fails(err error, code api.Code) {

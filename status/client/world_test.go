@@ -16,6 +16,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/server"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 	"teambridge/teams/winetest"
 )
@@ -166,9 +167,4 @@ func (c *cutter) count() int {
 	return c.made
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must

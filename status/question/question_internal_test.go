@@ -16,6 +16,7 @@ import (
 	"teambridge/relay/relaytest/simagent"
 	"teambridge/status/api"
 	"teambridge/status/view"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -288,34 +289,23 @@ func TestReportOfAMessageThatComes(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // A message was taken no later than its inbox changed, however late that is seen: otherwise the report of its turn
 // would count as that of the turn before.
 func TestLatest(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "worker.json")
-	if err := os.WriteFile(file, []byte("[]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("[]"), 0o600))
 	now := time.Now()
 	for name, test := range map[string]struct {
 		changed, then, want time.Duration // before now
 	}{
 		"seen at once": {0, time.Second, 0}, "seen late": {3 * time.Second, 5 * time.Second, 3*time.Second - fileTime}, "it has changed before": {5 * time.Second, 3 * time.Second, 0},
 	} {
-		if err := os.Chtimes(file, now, now.Add(-test.changed)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(file, now, now.Add(-test.changed)))
 		info, err := os.Stat(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := now.Sub(latest(info, now.Add(-test.then), now)); got != test.want {
 			t.Errorf("%s: %v before now, want %v", name, got, test.want)
 		}

@@ -149,21 +149,15 @@ func TestKilledAtRandomInstants(t *testing.T) {
 
 	// All messages have a final state.
 	l, err := ledger.Open(ctx, filepath.Join(h.State, "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	j, err := journal.Open(ctx, filepath.Join(h.State, "journal.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer j.Close()
 	want := 2 * each * rounds
 	for {
 		all, err := l.Deliveries.List(ctx, ledger.DeliveryQuery{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ended := 0
 		for _, d := range all {
 			if d.State.Ended() {
@@ -183,9 +177,7 @@ func TestKilledAtRandomInstants(t *testing.T) {
 		}
 	}
 	works, err := simchild.Works(h.script.State)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var sent, done []string
 	for round := range rounds {
 		for i := range each {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"teambridge/status/api"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -284,9 +285,4 @@ func as[T any](t testing.TB, e event) T {
 	return v
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must

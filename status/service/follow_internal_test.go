@@ -17,6 +17,7 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/relay/claim"
 	"teambridge/status/api"
+	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
@@ -204,9 +205,4 @@ func TestGivenUpIsFollowedAgain(t *testing.T) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must

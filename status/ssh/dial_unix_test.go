@@ -43,9 +43,7 @@ func TestDial(t *testing.T) {
 			t.Parallel()
 			d := &Dialer{Host: Host{Name: "box"}, Ssh: fake(t, script)}
 			c, err := d.Dial(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			want := "hello\n"
 			if name == "in one piece" {
 				want = "first hello\n"
@@ -133,9 +131,7 @@ func TestSilence(t *testing.T) {
 	}
 	defer d.Close()
 	c, err := d.Dial(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = c.Close()
 }
 
@@ -145,9 +141,7 @@ func TestWithoutHTTP2(t *testing.T) {
 	d := &Dialer{Host: Host{Name: "box"}, Ssh: fake(t, "echo 'teambridge: connected'; echo 'HTTP/1.1 400 Bad Request'")}
 	defer d.Close()
 	c, err := d.Dial(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = c.Read(make([]byte, 100))
 	if got, ok := errors.AsType[*Error](err); !ok || got.Why != OtherVersion {
 		t.Errorf("the error is %v", err)
@@ -160,9 +154,7 @@ func TestCut(t *testing.T) {
 	d := &Dialer{Host: Host{Name: "box"}, Ssh: fake(t, "echo 'teambridge: connected'; read line; echo $line; exit 255")}
 	defer d.Close()
 	c, err := d.Dial(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := io.WriteString(c, "hello\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -186,13 +178,9 @@ func TestOnlyTheFirstAsks(t *testing.T) {
 	sessions := map[bool]int{}
 	for range 3 {
 		c, err := d.Dial(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		own, err := syscall.Getpgid(c.(*conn).cmd.Process.Pid)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sessions[own == syscall.Getpgrp()]++
 		_ = c.Close()
 	}
@@ -208,9 +196,7 @@ func TestOnlyTheFirstAsks(t *testing.T) {
 func TestDialIsCancelled(t *testing.T) {
 	t.Parallel()
 	running := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(running, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(running, 0o600))
 	d := &Dialer{Host: Host{Name: "box"}, Ssh: fake(t, "echo >"+running+"; exec sleep 600")}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")

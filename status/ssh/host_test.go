@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	"teambridge/status/api"
+	"teambridge/teams/errtest"
 )
+
+var must = errtest.Must
 
 func TestParse(t *testing.T) {
 	t.Parallel()

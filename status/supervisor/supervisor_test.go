@@ -15,7 +15,10 @@ import (
 
 	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
+	"teambridge/teams/errtest"
 )
+
+var must = errtest.Must
 
 var odd = []string{"/a b/teambridge", "serve", "--claude-dir", `/we$ird %h "x" \y & <z> ☃`, `C:\a b\`, ""}
 
@@ -55,9 +58,7 @@ func TestLaunchAgent(t *testing.T) {
 		t.Error(i.Path)
 	}
 	text, err := i.Text(odd, []string{"PATH=/usr/bin:/a b/%bin", "X=<1>"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	names, texts := elements(t, text)
 	at := slices.Index(texts, "ProgramArguments")
 	if got, want := texts[at+2:at+2+len(odd)+2], append(slices.Clone(odd), "--log", "/s/service.log"); !slices.Equal(got, want) {
@@ -77,9 +78,7 @@ func TestLaunchAgent(t *testing.T) {
 		return
 	}
 	path := filepath.Join(t.TempDir(), "x.plist")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 	if out, err := exec.Command(plutil, "-lint", path).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -89,9 +88,7 @@ func TestScheduledTask(t *testing.T) {
 	t.Parallel()
 	i := ScheduledTask(t.TempDir(), "S-1-5-21-1", "/s/service.log")
 	text, err := i.Text(odd, []string{"PATH=/usr/bin"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	names, texts := elements(t, text)
 	if at := slices.Index(names, "Arguments"); at < 0 || texts[at] != `--headless "/a b/teambridge" serve --claude-dir "/we$ird %h \"x\" \y & <z> ☃" "C:\a b\\" "" --log /s/service.log` {
 		t.Errorf("arguments %q", texts[max(at, 0)])
@@ -114,13 +111,9 @@ func TestForeignFile(t *testing.T) {
 	dir := t.TempDir()
 	for _, j := range []Job{service(t), LaunchAgent(dir, 501, filepath.Join(dir, "log")), ScheduledTask(dir, "S-1-5-21-1", filepath.Join(dir, "log"))} {
 		const foreign = "# Written by somebody else\n"
-		if err := errors.Join(os.MkdirAll(filepath.Dir(j.Path), 0o700), os.WriteFile(j.Path, []byte(foreign), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(j.Path), 0o700), os.WriteFile(j.Path, []byte(foreign), 0o600)))
 		text, err := j.Text(odd, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, installed := j.Install(t.Context(), text, false)
 		_, _, uninstalled := j.Uninstall(t.Context())
 		for what, err := range map[string]error{"install": installed, "restart": j.Restart(t.Context()), "uninstall": uninstalled} {
@@ -145,9 +138,7 @@ func fakeLaunchctl(t *testing.T, ending int) Job {
 		"print) [ -s known ] || exit 113; [ ! -e ending ] || sed -i.bak 1d known; echo '\tstate = running' ;;\n" +
 		"bootout) touch ending ;;\nbootstrap) [ ! -s known ] || exit 5; rm -f ending; echo 1 >known ;;\nesac\n"
 	standin.WriteProgram(t, filepath.Join(dir, "launchctl"), script)
-	if err := os.WriteFile(filepath.Join(dir, "known"), []byte(strings.Repeat("x\n", ending)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "known"), []byte(strings.Repeat("x\n", ending)), 0o600))
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	i := LaunchAgent(dir, 501, filepath.Join(dir, "state", "service.log"))
 	i.system = launchd{domain: "gui/501", poll: time.Millisecond}
@@ -158,9 +149,7 @@ func fakeLaunchctl(t *testing.T, ending int) Job {
 func TestAgentThatEndsSlowly(t *testing.T) {
 	i := fakeLaunchctl(t, 3)
 	text, err := i.Text(odd, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	done, err := i.Install(t.Context(), text, true)
 	if err != nil || !done.Started {
 		t.Fatalf("%+v, %v", done, err)
@@ -174,9 +163,7 @@ func TestAgentThatEndsSlowly(t *testing.T) {
 func TestAgentThatDoesNotEnd(t *testing.T) {
 	i := fakeLaunchctl(t, 1_000_000)
 	text, err := i.Text(odd, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := i.Install(t.Context(), text, false); err != nil {
 		t.Fatal(err)
 	}

@@ -44,9 +44,7 @@ func service(t *testing.T) Job {
 	t.Helper()
 	dir := t.TempDir()
 	u, err := Service(unset, func() (string, error) { return dir, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return u
 }
 
@@ -72,9 +70,7 @@ func TestUnitAsSystemdReadsIt(t *testing.T) {
 		t.Helper()
 		dir := t.TempDir()
 		path := filepath.Join(dir, u.Name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 		cmd := exec.Command(analyze, "--user", "--man=no", "verify", path)
 		cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "HOME="+dir)
 		out, _ := cmd.CombinedOutput() // it also fails in a container, which lacks some features
@@ -87,14 +83,10 @@ func TestUnitAsSystemdReadsIt(t *testing.T) {
 		return strings.Join(ours, "")
 	}
 	hub, err := hub("/we$ird %h 'x' y")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, u := range []Job{service(t), hub} {
 		text, err := u.Text([]string{binary, "serve", "--claude-dir", `/we$ird %h "x" \y`}, []string{"PATH=/usr/bin:/a b/%bin", "X=1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if said := verify(u, strings.Replace(text, "Restart=on-failure", "Restart=gently", 1)); said == "" {
 			t.Skip("systemd-analyze says nothing here")
 		}
@@ -109,9 +101,7 @@ func TestUnitAsSystemdReadsIt(t *testing.T) {
 func TestHubDirectory(t *testing.T) {
 	t.Parallel()
 	u, err := hub("/a b/100%")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text, err := u.Text([]string{"/bin/teambridge-hub", "run"}, nil)
 	if err != nil || !strings.Contains(text, "\nProtectSystem=strict\nProtectHome=read-only\nReadWritePaths=\"/a b/100%%\"\n") || strings.Contains(text, "Environment") {
 		t.Errorf("%v\n%s", err, text)
@@ -129,12 +119,8 @@ func TestProgram(t *testing.T) {
 		u := service(t)
 		u.Path = filepath.Join(t.TempDir(), "u.service")
 		text, err := u.Text([]string{program, "serve", "--listen", "x"}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(u.Path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.WriteFile(u.Path, []byte(text), 0o600))
 		if got, err := u.Program(); err != nil || got != program {
 			t.Errorf("%q, %v; want %q", got, err, program)
 		}

@@ -20,16 +20,17 @@ import (
 	"teambridge/relay/wire"
 	"teambridge/status/api"
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 )
+
+var must = errtest.Must
 
 var began = time.Date(2026, 11, 16, 9, 0, 0, 0, time.UTC)
 
 func newJournal(t *testing.T) *journal.Journal {
 	t.Helper()
 	j, err := journal.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := j.Close(); err != nil {
 			t.Error(err)
@@ -50,9 +51,7 @@ func said(t *testing.T, id string, after time.Duration, fields, event string) jo
 		Role, Turn, Subagent string
 		Ev                   struct{ T, Call string }
 	}
-	if err := json.Unmarshal(e.Raw, &parts); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(e.Raw, &parts))
 	e.Role, e.Turn, e.Subagent, e.Kind, e.Call = parts.Role, parts.Turn, parts.Subagent, parts.Ev.T, parts.Ev.Call
 	return e
 }
@@ -60,9 +59,7 @@ func said(t *testing.T, id string, after time.Duration, fields, event string) jo
 func record(t *testing.T, j *journal.Journal, list ...journal.Envelope) {
 	t.Helper()
 	recorded, err := j.Envelopes.Record(t.Context(), list...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, new := range recorded {
 		if !new {
 			t.Fatalf("envelope %s was there", list[i].ID)
@@ -77,18 +74,14 @@ func answered(t *testing.T, j *journal.Journal, n int64, text, more string) {
 		N: n, InboxKey: inbox.Key("/claude", teams.Instance{Team: "band", CreatedAt: 1}, "drums"), At: began, Answer: "t",
 		Row: fmt.Appendf(nil, `{"from":"drums","text":%q,"timestamp":"2026-11-16T09:00:00.000Z","type":"answer","messageId":"t"%s}`, text, more),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // works returns records as lines: kind, state, text.
 func works(t *testing.T, j *journal.Journal, thinking bool) (list []string) {
 	t.Helper()
 	for r, err := range Works(t.Context(), j, nil, journal.Query{}, thinking) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		list = append(list, r.Kind+" "+r.Work.State+": "+r.Text)
 	}
 	return list
@@ -110,9 +103,7 @@ func became(call, outcome string) string {
 func TestWorkStarts(t *testing.T) {
 	t.Parallel()
 	line, err := session.Parse([]byte(`{"type":"assistant","uuid":"u","message":{"content":[{"type":"tool_use","id":"c","name":"Task","input":{}}]}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var subagent string
 	_, told := session.New().Line(line, began)
 	for _, e := range told {
@@ -241,13 +232,9 @@ func TestEnvelope(t *testing.T) {
 		said(t, "d", 0, `,"role":"user"`, `{"t":"text","text":"hello"}`))
 	var list []api.Envelope
 	for e, err := range j.Envelopes.All(t.Context(), journal.EnvelopeQuery{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		shown, err := Envelope(t.Context(), j, nil, e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		list = append(list, shown)
 	}
 	end := began.Add(2 * time.Second)
@@ -295,15 +282,11 @@ func TestWorkOfAnAgentThatEnded(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
 	l, err := ledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	e := said(t, "a", 0, "", tool("c", "sleep"))
 	gone := exec.Command(os.Args[0], "-test.run=^$")
-	if err := gone.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, gone.Run())
 	us := process.Identify(os.Getpid())
 	for _, test := range []struct {
 		name, session, want string
@@ -314,9 +297,7 @@ func TestWorkOfAnAgentThatEnded(t *testing.T) {
 		{"it has another session", "other", api.WorkRunning, process.Predecessor{PID: gone.Process.Pid, Start: us.Start}},
 	} {
 		s := ledger.Session{InboxKey: e.InboxKey, ID: test.session, PID: test.process.PID, Start: test.process.Start, Command: "agent"}
-		if err := l.Sessions.SetSession(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Sessions.SetSession(t.Context(), s))
 		if r, err := Work(t.Context(), j, l, e); err != nil || r.Work.State != test.want {
 			t.Errorf("%s: got %+v, %v; want it %s", test.name, r.Work, err, test.want)
 		}
@@ -340,9 +321,7 @@ func TestWorkHits(t *testing.T) {
 	} {
 		var got []string
 		for h, err := range WorkHits(t.Context(), j, nil, words, journal.Query{}, false) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			line := ""
 			for _, p := range h.Snippet {
 				if p.Match {

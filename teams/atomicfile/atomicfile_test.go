@@ -9,14 +9,11 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"teambridge/teams/errtest"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // only checks that the file has this text and this mode, and is the only file in its directory.
 func only(t *testing.T, path, text string, mode fs.FileMode) {

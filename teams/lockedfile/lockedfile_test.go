@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"teambridge/teams/errtest"
 	"teambridge/teams/winetest"
 )
 
@@ -27,12 +28,7 @@ type place struct {
 	file  File
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // locker is New for tests that do not test how long a lock is held: on a busy machine that can be longer than
 // [MaxHold].

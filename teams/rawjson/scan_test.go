@@ -10,14 +10,11 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
+
+	"teambridge/teams/errtest"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // decodeElements is Elements by a decoder, to compare the scan with.
 func decodeElements(data []byte) ([]Span, error) {

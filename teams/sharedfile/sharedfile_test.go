@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"teambridge/teams/errtest"
 	"teambridge/teams/sharedfile"
 )
 
@@ -35,9 +36,4 @@ func TestOwnerMayRemoveWhatIsOpen(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 	"teambridge/teams/lockedfile"
 )
 
@@ -25,12 +26,7 @@ type lists struct {
 	root *teams.Root
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 func newLists(t *testing.T, names ...string) *lists {
 	t.Helper()

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"teambridge/teams/errtest"
 )
 
 // claude is a Claude directory with a project.
@@ -16,12 +18,7 @@ type claude struct {
 	root, dir string
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 func newClaude(t *testing.T) *claude {
 	t.Helper()

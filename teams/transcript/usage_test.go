@@ -11,18 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/teams/errtest"
 	"teambridge/teams/transcript"
 )
 
 // hour is the hour of the answers of these tests, unless a minute says otherwise.
 var hour = time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // answered returns the record of one block of an answer.
 func answered(minute int, id string, output int, more string) string {

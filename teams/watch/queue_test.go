@@ -11,14 +11,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"teambridge/teams/errtest"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // A queue alone needs no kernel, so the test can control its clock.
 func testQueue() *queue { return newQueue(2*time.Millisecond, 20*time.Millisecond) }

@@ -58,9 +58,7 @@ func (u *user) busy(ctx context.Context, marker string) {
 	_, err := u.team.API.Wait(ctx, func(r standin.Request) bool {
 		return r.Agent == u.team.Member && r.Has(marker) && r.Answered.IsZero()
 	})
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	must(u.t, err)
 }
 
 // replyCall makes an agent send a message to a person.
@@ -126,9 +124,7 @@ func TestAskRealAgentThatIsFast(t *testing.T) {
 		r, err := u.team.API.Wait(ctx, func(r standin.Request) bool {
 			return r.Agent == u.team.Member && r.Has(fmt.Sprintf("[before-%d]", i))
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		// From before the model has answered until after the agent has looked again.
 		<-time.After(time.Until(r.Time.Add(300*time.Millisecond + time.Duration(120*i/n-60)*time.Millisecond)))
 		fast(fmt.Sprintf("[after-%d]", i))

@@ -18,12 +18,8 @@ func TestRealStoppedSessionIsStartedAgain(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSomebody(t, nil)
 		bin := filepath.Join(p.home.Dir, "bin")
-		if err := os.Mkdir(bin, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(standin.Require(t, v)[0], filepath.Join(bin, "claude")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(bin, 0o700))
+		must(t, os.Symlink(standin.Require(t, v)[0], filepath.Join(bin, "claude")))
 		env := append(p.home.Env(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 		claude := func(args ...string) {
 			t.Helper()
@@ -71,9 +67,7 @@ func TestRealStoppedSessionIsStartedAgain(t *testing.T) {
 		}
 		// Its person looks at it, and clears it: its id changes, and its key does not.
 		viewer, first := standin.StartProgram(t, p.home, env, filepath.Join(bin, "claude"), "attach", job), list[0].Session
-		if err := viewer.Prompt(p.ctx, "/clear"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, viewer.Prompt(p.ctx, "/clear"))
 		for len(list) == 0 || list[0].Session == first {
 			if list = decoded[[]api.Session](t, run("", "sessions", "--json")); p.ctx.Err() != nil {
 				t.Fatalf("after /clear the sessions are %+v", list)

@@ -176,14 +176,10 @@ func TestRealCodex(t *testing.T) {
 
 	unattended := exec.CommandContext(p.ctx, p.program, "exec", "--skip-git-repo-check", "SLEEP:30 [exec]")
 	unattended.Dir, unattended.Env = p.home.Work, p.home.Env()
-	if err := unattended.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unattended.Start())
 	defer func() { _ = unattended.Process.Kill(); _ = unattended.Wait() }()
 	alone, err := p.home.Thread(p.ctx, "[exec]")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s := p.sessionThat(p.ctx, func(s api.Session) bool { return s.Session == alone }); s.Way != "" || !s.Headless {
 		t.Errorf("codex exec is listed as %+v", s)
 	}
@@ -215,9 +211,7 @@ func TestRealCodexInterrupted(t *testing.T) {
 	if status, out, errs := p.run("send", s.name(), "(in between)", "--wait", "seen", "--timeout", "1s"); status != int(api.CodeTimeout.Exit()) {
 		t.Errorf("sent to a busy one: %d, %s%s", status, out, errs)
 	}
-	if err := s.terminal.Keys(p.ctx, "Escape"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.terminal.Keys(p.ctx, "Escape"))
 	s.session()
 	if n := p.home.API.Count(standin.Any, "(in between)"); n != 0 {
 		t.Errorf("given %d times before", n)
@@ -254,9 +248,7 @@ func TestRealKilledCodex(t *testing.T) {
 		if server, err := os.FindProcess(pid); err != nil || server.Kill() != nil {
 			t.Fatalf("kill the server: %v", err)
 		}
-		if err := s.terminal.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.terminal.Kill())
 		s.resumes(text, 1)
 	}
 	once(t, p.home.API, texts...)
@@ -292,9 +284,7 @@ func TestRealKilledCodexQueue(t *testing.T) {
 		if err == nil {
 			err = holder.Kill()
 		}
-		if err := errors.Join(err, s.terminal.Kill()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, s.terminal.Kill()))
 	}
 	texts := []string{"(queued)", "(while it works)"}
 	s.prompts("[busy]")
@@ -314,9 +304,7 @@ func TestRealKilledCodexQueue(t *testing.T) {
 	if holder, err := os.FindProcess(pid); err != nil || holder.Kill() != nil {
 		t.Fatalf("kill the session: %v", err)
 	}
-	if err := s.terminal.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.terminal.Kill())
 	s.resumes(texts[1], 1, "--no-daemon")
 	kills := rounds(t, "TEAMBRIDGE_CODEX_KILLS", 3)
 	p.ctx = deadline(t, patience+time.Duration(kills)*time.Minute)
@@ -370,9 +358,7 @@ func TestRealKilledAgentsWithTools(t *testing.T) {
 		} else {
 			err = cx.terminal.Prompt(p.ctx, send)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		// The kill comes at once, when the sender is about to call the tool, or when the recipient has the message.
 		caller, called := id, cx.id
 		if !toCodex {
@@ -391,14 +377,10 @@ func TestRealKilledAgentsWithTools(t *testing.T) {
 			if server, err := os.FindProcess(pid); err != nil || server.Kill() != nil {
 				t.Fatalf("kill the server: %v", err)
 			}
-			if err := cx.terminal.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cx.terminal.Kill())
 			cx.resumes(text, 2)
 		default:
-			if err := ann.terminal.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, ann.terminal.Kill())
 			ann.terminal = standin.StartSession(t, v, p.home, append([]string{"--resume", id}, ann.args...)...)
 		}
 		if _, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool { return r.Seq > before && r.Session == caller && len(r.Results) > 0 }); err != nil {

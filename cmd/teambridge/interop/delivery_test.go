@@ -88,9 +88,7 @@ func TestRealLeadIsKilled(t *testing.T) {
 		u := newUser(t, v)
 		ctx := deadline(t, patience)
 		u.must("send", "worker", "please <m-0>", "--id", "before", "--wait", "seen", "--timeout", "60s")
-		if err := u.team.Lead.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, u.team.Lead.Kill())
 		_ = u.team.Lead.Exited(ctx) // with an error: it was killed
 		to := "worker@" + u.team.Name
 		u.must("send", to, "please <m-0>", "--id", "before", "--wait", "consumed", "--timeout", "60s")

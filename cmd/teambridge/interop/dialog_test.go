@@ -81,9 +81,7 @@ func TestRealDialogs(t *testing.T) {
 		// The person answers at the terminal first.
 		q = asked("Bash", makes("three"))
 		shows("1. Yes")
-		if err := p.terminal.Keys(p.ctx, "Enter"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.terminal.Keys(p.ctx, "Enter"))
 		p.sessionUser.session()
 		if status, out, errs := p.run("deny", q.ID); status != api.ExitRefused || !made("three") {
 			t.Errorf("an answer after that at the terminal: %d, %s%s", status, out, errs)
@@ -98,9 +96,7 @@ func TestRealDialogs(t *testing.T) {
 			t.Errorf("an answer to one whose hook was killed: %d, %s%s", status, out, errs)
 		}
 		shows("1. Yes")
-		if err := p.terminal.Keys(p.ctx, "Enter"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.terminal.Keys(p.ctx, "Enter"))
 		p.sessionUser.session()
 		if !made("four") {
 			t.Errorf("allowed at the terminal, and not run:\n%s", p.terminal.Screen())

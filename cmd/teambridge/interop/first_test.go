@@ -91,9 +91,7 @@ func TestRealFirstHour(t *testing.T) {
 
 		first := idle(p.terminal)
 		p.must("name", names[0], "backend")
-		if err := p.terminal.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.terminal.Kill())
 		types("ask backend hello", strings.NewReplacer(), api.ExitNotFound, ``, `^teambridge: backend@sessions: the session has ended\n`)
 		types("transcript backend", strings.NewReplacer(), 0, `(?m)^\S+  backend\n    ACK: `, ``)
 		if s := idle(standin.StartSession(t, v, p.home, "--resume", first.Session)); s.As != "backend" || s.Session != first.Session {

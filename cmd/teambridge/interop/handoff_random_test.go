@@ -79,9 +79,7 @@ func (p *person) arrives() {
 			return false
 		}
 		waiting, _, err := p.l.Deliveries.OpenPrompts(p.ctx, h.InboxKey, h.Returned)
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, err)
 		if h.At == ledger.AtTerminal {
 			_, ready, err := p.terminal.Composer(p.ctx)
 			return session.State == ledger.RelayLocal && waiting == 0 && ready && err == nil
@@ -258,15 +256,11 @@ func (p *person) drain(n int) {
 func (p *person) restored() {
 	p.t.Helper()
 	tty, err := p.terminal.Run(p.ctx, nil, "display-message", "-p", "#{pane_tty}")
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	want := p.read("before")
 	p.until("restored", func() bool {
 		now, err := exec.CommandContext(p.ctx, "stty", "-F", strings.TrimSpace(tty), "-g").Output()
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, err)
 		return strings.TrimSpace(string(now)) == want
 	})
 }

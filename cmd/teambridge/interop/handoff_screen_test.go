@@ -40,9 +40,7 @@ func TestRealScreenIsTheProgramsOwn(t *testing.T) {
 		screen := func(x *standin.Terminal) string {
 			t.Helper()
 			out, err := x.Run(ctx, nil, "capture-pane", "-p", "-e")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return took().ReplaceAllString(visible(out), "")
 		}
 		act := func(x *standin.Terminal, api *standin.API) {

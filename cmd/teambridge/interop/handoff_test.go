@@ -59,9 +59,7 @@ func newSeat(t *testing.T, v teams.Version, respond standin.Responder, flags ...
 		s.command = append(standin.Require(t, v), flags...)
 	}
 	settings := filepath.Join(s.home.Root, "settings.json")
-	if err := os.WriteFile(settings, []byte(`{"skipDangerousModePermissionPrompt": true}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(settings, []byte(`{"skipDangerousModePermissionPrompt": true}`), 0o600))
 	program := append([]string{"sh", "-c", startLoop, "sh", s.home.Work, s.dir,
 		"teambridge", "run", "--local", "--team", s.team, "--create-team", "--"}, s.command...)
 	s.terminal = standin.StartProgram(t, s.home, []string{"TEAMBRIDGE_STATE=" + s.state, "GORACE=atexit_sleep_ms=0"}, program...)
@@ -108,9 +106,7 @@ func (s *seat) read(name string) string {
 func (s *seat) sitDown() {
 	s.t.Helper()
 	s.starts++
-	if err := os.WriteFile(s.file("start"), nil, 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, os.WriteFile(s.file("start"), nil, 0o600))
 }
 
 // hasEnded reports whether the program has ended, or was not started.
@@ -123,9 +119,7 @@ func (s *seat) hasEnded() bool {
 func (s *seat) exited() (status int, restored bool) {
 	s.t.Helper()
 	status, err := strconv.Atoi(s.read("status"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return status, s.read("before") == s.read("after")
 }
 
@@ -133,9 +127,7 @@ func (s *seat) exited() (status int, restored bool) {
 func (s *seat) launcher() int {
 	s.t.Helper()
 	pid, err := strconv.Atoi(s.read("pid"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return pid
 }
 
@@ -166,9 +158,7 @@ func sends(pid int, sig os.Signal) error {
 func (s *seat) handoff() (ledger.Handoff, bool) {
 	s.t.Helper()
 	all, err := s.l.Sessions.Handoffs(context.Background(), s.home.Root)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	for _, h := range all {
 		if h.Team == s.team {
 			return h, true
@@ -278,9 +268,7 @@ func (s *seat) ends() {
 func (s *seat) said(session string, markers ...string) {
 	s.t.Helper()
 	path, err := s.transcript(session).Path()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	texts, err := standin.Chain(path)
 	if err != nil {
 		s.t.Errorf("%v\n%s", err, s)
@@ -429,9 +417,7 @@ func TestRealTeammateKeepsTheSession(t *testing.T) {
 			t.Error("the message was given")
 		}
 		configs, err := filepath.Glob(filepath.Join(s.home.Root, "teams", "*", "config.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !slices.ContainsFunc(configs, func(path string) bool {
 			data, err := os.ReadFile(path)
 			return err == nil && strings.Contains(string(data), `"helper"`)

@@ -105,23 +105,17 @@ func (h *headless) start(flags ...string) {
 	h.cmd.Dir = h.home.Work
 	h.cmd.Env = append(h.home.Env(), "TEAMBRIDGE_STATE="+h.state, "GORACE=atexit_sleep_ms=0")
 	stdin, err := h.cmd.StdinPipe()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	h.stdin = stdin
 	stdout, err := h.cmd.StdoutPipe()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	h.cmd.Stderr = writing(func(b []byte) (int, error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return h.stderr.Write(b)
 	})
 	h.cmd.WaitDelay = 5 * time.Second // other processes may have its stderr open
-	if err := h.cmd.Start(); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, h.cmd.Start())
 	h.mu.Lock()
 	run := 1
 	if n := len(h.said); n > 0 {
@@ -295,9 +289,7 @@ func (h *headless) up() saying {
 func (h *headless) deliveries() []ledger.Delivery {
 	h.t.Helper()
 	all, err := h.l.Deliveries.List(context.Background(), ledger.DeliveryQuery{Team: h.team})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	slices.Reverse(all)
 	return all
 }
@@ -343,9 +335,7 @@ func (h *headless) counted(n int, what string, is func(ledger.DeliveryState) boo
 func (h *headless) agent() (ledger.Session, process.Predecessor) {
 	h.t.Helper()
 	all, err := h.l.Sessions.List(context.Background(), "")
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	for _, s := range all {
 		if s.Team == h.team {
 			return s, process.Predecessor{PID: s.PID, Group: s.Group, Start: s.Start}
@@ -368,9 +358,7 @@ func (h *headless) killAgent() {
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		h.t.Fatal(err)
 	}
-	if err := p.Wait(h.ctx); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, p.Wait(h.ctx))
 }
 
 // transcript returns the transcript of one of the agent's sessions.
@@ -387,19 +375,13 @@ func (h *headless) asked() []standin.Request {
 func (h *headless) config() *teams.Config {
 	h.t.Helper()
 	root, err := teams.Open(h.home.Root)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	defer root.Close()
 	team, err := root.Team(h.team)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	defer team.Close()
 	c, err := team.Config(h.ctx)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	return c
 }
 

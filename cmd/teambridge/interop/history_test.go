@@ -29,9 +29,7 @@ func TestHistoryOfARealTeamThatEnded(t *testing.T) {
 		watching.line(ctx, func(line string) bool { return strings.Contains(line, "about the zucchini") })
 		// The directory stays if a newer agent that is busy when its lead exits writes into it while it is removed.
 		u.must("wait", "--for", "idle", "--member", "worker", "--team", u.team.Name, "--timeout", "30s")
-		if err := u.team.Lead.End(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, u.team.Lead.End(ctx))
 		u.ended(t)
 		watching.end(ctx)
 		for _, args := range [][]string{{"search", "zucchini", "--inbox", "worker", "--json"}, {"history", "--inbox", "worker", "--json"}} {

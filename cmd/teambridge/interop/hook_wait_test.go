@@ -62,9 +62,7 @@ func (p *hookedUser) start(args ...string) {
 	if !ok || s.Socket == "" {
 		p.t.Fatalf("the session has no socket: %+v", s)
 	}
-	if err := os.Remove(s.Socket); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, os.Remove(s.Socket))
 	p.prompts("hello")
 	p.session()
 }
@@ -129,17 +127,13 @@ func TestRealWaitingHook(t *testing.T) {
 		p.prompts("SLEEP:3 [work]")
 		p.begun("[work]")
 		p.must("send", p.name(), "[busy]")
-		if err := p.terminal.Keys(p.ctx, "-l", "a draft"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.terminal.Keys(p.ctx, "-l", "a draft"))
 		p.must("send", p.name(), "[draft]")
 		p.once("[busy]", "[draft]")
 		if text, _, err := p.terminal.Composer(p.ctx); err != nil || !strings.Contains(text, "a draft") {
 			t.Errorf("the draft became %q, %v", text, err)
 		}
-		if err := p.terminal.Erase(p.ctx, "a draft"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.terminal.Erase(p.ctx, "a draft"))
 		was := p.session().Session
 		p.prompts("/clear")
 		p.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == p.terminal.Pid() && s.Session != was })
@@ -149,9 +143,7 @@ func TestRealWaitingHook(t *testing.T) {
 		texts = append(texts, "[busy]", "[draft]", "[cleared]")
 		p.once(texts...)
 		p.inOrder(texts...)
-		if err := p.terminal.End(p.ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.terminal.End(p.ctx))
 		p.ended(p.terminal.Pid())
 		// The hook may have been killed, so the next hook of any session cleans up.
 		for {
@@ -193,9 +185,7 @@ func TestRealWaitingHookUnasked(t *testing.T) {
 		if s, ok := transcript.ProcessWith(p.home.Root, p.terminal.Pid()); !ok || s.Socket == "" {
 			t.Errorf("it has no socket: %+v", s)
 		}
-		if err := p.terminal.End(p.ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.terminal.End(p.ctx))
 		p.ended(p.terminal.Pid())
 		p.hooks("--undo")
 	})
@@ -231,9 +221,7 @@ func TestRealKilledSessionWithHook(t *testing.T) {
 		p.begun("[work]")
 		p.must("send", p.name(), "[queued]", "--timeout", "1m")
 		p.run("send", p.name(), "[waiting]", "--timeout", "1s")
-		if err := p.terminal.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.terminal.Kill())
 		p.ended(p.terminal.Pid())
 		if status, _, errs := p.run("send", s.Session, "[away]", "--timeout", "1s"); status != int(api.CodeTimeout.Exit()) || !strings.Contains(errs, "has ended") {
 			t.Errorf("send to one that has ended: %d, %s", status, errs)

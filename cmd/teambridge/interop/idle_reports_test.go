@@ -28,24 +28,16 @@ func TestRealIdleReportsStartNoTurn(t *testing.T) {
 		h.start("--idle-reports", "result")
 		h.up()
 		root, err := teams.Open(h.home.Root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer root.Close()
 		team, err := root.Team("mine")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer team.Close()
 		c, err := team.Config(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		lead, _ := c.Lead()
 		box, err := inbox.Open(team, lead.Name, lockedfile.New(lockedfile.Options{Dir: filepath.Join(h.state, "locks"), Wait: time.Minute}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for n := range reports {
 			summary := ""
 			if n%2 == 1 {

@@ -52,9 +52,7 @@ func TestRealMachines(t *testing.T) {
 		given, err := ben.home.API.Wait(ben.ctx, func(r standin.Request) bool {
 			return !r.Side && r.Has("(told)") && strings.Contains(r.Text(), "<cross-session-message ")
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text := given.Text()[strings.LastIndex(given.Text()[:strings.Index(given.Text(), "(told)")], "<cross-session-message "):]
 		_, id, _ := strings.Cut(text, `message-id="`)
 		id, _, _ = strings.Cut(id, `"`)
@@ -83,16 +81,12 @@ func TestRealMachines(t *testing.T) {
 func runHub(t *testing.T) (address string, add func(card string)) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := build(dir, "teambridge-hub"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, build(dir, "teambridge-hub"))
 	program := filepath.Join(dir, "teambridge-hub")
 	hub := exec.Command(program, "run", "--dir", dir, "--listen", "127.0.0.1:0")
 	var said lockedBuffer
 	hub.Stderr = &said
-	if err := hub.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hub.Start())
 	t.Cleanup(func() {
 		if err := hub.Process.Signal(os.Interrupt); err != nil {
 			t.Error(err)

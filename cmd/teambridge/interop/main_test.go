@@ -78,9 +78,7 @@ func build(dir, program string) error {
 func own(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("teambridge")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return path
 }
 
@@ -114,9 +112,7 @@ func outcome(t *testing.T, cmd *exec.Cmd) (status int, stdout, stderr string) {
 func executable(t *testing.T) string {
 	t.Helper()
 	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return path
 }
 
@@ -192,9 +188,7 @@ func prompts(t *testing.T, ctx context.Context, at interface {
 	Prompt(ctx context.Context, text string) error
 }, text string) {
 	t.Helper()
-	if err := at.Prompt(ctx, text); err != nil {
-		t.Fatal(err)
-	}
+	must(t, at.Prompt(ctx, text))
 }
 
 // given waits until an agent was given a text.

@@ -22,13 +22,9 @@ func newAgentUser(t *testing.T, v teams.Version, of *sessionUser) *sessionUser {
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"teambridge": map[string]any{
 		"type": "stdio", "command": own(t), "args": []string{"mcp"}, "env": map[string]string{"TEAMBRIDGE_STATE": of.state(), "GORACE": "atexit_sleep_ms=0"},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := filepath.Join(t.TempDir(), "mcp.json")
-	if err := os.WriteFile(file, config, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, config, 0o600))
 	u := *of.user
 	team := *u.team
 	u.t, u.team = t, &team
@@ -39,9 +35,7 @@ func newAgentUser(t *testing.T, v teams.Version, of *sessionUser) *sessionUser {
 		marker := fmt.Sprintf("[ready-%d-%d]", p.terminal.Pid(), i)
 		p.prompts(marker)
 		r, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool { return !r.Side && r.Has(marker) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if slices.Contains(r.Tools, "mcp__teambridge__list_agents") {
 			return p
 		}
@@ -101,9 +95,7 @@ func TestRealAgentsWithTools(t *testing.T) {
 			t.Errorf("listed: %+v; it is %s, and the other %s", listed, annIs, benIs)
 		}
 		offered, err := ann.home.API.Wait(ann.ctx, func(r standin.Request) bool { return !r.Side && r.Has("[list]") })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, tool := range []string{"list_agents", "send_message", "reply", "read_messages", "search_history"} {
 			if !slices.Contains(offered.Tools, "mcp__teambridge__"+tool) {
 				t.Errorf("the model is not offered %s, of %q", tool, offered.Tools)
@@ -117,9 +109,7 @@ func TestRealAgentsWithTools(t *testing.T) {
 		given, err := ben.home.API.Wait(ben.ctx, func(r standin.Request) bool {
 			return !r.Side && r.Has("(told)") && strings.Contains(r.Text(), "<cross-session-message ")
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, id, _ := strings.Cut(given.Text(), `message-id="`)
 		id, _, _ = strings.Cut(id, `"`)
 		sent = answerOf[mcp.Sent](t, ben.calls("[replies]", "reply", map[string]any{"id": id, "text": "(replied)", "wait": "seen"}))

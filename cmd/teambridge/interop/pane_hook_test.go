@@ -20,16 +20,12 @@ func TestRealPaneWithoutService(t *testing.T) {
 		p := startRealPane(t, v)
 		p.must("pane", "add", "build", "--pane", "%0", "--socket", p.Socket)
 		l, err := ledger.Open(p.ctx, filepath.Join(p.dir, "ledger.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer l.Close()
 		ended := func(id string) bool {
 			t.Helper()
 			list, err := l.PaneMessages.EndedTasks(p.ctx, p.home.Root)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return slices.ContainsFunc(list, func(m ledger.PaneMessage) bool { return m.ID == id && m.Lost == "" })
 		}
 		until := func(id string) {

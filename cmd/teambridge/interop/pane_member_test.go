@@ -39,9 +39,7 @@ func TestRealTeammateInAPane(t *testing.T) {
 			t.Fatalf("worker was not given it: %+v, %v", r, err)
 		}
 		panes, err := exec.CommandContext(p.ctx, "tmux", "-S", p.Socket, "list-panes", "-a", "-F", "#{pane_id}").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for pane := range strings.FieldsSeq(string(panes)) {
 			if pane == "%0" { // the lead's pane
 				continue

@@ -95,9 +95,7 @@ func (p *realPane) must(args ...string) {
 func (p *realPane) send(id, text, more string) {
 	p.t.Helper()
 	body, err := json.Marshal("[" + id + "] " + text)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	p.service.post(p.ctx, "/v1/teams/tmux/members/build/messages", fmt.Sprintf(`{"text": %s%s}`, body, more), id, http.StatusCreated, new(api.Sent))
 }
 
@@ -189,9 +187,7 @@ func (p *realPane) prompt(text string) {
 
 func (p *realPane) keys(keys ...string) {
 	p.t.Helper()
-	if err := p.Keys(p.ctx, keys...); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, p.Keys(p.ctx, keys...))
 }
 
 // enter submits the text in the composer. While the composer shows it, a lost Enter is pressed again.
@@ -249,9 +245,7 @@ func TestRealPane(t *testing.T) {
 		wait := p.command("wait", "--for", "idle", "--member", "build", "--team", "tmux", "--timeout", "4m")
 		var waitSaid bytes.Buffer
 		wait.Stdout, wait.Stderr = &waitSaid, &waitSaid
-		if err := wait.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, wait.Start())
 		var waitErr error
 		waited := make(chan struct{})
 		go func() {
@@ -287,9 +281,7 @@ func TestRealPane(t *testing.T) {
 		p.send("joined", "HOLD-joined", `, "notifyOnStop": true`)
 		p.confirmed("joined")
 		p.notYetNotified("joined")
-		if err := os.WriteFile(p.home.Work+"/go", nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(p.home.Work+"/go", nil, 0o600))
 		p.given("[joined]")
 		p.notYetNotified("joined")
 		p.release("joined")

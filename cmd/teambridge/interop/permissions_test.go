@@ -58,12 +58,8 @@ func serveFiles() {
 // put writes a file below the home.
 func (h *headless) put(path, text string) {
 	h.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		h.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(h.t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // project writes a file in the agent's directory.
@@ -77,13 +73,9 @@ func (h *headless) distrust() {
 	h.t.Helper()
 	path := filepath.Join(h.home.Root, ".claude.json")
 	data, err := os.ReadFile(path)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	var config map[string]any
-	if err := json.Unmarshal(data, &config); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, json.Unmarshal(data, &config))
 	config["projects"] = map[string]any{}
 	if data, err = json.Marshal(config); err != nil {
 		h.t.Fatal(err)
@@ -104,14 +96,10 @@ func (h *headless) touches(prefix string) map[string]string {
 func (h *headless) made() (names []string) {
 	h.t.Helper()
 	paths, err := filepath.Glob(filepath.Join(h.home.Work, "made-*"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	for _, p := range paths {
 		names = append(names, strings.TrimPrefix(filepath.Base(p), "made-"))
-		if err := os.Remove(p); err != nil {
-			h.t.Fatal(err)
-		}
+		must(h.t, os.Remove(p))
 	}
 	return names
 }
@@ -125,9 +113,7 @@ func (h *headless) types(mode string, texts map[string]string) {
 			m["mode"] = json.RawMessage(mode)
 		}
 		data, err := json.Marshal(m)
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		must(h.t, err)
 		h.typing(string(data))
 	}
 }
@@ -155,9 +141,7 @@ func (h *headless) permissionMode(frame string) (mode string) {
 	h.t.Helper()
 	session, _ := h.agent()
 	path, err := h.transcript(session.ID).Path()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	_, err = standin.WaitFile(h.ctx, path, func(data []byte) bool {
 		for line := range strings.Lines(string(data)) {
 			var record struct{ UUID, PermissionMode string }

@@ -54,9 +54,7 @@ func (a *asking) turn(mode, text string, answer func(q api.Question)) (asked []a
 		m["mode"] = map[string]string{"permissionMode": mode}
 	}
 	body, err := json.Marshal(m)
-	if err != nil {
-		a.headless.t.Fatal(err)
-	}
+	must(a.headless.t, err)
 	before := len(a.home.API.Log())
 	a.post(a.ctx, "/v1/teams/mine/members/lead/messages", string(body), "", http.StatusCreated, new(api.Sent))
 	for a.turns++; ; time.Sleep(10 * time.Millisecond) {

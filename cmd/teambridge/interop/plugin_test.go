@@ -56,9 +56,7 @@ func newPluginUser(t *testing.T, v teams.Version) *pluginUser {
 	if err == nil {
 		err = os.Mkdir(filepath.Dir(p.program), 0o700)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	standin.WriteProgram(t, p.program, string(data))
 	words := []string{}
 	for _, w := range standin.Require(t, v) {
@@ -108,9 +106,7 @@ func (p *pluginUser) commands(text string) {
 func TestRealPlugin(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newPluginUser(t, v)
-		if err := os.WriteFile(filepath.Join(p.home.Root, "settings.json"), []byte("{\"cleanupPeriodDays\":20,\n\t\"env\": {}}"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(p.home.Root, "settings.json"), []byte("{\"cleanupPeriodDays\":20,\n\t\"env\": {}}"), 0o600))
 		p.runs(p.claude, "plugin", "list") // it writes its usual files
 		before := pluginFiles(t, p.home.Root)
 		for i, changed := range []string{`"changed":true`, `"changed":false`} {
@@ -128,9 +124,7 @@ func TestRealPlugin(t *testing.T) {
 			t.Errorf("sent: %s", sent)
 		}
 
-		if err := os.Rename(p.program, p.program+"-gone"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(p.program, p.program+"-gone"))
 		without := standin.StartSession(t, v, p.home)
 		for _, prompt := range []string{"[without it]", "[again]"} { // the second ends the first turn, with its hooks
 			prompts(t, p.ctx, without, prompt)
@@ -139,9 +133,7 @@ func TestRealPlugin(t *testing.T) {
 		if screen := without.Screen(); strings.Contains(screen, "hook error") || strings.Contains(screen, "not found") {
 			t.Errorf("without the program, the screen shows:\n%s", screen)
 		}
-		if err := os.Rename(p.program+"-gone", p.program); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(p.program+"-gone", p.program))
 		p.setUpPlugin("--undo")
 		after := pluginFiles(t, p.home.Root)
 		for file, sum := range after {
@@ -165,9 +157,7 @@ func TestRealPluginOfTheRepository(t *testing.T) {
 		p := newPluginUser(t, v)
 		p.home.Extra = append(p.home.Extra, "PATH="+filepath.Dir(p.program)+":"+filepath.Dir(p.claude)+":"+os.Getenv("PATH"), "TEAMBRIDGE_STATE="+p.state())
 		root, err := filepath.Abs("../../..")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p.begins(v, "--plugin-dir", filepath.Join(root, "plugin", "teambridge"))
 		p.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == p.terminal.Pid() && s.Way != "" })
 		p.commands("(from the folder)")

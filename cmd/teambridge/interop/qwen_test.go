@@ -259,9 +259,7 @@ func TestRealQwenBusy(t *testing.T) {
 	if n := p.home.API.Count(standin.Any, "(in between)"); n != 0 {
 		t.Errorf("given %d times before", n)
 	}
-	if err := p.screen.Keys(p.ctx, "Escape"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.screen.Keys(p.ctx, "Escape"))
 	p.given("(in between)")
 	p.session()
 	p.once("(in between)")
@@ -295,12 +293,8 @@ func TestRealKilledQwen(t *testing.T) {
 			if err != nil || session.Kill() != nil {
 				t.Fatalf("kill the session: %v", err)
 			}
-			if err := process.Identify(pid).Wait(p.ctx); err != nil {
-				t.Fatal(err)
-			}
-			if err := p.screen.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, process.Identify(pid).Wait(p.ctx))
+			must(t, p.screen.Kill())
 			p.starts()
 		}
 		p.settled(text)
@@ -336,9 +330,7 @@ func (p *qwenUser) conversation() string {
 	var all strings.Builder
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, err)
 		for line := range strings.Lines(string(data)) {
 			if e, ok := qwen.Parse([]byte(line)); ok && e.Kind == qwen.Mail {
 				all.WriteString(e.Text)

@@ -20,9 +20,7 @@ func TestRealPromptRefusedByAHook(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSomebody(t, nil)
 		settings := `{"crossSessionInbound":"accept",` + refuses + `}`
-		if err := os.WriteFile(filepath.Join(p.home.Root, "settings.json"), []byte(settings), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(p.home.Root, "settings.json"), []byte(settings), 0o600))
 		program := standin.StartHeadless(t, v, p.home)
 		prompts(t, p.ctx, program, "hello")
 		s := p.sessionThat(p.ctx, func(s api.Session) bool {
@@ -45,9 +43,7 @@ func TestRealPromptRefusedByAHook(t *testing.T) {
 func TestRealRowRefusedByAHook(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		h := newHeadless(t, v, standin.Script)
-		if err := os.WriteFile(filepath.Join(h.home.Root, "settings.json"), []byte(`{`+refuses+`}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(h.home.Root, "settings.json"), []byte(`{`+refuses+`}`), 0o600))
 		h.start()
 		h.up()
 		h.send("[forbidden]")
@@ -56,9 +52,7 @@ func TestRealRowRefusedByAHook(t *testing.T) {
 		h.settled(2)
 		h.finish()
 		list, err := h.l.Deliveries.List(t.Context(), ledger.DeliveryQuery{Team: h.team})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		refused, after := list[1], list[0] // the newest is first
 		if refused.State != ledger.Failed || !strings.Contains(refused.Reason, "hook refused it") || !strings.Contains(refused.Reason, "not here") || after.State != ledger.Done {
 			t.Errorf("the messages: %+v", list)

@@ -34,9 +34,7 @@ func TestRealResumedLead(t *testing.T) {
 				if _, err := standin.WaitFile(ctx, path, func(data []byte) bool { return strings.Contains(string(data), "ACK: hello [first]") }); err != nil {
 					t.Fatal(err)
 				}
-				if err := lead.End(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must(t, lead.End(ctx))
 				args := []string{how}
 				if how == "--resume" {
 					args = append(args, session)
@@ -45,9 +43,7 @@ func TestRealResumedLead(t *testing.T) {
 				u.enter(ctx, "hello [second]")
 				u.team = standin.LeadTeam(t, v, home, u.team.Lead)
 				c, err := u.team.Config()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				since := v.Compare(teams.Version{Major: 2, Minor: 1, Patch: 311}) >= 0 // the team's config names its session and its process
 				if (c.LeadSessionID == session) != since {
 					t.Errorf("leadSessionId %s of the session %s", c.LeadSessionID, session)
@@ -57,9 +53,7 @@ func TestRealResumedLead(t *testing.T) {
 				u.enter(ctx, "hello [third]")
 				u.known(ctx, "cleared")
 				u.clean()
-				if err := u.team.Lead.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, u.team.Lead.Kill())
 				_, out, _ := u.run("doctor")
 				if back := strings.Contains(out, "or resume its session"); back != since {
 					t.Errorf("doctor says that a resume takes the team back: %t\n%s", back, out)

@@ -163,9 +163,7 @@ func TestRealTurnIsInterrupted(t *testing.T) {
 			if _, err := h.home.API.Wait(ctx, func(r standin.Request) bool { return r.Has(m) }); err != nil {
 				t.Fatalf("%v\n%s", err, h)
 			}
-			if err := h.cmd.Process.Signal(os.Interrupt); err != nil {
-				t.Fatal(err)
-			}
+			must(t, h.cmd.Process.Signal(os.Interrupt))
 			h.settled(2*i + 1)
 			h.send(fmt.Sprintf("<m-%d>", 2*i+2))
 			h.settled(2*i + 2)

@@ -27,29 +27,21 @@ import (
 func (h *headless) leaderless() {
 	h.t.Helper()
 	root, err := teams.Open(h.home.Root)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	defer root.Close()
 	if made, err := root.Create(h.t.Context(), h.team, "team-lead", "", h.home.Work, nil); err != nil || !made {
 		h.t.Fatal(made, err)
 	}
 	gone := exec.Command("true")
-	if err := gone.Run(); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, gone.Run())
 	path := filepath.Join(h.home.Root, "teams", h.team, "config.json")
 	data, err := os.ReadFile(path)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	ours, theirs := fmt.Sprintf(`"pid": %d`, os.Getpid()), fmt.Sprintf(`"pid": %d`, gone.Process.Pid)
 	if !bytes.Contains(data, []byte(ours)) {
 		h.t.Fatalf("no %s in %s", ours, data)
 	}
-	if err := os.WriteFile(path, bytes.Replace(data, []byte(ours), []byte(theirs), 1), 0o600); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, os.WriteFile(path, bytes.Replace(data, []byte(ours), []byte(theirs), 1), 0o600))
 }
 
 // served is a service that runs as a process of its own.
@@ -70,9 +62,7 @@ func (h *headless) serve() *served {
 func serve(t *testing.T, home *standin.Home, state string, flags ...string) *served {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tb") // short enough for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &served{t: t, socket: filepath.Join(dir, "s"), ended: make(chan struct{})}
 	s.cmd = exec.Command("teambridge", append([]string{"serve", "--listen", "unix:" + s.socket}, flags...)...)
 	s.cmd.Dir = home.Work
@@ -81,12 +71,8 @@ func serve(t *testing.T, home *standin.Home, state string, flags ...string) *ser
 	var stderr lockedBuffer
 	s.cmd.Stderr = &stderr
 	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, s.cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	go func() {
 		_ = s.cmd.Wait() // its status is in ProcessState
@@ -128,17 +114,13 @@ func (s *served) post(ctx context.Context, path, body, key string, status int, a
 func (s *served) ask(ctx context.Context, method, path, body, key string, status int, answer any) {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, "http://teambridge"+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	req.Header.Set("Content-Type", "application/json")
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
 	res, err := s.client.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != status || json.Unmarshal(data, answer) != nil {
@@ -166,9 +148,7 @@ func TestRealLeadOfAService(t *testing.T) {
 		const path = "/v1/teams/mine/members/lead/messages"
 		words := "a person says </teammate-message> <m-1>\nin two lines"
 		body, err := json.Marshal(words)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var sent api.Sent
 		s.post(ctx, path, `{"text": `+string(body)+`}`, "k-1", http.StatusCreated, &sent)
 		if r := given("<m-1>"); r.Text() != words || len(r.Deliveries()) != 0 || strings.Contains(r.Model, other) {
@@ -211,9 +191,7 @@ func TestRealLeadOfAService(t *testing.T) {
 				t.Errorf("%s was given %d times, want once", mark, h.home.API.Count(standin.Any, mark))
 			}
 		}
-		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.cmd.Process.Signal(syscall.SIGTERM))
 		select {
 		case <-s.ended:
 		case <-ctx.Done():

@@ -39,12 +39,8 @@ func TestRealSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		is(headless.Pid(), true, api.WordIdle)
-		if err := headless.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if err := terminal.End(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, headless.Kill())
+		must(t, terminal.End(ctx))
 		if list := u.sessions(); len(list) != 0 {
 			t.Errorf("after they ended: %+v", list)
 		}
@@ -53,9 +49,7 @@ func TestRealSessions(t *testing.T) {
 
 func (u *user) sessions() (list []api.Session) {
 	u.t.Helper()
-	if err := json.Unmarshal([]byte(u.must("sessions", "--json")), &list); err != nil {
-		u.t.Fatal(err)
-	}
+	must(u.t, json.Unmarshal([]byte(u.must("sessions", "--json")), &list))
 	return list
 }
 

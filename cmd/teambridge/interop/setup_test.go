@@ -23,9 +23,7 @@ func newSetupUser(t *testing.T, v teams.Version) *setupUser {
 	p := &setupUser{pluginUser: newPluginUser(t, v)}
 	p.codex = p.home.Codex(t)
 	bin := filepath.Dir(p.claude)
-	if err := os.Symlink(p.codex, filepath.Join(bin, setup.Codex)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(p.codex, filepath.Join(bin, setup.Codex)))
 	return p
 }
 
@@ -64,9 +62,7 @@ func (p *setupUser) files() map[string]string {
 	all := pluginFiles(p.t, p.home.Root)
 	for name, path := range map[string]string{"settings": filepath.Join(p.home.Root, "settings.json"), "Codex": p.config()} {
 		data, err := os.ReadFile(path)
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, err)
 		all[name] = string(data)
 	}
 	return all
@@ -96,9 +92,7 @@ func TestRealSetup(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSetupUser(t, v)
 		settings := filepath.Join(p.home.Root, "settings.json")
-		if err := os.WriteFile(settings, []byte("{\"cleanupPeriodDays\":20,\n\t\"env\": {\"X\" : \"y\"}}"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(settings, []byte("{\"cleanupPeriodDays\":20,\n\t\"env\": {\"X\" : \"y\"}}"), 0o600))
 		p.runs(p.claude, "plugin", "list") // it writes its usual files
 		before := p.files()
 		p.stand(p.setUp(), setup.Missing, false)

@@ -48,9 +48,7 @@ func (u *user) start(args ...string) *command {
 	}
 	r, w := io.Pipe()
 	c.cmd.Stdout, c.cmd.Stderr = w, c
-	if err := c.cmd.Start(); err != nil {
-		u.t.Fatal(err)
-	}
+	must(u.t, c.cmd.Start())
 	u.t.Cleanup(func() { _ = c.cmd.Process.Kill() }) // it may have ended
 	go func() {
 		_ = c.cmd.Wait() // its status is in ProcessState
@@ -152,12 +150,8 @@ func TestStatusOfARealShutdown(t *testing.T) {
 			t.Errorf("after its end:\n%s", out)
 		}
 
-		if err := u.team.Lead.End(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.RemoveAll(u.team.Dir()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, u.team.Lead.End(ctx))
+		must(t, os.RemoveAll(u.team.Dir()))
 		following.end(ctx)
 		if errs := following.stderr.String(); !strings.Contains(errs, "has ended") && errs != "" {
 			t.Errorf("at the end of the team: %s", errs)

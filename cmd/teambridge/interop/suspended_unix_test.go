@@ -19,9 +19,7 @@ import (
 func TestRealSuspendedSession(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSomebody(t, nil)
-		if err := os.WriteFile(filepath.Join(p.home.Root, "settings.json"), []byte(`{"crossSessionInbound":"accept"}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(p.home.Root, "settings.json"), []byte(`{"crossSessionInbound":"accept"}`), 0o600))
 		program := standin.StartHeadless(t, v, p.home) // tmux would continue the program of a pane at once
 		prompts(t, p.ctx, program, "hello")
 		s := p.sessionThat(p.ctx, func(s api.Session) bool {
@@ -30,16 +28,12 @@ func TestRealSuspendedSession(t *testing.T) {
 		p.serves()
 		name := strconv.Itoa(s.PID)
 		p.must("ask", name, "[before]")
-		if err := syscall.Kill(s.PID, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Kill(s.PID, syscall.SIGSTOP))
 		t.Cleanup(func() { _ = syscall.Kill(s.PID, syscall.SIGCONT) })
 		if status, _, errs := p.run("send", name, "[suspended]", "--timeout", "5s"); status != int(api.CodeTimeout.Exit()) || !strings.Contains(errs, "suspended") {
 			t.Errorf("send: %d, %s", status, errs)
 		}
-		if err := syscall.Kill(s.PID, syscall.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Kill(s.PID, syscall.SIGCONT))
 		p.must("ask", name, "[after]")
 		p.once("[suspended]", "[after]")
 	})

@@ -18,13 +18,9 @@ import (
 func (u *user) tapping() *journal.Journal {
 	u.t.Helper()
 	j, err := journal.Open(u.t.Context(), filepath.Join(u.home, "journal.db"))
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	must(u.t, err)
 	root, err := teams.Open(u.team.Root)
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	must(u.t, err)
 	tap := journal.NewTap(journal.TapOptions{Root: root, Journal: j, Warn: func(err error) { u.t.Errorf("warned: %v", err) }})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -69,9 +65,7 @@ func TestTapOfARealLead(t *testing.T) {
 	recorded := func() (present int) {
 		clear(times)
 		for m, err := range j.Messages.All(ctx, journal.Query{Inbox: "team-lead", From: "operator"}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			times[m.Text]++
 			if m.GoneAt.IsZero() {
 				present++

@@ -71,9 +71,7 @@ func TestRealTasks(t *testing.T) {
 		}
 		history := func() (lines []string, changes []api.TaskChange) {
 			t.Helper()
-			if err := json.Unmarshal([]byte(u.must("--state-dir", state, "tasks", "--history", "--team", u.team.Name, "--json")), &changes); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(u.must("--state-dir", state, "tasks", "--history", "--team", u.team.Name, "--json")), &changes))
 			for _, c := range changes {
 				lines = append(lines, c.ID+" "+c.What+" "+c.Was+">"+c.Now)
 			}
@@ -98,9 +96,7 @@ func TestRealTasks(t *testing.T) {
 		}
 		service.stop()
 
-		if err := u.team.Lead.End(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, u.team.Lead.End(ctx))
 		if err := json.Unmarshal([]byte(u.must("tasks", "--team", u.team.Name, "--json")), &list); err != nil || len(list) != 1 || list[0].Owner != standin.Worker {
 			t.Errorf("after the end of the team: %+v, %v", list, err)
 		}

@@ -79,9 +79,7 @@ func TestRealHeadlessTeam(t *testing.T) {
 		kill := func() {
 			s.kill()
 			sessions, err := l.Sessions.List(ctx, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, a := range sessions {
 				p := process.Predecessor{PID: a.PID, Group: a.Group, Start: a.Start}
 				if alive, err := p.Alive(); err != nil || !alive {
@@ -93,9 +91,7 @@ func TestRealHeadlessTeam(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if err := p.Wait(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must(t, p.Wait(ctx))
 			}
 			s = h.serve()
 		}

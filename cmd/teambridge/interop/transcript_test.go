@@ -143,12 +143,8 @@ func TestRealTranscriptOfOpenCode(t *testing.T) {
 	// Records that another server adds are shown as they arrive.
 	follow := command(session, "--follow")
 	stdout, err := follow.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := follow.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, follow.Start())
 	server, _ := standin.StartOpenCode(t, home)
 	lines := bufio.NewScanner(stdout)
 	for sent := false; lines.Scan() && !strings.Contains(lines.Text(), "ACK: more [m-2]"); {
@@ -158,9 +154,7 @@ func TestRealTranscriptOfOpenCode(t *testing.T) {
 		sent = true
 		address := server + "/api/session/" + opencode.SessionID(session) + "/prompt"
 		resp, err := http.Post(address, "application/json", strings.NewReader(`{"prompt":{"text":"more [m-2]"},"delivery":"queue"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if resp.Body.Close(); resp.StatusCode != http.StatusOK {
 			t.Fatal(resp.Status)
 		}
@@ -168,9 +162,7 @@ func TestRealTranscriptOfOpenCode(t *testing.T) {
 	if !strings.Contains(lines.Text(), "ACK: more [m-2]") {
 		t.Errorf("--follow ended: %v", lines.Err())
 	}
-	if err := follow.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must(t, follow.Process.Signal(os.Interrupt))
 	_, _ = io.Copy(io.Discard, stdout)
 	if _ = follow.Wait(); follow.ProcessState.ExitCode() != 130 {
 		t.Errorf("interrupted: %s", follow.ProcessState)

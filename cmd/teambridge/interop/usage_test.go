@@ -46,9 +46,7 @@ func TestRealUsage(t *testing.T) {
 		h := newHeadless(t, v, nil)
 		of := func(flags ...string) (u api.Usage) {
 			t.Helper()
-			if err := json.Unmarshal([]byte(h.must(append([]string{"usage", "--json"}, flags...)...)), &u); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(h.must(append([]string{"usage", "--json"}, flags...)...)), &u))
 			return u
 		}
 		one := 0.0

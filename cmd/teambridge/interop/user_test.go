@@ -260,17 +260,11 @@ func appendWithoutLock(path, text string) error {
 func (u *user) inbox(name string) *inbox.Inbox {
 	u.t.Helper()
 	root, err := teams.Open(u.team.Root)
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	must(u.t, err)
 	team, err := root.Team(u.team.Name)
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	must(u.t, err)
 	u.t.Cleanup(func() { team.Close(); team.Root().Close() })
 	box, err := inbox.Open(team, name, lockedfile.New(lockedfile.Options{Dir: filepath.Join(u.home, "locks"), Wait: 4 * time.Minute}))
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	must(u.t, err)
 	return box
 }

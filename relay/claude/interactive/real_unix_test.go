@@ -21,7 +21,10 @@ import (
 	"teambridge/relay/claude/interactive"
 	"teambridge/relay/relaytest/standin"
 	"teambridge/teams"
+	"teambridge/teams/errtest"
 )
+
+var must = errtest.Must
 
 // program is a real Claude Code in a terminal of its own.
 type program struct {
@@ -42,14 +45,10 @@ func begin(t *testing.T, v teams.Version, h *standin.Home, session, prefill stri
 		Command: append(standin.Require(t, v), "--dangerously-skip-permissions"),
 		Root:    h.Root, Dir: h.Work, State: filepath.Join(h.Dir, "state"), Session: session, Prefill: prefill, Resume: resume, Env: h.Env(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := l.Cmd()
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 160})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &program{Launch: l, t: t, pid: cmd.Process.Pid, tty: tty, done: make(chan struct{})}
 	read := make(chan struct{})
 	go func() {
@@ -90,9 +89,7 @@ func (p *program) printed() []byte {
 func (p *program) look() interactive.State {
 	p.t.Helper()
 	s, err := p.Look(p.pid)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return s
 }
 
@@ -131,9 +128,7 @@ func (p *program) draft() string {
 	ctx, cancel := context.WithTimeout(p.t.Context(), 10*time.Second)
 	defer cancel()
 	text, ok, err := p.TakeDraft(ctx, func() error { _, err := p.tty.WriteString("\a"); return err })
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	if !ok {
 		return "there was none"
 	}
@@ -177,9 +172,7 @@ func (p *program) types(text string) {
 
 func (p *program) end(s syscall.Signal) {
 	p.t.Helper()
-	if err := syscall.Kill(p.pid, s); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, syscall.Kill(p.pid, s))
 	<-p.done
 }
 
@@ -191,9 +184,7 @@ func TestRealSessionAtTheTerminal(t *testing.T) {
 		h := standin.NewHome(t, nil)
 		// An editor in the settings would win over the environment.
 		settings := `{"skipDangerousModePermissionPrompt":true,"env":{"VISUAL":"/nonexistent"}}`
-		if err := os.WriteFile(filepath.Join(h.Root, "settings.json"), []byte(settings), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(h.Root, "settings.json"), []byte(settings), 0o600))
 		session := uuid.NewString()
 		p := begin(t, v, h, session, "one\n\n  two 漢字", false)
 		p.drafts("one\n\n  two 漢字")
@@ -202,13 +193,9 @@ func TestRealSessionAtTheTerminal(t *testing.T) {
 		}
 		p.enters("the transcript has it", func() bool {
 			left, err := interactive.Unrun(h.Root, h.Work, session, time.Time{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			mode, err := interactive.PermissionMode(h.Root, h.Work, session)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return len(left) == 0 && mode == "bypassPermissions"
 		})
 		p.is(interactive.Idle)

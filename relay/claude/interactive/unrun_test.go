@@ -8,14 +8,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"teambridge/teams/errtest"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 // recorded calls test with each recording of a real session at a terminal, offline. Each has prompts that ran at
 // once, after a turn, and in one; one that was taken back; pastes, commands and a shell command; "again" and SIGTERM

@@ -30,9 +30,7 @@ func of(t testing.TB, frames []string, lines ...string) []wire.Envelope {
 		all = append(all, tells(a, quoted(l))...)
 	}
 	left, err := a.End(start, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return append(all, left...)
 }
 
@@ -339,9 +337,7 @@ func kept(kind, uuid, stop, text string) string {
 func write(t testing.TB, path string, lines ...string) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	if _, err := file.WriteString(strings.Join(lines, "\n") + "\n"); err != nil {
 		t.Fatal(err)
@@ -643,9 +639,7 @@ func TestSubagentTranscripts(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.jsonl")
 	folder := filepath.Join(strings.TrimSuffix(path, ".jsonl"), "subagents")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(folder, 0o700))
 	at := func(minute int, record string) string {
 		stamp := start.Add(time.Duration(minute) * time.Minute).Format(time.RFC3339)
 		return strings.Replace(strings.Replace(record, "2026-11-20T18:00:00Z", "", 1), `"timestamp":""`, `"timestamp":"`+stamp+`"`, 1)

@@ -80,15 +80,11 @@ type dialogueLine struct {
 func dialogue(t testing.TB, file string) []dialogueLine {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(fixtures, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all []dialogueLine
 	for line := range strings.Lines(string(data)) {
 		var d dialogueLine
-		if err := json.Unmarshal([]byte(line), &d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(line), &d))
 		all = append(all, d)
 	}
 	return all
@@ -97,9 +93,7 @@ func dialogue(t testing.TB, file string) []dialogueLine {
 func parsed(t testing.TB, line []byte) *Line {
 	t.Helper()
 	l, err := Parse(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return l
 }
 
@@ -304,9 +298,7 @@ func TestFoldTellsEveryFrameApart(t *testing.T) {
 		var last agent.State
 		say := func(line string) {
 			l, err := Parse(quoted(line))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			changes, _ := fold.Line(l, start)
 			for _, progress := range changes {
 				last = progress.State

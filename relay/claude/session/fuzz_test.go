@@ -41,18 +41,14 @@ func FuzzLines(f *testing.F) {
 			printed = append(printed, tells(a, line)...)
 		}
 		left, err := a.End(start, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, e := range append(printed, left...) {
 			if _, err := e.MarshalJSON(); err != nil {
 				t.Errorf("%s: %v", shown(e), err)
 			}
 		}
 		path := filepath.Join(t.TempDir(), "s.jsonl")
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, data, 0o600))
 		for _, e := range read(t, path, Options{Gone: true}) {
 			if _, err := e.MarshalJSON(); err != nil {
 				t.Errorf("%s: %v", shown(e), err)

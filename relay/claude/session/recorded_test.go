@@ -46,15 +46,11 @@ func TestRecordedIDs(t *testing.T) {
 			whole := sha256.New()
 			for _, e := range all {
 				line, err := e.MarshalJSON()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				fmt.Fprintf(whole, "%s\n", line)
 			}
 			name, err := filepath.Rel(filepath.Join(fixtures, ".."), file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			fmt.Fprintf(&got, "%s: %d, ids %.6x, envelopes %.6x\n", filepath.ToSlash(name), len(all), sha256.Sum256([]byte(idsIn(all))), whole.Sum(nil))
 		}
 	}
@@ -67,9 +63,7 @@ func TestDamagedTranscript(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(fixtures, "claude-2.1.329")
 	data, err := os.ReadFile(filepath.Join(folder, "transcript.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := slices.Collect(bytes.Lines(data))
 	want := idsIn(read(t, filepath.Join(folder, "transcript.jsonl"), Options{Gone: true}))
 	for name, damage := range map[string]func(before, line []byte) []byte{
@@ -87,9 +81,7 @@ func TestDamagedTranscript(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "transcript.jsonl")
 		for i := 1; i < len(lines); i++ {
 			whole := slices.Concat(slices.Concat(lines[:i-1]...), damage(slices.Clone(lines[i-1]), lines[i]), slices.Concat(lines[i+1:]...))
-			if err := os.WriteFile(path, whole, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, whole, 0o600))
 			if diff := cmp.Diff(want, idsIn(read(t, path, Options{Gone: true}))); diff != "" {
 				t.Errorf("%s at line %d: (-want +got)\n%s", name, i, diff)
 			}

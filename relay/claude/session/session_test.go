@@ -15,7 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"teambridge/relay/wire"
+	"teambridge/teams/errtest"
 )
+
+var must = errtest.Must
 
 // fixtures has recordings of real conversations.
 const fixtures = "../../../testdata"
@@ -24,9 +27,7 @@ const fixtures = "../../../testdata"
 func live(t testing.TB, path string) []wire.Envelope {
 	t.Helper()
 	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	a := New()
 	var all []wire.Envelope
@@ -38,9 +39,7 @@ func live(t testing.TB, path string) []wire.Envelope {
 			Dir  string
 			Line json.RawMessage
 		}
-		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(lines.Bytes(), &l))
 		switch l.Dir {
 		case "stdin":
 			send(a, l.Line)
@@ -50,9 +49,7 @@ func live(t testing.TB, path string) []wire.Envelope {
 		}
 	}
 	left, err := a.End(at, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return append(all, left...)
 }
 
@@ -61,9 +58,7 @@ func read(t testing.TB, path string, o Options) []wire.Envelope {
 	t.Helper()
 	var all []wire.Envelope
 	for e, err := range Read(t.Context(), path, o) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all = append(all, e)
 	}
 	return all
@@ -182,9 +177,7 @@ func golden(t testing.TB, path, got string) {
 		err = os.WriteFile(path, []byte(got), 0o600)
 		want = []byte(got)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s: (-want +got)\n%s", path, diff)
 	}

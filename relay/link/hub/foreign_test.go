@@ -74,9 +74,7 @@ func (f *foreign) path(name string) string { return filepath.Join(f.dir, name) }
 func (f *foreign) configure(include string) {
 	f.t.Helper()
 	text := strings.NewReplacer("DIR", filepath.ToSlash(f.dir), "INCLUDE", include).Replace(foreignConfig)
-	if err := os.WriteFile(f.path("server.conf"), []byte(text), 0o600); err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, os.WriteFile(f.path("server.conf"), []byte(text), 0o600))
 }
 
 // runProgram runs nats-server, of the version of this module.
@@ -88,12 +86,8 @@ func (f *foreign) runProgram() {
 	}
 	cmd := exec.Command(program, "-c", f.path("server.conf"))
 	log, err := cmd.StderrPipe()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, err)
+	must(f.t, cmd.Start())
 	lines := make(chan string, 1000)
 	go func() {
 		defer close(lines)

@@ -17,16 +17,12 @@ import (
 
 	"teambridge/relay/link"
 	"teambridge/relay/link/nats"
+	"teambridge/teams/errtest"
 )
 
 const patience = 3 * time.Minute
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 func newKey(t *testing.T) *nats.Key {
 	t.Helper()

@@ -20,9 +20,7 @@ func (b *bench) thief(name string) (*natsgo.Conn, <-chan error) {
 	refused := make(chan error, 100)
 	nc, err := natsgo.Connect(b.url, natsgo.Nkey(b.keys[name].Card(name).Key, b.keys[name].Sign), natsgo.CustomInboxPrefix("_INBOX_"+name),
 		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { refused <- err }))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	b.t.Cleanup(nc.Close)
 	return nc, refused
 }

@@ -25,6 +25,7 @@ import (
 	"teambridge/relay/link/hub"
 	"teambridge/relay/link/nats"
 	"teambridge/relay/link/nats/admin"
+	"teambridge/teams/errtest"
 )
 
 // patience is how long a test waits.
@@ -40,12 +41,7 @@ type bench struct {
 	url    string
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 func newBench(t *testing.T, names ...string) *bench {
 	t.Helper()
@@ -71,18 +67,14 @@ func newKey(t *testing.T) *nats.Key {
 
 func (b *bench) add(name string) {
 	b.t.Helper()
-	if err := hub.Add(b.t.Context(), b.dir, b.keys[name].Card(name), hub.AddOptions{}); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, hub.Add(b.t.Context(), b.dir, b.keys[name].Card(name), hub.AddOptions{}))
 }
 
 // start starts the hub at its previous address.
 func (b *bench) start() {
 	b.t.Helper()
 	h, err := hub.Open(b.t.Context(), hub.Options{Dir: b.dir, Listen: b.listen, Log: slog.New(slog.NewTextHandler(b.t.Output(), nil))})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	b.listen = h.Addr().String()
 	b.url = "nats://" + b.listen
 	ctx, cancel := context.WithCancel(context.Background())
@@ -108,9 +100,7 @@ func (b *bench) options(name string) nats.Options {
 func (b *bench) dial(o nats.Options) *nats.Wire {
 	b.t.Helper()
 	w, err := nats.Dial(b.t.Context(), o)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	b.t.Cleanup(w.Close)
 	return w
 }
@@ -127,14 +117,10 @@ func (b *bench) wire(name string) *nats.Wire {
 func (b *bench) attacker(name string) (*natsgo.Conn, jetstream.JetStream) {
 	b.t.Helper()
 	nc, err := natsgo.Connect(b.url, natsgo.Nkey(b.keys[name].Card(name).Key, b.keys[name].Sign), natsgo.CustomInboxPrefix("_INBOX_"+name), natsgo.ErrorHandler(nil))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	b.t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(time.Second))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	return nc, js
 }
 

@@ -11,14 +11,10 @@ import (
 	"time"
 
 	"teambridge/relay/relaytest/simagent"
+	"teambridge/teams/errtest"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 func writeFile(t *testing.T, path, content string) {
 	t.Helper()

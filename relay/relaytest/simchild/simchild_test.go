@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"teambridge/relay/relaytest/simchild"
+	"teambridge/teams/errtest"
 )
 
 func TestMain(m *testing.M) {
@@ -31,12 +32,7 @@ type child struct {
 	stderr strings.Builder
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 func start(t *testing.T, s simchild.Script, dir string, args ...string) *child {
 	t.Helper()

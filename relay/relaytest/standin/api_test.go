@@ -15,17 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"teambridge/relay/relaytest/standin"
+	"teambridge/teams/errtest"
 )
 
 // A conversation is a list of these, spelled as Claude Code does.
 type object map[string]any
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = errtest.Must
 
 func user(blocks ...any) object { return object{"role": "user", "content": blocks} }
 func text(s string) object      { return object{"type": "text", "text": s} }

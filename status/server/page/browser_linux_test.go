@@ -97,9 +97,7 @@ func open(t *testing.T, browser context.Context, w *world, address string) *tab 
 			}
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -285,9 +283,7 @@ func (p *tab) picture(name string) {
 	if dir == "" {
 		return
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, os.MkdirAll(dir, 0o755))
 	for _, theme := range []string{"light", "dark"} {
 		p.theme(theme)
 		ctx, cancel := context.WithTimeout(p.ctx, patience)

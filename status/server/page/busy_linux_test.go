@@ -91,9 +91,7 @@ func TestBusy(t *testing.T) {
 	fold := `[...document.querySelectorAll(".notices:not(.alone)")].at(-1)`
 	p.until(`document.querySelectorAll(".bubble").length >= 30 && document.querySelectorAll(".more:not([hidden])").length > 0 && ` + fold)
 	c, err := w.Team(team).Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, member := range c.Members[1:4] {
 		name := fmt.Sprintf(`[...document.querySelectorAll(".by b")].find(b => b.textContent === %q)`, member.Name)
 		if got := value[string](p, name+`.dataset.color + " " + `+name+`.closest(".bubble").querySelector(".face").dataset.color`); got != member.Color+" "+member.Color {

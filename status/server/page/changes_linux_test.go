@@ -17,31 +17,23 @@ import (
 // The view of changed files lists an agent's files and the changes in each.
 func TestChanges(t *testing.T) {
 	script, err := os.ReadFile(standin.RequireAxe(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	browser := launch(t)
 	w := thirty(t)
 	w.start()
 	t.Cleanup(w.end)
 	teams, err := w.client().Teams(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	checkout := teamAt(teams, "checkout")
 	config, err := w.Team(checkout).Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	type patch = map[string]any
 	var lines []byte
 	add := func(file string, at time.Time, result patch) {
 		t.Helper()
 		result["filePath"] = file
 		line, err := jsonOf(patch{"type": "user", "uuid": fmt.Sprint(len(lines)), "timestamp": at.UTC().Format(time.RFC3339), "toolUseResult": result})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		lines = append(append(lines, line...), '\n')
 	}
 	hunk := func(changed ...string) patch {
@@ -55,12 +47,8 @@ func TestChanges(t *testing.T) {
 	dir := filepath.Join(w.Root.Path(), "projects", "-home-ada-projects-checkout")
 	write := func() {
 		t.Helper()
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, config.LeadSessionID+".jsonl"), lines, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(dir, 0o700))
+		must(t, os.WriteFile(filepath.Join(dir, config.LeadSessionID+".jsonl"), lines, 0o600))
 	}
 	write()
 

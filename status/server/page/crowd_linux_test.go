@@ -19,9 +19,7 @@ func crowd(t *testing.T, agents, stuck int) *world {
 	t.Helper()
 	claude := filepath.Join(t.TempDir(), "claude")
 	now, err := simagent.CurrentProcess()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	members := []string{"backend", "frontend", "database", "tester", "docs", "reviewer", "release", "design", "search"}
 	var names []string
 	for n := range agents / 10 {
@@ -68,9 +66,7 @@ func TestCrowd(t *testing.T) {
 		}
 	}
 	script, err := os.ReadFile(standin.RequireAxe(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	browser := launch(t)
 	stuck, unread := agents*36/100, agents/5
 	w := crowd(t, agents, stuck)
@@ -143,9 +139,7 @@ func TestCrowd(t *testing.T) {
 // If there is no agent yet, the page says how to start one.
 func TestNobody(t *testing.T) {
 	script, err := os.ReadFile(standin.RequireAxe(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := newWorld(t, t.TempDir())
 	p := open(t, launch(t), w, w.address())
 	p.until(`document.querySelector("#link").dataset.link === "live" && document.querySelector(".all-quiet") !== null`)

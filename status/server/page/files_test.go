@@ -14,7 +14,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"teambridge/teams/errtest"
 )
+
+var must = errtest.Must
 
 func serve(t *testing.T, at string) *httptest.ResponseRecorder {
 	t.Helper()
@@ -60,9 +64,7 @@ func packedSize(t *testing.T, name string) int {
 	Handler().ServeHTTP(w, r)
 	size := w.Body.Len()
 	unpacked, err := gzip.NewReader(w.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data, err := io.ReadAll(unpacked)
 	if plain := serve(t, "/ui/"+name).Body.Bytes(); err != nil || !bytes.Equal(data, plain) || w.Header().Get("Content-Encoding") != "gzip" {
 		t.Errorf("%s: packed it is something else, or %v", name, err)
@@ -83,9 +85,7 @@ func loaded(t *testing.T) (now []string, later []string) {
 	now = []string{"index.html"}
 	for n := 0; n < len(now); n++ {
 		data, err := files.ReadFile("files/" + now[n])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		expression := loadedByScript
 		if now[n] == "index.html" {
 			expression = loadedByPage
@@ -107,9 +107,7 @@ func TestPageIsSmall(t *testing.T) {
 	t.Parallel()
 	const most = 100 << 10
 	list, err := fs.Glob(files, "files/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	now, later := loaded(t)
 	atOnce, total := 0, 0
 	for _, name := range list {
@@ -140,14 +138,10 @@ var foreign = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|documen
 func TestFilesAskNobodyElse(t *testing.T) {
 	t.Parallel()
 	list, err := fs.Glob(files, "files/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range list {
 		data, err := files.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text := strings.ReplaceAll(string(data), `xmlns="http://www.w3.org/2000/svg"`, "")
 		if name == "files/marked.js" { // a comment with its home, links for "www.", and images as strings, which nothing calls
 			for _, known := range []string{"(https://github.com/", "https://github.com/markedjs/marked", "http://daringfireball.net/", `r="http://"+t[0]`, ".url(", "}url("} {
@@ -164,9 +158,7 @@ func TestFilesAskNobodyElse(t *testing.T) {
 func TestMarkedIsAsPublished(t *testing.T) {
 	t.Parallel()
 	data, err := files.ReadFile("files/marked.js")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, published, _ := bytes.Cut(data, []byte("*/\n\n"))
 	const want = "c622dc6824a1c92c2d10ea9ede2fc872e46128afcc34b298e6ddee6f387ace8e" // sed '$d' node_modules/marked/lib/marked.esm.js | sha256sum, of version 18.2.1
 	if got := fmt.Sprintf("%x", sha256.Sum256(published)); got != want {

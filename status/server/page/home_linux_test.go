@@ -70,9 +70,7 @@ type asker struct {
 func newAsker(t *testing.T, browser context.Context, script simchild.Script, members ...string) *asker {
 	t.Helper()
 	claude, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if script.State == "" {
 		script.State = claude
 	}
@@ -92,9 +90,7 @@ func (a *asker) add(member string) {
 	e, err := a.w.client().AddRelay(a.w.t.Context(), api.NewRelay{
 		Team: house, Member: member, Command: []string{simchild.Program()}, Dir: a.state, Permissions: "ask",
 	})
-	if err != nil {
-		a.w.t.Fatal(err)
-	}
+	must(a.w.t, err)
 	a.relays[member] = e.ID
 }
 
@@ -112,9 +108,7 @@ func (a *asker) asks(member, tool string, input any) {
 	text := "ASK:" + tool
 	if input != nil {
 		data, err := json.Marshal(input)
-		if err != nil {
-			a.w.t.Fatal(err)
-		}
+		must(a.w.t, err)
 		text += " " + string(data)
 	}
 	a.say(member, text)
@@ -153,18 +147,14 @@ func (a *asker) row(from, to, text string) {
 	if err == nil {
 		err = os.WriteFile(path, data, 0o600)
 	}
-	if err != nil {
-		a.w.t.Fatal(err)
-	}
+	must(a.w.t, err)
 }
 
 // question returns the open question of a member.
 func (a *asker) question(member string) api.Question {
 	a.w.t.Helper()
 	list, err := a.w.client().Relays(a.w.t.Context(), house)
-	if err != nil {
-		a.w.t.Fatal(err)
-	}
+	must(a.w.t, err)
 	for _, r := range list {
 		if r.ID == a.relays[member] && len(r.Questions) > 0 {
 			return r.Questions[0]
@@ -373,9 +363,7 @@ func answer(t *testing.T, q api.Question, change func(*api.Permit)) func(fetch.R
 	p := api.Permit{Question: q.ID, Digest: q.Digest, Allow: true}
 	change(&p)
 	data, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return func(id fetch.RequestID) step {
 		return call(fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: id, PostData: data})
 	}
@@ -607,13 +595,9 @@ func testNotifications(t *testing.T, browser context.Context) {
 	if err == nil {
 		err = os.WriteFile(inbox, []byte("[]"), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a.until(polished + ` === undefined`)
-	if err := os.WriteFile(inbox, rows, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(inbox, rows, 0o600))
 	a.until(polished + ` !== undefined`)
 	a.w.Send(house, "reviewer", "user", "Mine too.")
 	a.until(`shown.at(-1).body === "Mine too."`)
@@ -688,9 +672,7 @@ func testControls(t *testing.T, browser context.Context) {
 // axe-core finds no serious fault in cards, rows and controls.
 func testCardsAxe(t *testing.T, browser context.Context) {
 	script, err := os.ReadFile(standin.RequireAxe(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := newAsker(t, browser, simchild.Script{}, "lead", "worker", "reviewer")
 	a.asks("lead", "Edit", map[string]any{"file_path": "/home/ada/lamp.go", "old_string": "one\ntwo", "new_string": "one\n2", "replace_all": true})
 	a.asks("worker", "AskUserQuestion", map[string]any{"questions": []any{map[string]any{"question": "Which lamp?", "header": "Lamp", "options": []any{map[string]any{"label": "LED", "description": "bright"}}}}})

@@ -44,12 +44,8 @@ func TestHostile(t *testing.T) {
 		rows = append(rows, row{From: fmt.Sprintf("sender-%02d", n), Text: text, Time: at.Add(time.Duration(n) * time.Second).UTC().Format(time.RFC3339)})
 	}
 	data, err := json.Marshal(rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(a.w.Path(house, "inboxes", "user.json"), data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(a.w.Path(house, "inboxes", "user.json"), data, 0o600))
 	a.asks("worker", "Write", map[string]string{"file_path": "/tmp/a.csv", "content": strings.Repeat("x\n", 30_000)})
 	a.asks("reviewer", "mcp__weather__Read", map[string]any{"deep": json.RawMessage(strings.Repeat("[", 5000) + strings.Repeat("]", 5000)), "file_path": "/tmp/a"})
 
@@ -103,13 +99,9 @@ func TestHostileMarkdown(t *testing.T) {
 	p := open(t, launch(t), w, w.address())
 	p.live()
 	texts, err := os.ReadFile("testdata/markdown.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	shapes, err := os.ReadFile("testdata/shapes.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	most := 4000 // as much is drawn at first
 	if os.Getenv(EnvLargest) != "" {
 		most = 20_000 // as much is drawn at all

@@ -180,9 +180,7 @@ func testNeighbors(t *testing.T, browser context.Context) {
 // axe-core finds no serious fault in any view, light and dark, wide and narrow.
 func testAxe(t *testing.T, browser context.Context) {
 	script, err := os.ReadFile(standin.RequireAxe(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true}, simagent.Member{Name: "reviewer", Absent: true})
 	w := newWorld(t, claude)
 	w.Send(sim.Name(), "worker", "user", "for you, with **Markdown** and `code`:\n\n```go\nfunc main() {}\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n- [x] done")
@@ -234,8 +232,6 @@ func (p *tab) axeOf(impacts ...string) []string {
 	found, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](`axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations
 		.filter(v => `+quoteAll(impacts)+`.some(i => i === v.impact || i === "minor"))
 		.map(v => v.id + ": " + v.help + ": " + v.nodes.map(n => n.html.slice(0, 200) + " " + n.failureSummary).join("; ")))`, chromedp.EvalAwaitPromise))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return found
 }

@@ -16,19 +16,11 @@ func TestModules(t *testing.T) {
 	t.Parallel()
 	node := standin.RequireNode(t)
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("files")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(dir, os.DirFS("testdata")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(dir, os.DirFS("files")))
+	must(t, os.CopyFS(dir, os.DirFS("testdata")))
 	// So that node loads files named .js as modules, as a browser does.
-	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"type": "module"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "corpus.json"), corpus(t), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"type": "module"}`), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "corpus.json"), corpus(t), 0o600))
 	cmd := exec.CommandContext(t.Context(), node, "--test")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -47,9 +39,7 @@ func corpus(t *testing.T) []byte {
 	}
 	for _, name := range files {
 		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		rows, err := inbox.Parse(data)
 		if err != nil {
 			continue // a file that must be refused
@@ -59,8 +49,6 @@ func corpus(t *testing.T) []byte {
 		}
 	}
 	data, err := json.Marshal(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }

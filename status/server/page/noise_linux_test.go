@@ -17,9 +17,7 @@ import (
 func (p *tab) accessible(t *testing.T, name string) {
 	t.Helper()
 	script, err := os.ReadFile(standin.RequireAxe(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.run(do(string(script)))
 	for _, width := range []int64{390, 1440} {
 		p.size(width, 900)

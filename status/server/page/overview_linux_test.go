@@ -23,7 +23,10 @@ import (
 	"teambridge/relay/relaytest/simagent"
 	"teambridge/relay/relaytest/standin"
 	"teambridge/status/api"
+	"teambridge/teams/errtest"
 )
+
+var must = errtest.Must
 
 // EnvAgents is the number of agents that TestCrowd makes. Unset, they are few.
 const EnvAgents = "TEAMBRIDGE_PAGE_AGENTS"
@@ -40,13 +43,9 @@ func (w *world) record(team string, rows ...said) {
 	w.t.Helper()
 	ctx := w.t.Context()
 	c, err := w.Team(team).Config(ctx)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	j, err := journal.Open(ctx, filepath.Join(w.State, "journal.db"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	defer j.Close()
 	slices.SortStableFunc(rows, func(a, b said) int { return int(b.ago - a.ago) })
 	boxes := map[string][]json.RawMessage{}
@@ -57,14 +56,10 @@ func (w *world) record(team string, rows ...said) {
 			"from": r.from, "text": r.text, "summary": r.summary, "timestamp": at.UTC().Format("2006-01-02T15:04:05.000Z"), "color": member.Color,
 			"msg_id": fmt.Sprintf("r%d", n), "read": !r.unread,
 		})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		boxes[r.to] = append(boxes[r.to], raw)
 		data, err := json.Marshal(boxes[r.to])
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		rows, err := inbox.Parse(data)
 		if err == nil {
 			_, err = j.Messages.Observe(ctx, journal.Snapshot{InboxKey: inbox.Key(w.Root.Path(), c.Instance(), r.to), Rows: rows, At: at, Done: at})
@@ -80,9 +75,7 @@ func thirty(t *testing.T) *world {
 	t.Helper()
 	claude := filepath.Join(t.TempDir(), "claude")
 	now, err := simagent.CurrentProcess()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	type project struct {
 		cwd     string
 		members []string
@@ -136,9 +129,7 @@ func thirty(t *testing.T) *world {
 		w.record(names[n], p.rows...)
 	}
 	l, err := ledger.Open(t.Context(), filepath.Join(w.State, "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	there := link.Presence{Version: 1, Instance: "i", Ledger: "l", Teams: []link.Team{{Team: "nightly", Members: []link.Member{
 		{Member: "conductor", Word: api.WordIdle, Lead: true, Since: time.Now().Add(-20 * minute)}, {Member: "builder", Word: api.WordWorking, Since: time.Now().Add(-9 * minute), Waits: api.WaitsSilent, WaitsSince: time.Now().Add(-8 * minute)},
@@ -152,18 +143,12 @@ func thirty(t *testing.T) *world {
 	if err == nil {
 		_, err = l.Links.HeardFrom(t.Context(), "forge", "i", data)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The test may take longer than link.Away, after which a machine that says nothing counts as away.
 	c, err := sqlite.OpenConn(filepath.Join(w.State, "ledger.db"), sqlite.OpenReadWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	later := time.Now().Add(time.Hour).UnixMicro()
-	if err := errors.Join(sqlitex.ExecuteTransient(c, "UPDATE machines SET heard=?", &sqlitex.ExecOptions{Args: []any{later}}), c.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(sqlitex.ExecuteTransient(c, "UPDATE machines SET heard=?", &sqlitex.ExecOptions{Args: []any{later}}), c.Close()))
 	return w
 }
 
@@ -180,9 +165,7 @@ const listed = `[...document.querySelectorAll(".agents-section")].filter(e => !e
 // Home lists each of thirty agents once, in the section that the service chose.
 func TestOverview(t *testing.T) {
 	script, err := os.ReadFile(standin.RequireAxe(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	browser := launch(t)
 	w := thirty(t)
 	w.start()
@@ -221,14 +204,10 @@ func TestOverview(t *testing.T) {
 	}
 	// The API has the same sections, in the snapshot and for each team.
 	teams, err := w.client().Teams(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, team := range teams {
 		list, err := w.client().Status(t.Context(), team.Team)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, s := range list {
 			if s.Member != "team-lead" && s.Section != api.SectionEnded && !slices.Contains(sections[s.Section], s.Member) {
 				t.Errorf("%s is %s for the API", s.Member, s.Section)

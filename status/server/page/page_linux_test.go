@@ -372,9 +372,7 @@ func testLost(t *testing.T, browser context.Context) {
 	sessions := filepath.Join(claude, "sessions")
 	err = errors.Join(err, os.MkdirAll(sessions, 0o700), os.WriteFile(filepath.Join(sessions, "1.json"),
 		fmt.Appendf(nil, `{"pid":1,"sessionId":%q,"version":"2.1.1"}`, config.Session), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := teamstest.Take(t.Context(), box, teamstest.All); err != nil {
 		t.Fatal(err)
 	}
@@ -404,14 +402,10 @@ func testTextIsText(t *testing.T, browser context.Context) {
 		}
 	}
 	result, err := json.Marshal(map[string]string{"type": "idle_notification", "from": "worker", "idleReason": "available", "result": attack + " result"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	put(inbox.Message{From: "<b>eve</b>\u202egnp.exe", Summary: attack, Text: attack + " text \u202etxet\u2066 \x1b[31mred\x07 \u200bend"})
 	worker, err := simagent.New(simagent.Options{Dir: sim.Dir(), Name: "worker"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := worker.Send(t.Context(), simagent.Message{To: "worker", Text: string(result)}); err != nil {
 		t.Fatal(err)
 	}
@@ -548,12 +542,8 @@ func testManyMessages(t *testing.T, browser context.Context) {
 		}
 	}
 	data, err := json.Marshal(rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(sim.Agent("worker").Inbox(), data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(sim.Agent("worker").Inbox(), data, 0o600))
 	w := newWorld(t, claude)
 	p := open(t, browser, w, w.address())
 	p.live()
@@ -610,9 +600,7 @@ func testManyMessages(t *testing.T, browser context.Context) {
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	took, err := chromedp.Run(ctx, chromedp.Evaluate[float64](`window.took`, chromedp.EvalAwaitPromise))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Logf("one more beside 1000: laid out and painted after %.1f ms", took)
 	p.picture("many")
 	p.run(chromedp.Click(chromedp.CSS(".jump")))
@@ -755,9 +743,7 @@ func testSignedOut(t *testing.T, browser context.Context) {
 
 	// The removal of the token also signs out the open page.
 	w.end()
-	if err := os.Remove(api.TokenPath(w.State)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(api.TokenPath(w.State)))
 	p.expect("ERR_")
 	first.expect("401")
 	first.expect("ERR_")
@@ -792,13 +778,9 @@ func testAnswer(t *testing.T, browser context.Context) {
 	p.choose("worker")
 	ctx := t.Context()
 	c, err := w.Team(sim.Name()).Config(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l, err := ledger.Open(ctx, filepath.Join(w.State, "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	post := inbox.Key(w.Root.Path(), c.Instance(), "worker")
 	if err := errors.Join(
@@ -833,9 +815,7 @@ func testForgotten(t *testing.T, browser context.Context) {
 	for _, name := range []string{"journal.db", "journal.db-wal", "journal.db-shm"} {
 		_ = os.Remove(filepath.Join(w.State, name))
 	}
-	if err := os.WriteFile(sim.Agent("worker").Inbox(), []byte("[]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(sim.Agent("worker").Inbox(), []byte("[]"), 0o600))
 	w.start()
 	p.live()
 	p.until(`document.querySelectorAll("main .bubble").length === 0`)
@@ -855,9 +835,7 @@ func testEnded(t *testing.T, browser context.Context) {
 	p.until(own("from me") + `?.textContent.startsWith("✓ ") && document.querySelectorAll(".outbox li").length === 0`)
 	w.Send(sim.Name(), "team-lead", "worker", "the last words")
 	p.until(shown("the last words"))
-	if err := os.Rename(sim.Dir(), claude+".ended"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(sim.Dir(), claude+".ended"))
 	defer func() { _ = os.Rename(claude+".ended", sim.Dir()) }() // its lead still runs
 	p.until(`document.querySelector(".compose").hidden && document.querySelector(".closed").textContent.includes("has ended")`)
 
@@ -903,9 +881,7 @@ func testRealAgent(t *testing.T, browser context.Context) {
 	p.until(`[...document.querySelectorAll(".tome .bubble")].some(b => b.textContent.includes("here it is [r-1]"))`)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := team.API.WaitCount(ctx, team.Member, "[m-1]", 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, team.API.WaitCount(ctx, team.Member, "[m-1]", 1))
 	p.choose("team-lead")
 	p.write(standin.CallLine("SendMessage", map[string]any{"to": team.Member, "message": map[string]string{"type": "shutdown_request", "reason": "bye"}}))
 	p.until(`[...document.querySelectorAll("a.member")].find(a => a.textContent.includes(%s))?.dataset.word === "ended"`, team.Member)

@@ -43,18 +43,14 @@ func TestPanes(t *testing.T) {
 
 	// The agent's hook reports the end of its task.
 	l, err := ledger.Open(t.Context(), filepath.Join(w.State, "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	hook := pane.New(pane.Options{Root: w.Root, Ledger: l, State: w.State})
 	list, err := hook.Registry.List(t.Context())
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%v, %v", list, err)
 	}
-	if err := hook.Tasks.Stopped(t.Context(), pane.Stop{Answer: "All **42** tests pass.", Socket: tmux.Socket, Server: list[0].Ref.Server, PaneID: id}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hook.Tasks.Stopped(t.Context(), pane.Stop{Answer: "All **42** tests pass.", Socket: tmux.Socket, Server: list[0].Ref.Server, PaneID: id}))
 	p.until(own("Run the tests") + `?.textContent === "✓✓✓ done" && ` + bubble("All 42 tests pass.") + `?.querySelector("strong") !== null`)
 
 	// An interruption is confirmed first.
@@ -86,9 +82,7 @@ func TestPanes(t *testing.T) {
 		}}, [32]byte{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Deliveries.End(t.Context(), ledger.Failed, reason, id); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Deliveries.End(t.Context(), ledger.Failed, reason, id))
 		return "about " + id
 	}
 	tmux.Keys(t, id, "WAIT:never", "Enter") // so that nothing is typed meanwhile
@@ -134,8 +128,6 @@ func TestPanes(t *testing.T) {
 func captured(t *testing.T, tmux *standin.Tmux, pane string) string {
 	t.Helper()
 	out, err := tmux.Run(t.Context(), nil, "capture-pane", "-p", "-t", pane)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }

@@ -42,9 +42,7 @@ func addTeam(t *testing.T, claude, cwd string, age time.Duration, process simage
 		opts.Members = append(opts.Members, simagent.Member{Name: name, Absent: true})
 	}
 	team, err := simagent.Create(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return team
 }
 
@@ -58,9 +56,7 @@ func teamOf(name string) string {
 func testTeams(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	now, err := simagent.CurrentProcess()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dead := now
 	dead.Start = "1" // the pid is another process's now
 	// All are at work, and the newest are above.
@@ -142,9 +138,7 @@ func testSearch(t *testing.T, browser context.Context) {
 	other := addTeam(t, claude, "/home/ada/web", time.Minute, simagent.Process{}, "worker")
 	sent := time.Now().Add(-50 * time.Hour)
 	row := fmt.Sprintf(`[{"from":"reviewer","text":"the oldest lamp","timestamp":%q,"read":false}]`, sent.UTC().Format("2006-01-02T15:04:05.000Z"))
-	if err := os.WriteFile(sim.Agent("worker").Inbox(), []byte(row), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(sim.Agent("worker").Inbox(), []byte(row), 0o600))
 	w := newWorld(t, claude)
 	w.Send(sim.Name(), "team-lead", "worker", "a lamp")
 	w.Send(sim.Name(), "worker", "reviewer", "the same lamp")

@@ -18,19 +18,13 @@ func testPlaces(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
 	l, err := ledger.Open(t.Context(), filepath.Join(w.State, "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	team := w.Team(sim.Name())
 	c, err := team.Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	held, err := relay.Hold(t.Context(), w.State, team, "team-lead", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		if err := held.Release(); err != nil {
 			t.Error(err)
@@ -40,12 +34,8 @@ func testPlaces(t *testing.T, browser context.Context) {
 	set := func(state ledger.RelayState, h ledger.Handoff) {
 		t.Helper()
 		h.InboxKey = key
-		if err := l.Sessions.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s", State: state, Relay: 7, Mode: []byte(`{"model":"opus"}`)}); err != nil {
-			t.Fatal(err)
-		}
-		if err := l.Sessions.SetHandoff(t.Context(), h); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Sessions.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s", State: state, Relay: 7, Mode: []byte(`{"model":"opus"}`)}))
+		must(t, l.Sessions.SetHandoff(t.Context(), h))
 	}
 	// wish waits for a request to the launcher.
 	wish := func(n int64) ledger.Handoff {
@@ -103,8 +93,6 @@ func testPlaces(t *testing.T, browser context.Context) {
 		t.Errorf("asked for %+v", h)
 	}
 	// An agent that another process runs, and that cannot move, has no controls.
-	if err := l.Sessions.RemoveHandoff(t.Context(), key); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Sessions.RemoveHandoff(t.Context(), key))
 	p.until(`document.querySelector(".head .place") === null && !document.querySelector(".controls").checkVisibility()`)
 }

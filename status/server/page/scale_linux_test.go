@@ -77,9 +77,7 @@ func TestScale(t *testing.T) {
 			return took.sort((a, b) => a - b);
 		})()`, quoteAll(names), quoteAll(busyMembers[:scaleMembers-1]), hour*opened, (hour+1)*opened), chromedp.EvalAwaitPromise))
 		cancel()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i := range sent {
 			w.Send(names[i%count], busyMembers[0], busyMembers[1], fmt.Sprintf("live %d of hour %d", i, hour))
 		}
@@ -88,9 +86,7 @@ func TestScale(t *testing.T) {
 		p.until(`document.querySelector("#announcements").textContent.includes(%s)`, last)
 		p.run(do(`location.hash = "#/"`), frames, call(heapprofiler.CollectGarbage, cdp.Empty{}))
 		heap, err := chromedp.Call(p.ctx, runtime.GetHeapUsage, cdp.Empty{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		heaps = append(heaps, heap.UsedSize/(1<<20))
 		t.Logf("hour %d: a conversation opens within %.0f ms, or %.0f ms; heap %.2f MiB", hour, took[len(took)/2], took[len(took)-1], heaps[hour])
 	}
@@ -124,16 +120,12 @@ func fillTeams(t *testing.T, w *world, names []string, messages int) {
 	t.Helper()
 	ctx := t.Context()
 	j, err := journal.Open(ctx, filepath.Join(w.State, "journal.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer j.Close()
 	const batch, kept = 500, 40
 	for _, name := range names {
 		c, err := w.Team(name).Config(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		at := time.Now().Add(-time.Duration(messages) * time.Minute)
 		for first := 0; first < messages; first += batch {
 			boxes := map[string][]json.RawMessage{}
@@ -150,22 +142,16 @@ func fillTeams(t *testing.T, w *world, names []string, messages int) {
 					"from": m.from, "text": m.text, "summary": m.summary, "timestamp": at.UTC().Format("2006-01-02T15:04:05.000Z"),
 					"msg_id": fmt.Sprintf("s%d", n), "read": m.to != "user",
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				boxes[m.to] = append(boxes[m.to], raw)
 			}
 			var came, left []journal.Snapshot
 			for box, raws := range boxes {
 				rows := func(raws []json.RawMessage) ([]byte, []inbox.Row) {
 					data, err := json.Marshal(raws)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					rows, err := inbox.Parse(data)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					return data, rows
 				}
 				s := journal.Snapshot{InboxKey: inbox.Key(w.Root.Path(), c.Instance(), box), At: at, Done: at}
@@ -175,9 +161,7 @@ func fillTeams(t *testing.T, w *world, names []string, messages int) {
 				if first+batch >= messages {
 					var data []byte
 					data, s.Rows = rows(raws[max(0, len(raws)-kept):])
-					if err := os.WriteFile(w.Path(name, "inboxes", box+".json"), data, 0o600); err != nil {
-						t.Fatal(err)
-					}
+					must(t, os.WriteFile(w.Path(name, "inboxes", box+".json"), data, 0o600))
 				}
 				left = append(left, s)
 			}

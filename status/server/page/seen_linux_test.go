@@ -34,9 +34,7 @@ func (w *world) unreadTexts(team, member string) (texts []string) {
 	if err == nil {
 		rows, err = inbox.Parse(data)
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	for _, r := range rows {
 		if !r.Read {
 			texts = append(texts, r.Text)

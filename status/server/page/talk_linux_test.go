@@ -137,9 +137,7 @@ func testLeadGone(t *testing.T, browser context.Context) {
 	if err == nil {
 		err = os.WriteFile(path, regexp.MustCompile(`"procStart": *"\d+"`).ReplaceAll(data, []byte(`"procStart":"1"`)), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := newWorld(t, claude)
 	p := open(t, browser, w, w.address())
 	p.until(`document.querySelector("#link").dataset.link === "live"`)

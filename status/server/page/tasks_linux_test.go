@@ -29,9 +29,7 @@ func (w *world) task(list, id string, fields map[string]any) {
 	if err == nil {
 		err = os.Rename(name+".tmp", name)
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 }
 
 // looks checks the open view on wide and narrow screens, in light and dark.
@@ -63,17 +61,13 @@ const board = `[...document.querySelectorAll(".board-column")].map(c => c.datase
 // The tasks of a team are on a board, which changes as they do.
 func TestTasks(t *testing.T) {
 	script, err := os.ReadFile(standin.RequireAxe(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	browser := launch(t)
 	w := thirty(t)
 	w.start()
 	t.Cleanup(w.end)
 	teams, err := w.client().Teams(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	checkout, search := teamAt(teams, "checkout"), teamAt(teams, "search")
 	type fields = map[string]any
 	w.task(checkout, "1", fields{"subject": "Read the code", "status": "completed", "owner": "backend"})
@@ -140,9 +134,7 @@ func TestTasks(t *testing.T) {
 	}
 	dir := filepath.Join(w.Root.Path(), "tasks", search)
 	for n := range 1200 {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprint(10+n)+".json"), fmt.Appendf(nil, `{"subject": "number %d", "status": "pending"}`, n), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(10+n)+".json"), fmt.Appendf(nil, `{"subject": "number %d", "status": "pending"}`, n), 0o600))
 	}
 	p.run(do(`location.hash = ` + quote("#/tasks?team="+search)))
 	p.until(`document.querySelector("[data-status=pending] .board-count")?.textContent === "1201" && document.querySelectorAll(".task").length === 100`)

@@ -13,15 +13,11 @@ import (
 // Tokens and cost of agents are requested when they are opened.
 func TestUsage(t *testing.T) {
 	script, err := os.ReadFile(standin.RequireAxe(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	browser := launch(t)
 	w := thirty(t)
 	dir := filepath.Join(w.Root.Path(), "projects", "-work")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o700))
 	answer := func(id, more string, input int, at time.Time) string {
 		return fmt.Sprintf(`{"type":"assistant",%s"cwd":"/work","timestamp":%q,"message":{"id":%q,"model":"claude-x","usage":{"input_tokens":%d,"output_tokens":7}}}`+"\n", more, at.Format(time.RFC3339), id, input)
 	}
@@ -31,9 +27,7 @@ func TestUsage(t *testing.T) {
 		"one.jsonl": answer("m1", worker, 1234567, now) + `{"type":"cost-state","modelUsage":{"claude-x":{"costUSD":1.5}}}` + "\n" + answer("m2", worker, 1, now),
 		"two.jsonl": answer("m3", "", 10, now.AddDate(0, 0, -20)),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	w.start()
 	t.Cleanup(w.end)

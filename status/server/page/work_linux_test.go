@@ -32,9 +32,7 @@ type work struct {
 func (w *world) work(team, member string) *work {
 	w.t.Helper()
 	c, err := w.Team(team).Config(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return &work{w: w, key: inbox.Key(w.Root.Path(), c.Instance(), member), session: "a-session"}
 }
 
@@ -48,9 +46,7 @@ func (k *work) did(turn string, e wire.Envelope, events ...wire.Event) {
 		e.ID, e.Role, e.Turn, e.Event = fmt.Sprintf("e%023d", k.n), wire.RoleAgent, &turn, event
 		e.Time = float64(time.Now().UnixMilli())
 		raw, err := json.Marshal(e)
-		if err != nil {
-			k.w.t.Fatal(err)
-		}
+		must(k.w.t, err)
 		list[i] = journal.Envelope{InboxKey: k.key, ID: e.ID, Session: k.session, Turn: turn, Role: "agent", At: time.Now().UTC(), Raw: raw}
 		if e.Subagent != nil {
 			list[i].Subagent = *e.Subagent
@@ -71,9 +67,7 @@ func (k *work) did(turn string, e wire.Envelope, events ...wire.Event) {
 		}
 	}
 	j, err := journal.Open(ctx, filepath.Join(k.w.State, "journal.db"))
-	if err != nil {
-		k.w.t.Fatal(err)
-	}
+	must(k.w.t, err)
 	defer j.Close()
 	if _, err := j.Envelopes.Record(ctx, list...); err != nil {
 		k.w.t.Fatal(err)
@@ -245,14 +239,10 @@ func testWorkReconnects(t *testing.T, browser context.Context) {
 	w.end()
 	p.until(`document.querySelector("#link").dataset.link === "reconnecting"`)
 	for name := range journalFiles(t, w) {
-		if err := os.Remove(filepath.Join(w.State, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(filepath.Join(w.State, name)))
 	}
 	for name, data := range older {
-		if err := os.WriteFile(filepath.Join(w.State, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(w.State, name), data, 0o600))
 	}
 	w.start()
 	p.live()
@@ -287,9 +277,7 @@ func testRealWork(t *testing.T, browser context.Context) {
 	command := standin.Require(t, version)
 	call := func(tool string, input map[string]any) standin.Call {
 		data, err := json.Marshal(input)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return standin.Call{Name: tool, Input: data}
 	}
 	bash := func(command string) standin.Call { return call("Bash", map[string]any{"command": command}) }
@@ -341,9 +329,7 @@ func testRealWork(t *testing.T, browser context.Context) {
 		t.Error("the work of the subagent is not below the call that started it")
 	}
 	p.picture("real-work-running")
-	if err := os.WriteFile(filepath.Join(work, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(work, "go"), nil, 0o600))
 	answer := bubble("Done: the beam has 400 W")
 	p.until(answer + `?.querySelector(".label")?.textContent === "answer" && document.querySelectorAll("[data-running]").length === 0`)
 	if n := value[int](p, `[...document.querySelectorAll(".bubble")].filter(b => b.textContent.includes("Done: the beam")).length`); n != 1 {

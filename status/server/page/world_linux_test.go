@@ -66,9 +66,7 @@ func (w *world) start() {
 		f(&opts)
 	}
 	s, err := server.New(opts)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	w.stop, w.ended = stop, make(chan error, 1)
 	go func() { w.ended <- s.Run(ctx) }()
@@ -104,9 +102,7 @@ func (w *world) socket() string { return filepath.Join(w.State, "s") }
 func (w *world) client() *client.Client {
 	w.t.Helper()
 	c, err := client.New(client.Options{Socket: w.socket()})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	w.t.Cleanup(c.Close)
 	return c
 }
@@ -115,9 +111,7 @@ func (w *world) client() *client.Client {
 func (w *world) address() string {
 	w.t.Helper()
 	in, err := w.client().SignIn(w.t.Context(), false)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return in.URL
 }
 
@@ -125,9 +119,7 @@ func (w *world) address() string {
 func (w *world) messages(c *client.Client, team string) []api.Record {
 	w.t.Helper()
 	page, err := c.Messages(w.t.Context(), team, client.MessageQuery{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return page.Messages
 }
 
@@ -148,17 +140,11 @@ func (w *world) join(name string) {
 	ctx := w.t.Context()
 	team := w.Team(name)
 	c, err := team.Config(ctx)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	m, err := team.Join(ctx, w.Locker, "operator", w.t.TempDir())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	l, err := ledger.Open(ctx, filepath.Join(w.State, "ledger.db"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	defer l.Close()
 	if err := l.Teams.Joined(ctx, ledger.Join{
 		Root: w.Root.Path(), Team: name, CreatedAt: c.Instance().CreatedAt, Member: m.Name, AgentID: m.AgentID, At: m.JoinedAt,
@@ -180,9 +166,7 @@ func simulateAt(t *testing.T, now func() time.Time, poll time.Duration, members 
 	team, err := simagent.Create(t.Context(), simagent.TeamOptions{
 		Root: claude, Cwd: "/home/ada/projects/lighthouse", Poll: poll, Rest: 500 * time.Millisecond, Now: now, Members: members,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- team.Run(ctx) }()
