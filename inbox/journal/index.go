@@ -192,7 +192,7 @@ func (j *database) update(ctx context.Context, db *sqlite.DB) error {
 		return nil
 	}
 	// Rows of stale are deleted only once the file of the index certainly has their changes, even after a power cut.
-	if _, err := db.GiveBack(ctx, "index"); err != nil {
+	if emptied, err := db.GiveBack(ctx, "index"); err != nil || !emptied {
 		return err
 	}
 	return j.db.Do(ctx, "index", func(c *sqlite.Conn) error {

@@ -301,6 +301,32 @@ func TestTextOfAnEnvelope(t *testing.T) {
 	}
 }
 
+// What the journal has deleted is taken out of the index until its file certainly lacks it: not while another process
+// reads it.
+func TestPrunedWhileTheIndexIsRead(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	observe(t, j, look(t, 1, row("the secretword")))
+	search(t, j, "secretword", Query{})
+	observe(t, j, look(t, 3))
+	stale := func() int64 { return number(t, j, "SELECT count(*) FROM stale") }
+	must(t, j.index.db.Transaction(t.Context(), "test", "DEFERRED", func(c *sqlite.Conn) error {
+		if _, err := c.Number("SELECT count(*) FROM words"); err != nil {
+			return err
+		}
+		other := mustOpen(t, j.db.Path())
+		_, err := other.Prune(t.Context(), at(30), 0)
+		return err
+	}))
+	if n := stale(); n != 1 {
+		t.Errorf("%d records are still to be taken out, want 1", n)
+	}
+	search(t, j, "secretword", Query{})
+	if n := stale(); n != 0 {
+		t.Errorf("%d records are still to be taken out", n)
+	}
+}
+
 // A log that is deleted while a process uses the index stops no search, in this process or another.
 func TestIndexWithoutItsLog(t *testing.T) {
 	t.Parallel()
