@@ -3324,7 +3324,7 @@ export interface components {
             /** @description its keys, which are pinned */
             card: string;
             /**
-             * @description away: it has been silent for 45 s or more; new: it was never heard
+             * @description away: it has been silent for 45 s or more; new: it has not reported its state yet
              * @enum {string}
              */
             state: "here" | "away" | "new";
