@@ -368,7 +368,7 @@ var guarded = map[string]struct {
 	}, want: Gone},
 	"shell": {shell: "bash", change: func(a *agent) {
 		a.do("exit")
-		a.until("the shell in front", func() bool { p, err := a.ref.Look(a.t.Context()); return err == nil && p.Command == "bash" })
+		a.alone("bash")
 	}, want: NotAgent},
 }
 
@@ -403,6 +403,9 @@ func TestProgramThatEndsBeforeEnter(t *testing.T) {
 			if shell == "" {
 				ends(t, o, err, Unconfirmed, Dead)
 				return
+			}
+			if o.Reason.NoAgent() { // NotRaw until the shell waits for commands
+				o.Reason = NotAgent
 			}
 			ends(t, o, err, Unconfirmed, NotAgent)
 			a.ranNothing()
