@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -247,7 +248,7 @@ func TestInterruptOfATurnThatHasEnded(t *testing.T) {
 	a.writing.Lock()
 	interrupted := make(chan error, 1)
 	go func() { interrupted <- a.Interrupt(t.Context(), id) }()
-	for stopped := false; !stopped; time.Sleep(time.Millisecond) {
+	for stopped := false; !stopped; runtime.Gosched() {
 		a.mu.Lock()
 		stopped = a.flight.stopped
 		a.mu.Unlock()
