@@ -81,7 +81,7 @@ func (l Replies) Replied(ctx context.Context, frame string) error {
 
 // ShutdownAsked returns the shutdown request that is next: all deliveries that were claimed before it have ended.
 func (l Replies) ShutdownAsked(ctx context.Context, k inbox.InboxKey) (d Delivery, asked bool, err error) {
-	open, err := Deliveries{l.file}.ofInbox(ctx, "shutdown asked", k, unended+" ORDER BY seq LIMIT 1")
+	open, err := Deliveries(l).ofInbox(ctx, "shutdown asked", k, unended+" ORDER BY seq LIMIT 1")
 	if err != nil || len(open) == 0 || open[0].Kind != shutdownRequest || open[0].Person || !open[0].Marked || open[0].Frame != "" {
 		return Delivery{}, false, err
 	}

@@ -46,7 +46,7 @@ func TestConfirmedAndLost(t *testing.T) {
 			return errors.Join(lg.PaneMessages.ReturnFrame(t.Context(), frame, "it has ended"), lg.Deliveries.Drop(t.Context(), uuid))
 		}, api.CodeTimeout},
 	} {
-		m, _, err := lg.PaneMessages.Add(t.Context(), ledger.PaneMessage{Policy: api.PolicyQueued, Delivery: ledger.Delivery{
+		_, _, err := lg.PaneMessages.Add(t.Context(), ledger.PaneMessage{Policy: api.PolicyQueued, Delivery: ledger.Delivery{
 			UUID: id, InboxKey: of.InboxKey, ID: id, From: "user", Kind: "message", Raw: []byte("hello"), Person: true, Isolated: true,
 		}}, [32]byte{id[35]})
 		must(t, err)
@@ -58,7 +58,7 @@ func TestConfirmedAndLost(t *testing.T) {
 		frame := "f" + id[1:]
 		paste(frame)
 		must(t, lg.PaneMessages.ConfirmFrame(t.Context(), frame, "", ledger.TaskSent, ""))
-		m, _, err = lg.PaneMessages.Message(t.Context(), id)
+		m, _, err := lg.PaneMessages.Message(t.Context(), id)
 		must(t, err)
 		sent := view.PaneSent(m, false)
 		must(t, lg.PaneMessages.SendAgain(t.Context(), of.InboxKey, id))

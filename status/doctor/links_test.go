@@ -18,12 +18,9 @@ import (
 	"teambridge/relay/link/nats"
 	"teambridge/status/api"
 	"teambridge/status/doctor"
-	"teambridge/teams/errtest"
 	"teambridge/teams/lockedfile"
 	"teambridge/teams/teamstest"
 )
-
-var must = errtest.Must
 
 // Without a service, problems of links are found in the state directory alone.
 func TestLinks(t *testing.T) {

@@ -397,27 +397,10 @@ func (h *headless) done(n int) []ledger.Delivery {
 	return all
 }
 
-// once checks that the model was given each text once.
-func (h *headless) once(texts ...string) {
-	h.t.Helper()
-	once(h.t, h.home.API, texts...)
-}
-
 // given waits until the model was given a text.
 func (h *headless) given(text string) {
 	h.t.Helper()
 	given(h.t, h.ctx, h.home.API, standin.Any, text)
-}
-
-// turnsOnce checks that the model was given each text once, and answered it once.
-func (h *headless) turnsOnce(texts ...string) {
-	h.t.Helper()
-	h.once(texts...)
-	for _, text := range texts {
-		if n := h.home.API.Turns(standin.Any, text); n != 1 {
-			h.t.Errorf("%s was answered %d times, want once", text, n)
-		}
-	}
 }
 
 // holding returns a model that does not answer the calls that match held until release is closed.

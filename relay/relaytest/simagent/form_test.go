@@ -1,9 +1,7 @@
 package simagent_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -13,15 +11,6 @@ import (
 
 	"teambridge/relay/relaytest/simagent"
 )
-
-func compact(t *testing.T, data string) string {
-	t.Helper()
-	var out bytes.Buffer
-	if err := json.Compact(&out, []byte(data)); err != nil {
-		t.Fatalf("%v in %s", err, data)
-	}
-	return out.String()
-}
 
 var (
 	anyTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
