@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 	"slices"
 	"strings"
@@ -221,6 +222,23 @@ func (j Receipts) Receipt(ctx context.Context, key inbox.SendKey) (r Receipt, fo
 		return err
 	})
 	return r, found, err
+}
+
+// Of returns the receipts of messages to one inbox, by their ids. If k has no CreatedAt, and several teams have had its
+// name, that of the latest change counts.
+func (j Receipts) Of(ctx context.Context, k inbox.InboxKey, ids ...string) (map[string]Receipt, error) {
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	where := (&Query{Root: k.Root, Team: k.Team, CreatedAt: k.CreatedAt, Inbox: k.Inbox}).inboxes()
+	where.add(true, "id IN (SELECT value FROM json_each(?))", string(list))
+	found, err := sqlite.Select(ctx, j.db, "receipts", scanReceipt, "SELECT "+receiptColumns+" WHERE "+where.String()+" ORDER BY seq", where.args...)
+	receipts := make(map[string]Receipt, len(found))
+	for _, r := range found {
+		receipts[r.ID] = r
+	}
+	return receipts, err
 }
 
 // All yields the receipts that q selects, in the order of their last changes. Since and Until refer to these changes.

@@ -127,33 +127,31 @@ const followedFor = 24 * time.Hour
 
 // follow updates the state of delivered messages.
 func (l *Link) follow(ctx context.Context) error {
-	if l.opts.State == nil {
+	if l.opts.States == nil {
 		return nil
 	}
 	var older int64 // of the messages before the newest page, those below this number are next; 0: start again
 	for {
 		open, err := l.open(ctx, &older)
-		changed := false
-		for _, m := range open {
-			if err != nil || ctx.Err() != nil {
-				break
+		var states, changed []ledger.Incoming
+		if err == nil {
+			states, err = l.opts.States(ctx, open)
+		}
+		for i, now := range states {
+			if now.Stage != open[i].Stage {
+				changed = append(changed, now)
 			}
-			var now ledger.Incoming
-			if now, err = l.opts.State(ctx, m); err != nil {
-				break
-			}
-			if now.Stage != m.Stage {
-				now.N = m.N
-				if err = l.opts.Ledger.Arrivals.Set(ctx, now); err == nil {
-					changed = true
-					l.wake(m.Machine)
-				}
-			}
+		}
+		if err == nil && len(changed) > 0 {
+			err = l.opts.Ledger.Arrivals.Set(ctx, changed...)
 		}
 		if err != nil && l.failed(ctx, "cannot update the state of delivered messages", err) {
 			return err
 		}
-		if changed {
+		if err == nil && len(changed) > 0 {
+			for _, m := range changed {
+				l.wake(m.Machine)
+			}
 			l.opts.Changed()
 		}
 		if !pause(ctx, time.Minute, l.outcomes) {

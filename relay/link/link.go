@@ -24,8 +24,8 @@ type Options struct {
 	// success was not recorded. It returns the message with its Stage, which is at least
 	// [ledger.StageVerified], and its place. An error means that the message must be tried again later.
 	Deliver func(context.Context, Message) (ledger.Incoming, error)
-	// State returns the current state of a delivered message. If State is nil, the state stays unknown.
-	State func(context.Context, ledger.Incoming) (ledger.Incoming, error)
+	// States returns the current states of delivered messages, in their order. If States is nil, they stay unknown.
+	States func(context.Context, []ledger.Incoming) ([]ledger.Incoming, error)
 	// Teams returns the teams that a machine may write to. If Teams is nil, it may write to none.
 	Teams func(ctx context.Context, machine string) ([]Team, error)
 

@@ -272,12 +272,16 @@ func (m *machine) start() {
 	m.link = New(Options{
 		Root: root, Self: self, Ledger: m.ledger, Wire: wire,
 		Deliver: m.deliver,
-		State: func(ctx context.Context, in ledger.Incoming) (ledger.Incoming, error) {
-			if m.state != nil {
-				return m.state(ctx, in)
+		States: func(ctx context.Context, list []ledger.Incoming) (now []ledger.Incoming, err error) {
+			for _, in := range list {
+				if m.state == nil {
+					in.Stage = ledger.StageSeen
+				} else if in, err = m.state(ctx, in); err != nil {
+					return nil, err
+				}
+				now = append(now, in)
 			}
-			in.Stage = ledger.StageSeen
-			return in, nil
+			return now, nil
 		},
 		Every: cmp.Or(m.every, 20*time.Millisecond), Late: 20 * time.Millisecond, Retry: cmp.Or(m.retry, time.Millisecond), page: m.page,
 		Changed: func() {

@@ -206,7 +206,7 @@ func (r *Carrier) serve(ctx context.Context, self ledger.Link) error {
 	defer wire.Close()
 	engine := link.New(link.Options{
 		Root: r.opts.Root.Path(), Self: self, Ledger: r.opts.Ledger, Wire: wire, Program: r.opts.Version, Every: r.Every, Late: r.Late,
-		Deliver: r.deliver, State: r.stateOf, Teams: r.offers,
+		Deliver: r.deliver, States: r.statesOf, Teams: r.offers,
 		Changed: func() {
 			r.opts.Changed()
 			signals.Send(r.asked)

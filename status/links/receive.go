@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/inbox"
-	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/relay/link"
@@ -218,40 +217,57 @@ func (r *Carrier) mayWrite(ctx context.Context, m link.Message) error {
 	return err
 }
 
-// stateOf returns the current state of a message of another machine.
-func (r *Carrier) stateOf(ctx context.Context, in ledger.Incoming) (ledger.Incoming, error) {
-	if in.Delivery != "" {
-		if m, found, err := r.opts.Ledger.PaneMessages.Message(ctx, in.Delivery); err != nil || found {
-			return paneStage(in, m), err
+// statesOf returns the current states of messages of other machines, in their order.
+func (r *Carrier) statesOf(ctx context.Context, list []ledger.Incoming) ([]ledger.Incoming, error) {
+	list = slices.Clone(list)
+	waiting := map[inbox.InboxKey][]*ledger.Incoming{} // messages whose receipts tell their states; the keys have no CreatedAt
+	for i := range list {
+		in := &list[i]
+		if in.Delivery != "" {
+			if m, found, err := r.opts.Ledger.PaneMessages.Message(ctx, in.Delivery); err != nil {
+				return nil, err
+			} else if found {
+				*in = paneStage(*in, m)
+				continue
+			}
+			if d, err := r.opts.Ledger.Deliveries.List(ctx, ledger.DeliveryQuery{UUID: in.Delivery}); err != nil {
+				return nil, err
+			} else if len(d) == 0 {
+				continue
+			}
 		}
-		d, err := r.opts.Ledger.Deliveries.List(ctx, ledger.DeliveryQuery{UUID: in.Delivery})
-		if err != nil || len(d) == 0 {
-			return in, err
+		if in.Recipient == mail.User && strings.Contains(in.Team, "@") {
+			continue // the person reads it some time
 		}
+		box := inbox.InboxKey{Root: in.Root, Team: in.Team, Inbox: in.Recipient}
+		waiting[box] = append(waiting[box], in)
 	}
-	if in.Recipient == mail.User && strings.Contains(in.Team, "@") {
-		return in, nil // the person reads it some time
-	}
-	id := idHere(in)
-	for receipt, err := range r.opts.Journal.Receipts.All(ctx, journal.Query{Root: in.Root, Team: in.Team, Inbox: in.Recipient, ID: id, Newest: true, Limit: 1}) {
+	for box, messages := range waiting { // together: without CreatedAt, a query reads all receipts of the team
+		var ids []string
+		for _, in := range messages {
+			ids = append(ids, idHere(*in))
+		}
+		receipts, err := r.opts.Journal.Receipts.Of(ctx, box, ids...)
 		if err != nil {
-			return in, err
+			return nil, err
 		}
-		switch {
-		case !receipt.SeenAt.IsZero():
-			in.Stage = ledger.StageSeen
-		case receipt.State == inbox.Consumed:
-			in.Stage = ledger.StageConsumed
-		case receipt.State == inbox.Lost:
-			in.Stage, in.Reason = ledger.StageLost, receipt.Reason
-		case receipt.State == inbox.Unknown:
-			in.Stage, in.Reason = ledger.StageUnknown, receipt.Reason
+		for i, in := range messages {
+			switch receipt := receipts[ids[i]]; {
+			case !receipt.SeenAt.IsZero():
+				in.Stage = ledger.StageSeen
+			case receipt.State == inbox.Consumed:
+				in.Stage = ledger.StageConsumed
+			case receipt.State == inbox.Lost:
+				in.Stage, in.Reason = ledger.StageLost, receipt.Reason
+			case receipt.State == inbox.Unknown:
+				in.Stage, in.Reason = ledger.StageUnknown, receipt.Reason
+			}
+			if in.Stage == ledger.StageVerified && time.Since(in.At) > takenWithin {
+				in.Stage, in.Reason = ledger.StageUnknown, fmt.Sprintf("it is in the inbox of %s, nothing shows in %d days that it was taken, and it is followed no longer", in.Recipient, takenWithin/(24*time.Hour))
+			}
 		}
 	}
-	if in.Stage == ledger.StageVerified && time.Since(in.At) > takenWithin {
-		in.Stage, in.Reason = ledger.StageUnknown, fmt.Sprintf("it is in the inbox of %s, nothing shows in %d days that it was taken, and it is followed no longer", in.Recipient, takenWithin/(24*time.Hour))
-	}
-	return in, nil
+	return list, nil
 }
 
 // takenWithin is how long a message of another machine is followed until it is taken. Then its sender learns that its

@@ -2,11 +2,13 @@ package links
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
@@ -33,10 +35,58 @@ func TestMessageThatIsNotTaken(t *testing.T) {
 		{ledger.Incoming{Stage: ledger.StageVerified, Recipient: mail.User, Team: "t@build", At: time.Now().Add(-8 * 24 * time.Hour)}, ledger.StageVerified},
 	} {
 		tc.in.Root, tc.in.ID = "/root", "m-1"
-		now, err := r.stateOf(t.Context(), tc.in)
-		if err != nil || now.Stage != tc.want || strings.Contains(now.Reason, "7 days") != (tc.want == ledger.StageUnknown) {
-			t.Errorf("%s to %s is %s, %q, %v; want %s", tc.in.Stage, tc.in.Recipient, now.Stage, now.Reason, err, tc.want)
+		states, err := r.statesOf(t.Context(), []ledger.Incoming{tc.in})
+		if err != nil {
+			t.Fatal(err)
 		}
+		if now := states[0]; now.Stage != tc.want || strings.Contains(now.Reason, "7 days") != (tc.want == ledger.StageUnknown) {
+			t.Errorf("%s to %s is %s, %q; want %s", tc.in.Stage, tc.in.Recipient, now.Stage, now.Reason, tc.want)
+		}
+	}
+}
+
+// Messages that are looked at together have their own states, those of their receipts.
+func TestStatesOfMany(t *testing.T) {
+	t.Parallel()
+	j, err := journal.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	r := &Carrier{opts: Options{Journal: j}}
+	list := []ledger.Incoming{
+		{ID: "m-1", Recipient: "bob"}, {ID: "m-2", Recipient: "bob"}, {ID: "m-1", Recipient: "eve"}, {ID: "m-4", Recipient: "bob"}, {ID: "m-5", Recipient: "bob"},
+	}
+	for i := range list {
+		in := &list[i]
+		in.Root, in.Team, in.Member, in.Stage, in.At = "/root", "t", in.Recipient, ledger.StageVerified, time.Now()
+	}
+	key := func(i int) inbox.SendKey {
+		in := list[i]
+		return inbox.SendKey{InboxKey: inbox.InboxKey{Root: in.Root, Team: in.Team, CreatedAt: 7, Inbox: in.Recipient}, ID: idHere(in)}
+	}
+	for i := range list[:4] { // nothing is recorded of the last
+		if _, err := j.Receipts.Verified(t.Context(), key(i), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, consumed := j.Receipts.Consumed(t.Context(), key(1), time.Now())
+	_, seen := j.Receipts.Seen(t.Context(), key(2), time.Now())
+	_, lost := j.Receipts.Lost(t.Context(), key(3), time.Now(), "its file is gone")
+	if err := errors.Join(consumed, seen, lost); err != nil {
+		t.Fatal(err)
+	}
+	states, err := r.statesOf(t.Context(), list)
+	if err != nil || len(states) != len(list) {
+		t.Fatal(states, err)
+	}
+	for i, want := range []ledger.Stage{ledger.StageVerified, ledger.StageConsumed, ledger.StageSeen, ledger.StageLost, ledger.StageVerified} {
+		if now := states[i]; now.ID != list[i].ID || now.Stage != want || (now.Reason != "") != (want == ledger.StageLost) {
+			t.Errorf("%s to %s is %s, %q; want %s", now.ID, now.Recipient, now.Stage, now.Reason, want)
+		}
+	}
+	if list[1].Stage != ledger.StageVerified {
+		t.Error("the messages were changed")
 	}
 }
 
