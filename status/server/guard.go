@@ -101,7 +101,8 @@ func secure(h http.Header) {
 // rebinding), or headers in which the browser names their origin.
 func foreign(r *http.Request) error {
 	const hint = "use a loopback address or localhost"
-	if unix, _ := r.Context().Value(unixKey{}).(bool); !unix && !loopback(r.Host) {
+	// On the socket, which some forward to a port, programs use names without a dot, and pages those of their sites.
+	if unix, _ := r.Context().Value(unixKey{}).(bool); !loopback(r.Host) && (!unix || strings.ContainsAny(r.Host, ".:")) {
 		return api.Decide(api.CodeForbidden, hint, "%q is not a host name of this service", r.Host)
 	}
 	if origins := r.Header.Values("Origin"); len(origins) > 0 {

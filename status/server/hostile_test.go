@@ -93,10 +93,11 @@ func TestHostileRequests(t *testing.T) {
 		{"GET /v1/teams HTTP/1.1\r\nConnection: close\r\n\r\n", 400}, // no host
 		{"GET /v1/teams HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n", 400},
 		{"NONSENSE\r\n\r\n", 400},
+		{"GET /v1/teams HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", 403}, // the socket is forwarded to a port
 		{"GET /v1/teams HTTP/9.9\r\nHost: x\r\n\r\n", 505},
 		{"GET /v1/teams HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", 431},
 		{"TRACE /v1/teams HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 405},
-		{"CONNECT evil.example:80 HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", 404},
+		{"CONNECT evil.example:80 HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", 403},
 		{"POST " + to + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 5\r\nTransfer-Encoding: nonsense\r\n\r\n{}", 501},
 		{"POST " + to + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
 		// Bytes after one request are not another request.

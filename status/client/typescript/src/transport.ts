@@ -21,7 +21,7 @@ export class Transport {
     // request may wait for an agent for hours, so answers have no time limit.
     const options: Agent.Options = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: connectTimeout } };
     if ("socket" in place) {
-      this.base = "http://teambridge"; // the service takes any host on its socket
+      this.base = "http://teambridge"; // the service takes any name without a dot on its socket
       this.where = `unix:${place.socket}`;
       options.connect = { timeout: connectTimeout, socketPath: place.socket };
     } else {
