@@ -186,6 +186,33 @@ func TestRetriedBetweenTwoSteps(t *testing.T) {
 	}
 }
 
+// What another process puts back is found after a signal, without a poll in between. A signal while a frame is in flight
+// is not forgotten.
+func TestPutBackAndPoked(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	poked := make(chan struct{})
+	opts := s.options()
+	opts.Poked = poked
+	r, stop := s.relay(opts)
+	s.until("idle", func(st Status) bool { return st.State == Idle })
+	other := s.otherProcess()
+	for _, text := range []string{"[m-1]", "[m-2]", "[m-3]"} {
+		said, err := Prompt(t.Context(), other, r.Key(), Input{Text: text})
+		if err == nil {
+			err = other.Deliveries.End(t.Context(), ledger.Failed, "for the test", said.Delivery)
+		}
+		if err == nil {
+			err = other.Deliveries.Retry(t.Context(), said.Delivery)
+		}
+		must(t, err)
+		poked <- struct{}{}
+		poked <- struct{}{} // it was ready for another one, and so has seen the first
+		s.await("it is done", func() bool { return s.saying(other, text).State == ledger.Done })
+	}
+	stop()
+}
+
 // A row that was claimed, could not be marked, and is dropped before the relay retries is
 // not claimed as another message.
 func TestDroppedBeforeItsRowIsMarked(t *testing.T) {

@@ -35,6 +35,9 @@ type loop struct {
 	backoff time.Duration // delay of the next start
 	retry   <-chan time.Time
 
+	poll *time.Ticker
+	soon bool // it polls after [Timing.Poll], and otherwise after pollSweep
+
 	lastTurn bool // Finish was called
 }
 
@@ -42,14 +45,14 @@ type loop struct {
 var errFinished = errors.New("finished")
 
 func (l *loop) run(ctx context.Context) error {
-	poll := time.NewTicker(l.opts.Timing.Poll)
-	defer poll.Stop()
+	l.poll, l.soon = time.NewTicker(l.opts.Timing.Poll), true
+	defer l.poll.Stop()
 	err := l.restore(ctx)
 	for err == nil {
 		if err = l.step(ctx); err != nil {
 			break
 		}
-		err = l.next(ctx, poll.C)
+		err = l.next(ctx)
 	}
 	if ctx.Err() != nil || errors.Is(err, errFinished) {
 		err = nil // a consequence of the end of ctx
@@ -57,8 +60,11 @@ func (l *loop) run(ctx context.Context) error {
 	return errors.Join(err, l.end(ctx, err))
 }
 
+// pollSweep is how often the ledger is checked without a signal of [Options.Poked].
+const pollSweep = 30 * time.Second
+
 // next waits until the loop may have work.
-func (l *loop) next(ctx context.Context, poll <-chan time.Time) error {
+func (l *loop) next(ctx context.Context) error {
 	finishing := l.finishing
 	if l.lastTurn {
 		finishing = nil
@@ -88,9 +94,18 @@ func (l *loop) next(ctx context.Context, poll <-chan time.Time) error {
 				return l.closed(ctx)
 			}
 			return l.agentExited(ctx)
-		case <-poll:
+		case <-l.opts.Poked:
+			if !l.soon {
+				l.soon = true
+				l.poll.Reset(l.opts.Timing.Poll)
+			}
+		case <-l.poll.C:
 			if l.frame != nil {
 				continue
+			}
+			if l.opts.Poked != nil && l.soon {
+				l.soon = false
+				l.poll.Reset(pollSweep)
 			}
 			// The watcher does not report a team that was gone before it first looked.
 			if err := l.opts.Team.Exists(); errors.Is(err, teams.ErrTeamGone) {

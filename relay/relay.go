@@ -148,6 +148,10 @@ type Options struct {
 	// from the agent's conversation. A slow journal delays nothing.
 	Journal *journal.Journal
 
+	// Poked, if not nil, signals each change of the ledger. It is then polled [Timing.Poll] after a signal, and every
+	// 30 s; else, at intervals of [Timing.Poll].
+	Poked <-chan struct{}
+
 	// Each of these may be nil.
 	Events   func(agent.Event)   // receives all output of the agent
 	Envelope func(wire.Envelope) // receives each envelope that is new in Journal

@@ -12,19 +12,24 @@ func (p *LeadProcess) probe() Liveness {
 	if space, err := pidSpace(); err != nil || p.PidSpace != space {
 		return Unknown
 	}
+	return stateOf(p.PID, p.ProcStart)
+}
+
+// stateOf reports whether a process of this machine is alive.
+func stateOf(pid int, start string) Liveness {
 	// The signal comes first, because /proc can hide the processes of other users (hidepid).
-	if errors.Is(syscall.Kill(p.PID, 0), syscall.ESRCH) {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return Gone
 	}
-	now, err := proc.Read(p.PID)
+	now, err := proc.Read(pid)
 	switch {
 	case err != nil:
 		return Unknown
 	case now.Ended:
 		return Gone
-	case p.ProcStart == "":
+	case start == "":
 		return Unknown
-	case now.Start != p.ProcStart:
+	case now.Start != start:
 		return Gone
 	}
 	return Alive

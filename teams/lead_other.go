@@ -4,5 +4,9 @@ package teams
 
 import "strings"
 
-// foreign reports whether PidSpace was written on Linux.
-func (p *LeadProcess) foreign() bool { return strings.Contains(p.PidSpace, "#pid:[") }
+func (p *LeadProcess) probe() Liveness {
+	if strings.Contains(p.PidSpace, "#pid:[") { // it was written on Linux
+		return Unknown
+	}
+	return stateOf(p.PID, p.ProcStart)
+}

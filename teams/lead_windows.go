@@ -11,11 +11,9 @@ const (
 	errorInvalidParameter          = syscall.Errno(87)
 )
 
-func (p *LeadProcess) probe() Liveness {
-	if p.foreign() {
-		return Unknown
-	}
-	h, err := syscall.OpenProcess(processQueryLimitedInformation, false, uint32(p.PID))
+// stateOf reports whether a process of this machine is alive. Its start time is not known here.
+func stateOf(pid int, _ string) Liveness {
+	h, err := syscall.OpenProcess(processQueryLimitedInformation, false, uint32(pid))
 	if errors.Is(err, errorInvalidParameter) {
 		return Gone
 	}

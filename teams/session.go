@@ -52,8 +52,10 @@ func (r *Root) Sessions(ctx context.Context) ([]Session, error) {
 // StateOf reports whether the process of a session is alive. It checks the processes of this machine, even if
 // the session file names another machine: a killed process leaves its file behind.
 func StateOf(p transcript.Process) Liveness {
-	space, _ := thisProcess()
-	return (&LeadProcess{PID: p.PID, PidSpace: space, ProcStart: p.ProcStart}).Liveness()
+	if p.PID <= 0 {
+		return Unknown
+	}
+	return stateOf(p.PID, p.ProcStart)
 }
 
 // Moved returns where the conversation of a session continues in a living process: see [transcript.Moved].

@@ -17,24 +17,27 @@ import (
 	"golang.org/x/sys/unix"
 
 	"teambridge/relay/relaytest/simagent"
+	"teambridge/relay/relaytest/simsession"
 	"teambridge/teams/errtest"
 	"teambridge/teams/teamstest"
 )
 
 // BenchmarkServeIdle measures the service, as a process, while nothing happens in 100 teams of 4 and of 10 inboxes:
-// its memory, and its share of a core. The limits are 0.2 % of a core and 30 MiB with 4 inboxes, even at its start.
+// its memory, and its share of a core. The limits are 0.1 % of a core and 28 MiB with 4 inboxes, even at its start, and
+// 0.3 % with 30 sessions in terminals and 5 headless agents besides, which do nothing either.
 //
 //	go test -run '^$' -bench ServeIdle -benchtime 60x ./cmd/teambridge
 //
 // An iteration is a second.
 func BenchmarkServeIdle(b *testing.B) {
 	for _, inboxes := range []int{4, 10} {
-		b.Run(fmt.Sprintf("inboxes=%d", inboxes), func(b *testing.B) { idle(b, inboxes) })
+		b.Run(fmt.Sprintf("inboxes=%d", inboxes), func(b *testing.B) { idle(b, inboxes, 0, 0) })
 	}
+	b.Run("sessions=30", func(b *testing.B) { idle(b, 4, 30, 5) })
 }
 
-// idle measures the service with 100 teams, each with a number of inboxes.
-func idle(b *testing.B, inboxes int) {
+// idle measures the service with 100 teams, each with a number of inboxes, with sessions and with relays.
+func idle(b *testing.B, inboxes, sessions, relays int) {
 	b.Helper()
 	binary := built(b, ".")
 	root := filepath.Join(b.TempDir(), "claude")
@@ -52,6 +55,9 @@ func idle(b *testing.B, inboxes int) {
 			}
 		}
 	}
+	for i := range sessions {
+		simsession.Start(b, root, fmt.Sprintf("5e551000-0000-4000-8000-%012d", i))
+	}
 	cmd := exec.Command(binary, "serve", "--listen", "unix:"+filepath.Join(teamstest.StateDir(b), "s"))
 	cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+filepath.Join(b.TempDir(), "state"))
 	stderr, err := cmd.StderrPipe()
@@ -62,6 +68,19 @@ func idle(b *testing.B, inboxes int) {
 	}
 	started := time.Since(begun)
 	go io.Copy(io.Discard, stderr)
+	for i := range relays {
+		to := fmt.Sprintf("lead@relayed-%d", i)
+		for _, args := range [][]string{
+			{"relay", "add", to, "--create-team", "--dir", root, "--", built(b, "../../relay/relaytest/simchild/program")},
+			{"ask", to, "please review task 12"},
+		} {
+			c := exec.Command(binary, args...)
+			c.Env = cmd.Env
+			if out, err := c.CombinedOutput(); err != nil {
+				b.Fatalf("%s: %v\n%s", args, err, out)
+			}
+		}
+	}
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	for range 2 * settles / time.Second { // effects of the start

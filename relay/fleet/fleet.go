@@ -176,6 +176,7 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) (left bool,
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id, m := range f.members {
+		pipe.Poke(m.poked)
 		if !slices.ContainsFunc(entries, func(e ledger.Relay) bool { return e.ID == id }) {
 			m.stop()
 		}
@@ -188,7 +189,7 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) (left bool,
 			left = true
 			continue
 		}
-		m := &runner{fleet: f, entry: e, retry: make(chan struct{}, 1), opening: make(chan struct{}, 1)}
+		m := &runner{fleet: f, entry: e, retry: make(chan struct{}, 1), poked: make(chan struct{}, 1), opening: make(chan struct{}, 1)}
 		m.prompter = NewPermissionPrompter(func(Question, bool) { f.opts.Report(m.read()) })
 		m.status.State = relay.Stopped
 		var on context.Context

@@ -29,6 +29,7 @@ type runner struct {
 	prompter *PermissionPrompter
 	stop     context.CancelFunc
 	retry    chan struct{}
+	poked    chan struct{} // the ledger has changed
 	opening  chan struct{} // full while it opens the relay, so that its lock is already held
 
 	mu     sync.Mutex
@@ -184,6 +185,9 @@ func (m *runner) once(ctx context.Context) error {
 		Journal: f.opts.Journal, Envelope: f.opts.Envelope,
 		Events: func(ev agent.Event) { f.opts.Events(e.ID, ev) }, Report: m.set, Recorded: f.opts.Recorded,
 		Warn: func(err error) { f.opts.Warn(fmt.Errorf("%s@%s: %w", key.Inbox, e.Team, err)) },
+	}
+	if f.opts.Poked {
+		opts.Poked = m.poked
 	}
 	if err := f.prepare(ctx, &opts, runtimes.Launch{Settings: *e, Env: f.opts.Env}, m.prompter); err != nil {
 		return err

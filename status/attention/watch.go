@@ -12,6 +12,8 @@ import (
 	"teambridge/relay/pane"
 	"teambridge/relay/tmux"
 	"teambridge/status/view"
+	"teambridge/teams"
+	"teambridge/teams/transcript"
 )
 
 // Watch looks at the registered panes and at the sessions that are in no team, so that no request has to. If
@@ -35,16 +37,18 @@ type Watch struct {
 	news int         // counts the changes that were shown
 }
 
-// sight is the content of a pane at its last close look.
+// sight is what was seen of a pane or session at its last close look.
 type sight struct {
-	seen string // see [tmux.Screens]
+	seen string // of a pane, see [tmux.Screens]; of a session, the process files, or "" if its process has ended
 	at   time.Time
 }
 
 const (
 	// paneCloser is how often a pane gets a close look although its screen stays the same: its process may
-	// report something new. A close look takes three calls of tmux and 200 ms.
-	paneCloser = 10 * time.Second
+	// report something new. A close look takes three calls of tmux and 200 ms. For a session, of which the process
+	// files and its process tell nearly all, it is sessionCloser.
+	paneCloser    = 10 * time.Second
+	sessionCloser = 30 * time.Second
 
 	// paneLimit limits the time of one look at a pane, and paneLooks the number of concurrent looks.
 	paneLimit = 10 * time.Second
@@ -133,9 +137,10 @@ func (w *Watch) Look(ctx context.Context) (changed bool, err error) {
 	sights := w.glance(ctx)
 	for i, p := range list {
 		if now, ok := sights[p.Ref]; ok && !now.at.Equal(w.now) {
-			views[i] = w.view(p)
-			views[i].At = w.now
-			continue
+			if views[i] = w.view(p); !views[i].At.IsZero() {
+				views[i].At = w.now
+				continue
+			}
 		}
 		slots <- struct{}{}
 		all.Go(func() {
@@ -179,8 +184,8 @@ func (w *Watch) Look(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// glance returns the present content of all panes. A pane with the same content as at a recent close look keeps
-// the time of that look; others get the present time.
+// glance returns what is seen of all panes and sessions now. One that looks as it did at a recent close look keeps the
+// time of that look; others get the present time.
 func (w *Watch) glance(ctx context.Context) map[tmux.Ref]sight {
 	ctx, stop := context.WithTimeout(ctx, paneLimit)
 	defer stop()
@@ -190,17 +195,27 @@ func (w *Watch) glance(ctx context.Context) map[tmux.Ref]sight {
 	}
 	was := w.sights
 	w.sights, w.now = map[tmux.Ref]sight{}, time.Now()
+	see := func(ref tmux.Ref, shows string, closer time.Duration) {
+		now := sight{shows, w.now}
+		if last, ok := was[ref]; ok && last.seen == shows && w.now.Sub(last.at) < closer {
+			now.at = last.at
+		}
+		w.sights[ref] = now
+	}
+	for _, p := range w.around {
+		shows := w.processes
+		if teams.StateOf(transcript.Process{PID: p.Ref.PID, ProcStart: p.Start}) == teams.Gone {
+			shows = ""
+		}
+		see(p.Ref, shows, sessionCloser)
+	}
 	for socket, refs := range servers {
 		seen, err := tmux.Screens(ctx, socket, refs...)
 		if err != nil {
 			continue // a close look finds the cause
 		}
 		for ref, shows := range seen {
-			now := sight{shows, w.now}
-			if last, ok := was[ref]; ok && last.seen == shows && w.now.Sub(last.at) < paneCloser {
-				now.at = last.at
-			}
-			w.sights[ref] = now
+			see(ref, shows, paneCloser)
 		}
 	}
 	return w.sights

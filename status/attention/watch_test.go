@@ -1,12 +1,19 @@
 package attention
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/tmux"
 	"teambridge/status/api"
 	"teambridge/teams/teamstest"
 )
@@ -68,6 +75,53 @@ func TestPanesWithoutAWatch(t *testing.T) {
 			default:
 				t.Errorf("of team %q: %+v", team, a)
 			}
+		}
+	}
+}
+
+// A session is not looked at closely each time, but at once when its file changes, or its process has ended.
+func TestSessionIsLookedAtOnce(t *testing.T) {
+	t.Parallel()
+	w := open(t, teamstest.New(t))
+	agent := exec.Command("sleep", "1000")
+	must(t, agent.Start())
+	kill := sync.OnceFunc(func() { _, _ = agent.Process.Kill(), agent.Wait() })
+	t.Cleanup(kill)
+	file := filepath.Join(w.Fixture.Root.Path(), "sessions", strconv.Itoa(agent.Process.Pid)+".json")
+	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	says := func(status string) {
+		must(t, os.WriteFile(file, fmt.Appendf(nil, `{"pid":%d,"sessionId":"5e551000-0000-4000-8000-000000000001","cwd":"/","name":"frontend",`+
+			`"startedAt":1795196213317,"version":"2.1.332","kind":"interactive","entrypoint":"cli","messagingSocketPath":"/nowhere","status":%q}`, agent.Process.Pid, status), 0o600))
+	}
+	says("idle")
+	watch := NewWatch(w.Panes, w.Ledger)
+	look := func() (tmux.Reason, time.Time) {
+		t.Helper()
+		if _, err := watch.Look(t.Context()); err != nil || len(watch.around) != 1 {
+			t.Fatalf("sessions: %+v, %v", watch.around, err)
+		}
+		return watch.view(watch.around[0]).State, watch.sights[watch.around[0].Ref].at
+	}
+	for _, step := range []struct {
+		what  string
+		do    func()
+		close bool
+		want  tmux.Reason
+	}{
+		{"first", func() {}, true, tmux.Empty},
+		{"again", func() {}, false, tmux.Empty},
+		{"busy", func() { says("busy, by a longer text") }, true, tmux.Unknown},
+		{"busy again", func() {}, false, tmux.Unknown},
+		{"killed", kill, true, tmux.Gone},
+		{"gone", func() {}, false, tmux.Gone},
+	} {
+		var last time.Time
+		if len(watch.around) > 0 {
+			last = watch.sights[watch.around[0].Ref].at
+		}
+		step.do()
+		if state, at := look(); state != step.want || at.After(last) != step.close {
+			t.Errorf("%s: it is %s, looked at closely: %t", step.what, state, at.After(last))
 		}
 	}
 }
