@@ -11,6 +11,7 @@ import (
 // Task lists are watched like inboxes: tasks that are written in place, replaced or removed, and whole lists.
 func TestTasks(t *testing.T) {
 	t.Parallel()
+	winetest.Skip(t, "the time of creation of a directory changes with what is made in it, so that the list appears again")
 	p := newClaude(t)
 	p.mkdir("teams/myteam/inboxes") // not watched
 	w := start(t, New(Options{Root: p.root, Tasks: true, sweep: time.Hour}))
