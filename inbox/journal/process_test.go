@@ -18,6 +18,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/sqlite"
 	"teambridge/relay/relaytest/killtest"
+	"teambridge/teams/winetest"
 )
 
 func TestMain(m *testing.M) {
@@ -64,6 +65,7 @@ func childSearch(args []string) error {
 // A search finds everything even if the file of the index was deleted, and nothing else, while processes use it.
 func TestIndexIsDeletedInUse(t *testing.T) {
 	t.Parallel()
+	winetest.SkipUnix(t, "a file that is open cannot be deleted")
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := mustOpen(t, path)
 	var all []func() string // searches of two processes
@@ -231,7 +233,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 	for round := range rounds {
 		path := filepath.Join(dir, "one.db")
 		if round%4 == 3 {
-			path = filepath.Join(dir, fmt.Sprint("new", round, ".db")) // killed while it is being made
+			path = filepath.Join(t.TempDir(), "new.db") // killed while it is being made
 		}
 		var last [2]int
 		lines := 1 + rand.N(40)
