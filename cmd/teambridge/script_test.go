@@ -48,7 +48,11 @@ func (t tests) Run() int {
 		panic(err)
 	}
 	time.Local = time.UTC // as in scripts
-	return killtest.Tests(t.M)
+	status := killtest.Tests(t.M)
+	if err := dismiss(); err != nil {
+		panic(err)
+	}
+	return status
 }
 
 func TestMain(m *testing.M) {

@@ -40,6 +40,7 @@ type outcome struct {
 type worker struct {
 	orders   *json.Encoder
 	outcomes *json.Decoder
+	end      func() error
 }
 
 // idlers has the workers that are idle.
@@ -79,7 +80,17 @@ func hire() (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &worker{json.NewEncoder(stdin), json.NewDecoder(stdout)}, cmd.Start()
+	end := func() error { return errors.Join(stdin.Close(), cmd.Wait()) }
+	return &worker{json.NewEncoder(stdin), json.NewDecoder(stdout), end}, cmd.Start()
+}
+
+// dismiss ends the workers, which are idle after the tests: on Windows, a program that runs cannot be deleted.
+func dismiss() error {
+	var all error
+	for range len(idlers) {
+		all = errors.Join(all, (<-idlers).end())
+	}
+	return all
 }
 
 // work is the main function of a worker.
