@@ -1,6 +1,9 @@
 package sqlite
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Size returns the size of the database in bytes, without its log.
 func (d *DB) Size(ctx context.Context, op string) (int64, error) {
@@ -8,8 +11,8 @@ func (d *DB) Size(ctx context.Context, op string) (int64, error) {
 }
 
 // GiveBack gives free space back to the disk, in steps between which other calls get their turn. It also empties the
-// log, which still has the deleted data. emptied is false if a process is using the log. A database that was made
-// without auto_vacuum=INCREMENTAL keeps its free space.
+// log, which still has the deleted data. emptied is false if a process has used the log for two seconds. A database
+// that was made without auto_vacuum=INCREMENTAL keeps its free space.
 func (d *DB) GiveBack(ctx context.Context, op string) (emptied bool, err error) {
 	free := int64(-1)
 	for more := true; more; {
@@ -27,10 +30,20 @@ func (d *DB) GiveBack(ctx context.Context, op string) (emptied bool, err error) 
 			return false, err
 		}
 	}
-	err = d.Do(ctx, op, func(c *Conn) error {
-		busy, err := c.Number("PRAGMA main.wal_checkpoint(TRUNCATE)")
-		emptied = busy == 0
-		return err
-	})
-	return emptied, err
+	// Another process uses the log for milliseconds; one that uses it for longer was stopped, or reads a lot.
+	for wait := time.Millisecond; ; wait *= 2 {
+		err = d.Do(ctx, op, func(c *Conn) error {
+			busy, err := c.Number("PRAGMA main.wal_checkpoint(TRUNCATE)")
+			emptied = busy == 0
+			return err
+		})
+		if emptied || err != nil || wait > time.Second {
+			return emptied, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
 }

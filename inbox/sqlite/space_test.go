@@ -2,9 +2,11 @@ package sqlite
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // Deleted data is neither in the file nor in its log, and takes no space.
@@ -31,8 +33,22 @@ func TestGiveBack(t *testing.T) {
 	exec("INSERT INTO days (text) SELECT 'small secret' FROM days UNION ALL SELECT 'kept'")
 	full := size()
 	exec("DELETE FROM days WHERE text<>'kept'")
+	reading, read := make(chan struct{}), make(chan error)
+	go func() { // the other process reads at that moment, and for a while
+		read <- other.Do(t.Context(), "read", func(c *Conn) error {
+			_, err := c.Exec("BEGIN")
+			if err == nil {
+				_, err = c.Number("SELECT count(*) FROM days")
+			}
+			close(reading)
+			<-time.After(50 * time.Millisecond)
+			_, eerr := c.Exec("ROLLBACK")
+			return errors.Join(err, eerr)
+		})
+	}()
+	<-reading
 	emptied, err := d.GiveBack(t.Context(), "prune")
-	must(t, err)
+	must(t, errors.Join(err, <-read))
 	if left := size(); !emptied || left > full/8 {
 		t.Errorf("the log is empty: %t; %d bytes of %d are left", emptied, left, full)
 	}
