@@ -207,7 +207,7 @@ func TestPutBackAndPoked(t *testing.T) {
 		}
 		must(t, err)
 		poked <- struct{}{}
-		poked <- struct{}{} // it was ready for another one, and so has seen the first
+		poked <- struct{}{} // accepted only after the relay has handled the first one
 		s.await("it is done", func() bool { return s.saying(other, text).State == ledger.Done })
 	}
 	stop()

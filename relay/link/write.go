@@ -114,7 +114,7 @@ func (l *Link) writeFrame(ctx context.Context, machine string, p *peer) (sent bo
 			l.refused[machine] = slices.Concat(later, l.refused[machine])
 			l.mu.Unlock()
 			untold = untold[:half(len(untold))]
-		case len(list) == 1: // no hub would take it, and all later messages would wait behind it
+		case len(list) == 1: // every hub would refuse it, and it would block all later messages
 			r := ledger.Receipt{ID: list[0].UUID, Stage: ledger.StageRefused, Reason: fmt.Sprintf("it has %d bytes, too many for a link", len(list[0].Raw))}
 			if err := lg.Outbox.Confirm(ctx, machine, r); err != nil {
 				return false, err

@@ -16,15 +16,21 @@ import (
 	"teambridge/teams"
 )
 
-// The sender of a message that nobody takes learns that its fate is unknown, and why. A person takes as long as they want.
-func TestMessageThatIsNotTaken(t *testing.T) {
-	t.Parallel()
+// recorded returns a carrier with an empty journal.
+func recorded(t *testing.T) *Carrier {
+	t.Helper()
 	j, err := journal.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer j.Close()
-	r := &Carrier{opts: Options{Journal: j}}
+	t.Cleanup(func() { _ = j.Close() })
+	return &Carrier{opts: Options{Journal: j}}
+}
+
+// The sender of a message that nobody takes learns that its fate is unknown, and why. A person takes as long as they want.
+func TestMessageThatIsNotTaken(t *testing.T) {
+	t.Parallel()
+	r := recorded(t)
 	for _, tc := range []struct {
 		in   ledger.Incoming
 		want ledger.Stage
@@ -48,12 +54,7 @@ func TestMessageThatIsNotTaken(t *testing.T) {
 // Messages that are looked at together have their own states, those of their receipts.
 func TestStatesOfMany(t *testing.T) {
 	t.Parallel()
-	j, err := journal.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer j.Close()
-	r := &Carrier{opts: Options{Journal: j}}
+	r := recorded(t)
 	list := []ledger.Incoming{
 		{ID: "m-1", Recipient: "bob"}, {ID: "m-2", Recipient: "bob"}, {ID: "m-1", Recipient: "eve"}, {ID: "m-4", Recipient: "bob"}, {ID: "m-5", Recipient: "bob"},
 	}
@@ -66,13 +67,13 @@ func TestStatesOfMany(t *testing.T) {
 		return inbox.SendKey{InboxKey: inbox.InboxKey{Root: in.Root, Team: in.Team, CreatedAt: 7, Inbox: in.Recipient}, ID: idHere(in)}
 	}
 	for i := range list[:4] { // nothing is recorded of the last
-		if _, err := j.Receipts.Verified(t.Context(), key(i), time.Now()); err != nil {
+		if _, err := r.opts.Journal.Receipts.Verified(t.Context(), key(i), time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, consumed := j.Receipts.Consumed(t.Context(), key(1), time.Now())
-	_, seen := j.Receipts.Seen(t.Context(), key(2), time.Now())
-	_, lost := j.Receipts.Lost(t.Context(), key(3), time.Now(), "its file is gone")
+	_, consumed := r.opts.Journal.Receipts.Consumed(t.Context(), key(1), time.Now())
+	_, seen := r.opts.Journal.Receipts.Seen(t.Context(), key(2), time.Now())
+	_, lost := r.opts.Journal.Receipts.Lost(t.Context(), key(3), time.Now(), "its file is gone")
 	if err := errors.Join(consumed, seen, lost); err != nil {
 		t.Fatal(err)
 	}

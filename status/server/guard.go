@@ -101,7 +101,7 @@ func secure(h http.Header) {
 // rebinding), or headers in which the browser names their origin.
 func foreign(r *http.Request) error {
 	const hint = "use a loopback address or localhost"
-	// On the socket, which some forward to a port, programs use names without a dot, and pages those of their sites.
+	// The socket can be forwarded to a port. Programs use names without a dot there; a page has the name of its site.
 	if unix, _ := r.Context().Value(unixKey{}).(bool); !loopback(r.Host) && (!unix || strings.ContainsAny(r.Host, ".:")) {
 		return api.Decide(api.CodeForbidden, hint, "%q is not a host name of this service", r.Host)
 	}
