@@ -32,9 +32,15 @@ type Watch struct {
 	failed        bool      // whether the last look failed
 
 	mu   sync.Mutex
-	last map[inbox.InboxKey]pane.View
+	last map[watched]pane.View
 	met  []pane.Pane // around, as of the last look
 	news int         // counts the changes that were shown
+}
+
+// watched names a pane or session. Two sessions in no team can have the same name, and with it the same inbox.
+type watched struct {
+	inbox.InboxKey
+	tmux.Ref
 }
 
 // sight is what was seen of a pane or session at its last close look.
@@ -68,7 +74,7 @@ func (w *Watch) view(p pane.Pane) pane.View {
 	if w != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if v, ok := w.last[p.InboxKey]; ok && v.Pane.Ref == p.Ref {
+		if v, ok := w.last[watched{p.InboxKey, p.Ref}]; ok {
 			return v
 		}
 	}
@@ -159,10 +165,10 @@ func (w *Watch) Look(ctx context.Context) (changed bool, err error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	changed = len(w.last) != len(views)
-	now := map[inbox.InboxKey]pane.View{}
+	now := map[watched]pane.View{}
 	for _, v := range views {
-		was := w.last[v.Pane.InboxKey]
+		key := watched{v.Pane.InboxKey, v.Pane.Ref}
+		was := w.last[key]
 		v.Messages = nil // they are in the ledger
 		if v.Since.IsZero() {
 			v.Since = v.At
@@ -175,8 +181,9 @@ func (w *Watch) Look(ctx context.Context) (changed bool, err error) {
 		} else {
 			changed = true
 		}
-		now[v.Pane.InboxKey] = v
+		now[key] = v
 	}
+	changed = changed || len(w.last) != len(now)
 	w.last, w.met = now, w.around
 	if changed {
 		w.news++

@@ -83,16 +83,7 @@ func TestPanesWithoutAWatch(t *testing.T) {
 func TestSessionIsLookedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := open(t, teamstest.New(t))
-	agent := exec.Command("sleep", "1000")
-	must(t, agent.Start())
-	kill := sync.OnceFunc(func() { _, _ = agent.Process.Kill(), agent.Wait() })
-	t.Cleanup(kill)
-	file := filepath.Join(w.Fixture.Root.Path(), "sessions", strconv.Itoa(agent.Process.Pid)+".json")
-	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
-	says := func(status string) {
-		must(t, os.WriteFile(file, fmt.Appendf(nil, `{"pid":%d,"sessionId":"5e551000-0000-4000-8000-000000000001","cwd":"/","name":"frontend",`+
-			`"startedAt":1795196213317,"version":"2.1.332","kind":"interactive","entrypoint":"cli","messagingSocketPath":"/nowhere","status":%q}`, agent.Process.Pid, status), 0o600))
-	}
+	says, kill := startSession(t, w.Fixture)
 	says("idle")
 	watch := NewWatch(w.Panes, w.Ledger)
 	look := func() (tmux.Reason, time.Time) {
@@ -124,4 +115,40 @@ func TestSessionIsLookedAtOnce(t *testing.T) {
 			t.Errorf("%s: it is %s, looked at closely: %t", step.what, state, at.After(last))
 		}
 	}
+}
+
+// That holds even for sessions of one name.
+func TestSessionsOfOneNameAreLookedAtOnce(t *testing.T) {
+	t.Parallel()
+	w := open(t, teamstest.New(t))
+	for range 2 {
+		says, _ := startSession(t, w.Fixture)
+		says("idle")
+	}
+	watch := NewWatch(w.Panes, w.Ledger)
+	for _, first := range []bool{true, false} {
+		if changed, err := watch.Look(t.Context()); err != nil || changed != first || len(watch.around) != 2 {
+			t.Errorf("a change at the first look: %t, %t, %v; sessions: %+v", first, changed, err, watch.around)
+		}
+		for _, s := range watch.around {
+			if closely := watch.sights[s.Ref].at.Equal(watch.now); closely != first || watch.view(s).Pane.Ref != s.Ref {
+				t.Errorf("%+v is looked at closely at the first look: %t, %t", watch.view(s), first, closely)
+			}
+		}
+	}
+}
+
+// startSession starts a process; says writes the file of its session with a status, and kill ends it.
+func startSession(t *testing.T, f *teamstest.Fixture) (says func(status string), kill func()) {
+	t.Helper()
+	agent := exec.Command("sleep", "1000")
+	must(t, agent.Start())
+	kill = sync.OnceFunc(func() { _, _ = agent.Process.Kill(), agent.Wait() })
+	t.Cleanup(kill)
+	file := filepath.Join(f.Root.Path(), "sessions", strconv.Itoa(agent.Process.Pid)+".json")
+	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	return func(status string) {
+		must(t, os.WriteFile(file, fmt.Appendf(nil, `{"pid":%[1]d,"sessionId":"5e551000-0000-4000-8000-%012[1]d","cwd":"/","name":"frontend",`+
+			`"startedAt":1795196213317,"version":"2.1.332","kind":"interactive","entrypoint":"cli","messagingSocketPath":"/nowhere","status":%[2]q}`, agent.Process.Pid, status), 0o600))
+	}, kill
 }
