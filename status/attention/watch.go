@@ -13,6 +13,7 @@ import (
 	"teambridge/relay/tmux"
 	"teambridge/status/view"
 	"teambridge/teams"
+	"teambridge/teams/proc"
 	"teambridge/teams/transcript"
 )
 
@@ -28,8 +29,11 @@ type Watch struct {
 	processes     string      // the process files when around was read
 	around        []pane.Pane // sessions
 	sights        map[tmux.Ref]sight
-	now           time.Time // time of the last look
-	failed        bool      // whether the last look failed
+	ends          map[transcript.Process]func() // stop waiting for the end of a session's process
+	ended         func()                        // is called once one has ended
+	blind         bool                          // whether the system does not report the end of some session's process
+	now           time.Time                     // time of the last look
+	failed        bool                          // whether the last look failed
 
 	mu   sync.Mutex
 	last map[watched]pane.View
@@ -64,9 +68,18 @@ const (
 	paneRefresh = 30 * time.Second
 )
 
-// NewWatch returns a Watch of the panes in a ledger.
-func NewWatch(panes *pane.Panes, l *ledger.Ledger) *Watch {
-	return &Watch{panes: panes, poll: l.Poll(), files: panes.Sessions.Processes}
+// NewWatch returns a Watch of the panes in a ledger. It calls ended, from any goroutine, once the process of a session
+// that it has seen has ended: then call Look. Call Close at the end.
+func NewWatch(panes *pane.Panes, l *ledger.Ledger, ended func()) *Watch {
+	return &Watch{panes: panes, poll: l.Poll(), files: panes.Sessions.Processes, ended: ended}
+}
+
+// Close stops waiting for ends of processes. It must not be called concurrently with Look.
+func (w *Watch) Close() {
+	for _, stop := range w.ends {
+		stop()
+	}
+	w.ends = nil
 }
 
 // view returns the view of a pane from the last look, without its messages.
@@ -122,11 +135,12 @@ func (w *Watch) relist(ctx context.Context) error {
 	return err
 }
 
-// Regularly reports whether Look has to be called every few seconds: there is a pane, or the file of a session, or a
-// program whose sessions are only found by looking, or the last look failed. Otherwise it suffices to call Look when the
-// ledger or the file of a session has changed. It must not be called concurrently with Look.
+// Regularly reports whether Look has to be called every few seconds: there is a pane, or a session whose end is not
+// reported, or a program whose sessions are only found by looking, or the last look failed. Otherwise it suffices to call
+// Look when the ledger or the file of a session has changed, when a session has ended, and every 30 s, in case that an
+// event was lost. It must not be called concurrently with Look.
 func (w *Watch) Regularly() bool {
-	return w.failed || w.processes != "" || len(w.list) > 0 || w.panes.Sessions.Others()
+	return w.failed || w.blind || len(w.list) > 0 || w.panes.Sessions.Others()
 }
 
 // Look looks at all panes, and reports whether a visible change was seen. It fails only if they cannot be
@@ -209,12 +223,22 @@ func (w *Watch) glance(ctx context.Context) map[tmux.Ref]sight {
 		}
 		w.sights[ref] = now
 	}
+	before := w.ends
+	w.ends, w.blind = map[transcript.Process]func(){}, false
 	for _, p := range w.around {
-		shows := w.processes
-		if teams.StateOf(transcript.Process{PID: p.Ref.PID, ProcStart: p.Start}) == teams.Gone {
+		shows, process := w.processes, transcript.Process{PID: p.Ref.PID, ProcStart: p.Start}
+		reported := w.await(process, before) // before it is looked at, so that no end is missed
+		if teams.StateOf(process) == teams.Gone {
 			shows = ""
+		} else if !reported {
+			w.blind = true
 		}
 		see(p.Ref, shows, sessionCloser)
+	}
+	for process, stop := range before {
+		if w.ends[process] == nil {
+			stop()
+		}
 	}
 	for socket, refs := range servers {
 		seen, err := tmux.Screens(ctx, socket, refs...)
@@ -226,6 +250,21 @@ func (w *Watch) glance(ctx context.Context) map[tmux.Ref]sight {
 		}
 	}
 	return w.sights
+}
+
+// await has the end of a process reported, and reports whether it will be. before has what was awaited at the last look.
+func (w *Watch) await(process transcript.Process, before map[transcript.Process]func()) bool {
+	stop, err := w.ends[process], error(nil)
+	if stop == nil {
+		stop = before[process]
+	}
+	if stop == nil {
+		stop, err = proc.OnEnd(process.PID, w.ended)
+	}
+	if err == nil {
+		w.ends[process] = stop
+	}
+	return err == nil
 }
 
 // lookAt takes a close look at one pane, within a time limit. The view is valid even with an error.

@@ -26,7 +26,7 @@ func TestPaneIsLookedAtOnce(t *testing.T) {
 	if _, _, err := w.Panes.Registry.Add(t.Context(), pane.Registration{Name: "build", Target: id, Socket: server.Socket}); err != nil {
 		t.Fatal(err)
 	}
-	watch := NewWatch(w.Panes, w.Ledger)
+	watch := NewWatch(w.Panes, w.Ledger, func() {})
 	look := func() (pane.View, time.Time) {
 		t.Helper()
 		if _, err := watch.Look(t.Context()); err != nil || len(watch.list) != 1 {
@@ -52,5 +52,25 @@ func TestPaneIsLookedAtOnce(t *testing.T) {
 		} else if time.Now().After(end) {
 			t.Fatalf("what is typed is not seen: %s, looked at closely at %v", v.State, then)
 		}
+	}
+}
+
+// While there are only sessions of Claude Code, no look is needed until an event: the end of a session is one.
+func TestEndOfASessionIsReported(t *testing.T) {
+	t.Parallel()
+	w, ended := open(t, teamstest.New(t)), make(chan struct{})
+	says, kill := startSession(t, w.Fixture)
+	says("idle")
+	watch := NewWatch(w.Panes, w.Ledger, func() { close(ended) })
+	defer watch.Close()
+	for range 2 {
+		if _, err := watch.Look(t.Context()); err != nil || len(watch.around) != 1 || watch.Regularly() {
+			t.Fatalf("sessions: %+v, %v; looks at them are needed: %t", watch.around, err, watch.Regularly())
+		}
+	}
+	kill()
+	<-ended
+	if _, err := watch.Look(t.Context()); err != nil || watch.view(watch.around[0]).State != tmux.Gone {
+		t.Errorf("%+v, %v", watch.view(watch.around[0]), err)
 	}
 }

@@ -22,7 +22,7 @@ import (
 func unregistered(t testing.TB) *Watch {
 	t.Helper()
 	w := open(t, teamstest.New(t))
-	watch := NewWatch(w.Panes, w.Ledger)
+	watch := NewWatch(w.Panes, w.Ledger, func() {})
 	if changed, err := watch.Look(t.Context()); changed || err != nil || watch.list != nil || watch.news != 0 {
 		t.Fatalf("seen without a pane: %+v, %v", watch.list, err)
 	}
@@ -85,7 +85,7 @@ func TestSessionIsLookedAtOnce(t *testing.T) {
 	w := open(t, teamstest.New(t))
 	says, kill := startSession(t, w.Fixture)
 	says("idle")
-	watch := NewWatch(w.Panes, w.Ledger)
+	watch := NewWatch(w.Panes, w.Ledger, func() {})
 	look := func() (tmux.Reason, time.Time) {
 		t.Helper()
 		if _, err := watch.Look(t.Context()); err != nil || len(watch.around) != 1 {
@@ -125,7 +125,7 @@ func TestSessionsOfOneNameAreLookedAtOnce(t *testing.T) {
 		says, _ := startSession(t, w.Fixture)
 		says("idle")
 	}
-	watch := NewWatch(w.Panes, w.Ledger)
+	watch := NewWatch(w.Panes, w.Ledger, func() {})
 	for _, first := range []bool{true, false} {
 		if changed, err := watch.Look(t.Context()); err != nil || changed != first || len(watch.around) != 2 {
 			t.Errorf("a change at the first look: %t, %t, %v; sessions: %+v", first, changed, err, watch.around)

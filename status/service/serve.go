@@ -140,7 +140,7 @@ func Open(ctx context.Context, opts Options) (_ *Service, err error) {
 			signals.Send(s.dirty)
 		},
 	})
-	s.watch = attention.NewWatch(s.panes, s.ledger)
+	s.watch = attention.NewWatch(s.panes, s.ledger, func() { signals.Send(s.paneNews) })
 	s.states = attention.New(attention.Options{
 		Root: opts.Root, State: opts.State, Source: status.Source{Journal: s.reader, Ledger: s.ledger}, Panes: s.panes,
 		Fleet: s.fleet, Idle: attention.ReadOnly, Watch: s.watch, Behind: opts.Behind, TasksNotified: true, Changed: s.shown.Tell,
@@ -422,10 +422,11 @@ func (s *Service) refreshStates(ctx context.Context) error {
 	})
 }
 
-// lookAtPanes examines the registered panes and the sessions every few seconds while there are any, so that no request
-// has to, and when a file of a session or the ledger has changed.
+// lookAtPanes examines the registered panes and the sessions when a file of a session or the ledger has changed, or a
+// session has ended, and every few seconds while that does not suffice, so that no request has to.
 func (s *Service) lookAtPanes(ctx context.Context) error {
 	signals.Send(s.paneNews)
+	defer s.watch.Close()
 	warned := false
 	return signals.LoopWhile(ctx, nil, s.paneNews, s.opts.Tick, s.watch.Regularly, func() {
 		changed, err := s.watch.Look(ctx)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -25,9 +26,9 @@ type Stat struct {
 // Read reads the [Stat] of a process. It is an error if there is none.
 func Read(pid int) (Stat, error) {
 	file := "/proc/" + strconv.Itoa(pid) + "/stat"
-	data, err := os.ReadFile(file)
+	data, err := read(file)
 	if err != nil {
-		return Stat{}, err
+		return Stat{}, &os.PathError{Op: "read", Path: file, Err: err}
 	}
 	// The name is in parentheses and may hold some itself. After it: state, parent, group, session, terminal, group in front.
 	start, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
@@ -36,11 +37,25 @@ func Read(pid int) (Stat, error) {
 		return Stat{}, errors.New(file + " has an unknown form")
 	}
 	s := Stat{Name: string(data[start+1 : end]), Ended: after[0] == "Z" || after[0] == "X", Stopped: after[0] == "T" || after[0] == "t", Start: after[19]}
-	var session, terminal int
-	if _, err := fmt.Sscan(strings.Join(after[1:6], " "), &s.Parent, &s.Group, &session, &terminal, &s.Foreground); err != nil {
-		return Stat{}, fmt.Errorf("%s: %w", file, err)
+	for i, to := range map[int]*int{1: &s.Parent, 2: &s.Group, 5: &s.Foreground} {
+		if *to, err = strconv.Atoi(after[i]); err != nil {
+			return Stat{}, fmt.Errorf("%s: %w", file, err)
+		}
 	}
 	return s, nil
+}
+
+// read returns the beginning of a file. It takes 3 system calls, where [os.ReadFile] takes 10: a service reads the stat of
+// each session every 2 s.
+func read(file string) ([]byte, error) {
+	f, err := syscall.Open(file, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer syscall.Close(f)
+	data := make([]byte, 1024) // it has 52 numbers and a name
+	n, err := syscall.Read(f, data)
+	return data[:max(n, 0)], err
 }
 
 // Boot is the id that Linux gives each of its starts.
