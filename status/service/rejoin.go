@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,44 +32,46 @@ type joinKey struct {
 
 func (j *rejoiner) run(ctx context.Context) error {
 	signals.Send(j.dirty)
-	busy := true // poll, until it is known that the person has joined no team; joining changes the ledger, which signals
-	return signals.LoopWhile(ctx, nil, j.dirty, j.opts.Tick, func() bool { return busy }, func() {
+	unsure := false // try again soon; otherwise, a change of a config.json or of the ledger signals
+	return signals.LoopWhile(ctx, nil, j.dirty, j.opts.Tick, func() bool { return unsure }, func() {
 		joins, err := j.ledger.Teams.JoinsUnder(ctx, j.opts.Root.Path())
-		busy = err != nil || len(joins) > 0
+		unsure = err != nil
 		if err != nil && ctx.Err() == nil {
 			j.log.Warn("the joined teams cannot be read", "err", view.Describe(err))
 		}
 		for _, join := range joins {
-			j.check(ctx, join)
+			if !j.check(ctx, join) {
+				unsure = true
+			}
 		}
 	})
 }
 
-// check joins again if the entry is missing. It does nothing if config.json is unchanged since the last check.
-func (j *rejoiner) check(ctx context.Context, join ledger.Join) {
+// check joins again if the entry is missing. It does nothing if config.json is unchanged since the last check. It reports
+// whether it needs no other check until a change.
+func (j *rejoiner) check(ctx context.Context, join ledger.Join) bool {
 	key := joinKey{join.Team, join.CreatedAt, join.Member}
 	// Stat before reading, so that a later change is noticed.
 	info, err := os.Stat(filepath.Join(j.opts.Root.Path(), "teams", join.Team, "config.json"))
 	if err != nil {
 		delete(j.seen, key)
-		return
+		return errors.Is(err, fs.ErrNotExist) // the team has been deleted
 	}
 	if before := j.seen[key]; before != nil && lockedfile.SameFile(before, info) {
-		return
+		return true
 	}
 	again, err := j.join(ctx, join)
 	switch {
-	case ctx.Err() != nil:
-		return
-	case errors.Is(err, lockedfile.ErrLocked):
-		return // tried again soon
+	case ctx.Err() != nil, errors.Is(err, lockedfile.ErrLocked):
+		return false
 	case err != nil && !errors.Is(err, teams.ErrTeamGone):
 		j.log.Warn("a team cannot be joined again", "team", join.Team, "as", join.Member, "err", view.Describe(err))
 	case again:
 		j.log.Info("joined again: the entry had vanished from config.json", "team", join.Team, "as", join.Member)
-		return // we have just written the file
+		return false // we have just written the file
 	}
 	j.seen[key] = info
+	return true
 }
 
 // join joins again if the entry is missing and the person has not left the team.
