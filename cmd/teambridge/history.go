@@ -421,7 +421,7 @@ func collectGarbage(ctx context.Context, a *app, o gcOptions) error {
 		c.Sends, err = l.Prune(ctx, before)
 	}
 	if err == nil {
-		err = l.GiveBack(ctx)
+		_, err = l.GiveBack(ctx)
 	}
 	if err == nil {
 		c.Bytes, c.Ledger, err = sizes(ctx, j, l)
@@ -456,10 +456,19 @@ func collectGarbage(ctx context.Context, a *app, o gcOptions) error {
 	if err != nil && !errors.As(err, new(*teams.NoRootError)) { // without a Claude directory there is nothing to sweep
 		return err
 	}
+	inJournal, err := j.GiveBack(ctx)
+	inLedger, lerr := l.GiveBack(ctx)
+	if err := errors.Join(err, lerr); err != nil {
+		return err
+	}
 	const mib = 1 << 20
-	return a.answer(c, "removed %s, %s and %s; the journal has %.1f MiB (before: %.1f), the ledger %.1f MiB (before: %.1f)\n",
+	err = a.answer(c, "removed %s, %s and %s; the journal has %.1f MiB (before: %.1f), the ledger %.1f MiB (before: %.1f)\n",
 		plural(int(c.Messages), "message"), plural(int(c.Envelopes), "step")+" of agents", plural(int(c.Sends), "id"),
 		float64(c.Bytes)/mib, float64(c.BytesBefore)/mib, float64(c.Ledger)/mib, float64(c.LedgerBefore)/mib)
+	if err == nil && !(inJournal && inLedger) {
+		err = fmt.Errorf("gc: the text of what was removed is still in a -wal file in %s, since another process has been reading it for 2 s: %w", a.state, ledger.ErrBusy)
+	}
+	return err
 }
 
 func sizes(ctx context.Context, j *journal.Journal, l *ledger.Ledger) (inJournal, inLedger int64, err error) {

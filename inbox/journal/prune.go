@@ -85,7 +85,8 @@ func (j *Journal) dropAll(ctx context.Context, p *Pruned, before time.Time, kind
 	if !any {
 		return nil
 	}
-	return j.shrink(ctx)
+	_, err := j.GiveBack(ctx)
+	return err
 }
 
 // Prune deletes the messages that were gone from their inboxes before the given time, and the receipts and relay
@@ -113,7 +114,7 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 				return p, err
 			}
 		}
-		if err = j.shrink(ctx); dropped == 0 {
+		if _, err = j.GiveBack(ctx); dropped == 0 {
 			break
 		}
 	}
@@ -191,15 +192,17 @@ func watermark(c *sqlite.Conn, query string, args ...sqlite.Value) error {
 	return err
 }
 
-// shrink removes deleted records from the index, if one exists, and gives free space of both files back to the disk.
-func (j *Journal) shrink(ctx context.Context) error {
-	var err error
+// GiveBack removes deleted records from the index, if one exists, and gives free space of both files back to the disk: see
+// [sqlite.DB.GiveBack].
+func (j *Journal) GiveBack(ctx context.Context) (emptied bool, err error) {
+	indexEmptied := true
 	if _, exists := j.index.size(); exists {
 		err = j.withIndex(ctx, func(db *sqlite.DB) error {
 			if err := mergeWords(ctx, db); err != nil {
 				return err
 			}
-			_, err := db.GiveBack(ctx, "prune")
+			var err error
+			indexEmptied, err = db.GiveBack(ctx, "prune")
 			return err
 		})
 	} else {
@@ -209,9 +212,9 @@ func (j *Journal) shrink(ctx context.Context) error {
 		})
 	}
 	if err == nil {
-		_, err = j.db.GiveBack(ctx, "prune")
+		emptied, err = j.db.GiveBack(ctx, "prune")
 	}
-	return err
+	return emptied && indexEmptied, err
 }
 
 // mergeWords erases deleted words: an index only marks them as deleted until its parts are merged.

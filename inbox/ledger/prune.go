@@ -54,7 +54,7 @@ func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err erro
 func (l *Ledger) PruneTo(ctx context.Context, maxBytes int64) (n int64, err error) {
 	const times = "(SELECT at FROM messages WHERE raw<>x'' UNION ALL SELECT at FROM deliveries WHERE NOT " + unended + ")"
 	for {
-		if err := l.GiveBack(ctx); err != nil {
+		if _, err := l.GiveBack(ctx); err != nil {
 			return n, err
 		}
 		bytes, err := l.Size(ctx)
@@ -77,15 +77,15 @@ func (l *Ledger) PruneTo(ctx context.Context, maxBytes int64) (n int64, err erro
 		}
 		left, err := l.db.Number(ctx, "prune", "SELECT count(*) FROM "+times)
 		if err != nil || left == records {
-			return n, errors.Join(err, l.GiveBack(ctx)) // the remaining records cannot be pruned
+			_, again := l.GiveBack(ctx)
+			return n, errors.Join(err, again) // the remaining records cannot be pruned
 		}
 	}
 }
 
-// GiveBack gives the space of forgotten records back to the disk, in steps.
-func (l *Ledger) GiveBack(ctx context.Context) error {
-	_, err := l.db.GiveBack(ctx, "prune")
-	return err
+// GiveBack gives the space of forgotten records back to the disk, in steps: see [sqlite.DB.GiveBack].
+func (l *Ledger) GiveBack(ctx context.Context) (emptied bool, err error) {
+	return l.db.GiveBack(ctx, "prune")
 }
 
 // Size returns the size of the ledger in bytes.
