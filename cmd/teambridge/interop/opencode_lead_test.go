@@ -78,7 +78,7 @@ func TestRealLeadAndOpenCodeMember(t *testing.T) {
 	t.Parallel()
 	standin.RequireOpenCode(t)
 	h := newHeadless(t, standin.Newest(t), talking)
-	ctx := deadline(t, 8*time.Minute)
+	ctx := deadline(t, 2*patience) // 20 rounds of two models
 	h.start()
 	h.up()
 	helper := newHeadlessIn(t, h.home, h.home.OpenCode(t))

@@ -136,7 +136,7 @@ func TestRealTranscriptOfOpenCode(t *testing.T) {
 	if out, errs, status := transcript("ses_nobody"); status != 3 || out != "" || !strings.Contains(errs, "has no session ses_nobody") {
 		t.Errorf("no such session: exit status %d, %s%s", status, out, errs)
 	}
-	if out, errs, status := transcript("ses_../x"); status != 1 || out != "" || !strings.Contains(errs, "is no id") {
+	if out, errs, status := transcript("ses_../x"); status != 1 || out != "" || !strings.Contains(errs, "is not the id of a session") {
 		t.Errorf("not an id: exit status %d, %s%s", status, out, errs)
 	}
 
