@@ -92,7 +92,7 @@ var mayImport = map[string][]string{
 		"status", "status/api", "status/plain", "teams", "teams/lockedfile", "teams/tasks",
 	},
 	"status/attention": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/dialog", "relay/fleet", "relay/link", "relay/pane", "relay/tmux", "relay/toolcall",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/dialog", "relay/fleet", "relay/link", "relay/pane", "relay/process", "relay/tmux", "relay/toolcall",
 		"status", "status/api", "status/view", "teams", "teams/excerpt", "teams/lockedfile", "teams/tasks", "teams/transcript",
 	},
 	"status/alert": {"relay/shell", "status/api", "status/plain", "status/signals", "teams/atomicfile", "teams/excerpt", "teams/lockedfile", "teams/rawjson"},

@@ -10,10 +10,10 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
+	"teambridge/relay/process"
 	"teambridge/relay/tmux"
 	"teambridge/status/view"
 	"teambridge/teams"
-	"teambridge/teams/proc"
 	"teambridge/teams/transcript"
 )
 
@@ -226,17 +226,17 @@ func (w *Watch) glance(ctx context.Context) map[tmux.Ref]sight {
 	before := w.ends
 	w.ends, w.blind = map[transcript.Process]func(){}, false
 	for _, p := range w.around {
-		shows, process := w.processes, transcript.Process{PID: p.Ref.PID, ProcStart: p.Start}
-		reported := w.await(process, before) // before it is looked at, so that no end is missed
-		if teams.StateOf(process) == teams.Gone {
+		shows, of := w.processes, transcript.Process{PID: p.Ref.PID, ProcStart: p.Start}
+		reported := w.await(of, before) // before it is looked at, so that no end is missed
+		if teams.StateOf(of) == teams.Gone {
 			shows = ""
 		} else if !reported {
 			w.blind = true
 		}
 		see(p.Ref, shows, sessionCloser)
 	}
-	for process, stop := range before {
-		if w.ends[process] == nil {
+	for of, stop := range before {
+		if w.ends[of] == nil {
 			stop()
 		}
 	}
@@ -253,16 +253,16 @@ func (w *Watch) glance(ctx context.Context) map[tmux.Ref]sight {
 }
 
 // await has the end of a process reported, and reports whether it will be. before has what was awaited at the last look.
-func (w *Watch) await(process transcript.Process, before map[transcript.Process]func()) bool {
-	stop, err := w.ends[process], error(nil)
+func (w *Watch) await(of transcript.Process, before map[transcript.Process]func()) bool {
+	stop, err := w.ends[of], error(nil)
 	if stop == nil {
-		stop = before[process]
+		stop = before[of]
 	}
 	if stop == nil {
-		stop, err = proc.OnEnd(process.PID, w.ended)
+		stop, err = process.OnEnd(of.PID, w.ended)
 	}
 	if err == nil {
-		w.ends[process] = stop
+		w.ends[of] = stop
 	}
 	return err == nil
 }

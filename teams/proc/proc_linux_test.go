@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/teams/errtest"
 	"teambridge/teams/proc"
 )
 
@@ -51,33 +50,5 @@ func TestRead(t *testing.T) {
 	}
 	if up := time.Since(proc.Booted()); up <= 0 || up > 100*365*24*time.Hour {
 		t.Errorf("the machine runs for %v", up)
-	}
-}
-
-func TestOnEnd(t *testing.T) {
-	t.Parallel()
-	start := func() *exec.Cmd {
-		cmd := exec.Command("sleep", "1000")
-		errtest.Must(t, cmd.Start())
-		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
-		return cmd
-	}
-	ended := make(chan string, 2)
-	for _, name := range []string{"stopped", "awaited"} {
-		cmd := start()
-		stop, err := proc.OnEnd(cmd.Process.Pid, func() { ended <- name })
-		errtest.Must(t, err)
-		if name == "stopped" {
-			stop()
-		}
-		errtest.Must(t, cmd.Process.Kill()) // and not waited for: it is a zombie
-	}
-	if name := <-ended; name != "awaited" {
-		t.Errorf("%q is reported", name)
-	}
-	cmd := start()
-	_, _ = cmd.Process.Kill(), cmd.Wait()
-	if _, err := proc.OnEnd(cmd.Process.Pid, func() {}); err == nil {
-		t.Error("the end of a process that has ended will be reported")
 	}
 }
