@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/relaytest/standin"
