@@ -30,7 +30,7 @@ type agentProcess struct {
 // grace is the default of Relay.grace.
 var grace = agent.Grace{EOF: 30 * time.Second, Term: 5 * time.Second}
 
-// restore finds the frame and session of an earlier relay in the ledger, and starts the agent.
+// restore finds the frame and session of an earlier relay in the ledger, and starts the agent unless it was asleep.
 func (l *loop) restore(ctx context.Context) error {
 	var s ledger.Session
 	err := l.insist(ctx, func(ctx context.Context) (err error) {
@@ -41,9 +41,12 @@ func (l *loop) restore(ctx context.Context) error {
 		return err
 	}
 	s.InboxKey = l.post
-	if l.session, _, err = NewLife(s, l.opts.Mode, l.opts.Runtime, l.setSession); err != nil {
+	var changed bool
+	if l.session, changed, err = NewLife(s, l.opts.Mode, l.opts.Runtime, l.setSession); err != nil {
 		return err
 	}
+	// Otherwise each start of a service would start the agents of all its relays at once.
+	asleep := l.opts.IdleExit > 0 && !changed && (s.State == ledger.RelayAsleep || s.State == ledger.RelayEnded && s.Reason == ledger.EndedAsleep)
 	if err := l.insist(ctx, l.clearHandoff); err != nil {
 		return err
 	}
@@ -68,6 +71,9 @@ func (l *loop) restore(ctx context.Context) error {
 		return err
 	}
 	l.dirty = true
+	if asleep {
+		return l.sleep(ctx)
+	}
 	return l.start(ctx, l.session.Kept)
 }
 
@@ -238,8 +244,11 @@ func (l *loop) end(ctx context.Context, why error) error {
 		return err // it never started, or has reported its end
 	}
 	reason := ""
-	if why != nil {
+	switch {
+	case why != nil:
 		reason = why.Error()
+	case l.asleep:
+		reason = ledger.EndedAsleep
 	}
 	return errors.Join(err, l.session.Keep(ctx, ledger.RelayEnded, reason))
 }

@@ -134,11 +134,16 @@ func (l *loop) closed(ctx context.Context) error {
 	if _, ok := errors.AsType[*agent.WidenedError](why); ok {
 		l.opts.Warn(fmt.Errorf("relay: %s was stopped: %w", l.opts.Member, why))
 	}
+	return l.sleep(ctx)
+}
+
+// sleep records that no agent runs until a message waits.
+func (l *loop) sleep(ctx context.Context) error {
 	l.idler = idler{asleep: true}
 	if err := l.session.Keep(ctx, ledger.RelayAsleep, l.slept()); err != nil {
 		return err
 	}
-	l.set(func(s *Status) { s.State, s.PID, s.Reason = Asleep, 0, l.slept() })
+	l.set(func(s *Status) { s.State, s.Session, s.PID, s.Reason = Asleep, l.session.ID, 0, l.slept() })
 	l.at(asleep)
 	return nil
 }

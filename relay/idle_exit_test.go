@@ -114,6 +114,56 @@ func TestIdleExit(t *testing.T) {
 	}
 }
 
+// A relay that ended or was killed while its agent was asleep is followed by one that starts the agent for a message only,
+// on its session. A changed command is tried at once.
+func TestAsleepAfterARestart(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	s.agent().write("[m-1]")
+	b := s.bridge(sleeps, func(b *bridge) { b.at = string(asleep) })
+	b.Killed()
+	was, starts := s.logged("start"), func(what string, want int) {
+		t.Helper()
+		if n := s.logged("start"); n != want {
+			t.Errorf("%s: the agent was started %d times, want %d", what, n, want)
+		}
+	}
+	opts := s.options()
+	opts.IdleExit = atOnce
+	r, stop := s.relay(opts)
+	sleeps := func() {
+		t.Helper()
+		s.await("the agent is asleep", func() bool { return r.Status().State == Asleep })
+	}
+	sleeps()
+	starts("after a kill", was)
+	if st := r.Status(); st.PID != 0 || st.Session == "" || !strings.Contains(st.Reason, "the next message starts it") {
+		t.Errorf("status %+v, want asleep, without a process", st)
+	}
+	stop()
+	config, err := s.team.Config(t.Context())
+	must(t, err)
+	if o, _, err := Stat(t.Context(), s.ledger, opts.State, s.team, config, "team-lead"); err != nil || o.State != Stopped || o.Reason != "" {
+		t.Errorf("from outside %+v, %v; want stopped, for no reason", o, err)
+	}
+	r, stop = s.relay(opts)
+	sleeps()
+	starts("after an end", was)
+	s.send("[m-2]")
+	s.settled(2)
+	sleeps()
+	starts("with a message", was+1)
+	stop()
+	child := opts.Runtime.(claude.Runtime).Options
+	child.Command = append(child.Command, "--verbose")
+	opts.Runtime = claude.Runtime{Options: child}
+	r, stop = s.relay(opts)
+	sleeps()
+	starts("with another command", was+2)
+	stop()
+	s.once("[m-1]", "[m-2]")
+}
+
 // A message that comes at any instant of the end or of the next start is sent once, and
 // so are the messages after it.
 func TestMessageWhileTheAgentIsEnded(t *testing.T) {

@@ -95,6 +95,8 @@ func newInfo(s ledger.RelayInfo, running bool) Info {
 			o.State, o.Reason = Dead, s.Dead
 		case s.ShutDown != "":
 			o.State, o.Reason = Ended, s.ShutDown
+		case s.State == ledger.RelayEnded && s.Reason == ledger.EndedAsleep:
+			o.Reason = ""
 		case s.State != ledger.RelayEnded:
 			o.Reason = "its process is gone without having ended it"
 			if s.Handoff != nil {

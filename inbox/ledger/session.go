@@ -67,6 +67,10 @@ const (
 	RelaySwitching RelayState = "switching"   // the agent is being moved to or from there
 )
 
+// EndedAsleep is the reason of [RelayEnded] if nothing but that was to be recorded, and the agent was asleep: the next
+// relay, too, starts it for a message only.
+const EndedAsleep = "its agent was asleep"
+
 // SetSession records the session of an inbox, durably, and replaces the earlier record. A zero At is now. It fails
 // with *[ValueError].
 func (l Sessions) SetSession(ctx context.Context, s Session) error {
