@@ -177,9 +177,12 @@ func (p *Terminal) Erase(ctx context.Context, text string) error {
 
 // pressUntilGone presses a key until the composer no longer has the text, or is not there.
 func (p *Terminal) pressUntilGone(ctx context.Context, key, text string) error {
-	for {
-		if err := p.Keys(ctx, key); err != nil {
-			return err
+	for n := 0; ; n++ {
+		// A busy program reads it late. Another one would answer the dialog that the first may still open.
+		if n%5 == 0 {
+			if err := p.Keys(ctx, key); err != nil {
+				return err
+			}
 		}
 		soon, cancel := context.WithTimeout(ctx, settle)
 		err := p.composed(soon, text, false)
