@@ -39,6 +39,10 @@ const reader = new Reader({
     refreshSoon();
     conversation.seen();
   },
+  late(r) {
+    if (conversation.place?.member !== r.from) announceMessage(r);
+    page.notifier.message(r);
+  },
 });
 
 // page has what the views share.
@@ -143,6 +147,11 @@ function announce(text) {
   while (log.childElementCount > 20) log.firstElementChild.remove();
 }
 
+function announceMessage(r) {
+  const { label, text } = content(r);
+  announce(`${flat(r.from)}${conversation.place?.team === r.team ? "" : " in " + flat(page.label(r.team))}: ${short([label, gist(text)].filter(Boolean).join(", "), 200)}`);
+}
+
 const handlers = {
   state(state) {
     const before = connection;
@@ -165,10 +174,7 @@ const handlers = {
   message({ change, message: r }) {
     page.arrived(r.id);
     const tome = reader.message(r, change === "appeared" && !r.read);
-    if (change === "appeared" && (tome || conversation.place?.member === r.from) && !r.noise) {
-      const { label, text } = content(r);
-      announce(`${flat(r.from)}${conversation.place?.team === r.team ? "" : " in " + flat(page.label(r.team))}: ${short([label, gist(text)].filter(Boolean).join(", "), 200)}`);
-    }
+    if (change === "appeared" && (tome || conversation.place?.member === r.from) && !r.noise) announceMessage(r);
     if (change === "appeared" && tome && !r.noise && !r.read) page.notifier.message(r);
     conversation.event(r, change === "appeared");
     refreshSoon();

@@ -6,13 +6,18 @@ import { groupBy } from "./teams.js";
 // instance returns the number that tells teams with the same name apart.
 export const instance = (t) => Date.parse(t.createdAt);
 
+// isTo reports whether a message is to the reader of that team.
+const isTo = (detail, r) => instance(detail) === r.createdAt && detail.ours.includes(r.inbox);
+
 export class Reader {
-  #teams = new Map(); // by name: {about, detail, unread, meanwhile}; about is its version when it was requested
+  // By name: {about, detail, unread, meanwhile}. about is its version when it was requested, and meanwhile are the messages
+  // that came since it was to be loaded, as message got them.
+  #teams = new Map();
   #on;
   #loading = Promise.resolve();
 
-  // on has functions: changed is called after a team was loaded or messages were read, and
-  // readOnly if the service refuses changes.
+  // on has functions: changed is called after a team was loaded or messages were read, late with a new message to the
+  // reader for which message returned false, since its team was not yet loaded, and readOnly if the service refuses changes.
   constructor(on) {
     this.#on = on;
   }
@@ -49,6 +54,9 @@ export class Reader {
 
   // load requests the teams that have changed, one after the other.
   load(teams) {
+    for (const t of teams) {
+      if (!t.problem && !this.#teams.has(t.team)) this.#teams.set(t.team, { about: "", detail: null, unread: new Map(), meanwhile: [] });
+    }
     this.#loading = this.#loading.then(async () => {
       for (const t of teams) await this.#load(t);
     });
@@ -57,9 +65,10 @@ export class Reader {
   async #load(t) {
     const about = JSON.stringify([t.createdAt, t.members]);
     const known = this.#teams.get(t.team);
-    if (t.problem || known?.about === about) return;
-    const person = { about, detail: known?.detail ?? null, unread: known?.unread ?? new Map(), meanwhile: [] };
+    if (t.problem || !known || known.about === about) return; // without known, clear was called since
+    const person = { about, detail: known.detail, unread: known.unread, meanwhile: known.meanwhile ?? [] };
     this.#teams.set(t.team, person);
+    const late = [];
     try {
       person.detail = await requestTeam(t.team);
       const list = new Map();
@@ -67,28 +76,30 @@ export class Reader {
         const found = await messages(t.team, { inbox, createdAt: instance(t), limit: 500 });
         for (const r of found.messages) if (!r.read && !r.gone && !r.work) list.set(r.seq, r);
       }
-      for (const { r, there } of person.meanwhile) {
+      for (const { r, there, tome } of person.meanwhile) {
         if (!there) list.delete(r.seq);
-        else if (person.detail.ours.includes(r.inbox)) list.set(r.seq, r);
+        else if (isTo(person.detail, r)) {
+          list.set(r.seq, r);
+          if (!tome) late.push(r);
+        }
       }
       person.unread = list;
+      person.meanwhile = null;
     } catch (problem) {
       person.about = ""; // try again at the next snapshot
       if (!(problem instanceof Problem)) throw problem;
-    } finally {
-      person.meanwhile = null;
     }
     this.#on.changed();
+    for (const r of late) if (person.unread.get(r.seq) === r) this.#on.late(r);
   }
 
   // message takes a message that appeared or changed, and reports whether it is to the reader.
   message(r, there) {
     const known = this.#teams.get(r.team);
-    const detail = known?.detail;
-    const tome = !r.noise && Boolean(detail && instance(detail) === r.createdAt && detail.ours.includes(r.inbox));
+    const tome = !r.noise && Boolean(known?.detail && isTo(known.detail, r));
     if (!there) known?.unread.delete(r.seq);
     else if (tome) known.unread.set(r.seq, r);
-    if (!r.noise) known?.meanwhile?.push({ r, there });
+    if (!r.noise) known?.meanwhile?.push({ r, there, tome });
     return tome;
   }
 
