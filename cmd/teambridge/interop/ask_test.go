@@ -77,7 +77,8 @@ func TestAskRealAgent(t *testing.T) {
 		if a.Text != "it is this [a-1]" || a.Via != api.ViaMessage || !a.Certain || a.Reply.Inbox != us || a.Sent.State != api.Consumed {
 			t.Errorf("answered by a message: %+v", a)
 		}
-		if a := u.asks("worker", "SLEEP:1\nplainly [q-2]"); a.Text != "ACK: SLEEP:1 plainly [q-2]" || a.Via != api.ViaResult || !a.Certain || a.Reply.Kind != "idle_notification" {
+		if a := u.asks("worker", "SLEEP:1\nplainly [q-2]"); a.Text != "ACK: SLEEP:1 plainly [q-2]" || a.Via != api.ViaResult || !a.Certain ||
+			a.Reply.Kind != "idle_notification" && a.Reply.Kind != "answer" { // from the transcript, if the report comes late
 			t.Errorf("answered by a result: %+v", a)
 		}
 		if out := u.must("ask", "worker", "SLEEP:1\nfor a person [q-3]"); out != "ACK: SLEEP:1 for a person [q-3]\n" {

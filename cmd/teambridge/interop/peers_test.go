@@ -282,7 +282,7 @@ func TestRealSessionOfAnotherDirectory(t *testing.T) {
 }
 
 // Two sessions that were given one name are reached by their own names or ids. An address that fits both, such as
-// their directory, is refused, with the ids.
+// their directory, is refused, with the names.
 func TestRealSessionsOfOneName(t *testing.T) {
 	onSome(t, func(t *testing.T, v teams.Version) {
 		p := newSessionUser(t, v, "--name", "same", "--permission-mode", "default")
@@ -290,7 +290,8 @@ func TestRealSessionsOfOneName(t *testing.T) {
 		first := p.session()
 		second := p.sessionThat(p.ctx, func(s api.Session) bool { return s.PID == other.Pid() && s.Socket && s.Word == api.WordIdle })
 		status, _, errs := p.run("send", p.home.Work, "[both]")
-		if status != int(api.CodeConflict.Exit()) && status != int(api.CodeUsage.Exit()) || !strings.Contains(errs, first.Session) || !strings.Contains(errs, second.Session) {
+		if status != int(api.CodeConflict.Exit()) && status != int(api.CodeUsage.Exit()) ||
+			!strings.Contains(errs, "say which: "+first.Name+", "+second.Name) && !strings.Contains(errs, "say which: "+second.Name+", "+first.Name) {
 			t.Errorf("send to the directory of both: %d, %s", status, errs)
 		}
 		for i, s := range []api.Session{first, second} {

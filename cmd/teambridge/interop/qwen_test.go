@@ -175,7 +175,11 @@ func TestRealQwen(t *testing.T) {
 	if said := p.calls("mcp__teambridge__send_message", map[string]any{"to": ann.session().Session, "text": "(Qwen asks)", "wait": "answer"}); !strings.Contains(said, "answered") {
 		t.Errorf("Qwen Code asks Claude Code: %s", said)
 	}
-	p.calls("send_message", map[string]any{"to": "operator", "message": "(for the person)"})
+	// Qwen Code leaves out sessions that do not answer it within 250 ms, as on a busy machine.
+	for unknown := true; unknown; {
+		said := p.calls("send_message", map[string]any{"to": "operator", "message": "(for the person)"})
+		unknown = strings.Contains(said, "no reachable session")
+	}
 	p.once("(told)", "(asked)", "(Claude asks)")
 	if history := p.must("history", "--team", "sessions", "--limit", "1000"); strings.Count(history, "\n    (Qwen asks)\n") != 1 {
 		t.Errorf("the history is\n%s", history)

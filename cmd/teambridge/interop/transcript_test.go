@@ -97,7 +97,7 @@ func TestRealTranscriptOfAMember(t *testing.T) {
 // OpenCode's: a server is started to read it.
 func TestRealTranscriptOfOpenCode(t *testing.T) {
 	t.Parallel()
-	ctx := deadline(t, patience)
+	ctx := deadline(t, 2*patience) // OpenCode starts six times
 	home := standin.NewHome(t, nil)
 	h := newHeadlessIn(t, home, home.OpenCode(t))
 	h.start("--runtime", "opencode")
