@@ -126,7 +126,7 @@ type Options struct {
 	Predecessor time.Duration // how long an agent of an earlier relay may keep running; 0 is 30 s
 
 	// IdleExit is how long an agent may be idle before it is ended; 0 is for ever. The next message resumes
-	// its session, even if another relay has begun meanwhile. An agent is idle if no turn runs, not even of a
+	// its session, even if another relay has taken over. An agent is idle if no turn runs, not even of a
 	// background task, and nothing waits in the queue or in the inbox.
 	//
 	// An agent is kept if it has scheduled work, or if agents have joined its team since it started: ending

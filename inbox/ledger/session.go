@@ -67,8 +67,8 @@ const (
 	RelaySwitching RelayState = "switching"   // the agent is being moved to or from there
 )
 
-// EndedAsleep is the reason of [RelayEnded] if nothing but that was to be recorded, and the agent was asleep: the next
-// relay, too, starts it for a message only.
+// EndedAsleep is the reason of [RelayEnded] if the relay ended on request while its agent was asleep. The next relay
+// leaves it asleep until a message comes.
 const EndedAsleep = "its agent was asleep"
 
 // SetSession records the session of an inbox, durably, and replaces the earlier record. A zero At is now. It fails

@@ -178,7 +178,7 @@ func (p *Terminal) Erase(ctx context.Context, text string) error {
 // pressUntilGone presses a key until the composer no longer has the text, or is not there.
 func (p *Terminal) pressUntilGone(ctx context.Context, key, text string) error {
 	for n := 0; ; n++ {
-		// A busy program reads it late. Another one would answer the dialog that the first may still open.
+		// A busy program reads the key late. A second one would answer the dialog that the first may still open.
 		if n%5 == 0 {
 			if err := p.Keys(ctx, key); err != nil {
 				return err

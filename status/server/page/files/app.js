@@ -147,6 +147,7 @@ function announce(text) {
   while (log.childElementCount > 20) log.firstElementChild.remove();
 }
 
+// announceMessage makes screen readers read who wrote a message, and how it begins.
 function announceMessage(r) {
   const { label, text } = content(r);
   announce(`${flat(r.from)}${conversation.place?.team === r.team ? "" : " in " + flat(page.label(r.team))}: ${short([label, gist(text)].filter(Boolean).join(", "), 200)}`);
