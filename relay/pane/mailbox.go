@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -66,10 +67,11 @@ func (in *Incoming) Attend(ctx context.Context) (end func() error) {
 	}
 }
 
-// appear listens next to the sessions that can write to us, and makes them list us.
-func (in *Incoming) appear() {
+// appear listens next to the sessions that can write to us, and makes them list us. It returns false if some of them
+// list another process of ours, which will not tell us when it ends.
+func (in *Incoming) appear() (listed bool) {
 	if in.opts.As == "" {
-		return
+		return true
 	}
 	start := teams.ThisStart()
 	var failed []error
@@ -84,9 +86,12 @@ func (in *Incoming) appear() {
 			failed = append(failed, in.mailbox.List(in.opts.Root.Path(), in.opts.As, start, s))
 		}
 	}
+	all := len(failed)
+	failed = slices.DeleteFunc(failed, func(err error) bool { return errors.Is(err, peer.ErrListed) })
 	if err := errors.Join(failed...); err != nil && in.first("listen: "+err.Error()) {
 		in.opts.Warn(err)
 	}
+	return len(failed) == all
 }
 
 // writer returns the session of a process that wrote to us. A process of Qwen Code without a terminal has several.

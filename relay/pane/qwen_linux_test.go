@@ -208,6 +208,29 @@ func TestQwenWritesToThePerson(t *testing.T) {
 	wait(Stranger, "forged")
 }
 
+// Sessions list a service once a command that had the person's name among them ends, although none of them changes.
+func TestQwenListsTheServiceAfterACommand(t *testing.T) {
+	t.Parallel()
+	s := newQwen(t)
+	s.opts.As, s.opts.Notified = "operator", true
+	command, l, err := openSessions(s.dir)
+	must(t, err)
+	defer l.Close()
+	command.opts.As, command.opts.Homes = "operator", s.opts.Homes
+	end := command.Incoming.Attend(t.Context())
+	if !command.Incoming.mailbox.Listed() {
+		t.Fatal("the command is not listed")
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	s.Poke()
+	for s.run(); len(s.wake) > 0; <-tick.C { // until the service has looked once
+	}
+	must(t, end())
+	for !s.Incoming.mailbox.Listed() {
+		<-tick.C
+	}
+}
+
 // Files of processes that are gone, or that are not sessions, never count as sessions.
 func TestHostileFilesOfQwen(t *testing.T) {
 	t.Parallel()

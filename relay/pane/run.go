@@ -31,7 +31,7 @@ func (p *Panes) Run(ctx context.Context) (err error) {
 		}
 		failing = err != nil
 		var rest <-chan time.Time
-		if failing || !r.none || !p.opts.Notified {
+		if failing || !r.none || r.unlisted || !p.opts.Notified {
 			every := p.timing.every
 			if r.none {
 				every = p.timing.quiet
@@ -58,6 +58,7 @@ type runner struct {
 	none bool // there are no panes, and no notification is left to send
 
 	processes string // the last result of Sessions.Processes; a change means to list us again
+	unlisted  bool   // sessions list another process of ours
 
 	mu    sync.Mutex
 	busy  map[job]bool
@@ -73,9 +74,8 @@ type job struct {
 // step starts the jobs that are due, and sends notifications.
 func (r *runner) step(ctx context.Context) error {
 	p := r.panes
-	if now := p.Sessions.Processes(); now != r.processes {
-		r.processes = now
-		p.Incoming.appear()
+	if now := p.Sessions.Processes(); now != r.processes || r.unlisted {
+		r.processes, r.unlisted = now, !p.Incoming.appear()
 	}
 	messages, err := p.opts.Ledger.PaneMessages.Open(ctx, p.opts.Root.Path())
 	if err != nil {

@@ -48,10 +48,13 @@ type record struct {
 	Ours      bool   `json:"teambridge"` // [transcript.Processes] ignores such a record
 }
 
+// ErrListed means that another process of ours has the name among the sessions of a directory.
+var ErrListed = errors.New("another process is listed there")
+
 // List listens next to a session's socket. It makes the sessions of a Claude directory list us under a name,
 // so that their agents can write to us without a message from us first. If another process of ours has the
-// name there, List only listens. Call it again periodically: it repairs missing files. start is when this
-// process started, in the form that sessions use.
+// name there, List only listens, and fails with [ErrListed]. Call it again periodically: it repairs missing files.
+// start is when this process started, in the form that sessions use.
 func (b *Mailbox) List(root, name, start string, beside transcript.Process) error {
 	return b.list(root, name, filepath.Dir(beside.Socket), func(socket string) []described {
 		return []described{
@@ -83,8 +86,11 @@ func (b *Mailbox) list(root, name, dir string, describe func(socket string) []de
 	} else {
 		sum := sha256.Sum256([]byte(root + "\n" + name))
 		unlock, ok, err := flock.TryLock(filepath.Join(b.state, hex.EncodeToString(sum[:8])+".lock"))
-		if err != nil || !ok {
+		if err != nil {
 			return err
+		}
+		if !ok {
+			return ErrListed
 		}
 		l = &listing{socket: socket, unlock: unlock}
 		b.listed[root] = l

@@ -1,12 +1,10 @@
 package wire
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
 	"strings"
-	"time"
 )
 
 // Envelope is one event of a session, with its source, its time and its place in the session.
@@ -64,28 +62,6 @@ func (u *Usage) Add(v *Usage) *Usage {
 		CacheReadInputTokens:     add(u.CacheReadInputTokens, v.CacheReadInputTokens),
 	}
 }
-
-// NewEnvelope returns e with a new id if its ID is empty, and with the current
-// time, in whole milliseconds, if its Time is 0. The error is an *[Error] if e
-// breaks a rule.
-func NewEnvelope(e Envelope) (Envelope, error) {
-	if e.ID == "" {
-		e.ID = newID()
-	}
-	if e.Time == 0 {
-		e.Time = float64(time.Now().UnixMilli())
-	}
-	if _, err := e.MarshalJSON(); err != nil {
-		return Envelope{}, err
-	}
-	return e, nil
-}
-
-// newID returns a random id in the form of a cuid2: a letter and 23 more lower-case
-// letters and digits. A cuid2 is the hash of several sources of randomness, for
-// systems that lack a good one. crypto/rand is a good one: these are 115 random
-// bits.
-func newID() string { return "e" + strings.ToLower(rand.Text()[:23]) }
 
 // DerivedID returns an id in the form of a cuid2 that depends only on the parts and their order, so that the same
 // event always has the same id. It is 115 bits of a SHA-256 digest.

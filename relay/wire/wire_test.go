@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"teambridge/teams/errtest"
@@ -567,36 +566,6 @@ func TestNullable(t *testing.T) {
 		if m.Model.IsAbsent() != test.absent || m.Model.IsNull() != test.null || value != test.value || ok != test.ok {
 			t.Errorf("%s: got %v, %v, %q, %v", test.json, m.Model.IsAbsent(), m.Model.IsNull(), value, ok)
 		}
-	}
-}
-
-func TestNewEnvelope(t *testing.T) {
-	t.Parallel()
-	before := time.Now().UnixMilli()
-	first, err := NewEnvelope(Envelope{Role: RoleUser, Event: &Text{Text: "hi"}})
-	must(t, err)
-	second, err := NewEnvelope(Envelope{Role: RoleAgent, Turn: new("t"), Event: new(Stop)})
-	must(t, err)
-	for _, e := range []Envelope{first, second} {
-		if !isCUID2(e.ID) || len(e.ID) != 24 || e.ID[0] < 'a' {
-			t.Errorf("id %q is no cuid2 of 24 characters", e.ID)
-		}
-		if at := int64(e.Time); at < before || at > time.Now().UnixMilli() || e.Time != float64(at) {
-			t.Errorf("time %v is not now", e.Time)
-		}
-	}
-	if first.ID == second.ID {
-		t.Errorf("two envelopes with the id %s", first.ID)
-	}
-	if second.Turn == nil || *second.Turn != "t" || first.Turn != nil {
-		t.Errorf("turns %v and %v", first.Turn, second.Turn)
-	}
-	given := Envelope{ID: "mine", Time: 0.5, Role: RoleAgent, Event: new(TurnStart)}
-	if got, err := NewEnvelope(given); err != nil || !reflect.DeepEqual(got, given) {
-		t.Errorf("got %+v, %v, want %+v", got, err, given)
-	}
-	if _, err := NewEnvelope(Envelope{Role: RoleUser, Event: new(Stop)}); !slices.Equal(pathsOf(t, err), []string{"role"}) {
-		t.Errorf("stop from the user: %v", err)
 	}
 }
 
