@@ -9,6 +9,8 @@ export const instance = (t) => Date.parse(t.createdAt);
 // isTo reports whether a message is to the reader of that team.
 const isTo = (detail, r) => instance(detail) === r.createdAt && detail.ours.includes(r.inbox);
 
+const most = 500; // messages that are requested of an inbox, or kept of a team that is not loaded: of each, the last
+
 export class Reader {
   // By name: {about, detail, unread, meanwhile}. about is its version when it was requested, and meanwhile are the messages
   // that came since it was to be loaded, as message got them.
@@ -73,7 +75,7 @@ export class Reader {
       person.detail = await requestTeam(t.team);
       const list = new Map();
       for (const inbox of person.detail.ours) {
-        const found = await messages(t.team, { inbox, createdAt: instance(t), limit: 500 });
+        const found = await messages(t.team, { inbox, createdAt: instance(t), limit: most });
         for (const r of found.messages) if (!r.read && !r.gone && !r.work) list.set(r.seq, r);
       }
       for (const { r, there, tome } of person.meanwhile) {
@@ -99,7 +101,7 @@ export class Reader {
     const tome = !r.noise && Boolean(known?.detail && isTo(known.detail, r));
     if (!there) known?.unread.delete(r.seq);
     else if (tome) known.unread.set(r.seq, r);
-    if (!r.noise) known?.meanwhile?.push({ r, there, tome });
+    if (!r.noise && known?.meanwhile?.push({ r, there, tome }) > most) known.meanwhile.shift();
     return tome;
   }
 

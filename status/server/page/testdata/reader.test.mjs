@@ -73,6 +73,21 @@ test("so is one that came before a request failed", async () => {
   assert.deepEqual(late, ["a1"]);
 });
 
+test("of a team that cannot be loaded, the last messages are kept", async () => {
+  const { reader, late, changed } = start();
+  let next = changed();
+  reader.load(teams.slice(0, 1));
+  for (let seq = 1; seq <= 600; seq++) reader.message(message("a", seq), true);
+  await answered("/v1/teams/a", { code: "locked" }, 423);
+  await next;
+  next = changed();
+  reader.load(teams.slice(0, 1));
+  await loaded("a", []);
+  await next;
+  await new Promise(setImmediate);
+  assert.deepEqual([late.length, late[0], late.at(-1)], [500, "a101", "a600"]);
+});
+
 test("after clear, a load that was under way changes nothing", async () => {
   const { reader, late, changed } = start();
   const [first, second] = [changed(), changed()];
