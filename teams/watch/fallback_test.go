@@ -17,8 +17,6 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
-
-	"teambridge/teams/winetest"
 )
 
 func TestBeyondTheLimitItPolls(t *testing.T) {
@@ -118,7 +116,6 @@ func TestWatchesAreSetOnceTheLimitAllows(t *testing.T) {
 // the clock.
 func TestWithoutEventsSweepsFindAndThenItPolls(t *testing.T) {
 	t.Parallel()
-	winetest.Skip(t, "the time of creation of a directory changes with what is made in it")
 	// A sweep lists a directory if its time has changed. The kernel's clock may tick too seldom for that.
 	tick := func(p *claude, dir string, n int) {
 		at := time.Unix(int64(n), 0)
@@ -202,7 +199,6 @@ func TestWithoutEventsSweepsFindAndThenItPolls(t *testing.T) {
 // s: the sweeps between look at no files. The test controls the clock.
 func TestMostSweepsLookAtNoFiles(t *testing.T) {
 	t.Parallel()
-	winetest.Skip(t, "the time of creation of a directory changes with what is made in it, so that a sweep begins a new watch")
 	p := newClaude(t)
 	p.mkdir("teams/a/inboxes")
 	p.write(p.inbox("a/alice"), "[]")
@@ -248,7 +244,6 @@ func TestMostSweepsLookAtNoFiles(t *testing.T) {
 // the test decides about the order.
 func TestASweepAheadOfItsEventIsNoReasonToPoll(t *testing.T) {
 	t.Parallel()
-	winetest.Skip(t, "the time of creation of a directory changes with what is made in it, so that a sweep begins a new watch")
 	p := newClaude(t)
 	p.mkdir("teams/a/inboxes")
 	alice := p.inbox("a/alice")
@@ -331,7 +326,6 @@ func TestLostEventsAreMadeUpFor(t *testing.T) {
 
 func TestTheQueueOfTheKernelOverflows(t *testing.T) {
 	t.Parallel()
-	winetest.SkipUnix(t, "the queue is that of Linux")
 	data, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
 	if err != nil {
 		t.Skip(err)
@@ -471,7 +465,6 @@ func TestDirsAfterLostEvents(t *testing.T) {
 
 func TestAnUnreadableDirectoryIsWarnedOfOnce(t *testing.T) {
 	t.Parallel()
-	winetest.SkipUnix(t, "the mode of a directory does not keep its owner from reading it")
 	if os.Geteuid() == 0 {
 		t.Skip("root may read everything")
 	}

@@ -45,11 +45,7 @@ func (b *barrier) wait() []string {
 	b.count++
 	sign := fmt.Sprint(b.count)
 	path := b.inbox("barrier/" + sign)
-	if b.settled && runtime.GOOS == "windows" { // where directories do not keep their order: this event settles last
-		b.replace(path, "[]")
-	} else {
-		b.must(locked(path, func() error { return replace(path, "[]") }))
-	}
+	b.must(locked(path, func() error { return replace(path, "[]") }))
 	var events []string
 	for signed := false; ; {
 		var e Event
