@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"teambridge/teams/proc"
 )
 
 // Lookup is [os.LookupEnv] for an environment of entries "NAME=value"; the last entry of a name counts.
@@ -45,14 +47,28 @@ func Values(name, entry string) (values []string) {
 func environments(yield func(pid int, env []string) bool) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid; with /environ in it, Glob would read each directory
 	for _, dir := range dirs {
-		// Other users' environments cannot be read, and a process may end meanwhile.
-		env, err := os.ReadFile(filepath.Join(dir, "environ"))
-		if err != nil {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err == nil && pid != os.Getpid() && !yield(pid, strings.Split(string(env), "\x00")) {
+		// Other users' environments cannot be read, and a process may end meanwhile.
+		env, err := environ(pid)
+		if err == nil && !yield(pid, strings.Split(string(env), "\x00")) {
 			return
+		}
+	}
+}
+
+// environ reads the environment of a process. If that calls execve(2) meanwhile, the environment may be missing or cut:
+// then it is read again, for up to a second.
+func environ(pid int) (env []byte, err error) {
+	for start := time.Now(); ; {
+		env, err = os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+		if err != nil || time.Since(start) > time.Second {
+			return env, err
+		}
+		if s, err := proc.Read(pid); err != nil || s.Environ == len(env) {
+			return env, nil
 		}
 	}
 }

@@ -17,6 +17,7 @@ type Stat struct {
 	Name       string // of its program, cut to 15 bytes
 	Ended      bool   // it is a zombie: it has ended, and its parent has not asked for that
 	Stopped    bool   // by a signal, as by Ctrl-Z at its terminal, or by a debugger
+	Environ    int    // the size of its environment, in bytes; -1 within execve(2), where that is not there yet
 	Parent     int
 	Group      int
 	Foreground int    // the process group in front of its terminal
@@ -42,7 +43,17 @@ func Read(pid int) (Stat, error) {
 			return Stat{}, fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	return s, nil
+	// Without a size, it is a thread of the kernel or a zombie. The start of its code is set after its environment.
+	const size, startCode, envStart, envEnd = 20, 23, 47, 48
+	if len(after) <= envEnd || after[size] == "0" {
+		return s, nil
+	}
+	from, ferr := strconv.ParseUint(after[envStart], 10, 64)
+	to, terr := strconv.ParseUint(after[envEnd], 10, 64)
+	if s.Environ = int(to - from); after[startCode] == "0" {
+		s.Environ = -1
+	}
+	return s, errors.Join(ferr, terr)
 }
 
 // read returns the beginning of a file. It takes 3 system calls, where [os.ReadFile] takes 10: a service reads the stat of

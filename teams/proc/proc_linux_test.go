@@ -34,6 +34,9 @@ func TestRead(t *testing.T) {
 	if start := strings.Fields(string(data))[21]; err != nil || serr != nil || self.Start != start { // field 22, counted from 1, as proc_pid_stat(5) has it
 		t.Errorf("this process is %+v, %v; want it to start at %s", self, serr, start)
 	}
+	if env, err := os.ReadFile("/proc/self/environ"); err != nil || self.Environ != len(env) {
+		t.Errorf("the environment has %d bytes, not %d, %v", self.Environ, len(env), err)
+	}
 	s, err := proc.Read(cmd.Process.Pid)
 	if err != nil || s.Name != "a) Z 1 (b" || s.Ended || s.Parent != os.Getpid() || s.Group != self.Group || s.Foreground != self.Foreground {
 		t.Errorf("it is %+v, %v", s, err)
