@@ -70,7 +70,7 @@ func TestScripts(t *testing.T) {
 }
 
 // gate holds events back while it is locked, so that a file that is written in place is not read before it is
-// complete.
+// complete. It has none on Windows.
 type gate struct {
 	sync.Mutex
 	source
@@ -78,7 +78,7 @@ type gate struct {
 }
 
 func (g *gate) open() (s source, err error) {
-	if g.source, err = openKernel(); err != nil {
+	if g.source, err = openKernel(); err != nil || g.source == nil {
 		return nil, err
 	}
 	g.passed = make(chan fsnotify.Event)
