@@ -46,25 +46,26 @@ func Values(name, entry string) (values []string) {
 // environments yields the other readable processes, with their environments.
 func environments(yield func(pid int, env []string) bool) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid; with /environ in it, Glob would read each directory
+	self, err := proc.Read(os.Getpid())
+	told := err == nil && self.Environ >= 0 // gVisor tells no sizes
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(filepath.Base(dir))
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
 		// Other users' environments cannot be read, and a process may end meanwhile.
-		env, err := environ(pid)
-		if err == nil && !yield(pid, strings.Split(string(env), "\x00")) {
+		if env, err := environ(pid, told); err == nil && !yield(pid, strings.Split(string(env), "\x00")) {
 			return
 		}
 	}
 }
 
 // environ reads the environment of a process. If that calls execve(2) meanwhile, the environment may be missing or cut:
-// then it is read again, for up to a second.
-func environ(pid int) (env []byte, err error) {
+// then it is read again, for up to a second, if the system tells its size.
+func environ(pid int, told bool) (env []byte, err error) {
 	for start := time.Now(); ; {
 		env, err = os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-		if err != nil || time.Since(start) > time.Second {
+		if err != nil || !told || time.Since(start) > time.Second {
 			return env, err
 		}
 		if s, err := proc.Read(pid); err != nil || s.Environ == len(env) {
