@@ -17,6 +17,7 @@ func TestFigures(t *testing.T) {
 		{"as it was", Figure{Of: "BenchmarkStart x-go", Value: new(1.349), Bar: 1.3}, 1.349, false, true},
 		{"within a quarter", Figure{Of: "BenchmarkStart x-go", Value: new(1.08), Bar: 1.4}, 1.349, false, false},
 		{"worse", Figure{Of: "BenchmarkStart x-go", Value: new(1.07)}, 1.349, true, false},
+		{"worse, and tolerated", Figure{Of: "BenchmarkStart x-go", Value: new(0.7), Tolerance: 2}, 1.349, false, false},
 		{"more is better", Figure{Of: "BenchmarkStart x-go", More: true, Value: new(1.7), Bar: 2}, 1.349, true, true},
 		{"more is better, and within a quarter", Figure{Of: "BenchmarkStart x-go", More: true, Value: new(1.6)}, 1.349, false, false},
 		{"a ratio", Figure{Of: "BenchmarkStart ns/op", Per: "BenchmarkAppend/10000_with x", Value: new(135544648.0)}, 135544648, false, false},

@@ -137,10 +137,24 @@ func BenchmarkQuery(b *testing.B) {
 		}
 		b.ReportMetric(float64(all)/b.Elapsed().Seconds(), "rows/s")
 	})
-	for name, words := range map[string]string{"word": "review", "rare word": "4777", "symbol": "☃"} {
+	for name, search := range map[string]struct {
+		words string
+		Query
+	}{
+		"word":                {"review", Query{}},
+		"rare word":           {"4777", Query{}},
+		"rare word of a team": {"4777", Query{Team: "team2"}},
+		"two words":           {"review 4777", Query{}},
+		"prefix":              {"rev*", Query{}},
+		"short prefix":        {"4*", Query{}},
+		"phrase":              {`"review please"`, Query{}},
+		"absent phrase":       {`"please review"`, Query{}},
+		"symbol":              {"☃", Query{}},
+	} {
 		b.Run("search "+name, func(b *testing.B) {
+			search.Limit = 20
 			for b.Loop() {
-				for _, err := range j.Messages.Search(b.Context(), words, Query{Limit: 20}) {
+				for _, err := range j.Messages.Search(b.Context(), search.words, search.Query) {
 					must(b, err)
 				}
 			}

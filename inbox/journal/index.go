@@ -45,7 +45,7 @@ func (x *index) format() sqlite.Format {
 		Development: []int32{0x74624931}, // "tbI1"
 		Schema:      []string{indexSchema},
 		Create:      "PRAGMA auto_vacuum=INCREMENTAL",
-		Setup:       "PRAGMA synchronous=NORMAL; PRAGMA cache_size=-2048; PRAGMA secure_delete=ON",
+		Setup:       "PRAGMA synchronous=NORMAL; PRAGMA cache_size=-2048; PRAGMA secure_delete=ON; CREATE VIRTUAL TABLE temp.terms USING fts5vocab(main, words, instance)",
 		Attach:      x.journal,
 	}
 }

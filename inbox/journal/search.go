@@ -38,6 +38,7 @@ const (
 	maxWords     = 4 << 10 // bytes
 	maxTerms     = 64
 	snippetWords = 24
+	maxExpanded  = 200 // words in place of prefixes
 )
 
 // The marks that the database puts around matches: characters that Unicode reserves for internal use by programs.
@@ -58,8 +59,11 @@ const (
 func (j Messages) Search(ctx context.Context, words string, q Query) iter.Seq2[Hit, error] {
 	return hits(words, q, func(h *Hit) int64 { return h.Seq }, func(h *Hit) int { return len(h.Raw) },
 		func(find *question, q Query, limit int) (list []Hit, err error) {
-			query, args := find.inIndex(scanned, "messages m ON m.seq = words.rowid CROSS JOIN inboxes i ON i.id = m.inbox", "m.seq", q.messages(), limit)
 			err = j.withIndex(ctx, func(db *sqlite.DB) (err error) {
+				if err := find.expand(ctx, db); err != nil {
+					return err
+				}
+				query, args := find.inIndex(scanned, "messages m ON m.seq = words.rowid CROSS JOIN inboxes i ON i.id = m.inbox", "m.seq", q.messages(), limit)
 				list, err = sqlite.Select(ctx, db, "search", func(v sqlite.Row) Hit { return Hit{scan(v), find.excerpt(v, 13)} }, query, args...)
 				return err
 			})
@@ -74,8 +78,11 @@ func (j Envelopes) Search(ctx context.Context, words string, q EnvelopeQuery) it
 	return hits(words, q.Query, func(h *EnvelopeHit) int64 { return h.Seq }, func(h *EnvelopeHit) int { return len(h.Raw) },
 		func(find *question, part Query, limit int) (list []EnvelopeHit, err error) {
 			q.Query = part
-			query, args := find.inIndex(envelopeScanned, "envelopes e ON e.seq = words.rowid CROSS JOIN inboxes i ON i.id = e.inbox", "e.seq", q.envelopes(), limit)
 			err = j.withIndex(ctx, func(db *sqlite.DB) (err error) {
+				if err := find.expand(ctx, db); err != nil {
+					return err
+				}
+				query, args := find.inIndex(envelopeScanned, "envelopes e ON e.seq = words.rowid CROSS JOIN inboxes i ON i.id = e.inbox", "e.seq", q.envelopes(), limit)
 				list, err = sqlite.Select(ctx, db, "search", func(v sqlite.Row) EnvelopeHit { return EnvelopeHit{scanEnvelope(v), find.excerpt(v, 14)} }, query, args...)
 				return err
 			})
@@ -107,7 +114,7 @@ func hits[T any](words string, q Query, seq func(*T) int64, bytes func(*T) int, 
 				yield(h, err)
 				return
 			}
-			if excerpt, texts := parts(&h); !excerpt.holds(texts, find.literals, find.words == "") {
+			if excerpt, texts := parts(&h); !excerpt.holds(texts, find.literals, len(find.words) == 0) {
 				continue
 			}
 			if n++; !yield(h, nil) || n == q.Limit {
@@ -119,7 +126,7 @@ func hits[T any](words string, q Query, seq func(*T) int64, bytes func(*T) int, 
 
 // A question is a parsed search.
 type question struct {
-	words    string   // the query of the indexed texts; "" for none
+	words    []string // queries of the indexed texts, which all have to match
 	literals []string // terms that the index cannot find, only their signs
 	place    string   // words for the root and the team
 }
@@ -127,8 +134,8 @@ type question struct {
 // match returns the query of the index.
 func (q *question) match() string {
 	var both []string
-	if q.words != "" {
-		both = append(both, "{sender summary body} : ("+q.words+")")
+	if len(q.words) > 0 {
+		both = append(both, "{sender summary body} : ("+strings.Join(q.words, " AND ")+")")
 	}
 	if list := strings.Fields(q.place + signs(q.literals...)); len(list) > 0 {
 		both = append(both, "{signs} : ("+strings.Join(list, " AND ")+")")
@@ -136,10 +143,41 @@ func (q *question) match() string {
 	return strings.Join(both, " AND ")
 }
 
+// expand puts the words that begin with a prefix in place of it, if they are few: the index reads all records of a prefix
+// before it returns one, but those of words from the newest on. Prefixes with other characters than letters and digits of
+// ASCII remain, since the index has its words in another form, such as without accents.
+func (q *question) expand(ctx context.Context, db *sqlite.DB) error {
+	most := maxExpanded
+	for i, query := range q.words {
+		prefix, ok := strings.CutSuffix(query, `"*`)
+		if !ok {
+			continue
+		}
+		prefix = strings.ToLower(prefix[1:])
+		if strings.ContainsFunc(prefix, func(r rune) bool { return r < '0' || '9' < r && r < 'a' || r > 'z' }) {
+			continue
+		}
+		// Each step seeks the next word: no word has a control character.
+		list, err := sqlite.Select(ctx, db, "search", func(v sqlite.Row) string { return `"` + v.Text(0) + `"` },
+			`WITH RECURSIVE next(term) AS (
+				SELECT (SELECT term FROM temp.terms WHERE term>=?1 LIMIT 1)
+				UNION ALL SELECT (SELECT t.term FROM temp.terms t WHERE t.term>=next.term||char(1) LIMIT 1) FROM next WHERE next.term<?1||char(1114111)
+			) SELECT term FROM next WHERE term>=?1 AND term<?1||char(1114111) LIMIT ?2+0`, prefix, most+1)
+		if err != nil {
+			return err
+		}
+		if n := len(list); 0 < n && n <= most {
+			most -= n
+			q.words[i] = "(" + strings.Join(list, " OR ") + ")"
+		}
+	}
+	return nil
+}
+
 // columns are the columns for snippets: -1 means all together; a search with signs takes each column except signs.
 func (q *question) columns() []string {
 	switch {
-	case q.words == "":
+	case len(q.words) == 0:
 		return nil
 	case len(q.literals) == 0 && q.place == "":
 		return []string{"-1"}
@@ -290,7 +328,7 @@ func parse(words string) (q question, err error) {
 	case n > maxTerms:
 		return q, invalid("search", "has more than 64 words")
 	}
-	q.words = strings.Join(list, " AND ")
+	q.words = list
 	return q, nil
 }
 

@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -237,6 +238,47 @@ func TestSearchSkipsOthers(t *testing.T) {
 				t.Errorf("%s: found %d of %+v, want %d", words, n, q, want)
 			}
 		}
+	}
+}
+
+// A prefix finds what the words find that begin with it, which the index reads from the newest on.
+func TestSearchForPrefixes(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	rows := []string{row("a Review"), row("the reviewer"), row("REVUE 4777"), row("a Révision"), row("re_view"), row("revue a reviewer"), row("re 🎉")}
+	for i := range maxExpanded + 1 {
+		rows = append(rows, row(fmt.Sprintf("z%d", i)))
+	}
+	observe(t, j, look(t, 1, rows...))
+	for words, expanded := range map[string]string{
+		"rev*":           `("review" OR "reviewer" OR "revision" OR "revue")`,
+		"REVI*":          `("review" OR "reviewer" OR "revision")`,
+		"4*":             `("4777")`,
+		"rév*":           `"rév"*`,
+		"re_v*":          `"re_v"*`,
+		`"a rev"*`:       `"a rev"*`,
+		"none*":          `"none"*`,
+		"z*":             `"z"*`,
+		"z1* revue* z1*": `("z1" OR "z10" OR `, // the second z1* would be too many
+	} {
+		must(t, j.withIndex(t.Context(), func(db *sqlite.DB) error {
+			find, err := parse(words)
+			must(t, err)
+			seqs := func() []int64 {
+				list, err := sqlite.Select(t.Context(), db, "test", func(v sqlite.Row) int64 { return v.Int(0) }, "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC", find.match())
+				must(t, err)
+				return list
+			}
+			want := seqs()
+			must(t, find.expand(t.Context(), db))
+			if !strings.HasPrefix(find.words[0], expanded) || len(find.words) == 3 && find.words[2] != `"z1"*` {
+				t.Errorf("%s: the index is asked for %q", words, find.words)
+			}
+			if got := seqs(); !slices.Equal(got, want) {
+				t.Errorf("%s: found %d, want %d", words, got, want)
+			}
+			return nil
+		}))
 	}
 }
 
