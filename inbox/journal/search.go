@@ -60,7 +60,8 @@ func (j Messages) Search(ctx context.Context, words string, q Query) iter.Seq2[H
 	return hits(words, q, func(h *Hit) int64 { return h.Seq }, func(h *Hit) int { return len(h.Raw) },
 		func(find *question, q Query, limit int) (list []Hit, err error) {
 			err = j.withIndex(ctx, func(db *sqlite.DB) (err error) {
-				if err := find.expand(ctx, db); err != nil {
+				find, err := find.expand(ctx, db)
+				if err != nil {
 					return err
 				}
 				query, args := find.inIndex(scanned, "messages m ON m.seq = words.rowid CROSS JOIN inboxes i ON i.id = m.inbox", "m.seq", q.messages(), limit)
@@ -79,7 +80,8 @@ func (j Envelopes) Search(ctx context.Context, words string, q EnvelopeQuery) it
 		func(find *question, part Query, limit int) (list []EnvelopeHit, err error) {
 			q.Query = part
 			err = j.withIndex(ctx, func(db *sqlite.DB) (err error) {
-				if err := find.expand(ctx, db); err != nil {
+				find, err := find.expand(ctx, db)
+				if err != nil {
 					return err
 				}
 				query, args := find.inIndex(envelopeScanned, "envelopes e ON e.seq = words.rowid CROSS JOIN inboxes i ON i.id = e.inbox", "e.seq", q.envelopes(), limit)
@@ -143,10 +145,11 @@ func (q *question) match() string {
 	return strings.Join(both, " AND ")
 }
 
-// expand puts the words that begin with a prefix in place of it, if they are few: the index reads all records of a prefix
-// before it returns one, but those of words from the newest on. Prefixes with other characters than letters and digits of
-// ASCII remain, since the index has its words in another form, such as without accents.
-func (q *question) expand(ctx context.Context, db *sqlite.DB) error {
+// expand returns q with the words of an index that begin with a prefix in place of it, if they are few: the index reads all
+// records of a prefix before it returns one, but those of words from the newest on. Prefixes with other characters than
+// letters and digits of ASCII remain, since the index has its words in another form, such as without accents.
+func (q question) expand(ctx context.Context, db *sqlite.DB) (question, error) {
+	q.words = slices.Clone(q.words) // another index may have other words
 	most := maxExpanded
 	for i, query := range q.words {
 		prefix, ok := strings.CutSuffix(query, `"*`)
@@ -164,14 +167,14 @@ func (q *question) expand(ctx context.Context, db *sqlite.DB) error {
 				UNION ALL SELECT (SELECT t.term FROM temp.terms t WHERE t.term>=next.term||char(1) LIMIT 1) FROM next WHERE next.term<?1||char(1114111)
 			) SELECT term FROM next WHERE term>=?1 AND term<?1||char(1114111) LIMIT ?2+0`, prefix, most+1)
 		if err != nil {
-			return err
+			return q, err
 		}
 		if n := len(list); 0 < n && n <= most {
 			most -= n
 			q.words[i] = "(" + strings.Join(list, " OR ") + ")"
 		}
 	}
-	return nil
+	return q, nil
 }
 
 // columns are the columns for snippets: -1 means all together; a search with signs takes each column except signs.

@@ -270,7 +270,13 @@ func TestSearchForPrefixes(t *testing.T) {
 				return list
 			}
 			want := seqs()
-			must(t, find.expand(t.Context(), db))
+			before := find.match()
+			parsed := find
+			find, err = parsed.expand(t.Context(), db)
+			must(t, err)
+			if got := parsed.match(); got != before {
+				t.Errorf("%s: the parsed search is now %q", words, got)
+			}
 			if !strings.HasPrefix(find.words[0], expanded) || len(find.words) == 3 && find.words[2] != `"z1"*` {
 				t.Errorf("%s: the index is asked for %q", words, find.words)
 			}
