@@ -18,8 +18,8 @@ type frames struct {
 }
 
 const (
-	// maxEnded is the number of ended frames that are kept.
-	maxEnded = 1024
+	// maxEnded is the number of ended frames that are kept, because their echoes may still come.
+	maxEnded = 64
 	// maxWaiting is the number of frames in flight whose contents are kept, for a program that never acknowledges
 	// anything.
 	maxWaiting = 64
@@ -69,7 +69,7 @@ func (f *frames) Interrupted(uuid string) {
 	}
 }
 
-// State returns the state of a frame, 0 if it was not sent. Only the last 1024 ended frames are kept.
+// State returns the state of a frame, 0 if it was not sent. Only the last 64 ended frames are kept.
 func (f *frames) State(uuid string) agent.State {
 	if sent := f.all[uuid]; sent != nil {
 		return sent.state
@@ -206,15 +206,15 @@ func (f *frames) finish(uuid string, state agent.State) {
 func (f *frames) to(uuid string, state agent.State) {
 	sent := f.all[uuid]
 	sent.state = state
+	f.changes = append(f.changes, agent.Progress{UUID: uuid, State: state, Result: sent.result})
 	if !state.InFlight() {
-		sent.content = nil
+		sent.content, sent.result = nil, nil
 		f.order = slices.DeleteFunc(f.order, func(u string) bool { return u == uuid })
 		if f.past = append(f.past, uuid); len(f.past) > maxEnded {
 			delete(f.all, f.past[0])
 			f.past = slices.Delete(f.past, 0, 1)
 		}
 	}
-	f.changes = append(f.changes, agent.Progress{UUID: uuid, State: state, Result: sent.result})
 }
 
 func (f *frames) forget(uuid string) {
