@@ -19,11 +19,11 @@ func TestLimits(t *testing.T) {
 		count, limit int
 	}{
 		{"lines of teams", product.lines("teams"), 9_982},
-		{"lines of inbox", product.lines("inbox"), 13_213},
+		{"lines of inbox", product.lines("inbox"), 13_216},
 		{"lines of relay", product.lines("relay"), 41_634},
 		{"lines of status", product.lines("status"), 29_176},
 		{"lines of cmd", product.lines("cmd", "plugin"), 16_406},
-		{"lines of tests", tests, 105_841},
+		{"lines of tests", tests, 105_844},
 		{"lines of scripts", linesOf(t, "testdata/script/*.txtar"), 7_173},
 		{"methods of the widest type of the core", product.widest("status/attention", "status/local", "status/history", "status/links", "status/question", "status/bridge", "status/service"), 35},
 		{"methods of the widest type of the databases", product.widest("inbox/ledger", "inbox/journal"), 22},

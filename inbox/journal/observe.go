@@ -76,12 +76,21 @@ func (j Messages) Observe(ctx context.Context, snapshots ...Snapshot) (Observati
 		}
 	}
 	var o Observation
-	err := j.db.Do(ctx, "observe", func(c *sqlite.Conn) error {
+	err := j.db.Do(ctx, "observe", func(c *sqlite.Conn) (err error) {
 		o = Observation{} // this function runs again if the file was busy
-		todo, err := j.expand(c, snapshots)
+		all, err := j.expand(c, snapshots)
 		if err != nil {
 			return err
 		}
+		todo := all
+		defer func() {
+			for i := range all {
+				// Some views have changes that were rolled back. Those of inboxes that are gone would stay forever.
+				if err != nil || all[i].Gone {
+					j.forget(all[i].InboxKey)
+				}
+			}
+		}()
 		// Most inboxes have not changed. Without BEGIN IMMEDIATE, no other process waits.
 		first := len(todo)
 		for i := range todo {
@@ -98,14 +107,7 @@ func (j Messages) Observe(ctx context.Context, snapshots ...Snapshot) (Observati
 		if todo = todo[first:]; len(todo) == 0 {
 			return nil
 		}
-		err = j.number(c, func(n *numbers) error { return j.record(n, todo, &o) })
-		if err != nil {
-			// Some views have changes that were rolled back.
-			for i := range todo {
-				j.forget(todo[i].InboxKey)
-			}
-		}
-		return err
+		return j.number(c, func(n *numbers) error { return j.record(n, todo, &o) })
 	})
 	return o, err
 }

@@ -204,6 +204,9 @@ func TestManySnapshotsAtOnce(t *testing.T) {
 	if got := number(t, j, "SELECT count(*) FROM messages WHERE gone_at IS NULL"); got != 1 {
 		t.Errorf("%d messages are present, want the one of the other instance", got)
 	}
+	if len(j.views) != 1 {
+		t.Errorf("%d inboxes are in memory, want the one of the other instance", len(j.views))
+	}
 }
 
 func TestObserveIsAllOrNothing(t *testing.T) {
