@@ -3,6 +3,7 @@ package pane
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -62,7 +63,7 @@ type runner struct {
 
 	mu    sync.Mutex
 	busy  map[job]bool
-	begun map[job]time.Time // when it last began
+	begun map[job]time.Time // when it last began, if that was within timing.follow
 }
 
 // job is one of the two jobs for a pane that run at the same time: its queue, and following its tasks.
@@ -128,7 +129,8 @@ func (r *runner) step(ctx context.Context) error {
 func (r *runner) start(ctx context.Context, j job, do func() error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.busy[j] || j.follow && time.Since(r.begun[j]) < r.panes.timing.follow {
+	maps.DeleteFunc(r.begun, func(_ job, at time.Time) bool { return time.Since(at) >= r.panes.timing.follow })
+	if _, lately := r.begun[j]; r.busy[j] || j.follow && lately {
 		return
 	}
 	r.busy[j], r.begun[j] = true, time.Now()
