@@ -77,7 +77,7 @@ func TestRealLeadAndOpenCodeMember(t *testing.T) {
 	t.Parallel()
 	standin.RequireOpenCode(t)
 	h := newHeadless(t, standin.Newest(t), talking)
-	ctx := deadline(t, 2*patience) // 20 rounds of two models
+	ctx := deadline(t, 4*patience) // 20 rounds of two models, and OpenCode starts three times
 	h.start()
 	h.up()
 	helper := newHeadlessIn(t, h.home, h.home.OpenCode(t))
