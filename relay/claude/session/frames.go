@@ -19,7 +19,7 @@ type frames struct {
 
 const (
 	// maxEnded is the number of ended frames that are kept, because their echoes may still come.
-	maxEnded = 64
+	maxEnded = 256
 	// maxWaiting is the number of frames in flight whose contents are kept, for a program that never acknowledges
 	// anything.
 	maxWaiting = 64
@@ -69,7 +69,7 @@ func (f *frames) Interrupted(uuid string) {
 	}
 }
 
-// State returns the state of a frame, 0 if it was not sent. Only the last 64 ended frames are kept.
+// State returns the state of a frame, 0 if it was not sent. Only the last 256 ended frames are kept.
 func (f *frames) State(uuid string) agent.State {
 	if sent := f.all[uuid]; sent != nil {
 		return sent.state

@@ -265,8 +265,8 @@ func TestFramesThatEndedAreForgotten(t *testing.T) {
 	if got := fold.State("0"); got != 0 {
 		t.Errorf("the first of 3000: got %v, want it forgotten", got)
 	}
-	if got := fold.State("2950"); got != agent.Done {
-		t.Errorf("one of the last 64: got %v, want done", got)
+	if got := fold.State("2750"); got != agent.Done {
+		t.Errorf("one of the last 256: got %v, want done", got)
 	}
 	for id, f := range fold.all {
 		if f.result != nil {
